@@ -226,7 +226,13 @@ mod tests {
             assert_eq!(subcommand.is_hide_set(), is_member(name), "{name}");
             assert_eq!(ORDER.contains(&name), !is_member(name), "{name}");
         }
-        for words in [&["daemon", "stop"][..], &["stop"], &["permissions", "workspaces", "list"], &["permissions", "list"], &["--plain", "tools", "list"]] {
+        for words in [
+            &["daemon", "stop"][..],
+            &["stop"],
+            &["permissions", "workspaces", "list"],
+            &["permissions", "list"],
+            &["--plain", "tools", "list"],
+        ] {
             let arguments = ["toolctl"].iter().chain(words).map(OsString::from).collect();
             assert!(parse(arguments).unwrap().command.is_some(), "{words:?}");
         }

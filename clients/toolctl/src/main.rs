@@ -37,7 +37,6 @@ mod version_check;
 use std::pin::Pin;
 use std::process::ExitCode;
 
-
 fn main() -> ExitCode {
     if let Some(code) = completion::run_if_asked(cli::command) {
         return code;

@@ -28,19 +28,40 @@ const FILES: [(&str, &str); 11] = [
         ".claude.json",
         "{\n  \"numStartups\": 12,\n  \"mcpServers\": {\n    \"github\": {\n      \"type\": \"stdio\",\n      \"command\": \"python3\",\n      \"args\": [\"SRV\"],\n      \"env\": {\n        \"GITHUB_TOKEN\": \"%TOKEN%\"\n      }\n    }\n  },\n  \"oauthAccount\": {\"x\": 1}\n}",
     ),
-    (".claude/settings.json", "{\"permissions\": {\"deny\": [\"Bash(git push:*)\"], \"allow\": [\"Bash(npm test)\"]}}"),
+    (
+        ".claude/settings.json",
+        "{\"permissions\": {\"deny\": [\"Bash(git push:*)\", \"WebFetch(domain:no good)\"], \"allow\": [\"Bash(npm test)\"]}}",
+    ),
     (
         ".codex/config.toml",
         "model = \"o9\" # mine\n\n[mcp_servers.github]\ncommand = \"python3\"\nargs = [\"SRV\"]\n[mcp_servers.github.env]\nGITHUB_TOKEN = \"%TOKEN%\"\n\n# files\n[mcp_servers.files]\ncommand = \"python3\"\nargs = [ \"SRV\", \"--root\" ]\nstartup_timeout_sec = 20",
     ),
-    (".gemini/settings.json", "{\n  // mine\n  \"mcpServers\": {\n    \"files\": {\"command\": \"python3\", \"args\": [\"SRV\", \"--root\"], \"trust\": true},\n  },\n}\n"),
-    (".cursor/mcp.json", "{\"mcpServers\":{\"ask\":{\"command\":\"x\",\"args\":[\"${input:key}\"]},\"files\":{\"command\":\"python3\",\"args\":[\"SRV\",\"--root\"]}}}"),
-    (".config/Code/User/mcp.json", "{\r\n\t\"servers\": {\"files\": {\"type\": \"stdio\", \"command\": \"python3\", \"args\": [\"SRV\", \"--root\"]}}\r\n}\r\n"),
-    (".config/zed/settings.json", "// zed\n{\n  \"context_servers\": {\n    \"files\": {\"command\": {\"path\": \"python3\", \"args\": [\"SRV\", \"--root\"]}, \"settings\": {}}\n  }\n}"),
-    (".config/opencode/opencode.jsonc", "{ \"mcp\": { \"files\": { \"type\": \"local\", \"command\": [\"python3\", \"SRV\", \"--root\"], \"enabled\": true }, \"off\": {\"type\": \"local\", \"command\": [\"x\"], \"enabled\": false} } }\n"),
+    (
+        ".gemini/settings.json",
+        "{\n  // mine\n  \"mcpServers\": {\n    \"files\": {\"command\": \"python3\", \"args\": [\"SRV\", \"--root\"], \"trust\": true},\n  },\n}\n",
+    ),
+    (
+        ".cursor/mcp.json",
+        "{\"mcpServers\":{\"ask\":{\"command\":\"x\",\"args\":[\"${input:key}\"]},\"files\":{\"command\":\"python3\",\"args\":[\"SRV\",\"--root\"]}}}",
+    ),
+    (
+        ".config/Code/User/mcp.json",
+        "{\r\n\t\"servers\": {\"files\": {\"type\": \"stdio\", \"command\": \"python3\", \"args\": [\"SRV\", \"--root\"]}}\r\n}\r\n",
+    ),
+    (
+        ".config/zed/settings.json",
+        "// zed\n{\n  \"context_servers\": {\n    \"files\": {\"command\": {\"path\": \"python3\", \"args\": [\"SRV\", \"--root\"]}, \"settings\": {}}\n  }\n}",
+    ),
+    (
+        ".config/opencode/opencode.jsonc",
+        "{ \"mcp\": { \"files\": { \"type\": \"local\", \"command\": [\"python3\", \"SRV\", \"--root\"], \"enabled\": true }, \"off\": {\"type\": \"local\", \"command\": [\"x\"], \"enabled\": false} } }\n",
+    ),
     (".codeium/windsurf/mcp_config.json", ""),
     (".config/Claude/claude_desktop_config.json", "\u{feff}{}"),
-    (".qwen/settings.json", "{\"mcpServers\": {\"files\": {\"command\": \"python3\", \"args\": [\"SRV\", \"--root\"]}}}"),
+    (
+        ".qwen/settings.json",
+        "{\"mcpServers\": {\"files\": {\"command\": \"python3\", \"args\": [\"SRV\", \"--root\"]}}}",
+    ),
 ];
 
 struct Machine {
@@ -125,7 +146,9 @@ fn a_dry_run_and_json_show_everything_and_change_nothing() {
     let machine = Machine::new();
     let before = machine.files();
     let page = machine.done(&["setup", "--dry-run"]);
-    for shown in ["Claude Code", "Zed", "github", "files", "deny shell git push *", "${input:key}", "switched off", "npm test"] {
+    for shown in
+        ["Claude Code", "Zed", "github", "files", "deny shell git push *", "${input:key}", "switched off", "npm test"]
+    {
         assert!(page.contains(shown), "{shown}: {page}");
     }
     assert!(!page.contains(TOKEN), "{page}");
@@ -158,7 +181,11 @@ fn servers_run_once_under_their_names_and_everything_comes_back_byte_for_byte() 
     let after = machine.files();
     for (path, (text, mode)) in &before {
         let (text_after, mode_after) = &after[path];
-        assert_eq!((String::from_utf8_lossy(text), mode), (String::from_utf8_lossy(text_after), mode_after), "{path:?}");
+        assert_eq!(
+            (String::from_utf8_lossy(text), mode),
+            (String::from_utf8_lossy(text_after), mode_after),
+            "{path:?}"
+        );
     }
     assert_eq!(before.keys().collect::<Vec<_>>(), after.keys().collect::<Vec<_>>());
     assert!(!machine.daemon.state().join("setup.json").exists());
@@ -175,7 +202,8 @@ fn a_bridge_offers_the_server_s_tools_by_their_own_names_and_no_others() {
     let request = |id: u64, method: &str, params: Value| {
         format!("{}\n", json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
     };
-    let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}});
+    let hello =
+        json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}});
     let input = request(1, "initialize", hello)
         + &request(2, "tools/list", json!({}))
         + &request(3, "tools/call", json!({"name": "shout", "arguments": {}}))
@@ -266,6 +294,43 @@ fn a_tracked_file_is_listed_and_never_changed() {
     assert!(told.contains("tracked by Git"), "{told}");
     assert_eq!(fs::read(&file).unwrap(), before);
     assert!(machine.home(".cursor/hooks.json").exists(), "other files beside it are not tracked");
+}
+
+#[test]
+fn servers_of_projects_move_with_their_folder_unless_git_tracks_the_file() {
+    let machine = Machine::new();
+    let server = machine.daemon.setup.path("server.py");
+    for project in ["tracked", "mine"] {
+        let folder = machine.home(project);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("run.py"), fs::read(&server).unwrap()).unwrap();
+        let entry = json!({"mcpServers": {project: {"command": "python3", "args": ["./run.py"]}}});
+        fs::write(folder.join(".mcp.json"), entry.to_string()).unwrap();
+        let mut git = machine.daemon.setup.command(Path::new("git"));
+        assert!(git.args(["init", "-q"]).arg(&folder).output().unwrap().status.success());
+    }
+    let mut git = machine.daemon.setup.command(Path::new("git"));
+    let tracked = machine.home("tracked");
+    assert!(git.arg("-C").arg(&tracked).args(["add", ".mcp.json"]).output().unwrap().status.success());
+    let mut claude = machine.json(".claude.json");
+    let local = json!({"mcpServers": {"local": {"command": "python3", "args": ["./run.py", "--local"]}}});
+    claude["projects"] = json!({tracked.to_str().unwrap(): {}, machine.home("mine").to_str().unwrap(): local});
+    fs::write(machine.home(".claude.json"), claude.to_string()).unwrap();
+    let before = machine.files();
+    let told = machine.done(&["setup", "--yes"]);
+    assert!(told.contains("is your own override"), "{told}");
+    assert_eq!(machine.files()[&tracked.join(".mcp.json")], before[&tracked.join(".mcp.json")]);
+    assert_eq!(machine.json("mine/.mcp.json")["mcpServers"]["mine"], bridge("mine"));
+    let local =
+        &machine.json(".claude.json")["projects"][machine.home("mine").to_str().unwrap()]["mcpServers"]["local"];
+    assert_eq!(*local, bridge("local"));
+    let servers: Value = serde_json::from_str(&machine.done(&["mcp", "servers", "--json"])).unwrap();
+    for name in ["mine", "local"] {
+        let server = servers["servers"].as_array().unwrap().iter().find(|server| server["name"] == name).unwrap();
+        assert_eq!(server["state"], "running", "{server}");
+    }
+    machine.done(&["setup", "--undo", "--yes"]);
+    assert_eq!(machine.json(".claude.json"), claude);
 }
 
 #[test]

@@ -322,9 +322,8 @@ const GROUPED: &[(&str, &[&str])] = &[
 
 /// The words without their group.
 fn without_group(above: &[String]) -> &[String] {
-    let is_grouped = |group: &str, name: &str| {
-        GROUPED.iter().any(|(known, names)| *known == group && names.contains(&name))
-    };
+    let is_grouped =
+        |group: &str, name: &str| GROUPED.iter().any(|(known, names)| *known == group && names.contains(&name));
     match above {
         [group, rest @ ..] if rest.first().is_some_and(|name| is_grouped(group, name)) => rest,
         _ => above,

@@ -93,10 +93,18 @@ pub(crate) async fn run(args: SetupArgs, globals: &Globals) -> anyhow::Result<u8
     }
     let client = connection::open(globals).await?;
     let secrets = for_a_person(&client).await?;
-    let names: Vec<String> = secrets.secrets.iter().filter(|secret| secret.is_set != Some(false)).map(|secret| secret.name.clone()).collect();
+    let names: Vec<String> = secrets
+        .secrets
+        .iter()
+        .filter(|secret| secret.is_set != Some(false))
+        .map(|secret| secret.name.clone())
+        .collect();
     let keeps_secrets = secrets.state == SecretStoreState::Unlocked || keys::has_terminal() && !args.yes;
     let plan = SetupPlan::new(&input.plan_input(&names, keeps_secrets))?;
-    let chosen = args.folders.iter().map(|folder| folder.canonicalize().with_context(|| format!("can't find {}", folder.display())));
+    let chosen = args
+        .folders
+        .iter()
+        .map(|folder| folder.canonicalize().with_context(|| format!("can't find {}", folder.display())));
     let mut chosen: Vec<PathBuf> = chosen.collect::<anyhow::Result<_>>()?;
     if let Some(wide) = chosen.iter().find(|folder| !folders::is_possible(folder, &home)) {
         return Err(crate::exit::usage(format!(
@@ -123,7 +131,10 @@ pub(crate) async fn run(args: SetupArgs, globals: &Globals) -> anyhow::Result<u8
             return Ok(OK);
         }
     }
-    if !plan.secrets().is_empty() && secrets.store == SecretStoreKind::File && secrets.state != SecretStoreState::Unlocked {
+    if !plan.secrets().is_empty()
+        && secrets.store == SecretStoreKind::File
+        && secrets.state != SecretStoreState::Unlocked
+    {
         crate::commands::secrets::unlock_if_asked(&client).await?;
     }
     let choices = apply::Choices { folders: chosen, allowed, level };
@@ -139,6 +150,7 @@ struct SetupInput<'a> {
     config: PathBuf,
     cwd: PathBuf,
     record: Option<&'a SetupRecord>,
+    rules: rules::AgentRules,
 }
 
 impl SetupInput<'_> {
@@ -149,6 +161,7 @@ impl SetupInput<'_> {
             config: &self.config,
             secrets,
             record: self.record,
+            rules: &self.rules,
             keeps_secrets,
             cwd: &self.cwd,
         }
@@ -162,6 +175,7 @@ async fn input<'a>(home: &'a std::path::Path, record: Option<&'a SetupRecord>) -
         config: config_file::find().await?,
         cwd: std::env::current_dir().context("can't determine the current folder")?,
         record,
+        rules: rules::read_all(home).only_valid().await?,
     })
 }
 

@@ -8,7 +8,9 @@ use toold_host::secrets::{SecretError, is_secret_name};
 use toold_proto::daemon::NoParams;
 use toold_proto::mcp::McpServerState;
 use toold_proto::method::{SecretsGiveBack, SecretsList, SecretsRemove, SecretsSet, SecretsUnlock};
-use toold_proto::secret::{GivenBackSecret, NameSecret, SecretInfo, SecretList, SecretStoreState, SecretValue, SetSecret, UnlockSecrets};
+use toold_proto::secret::{
+    GivenBackSecret, NameSecret, SecretInfo, SecretList, SecretStoreState, SecretValue, SetSecret, UnlockSecrets,
+};
 
 use crate::rpc::error::{invalid_params, refused, unknown};
 use crate::rpc::{MethodRequest, MethodTable, Right, add_async};

@@ -27,10 +27,15 @@ pub(super) fn run(record: Option<&SetupRecord>, input: &SetupInput<'_>, as_json:
         None => drift.push("setup has not run here".to_owned()),
     }
     let plan = SetupPlan::new(&input.plan_input(&[], true))?;
-    let new = plan.moves.iter().map(|(server, _)| format!("{}: {} is not in toold", server.file.display(), server.name()));
+    let new =
+        plan.moves.iter().map(|(server, _)| format!("{}: {} is not in toold", server.file.display(), server.name()));
     drift.extend(new);
     drift.extend(plan.new_hooks.iter().map(|agent| format!("{agent} has no hooks")));
-    drift.extend(plan.denials.iter().map(|denial| format!("deny {} {} holds in one agent only", denial.category, denial.pattern)));
+    drift.extend(
+        plan.denials
+            .iter()
+            .map(|denial| format!("deny {} {} holds in one agent only", denial.category, denial.pattern)),
+    );
     drift.dedup();
     if as_json {
         print_json(&json!({"ok": drift.is_empty(), "drift": drift}))?;

@@ -46,7 +46,8 @@ pub(super) async fn measure(plan: &SetupPlan, allowed: &[String], client: &Clien
     let list = client.call::<McpServersList>(NoParams {}).await.map(|list| list.servers).unwrap_or_default();
     let memory_of = |name: &str| {
         let server = list.iter().find(|server| server.name == name)?;
-        Some(server.instances.iter().filter_map(|instance| instance.memory_bytes).sum::<u64>()).filter(|bytes| *bytes > 0)
+        Some(server.instances.iter().filter_map(|instance| instance.memory_bytes).sum::<u64>())
+            .filter(|bytes| *bytes > 0)
     };
     let entries_of = |name: &str| plan.moves.iter().filter(|(_, source)| source == name).count() as u64;
     let measured: Vec<(u64, u64)> = plan
@@ -54,9 +55,7 @@ pub(super) async fn measure(plan: &SetupPlan, allowed: &[String], client: &Clien
         .iter()
         .filter_map(|source| memory_of(&source.name).map(|bytes| (bytes * entries_of(&source.name), bytes)))
         .collect();
-    let failed = plan.sources.iter().filter(|source| {
-        !source.launch.is_remote() && memory_of(&source.name).is_none()
-    });
+    let failed = plan.sources.iter().filter(|source| !source.launch.is_remote() && memory_of(&source.name).is_none());
     let costs = client.call::<ToolsCost>(MeasureTools::default()).await.ok();
     let tokens = costs.map(|costs| {
         let of = |name: &str| costs.sources.iter().find(|cost| cost.source.name == name).map(|cost| cost.all);
@@ -68,9 +67,8 @@ pub(super) async fn measure(plan: &SetupPlan, allowed: &[String], client: &Clien
         hooks: plan.new_hooks.len(),
         entries: plan.moves.len(),
         servers: plan.sources.len(),
-        memory: (!measured.is_empty()).then(|| {
-            measured.iter().fold((0, 0), |(before, after), (all, one)| (before + all, after + one))
-        }),
+        memory: (!measured.is_empty())
+            .then(|| measured.iter().fold((0, 0), |(before, after), (all, one)| (before + all, after + one))),
         bridge_bytes: own_bytes(),
         tokens: tokens.filter(|(tools, _)| *tools > 0),
         failed: failed.map(|source| source.name.clone()).collect(),
@@ -99,7 +97,8 @@ impl Figures {
             ));
         }
         if let Some((before, after)) = self.memory {
-            let bridge = self.bridge_bytes.map(|bytes| format!(", beside {} for each entry that is in use", megabytes(bytes)));
+            let bridge =
+                self.bridge_bytes.map(|bytes| format!(", beside {} for each entry that is in use", megabytes(bytes)));
             text.push_str(&format!(
                 "Memory of the servers, measured: {} with all agents open before, {} now{}.\n",
                 megabytes(before),

@@ -50,7 +50,8 @@ pub(super) fn lately(home: &Path) -> Vec<WorkFolder> {
     for project in gemini["projects"].as_object().into_iter().flat_map(|projects| projects.keys()) {
         add("gemini", project);
     }
-    for (agent, folder) in [("vscode", ".config/Code"), ("cursor", ".config/Cursor"), ("windsurf", ".config/Windsurf")] {
+    for (agent, folder) in [("vscode", ".config/Code"), ("cursor", ".config/Cursor"), ("windsurf", ".config/Windsurf")]
+    {
         for workspace in recent(&home.join(folder).join("User/workspaceStorage")) {
             let workspace = json(&workspace.join("workspace.json"));
             if let Some(path) = workspace["folder"].as_str().and_then(|uri| uri.strip_prefix("file://")) {

@@ -33,7 +33,11 @@ pub(super) async fn ask(config: &Path) -> anyhow::Result<Option<String>> {
     let about = property["description"].as_str().unwrap_or("What agents may do without asking").replace('\n', " ");
     let current = property["default"].as_str().unwrap_or(levels[0]);
     let at = levels.iter().position(|level| *level == current).unwrap_or(0);
-    match Select::new("What may agents do without asking?", levels).with_starting_cursor(at).with_help_message(&about).prompt() {
+    match Select::new("What may agents do without asking?", levels)
+        .with_starting_cursor(at)
+        .with_help_message(&about)
+        .prompt()
+    {
         Ok(level) if level == current => Ok(None),
         Ok(level) => Ok(Some(level.to_owned())),
         Err(InquireError::OperationCanceled | InquireError::OperationInterrupted) => {

@@ -49,7 +49,14 @@ pub(super) fn render(plan: &SetupPlan) -> String {
             false => None,
         };
         let file = one_line(&left.file.display().to_string());
-        format!("{}  {} ({}): {}{}", one_line(&left.name), file, place.name, one_line(&left.why), advice.unwrap_or_default())
+        format!(
+            "{}  {} ({}): {}{}",
+            one_line(&left.name),
+            file,
+            place.name,
+            one_line(&left.why),
+            advice.unwrap_or_default()
+        )
     });
     part("MCP servers that stay where they are", left.collect());
     let denials = plan.denials.iter().map(|denial| {
@@ -68,8 +75,15 @@ pub(super) fn render(plan: &SetupPlan) -> String {
     let secrets = plan.secrets();
     for change in &plan.changes {
         if change.hooks.is_some() && change.entries.is_empty() && change.added.is_empty() {
-            let more = change.after.lines().count().saturating_sub(change.before.as_deref().unwrap_or_default().lines().count());
-            text.push_str(&format!("{}: the hooks of toold, {more} lines more\n", one_line(&change.path.display().to_string())));
+            let more = change
+                .after
+                .lines()
+                .count()
+                .saturating_sub(change.before.as_deref().unwrap_or_default().lines().count());
+            text.push_str(&format!(
+                "{}: the hooks of toold, {more} lines more\n",
+                one_line(&change.path.display().to_string())
+            ));
             continue;
         }
         let shown = difference(&change.path, change.before.as_deref().unwrap_or_default(), &change.after);

@@ -12,7 +12,7 @@ use crate::commands::mcp::{jsonc, toml_table};
 use crate::commands::setup::folders::{self, WorkFolder};
 use crate::commands::setup::places::{PLACES, Place};
 use crate::commands::setup::record::{ChangedEntry, KeptText, SetupRecord, TextStep};
-use crate::commands::setup::rules::{self, AgentRules, Denial};
+use crate::commands::setup::rules::{AgentRules, Denial};
 use crate::commands::setup::servers::{FoundServer, FoundServers, LeftServer, ServerLaunch, is_tracked, plain_name};
 use crate::commands::setup::text::{TextForm, spliced};
 use crate::config_file;
@@ -70,6 +70,7 @@ pub(super) struct PlanInput<'a> {
     /// Secrets that the person has already, which keep their values.
     pub(super) secrets: &'a [String],
     pub(super) record: Option<&'a SetupRecord>,
+    pub(super) rules: &'a AgentRules,
     /// Servers with secrets are moved too.
     pub(super) keeps_secrets: bool,
     /// A folder whose project files are read, beside those where agents worked.
@@ -102,7 +103,7 @@ impl SetupPlan {
         let found = FoundServers::read(input.home, &projects);
         let config_before = config_file::read(input.config)?;
         let configured: Table = config_before.as_deref().unwrap_or_default().parse()?;
-        let rules = rules::read_all(input.home);
+        let rules = input.rules.clone();
         let mut plan = Self {
             places,
             moves: Vec::new(),
@@ -324,9 +325,10 @@ impl SetupPlan {
         let servers = self.sources.iter().filter(|source| source.is_new).filter_map(|source| {
             nested("mcp", "servers", Table::from_iter([(source.name.clone(), source.table().into())]).into())
         });
-        let denials = self.denials.iter().filter_map(|denial| {
-            nested("permission", "rules", Value::Array(vec![denial.table().into()]))
-        });
+        let denials = self
+            .denials
+            .iter()
+            .filter_map(|denial| nested("permission", "rules", Value::Array(vec![denial.table().into()])));
         let blocks: Vec<String> = servers.chain(denials).collect();
         if blocks.is_empty() {
             return;

@@ -20,8 +20,8 @@ use crate::commands::hook::HookAgent;
 use crate::commands::mcp::install;
 use crate::commands::setup::SetupArgs;
 use crate::commands::setup::servers::is_tracked;
-use crate::commands::upgrade::Installation;
 use crate::commands::stop;
+use crate::commands::upgrade::Installation;
 use crate::config_file;
 use crate::confirm::confirm;
 use crate::exit::OK;
@@ -81,7 +81,10 @@ pub(super) async fn run(args: &SetupArgs, client: &Client, globals: &Globals) ->
     packed.retain(|path| path.exists());
     pack(&archive, &packed)?;
     // A keyring is outside of the folders. The daemon is started once more for it, and stopped.
-    if secrets.store == toold_proto::secret::SecretStoreKind::Keyring && !secrets.secrets.is_empty() && !args.with_secrets {
+    if secrets.store == toold_proto::secret::SecretStoreKind::Keyring
+        && !secrets.secrets.is_empty()
+        && !args.with_secrets
+    {
         let client = crate::connection::open(globals).await?;
         for secret in secrets.secrets.iter().filter(|secret| secret.is_set == Some(true)) {
             client.call::<SecretsRemove>(NameSecret { name: secret.name.clone() }).await?;

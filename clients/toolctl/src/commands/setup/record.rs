@@ -127,11 +127,9 @@ impl TextStep {
     /// The one region in which two texts differ.
     pub(super) fn between(before: &str, after: &str, secrets: &[(String, String)]) -> Self {
         let same = |(one, other): &(char, char)| one == other;
-        let start: usize =
-            before.chars().zip(after.chars()).take_while(same).map(|(one, _)| one.len_utf8()).sum();
+        let start: usize = before.chars().zip(after.chars()).take_while(same).map(|(one, _)| one.len_utf8()).sum();
         let (old, new) = (&before[start..], &after[start..]);
-        let end: usize =
-            old.chars().rev().zip(new.chars().rev()).take_while(same).map(|(one, _)| one.len_utf8()).sum();
+        let end: usize = old.chars().rev().zip(new.chars().rev()).take_while(same).map(|(one, _)| one.len_utf8()).sum();
         let old = KeptText::new(&old[..old.len() - end], secrets);
         Self { at: start, len: new.len() - end, old }
     }
@@ -174,8 +172,7 @@ impl SetupRecord {
     pub(super) fn read() -> anyhow::Result<Option<Self>> {
         let file = record_file()?;
         let Some(text) = read(&file)? else { return Ok(None) };
-        let record: Self =
-            serde_json::from_str(&text).with_context(|| format!("{} is damaged", file.display()))?;
+        let record: Self = serde_json::from_str(&text).with_context(|| format!("{} is damaged", file.display()))?;
         if record.version != VERSION {
             bail!("{} was written by another version of toolctl: use that one", file.display());
         }

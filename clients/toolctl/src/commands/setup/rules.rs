@@ -3,11 +3,14 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use serde_json::Value;
 use toml::Table;
 
 use crate::commands::setup::servers::read;
 use crate::commands::setup::text::TextForm;
+use crate::config_file::replace;
+use crate::program;
 
 /// A denial of an agent, as a rule of toold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +21,7 @@ pub(super) struct Denial {
 }
 
 /// The rules of all agents.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct AgentRules {
     pub(super) denials: Vec<Denial>,
     /// Denials that have no equal here; with the agent and their text there.
@@ -51,6 +54,23 @@ pub(super) fn read_all(home: &Path) -> AgentRules {
 }
 
 impl AgentRules {
+    /// Leaves the denials whose patterns toold does not take to their agents: one of them must not stop the others.
+    ///
+    /// # Errors
+    /// There is no `toold`, or no place for a file that it checks.
+    pub(super) async fn only_valid(mut self) -> anyhow::Result<Self> {
+        if are_valid(&self.denials).await? {
+            return Ok(self);
+        }
+        for denial in std::mem::take(&mut self.denials) {
+            match are_valid(std::slice::from_ref(&denial)).await? {
+                true => self.denials.push(denial),
+                false => self.left.push(("an agent", format!("{} {}", denial.category, denial.pattern))),
+            }
+        }
+        Ok(self)
+    }
+
     fn add(&mut self, agent: &'static str, file: &Path, text: &str, rule: Option<(&'static str, String)>) {
         let Some((category, pattern)) = rule else { return self.left.push((agent, text.to_owned())) };
         let is_known = |known: &Denial| known.category == category && known.pattern == pattern;
@@ -58,6 +78,20 @@ impl AgentRules {
             self.denials.push(Denial { category, pattern, file: file.to_owned() });
         }
     }
+}
+
+async fn are_valid(denials: &[Denial]) -> anyhow::Result<bool> {
+    if denials.is_empty() {
+        return Ok(true);
+    }
+    let rules: Vec<toml::Value> = denials.iter().map(|denial| denial.table().into()).collect();
+    let permission = Table::from_iter([("rules".to_owned(), rules.into())]);
+    let text = toml::to_string(&Table::from_iter([("permission".to_owned(), toml::Value::Table(permission))]))?;
+    let file = std::env::temp_dir().join(format!("toold-setup-{}.toml", std::process::id()));
+    replace(&file, &text)?;
+    let checked = program::text(&["config".as_ref(), "check".as_ref(), "--".as_ref(), file.as_ref()]).await;
+    std::fs::remove_file(&file).with_context(|| format!("can't remove {}", file.display()))?;
+    Ok(checked.is_ok())
 }
 
 fn value(file: &Path) -> Value {
@@ -209,11 +243,21 @@ mod tests {
             r#"{"permissions": {"deny": ["Bash(git push:*)", "Read(./.env)", "Read(//etc/x)", "WebFetch(domain:a.example)", "mcp__github__delete", "Bash"], "allow": ["Bash(npm test)"]}}"#,
         );
         write(".cursor/cli-config.json", r#"{"permissions": {"deny": ["Shell(rm)"], "allow": ["Shell(ls)"]}}"#);
-        write(".gemini/settings.json", "{\n// mine\n\"tools\": {\"exclude\": [\"run_shell_command(dd)\", \"web_fetch\"]}}");
-        write(".config/opencode/opencode.json", r#"{"permission": {"bash": {"git push *": "deny", "terraform *": "deny", "*": "ask"}}}"#);
-        write(".codex/rules/default.rules", "prefix_rule(pattern = [\"sudo\"], decision = \"forbidden\")\nprefix_rule(pattern=[\"ls\"], decision=\"allow\")\n");
+        write(
+            ".gemini/settings.json",
+            "{\n// mine\n\"tools\": {\"exclude\": [\"run_shell_command(dd)\", \"web_fetch\"]}}",
+        );
+        write(
+            ".config/opencode/opencode.json",
+            r#"{"permission": {"bash": {"git push *": "deny", "terraform *": "deny", "*": "ask"}}}"#,
+        );
+        write(
+            ".codex/rules/default.rules",
+            "prefix_rule(pattern = [\"sudo\"], decision = \"forbidden\")\nprefix_rule(pattern=[\"ls\"], decision=\"allow\")\n",
+        );
         let rules = read_all(home.path());
-        let shown: Vec<String> = rules.denials.iter().map(|rule| format!("{} {}", rule.category, rule.pattern)).collect();
+        let shown: Vec<String> =
+            rules.denials.iter().map(|rule| format!("{} {}", rule.category, rule.pattern)).collect();
         assert_eq!(
             shown,
             [

@@ -94,7 +94,10 @@ impl FoundServers {
         for place in PLACES {
             let own = place.server_files(home).into_iter().map(|(file, holder)| (file, holder, None));
             let of_projects = projects.iter().flat_map(|project| {
-                place.project_files(project).into_iter().map(move |(file, holder)| (file, holder, Some(project.as_path())))
+                place
+                    .project_files(project)
+                    .into_iter()
+                    .map(move |(file, holder)| (file, holder, Some(project.as_path())))
             });
             for (file, holder, project) in own.chain(of_projects) {
                 // The target of a symbolic link is changed, not the link.
@@ -123,7 +126,9 @@ impl FoundServers {
         };
         let mut holders = vec![(holder.to_vec(), project.map(Path::to_owned))];
         // Claude Code also keeps the servers of each project in its own file.
-        for project in whole["projects"].as_object().into_iter().flat_map(Map::keys).filter(|_| place.name == "claude-code") {
+        for project in
+            whole["projects"].as_object().into_iter().flat_map(Map::keys).filter(|_| place.name == "claude-code")
+        {
             let path = ["projects", project, "mcpServers"].map(str::to_owned).to_vec();
             holders.push((path, Some(PathBuf::from(project))));
         }
@@ -141,7 +146,9 @@ impl FoundServers {
                 let is_tracked = *tracked.get_or_insert_with(|| is_tracked(file));
                 let why = match (read, span) {
                     (Ok(_), _) if is_tracked => "the file is tracked by Git".to_owned(),
-                    (Ok(launch), Some(span)) if launch.secrets.values().all(|secret| text[span.range.clone()].contains(secret)) => {
+                    (Ok(launch), Some(span))
+                        if launch.secrets.values().all(|secret| text[span.range.clone()].contains(secret)) =>
+                    {
                         let mut kept = entry.as_object().cloned().unwrap_or_default();
                         kept.retain(|name, _| !LAUNCH.contains(&name.as_str()));
                         let file = file.to_owned();
@@ -385,15 +392,29 @@ fn is_secret_name(name: &str) -> bool {
     let name = name.trim_start_matches('-').to_lowercase();
     let has = |part: &&str| name.contains(*part);
     let words = || name.split(|c: char| !c.is_ascii_alphanumeric());
-    ["token", "secret", "passw", "apikey", "credential", "authorization", "cookie", "private"].iter().any(|part| has(&part))
+    ["token", "secret", "passw", "apikey", "credential", "authorization", "cookie", "private"]
+        .iter()
+        .any(|part| has(&part))
         || words().any(|word| ["key", "pat", "pwd", "auth", "pass", "dsn", "pw"].contains(&word))
 }
 
 /// Whether the text looks like a key: a known beginning, or long without words.
 fn is_secret_text(text: &str) -> bool {
     const STARTS: [&str; 14] = [
-        "ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "sk-", "sk_live_", "rk_live_", "xoxb-", "xoxp-", "xapp-", "AKIA",
-        "AIza", "eyJ",
+        "ghp_",
+        "gho_",
+        "ghs_",
+        "github_pat_",
+        "glpat-",
+        "sk-",
+        "sk_live_",
+        "rk_live_",
+        "xoxb-",
+        "xoxp-",
+        "xapp-",
+        "AKIA",
+        "AIza",
+        "eyJ",
     ];
     let count = |is: fn(&char) -> bool| text.chars().filter(is).count();
     let is_key = || {
@@ -434,6 +455,13 @@ fn runs_toolctl(entry: &Value) -> bool {
 /// # Errors
 /// It stands for something that only the agent knows.
 fn translated(place: Place, text: &str, home: &Path) -> Result<String, String> {
+    // These take a variable without braces, as the whole text.
+    let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    if let Some(variable) = text.strip_prefix('$').filter(|name| is_name(name))
+        && ["gemini", "qwen", "mcphub"].contains(&place.name)
+    {
+        return variable_of(variable, None);
+    }
     let mut done = String::new();
     let mut rest = text;
     let opens = |rest: &str| -> Option<(usize, &'static str)> {
@@ -452,7 +480,7 @@ fn translated(place: Place, text: &str, home: &Path) -> Result<String, String> {
         };
         match name.strip_prefix("env:").unwrap_or(name) {
             "userHome" => done.push_str(&home.display().to_string()),
-            variable if variable.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && name != "workspaceFolder" => {
+            variable if is_name(variable) && name != "workspaceFolder" => {
                 done.push_str(&variable_of(variable, default)?);
             }
             other => return Err(format!("${{{other}}} is known to the agent alone")),
@@ -525,7 +553,10 @@ mod tests {
         let expected = json!({"command": "npx", "args": ["-y", "@a/b"], "env": {"A": "b"}});
         for (place, entry) in [
             ("claude-code", json!({"type": "stdio", "command": "npx", "args": ["-y", "@a/b"], "env": {"A": "b"}})),
-            ("opencode", json!({"type": "local", "command": ["npx", "-y", "@a/b"], "environment": {"A": "b"}, "enabled": true})),
+            (
+                "opencode",
+                json!({"type": "local", "command": ["npx", "-y", "@a/b"], "environment": {"A": "b"}, "enabled": true}),
+            ),
             ("zed", json!({"command": {"path": "npx", "args": ["-y", "@a/b"], "env": {"A": "b"}}, "settings": {}})),
             ("zed", json!({"source": "custom", "command": "npx", "args": ["-y", "@a/b"], "env": {"A": "b"}})),
             ("codex", json!({"command": "npx", "args": ["-y", "@a/b"], "env": {"A": "b"}, "startup_timeout_sec": 20})),
@@ -544,8 +575,12 @@ mod tests {
     #[test]
     fn secrets_do_not_stay_in_texts() {
         let env = json!({"command": "x", "env": {"GITHUB_TOKEN": "ghp_0123456789abcdef", "LOG": "debug", "KEYBOARD": "german"}});
-        assert_eq!(shown("cursor", env)["env"], json!({"GITHUB_TOKEN": "${secret:X_GITHUB_TOKEN}", "LOG": "debug", "KEYBOARD": "german"}));
-        let headers = json!({"url": "https://a.example/mcp?api_key=abcdefgh", "headers": {"Authorization": "Bearer abcdefgh1"}});
+        assert_eq!(
+            shown("cursor", env)["env"],
+            json!({"GITHUB_TOKEN": "${secret:X_GITHUB_TOKEN}", "LOG": "debug", "KEYBOARD": "german"})
+        );
+        let headers =
+            json!({"url": "https://a.example/mcp?api_key=abcdefgh", "headers": {"Authorization": "Bearer abcdefgh1"}});
         let read = shown("vscode", headers);
         assert_eq!(read["headers"]["Authorization"], "Bearer ${secret:X_AUTHORIZATION}");
         assert_eq!(read["url"], "https://a.example/mcp?api_key=${secret:X_API_KEY}");
@@ -553,7 +588,15 @@ mod tests {
         let read = shown("cursor", args);
         assert_eq!(
             read["args"],
-            json!(["--api-key", "${secret:X_API_KEY}", "--token=${secret:X_TOKEN}", "--level=debug", "${secret:X_ARGUMENT}", "-H", "Authorization: Bearer ${secret:X_AUTHORIZATION}"])
+            json!([
+                "--api-key",
+                "${secret:X_API_KEY}",
+                "--token=${secret:X_TOKEN}",
+                "--level=debug",
+                "${secret:X_ARGUMENT}",
+                "-H",
+                "Authorization: Bearer ${secret:X_AUTHORIZATION}"
+            ])
         );
     }
 
@@ -574,7 +617,12 @@ mod tests {
             assert!(launch("vscode", entry.clone()).is_err(), "{entry}");
         }
         assert!(launch("opencode", json!({"command": ["x", "{file:~/.key}"]})).is_err());
-        assert_eq!(launch("claude-code", json!({"command": "x", "args": ["${NO_SUCH:-d}"]})).unwrap().args, ["${env:NO_SUCH:-d}"]);
+        assert!(launch("gemini", json!({"command": "x", "env": {"API_KEY": "$NO_SUCH_VARIABLE_HERE"}})).is_err());
+        assert_eq!(launch("gemini", json!({"command": "x", "env": {"K": "$PATH"}})).unwrap().env["K"], "${env:PATH}");
+        assert_eq!(
+            launch("claude-code", json!({"command": "x", "args": ["${NO_SUCH:-d}"]})).unwrap().args,
+            ["${env:NO_SUCH:-d}"]
+        );
     }
 
     #[test]

@@ -91,7 +91,8 @@ pub(super) fn spliced(text: &str, range: Range<usize>, new: &str) -> String {
 pub(super) fn one_line(value: &Value) -> String {
     match value {
         Value::Object(members) => {
-            let members = members.iter().map(|(name, value)| format!("{}: {}", Value::from(name.as_str()), one_line(value)));
+            let members =
+                members.iter().map(|(name, value)| format!("{}: {}", Value::from(name.as_str()), one_line(value)));
             format!("{{{}}}", members.collect::<Vec<_>>().join(", "))
         }
         Value::Array(items) => format!("[{}]", items.iter().map(one_line).collect::<Vec<_>>().join(", ")),

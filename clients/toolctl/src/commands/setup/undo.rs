@@ -62,13 +62,20 @@ pub(super) async fn run(args: &SetupArgs, record: Option<SetupRecord>, globals: 
     let secret = |name: &str| secrets.get(name).cloned();
     let mut restored = Vec::new();
     for file in &record.files {
-        restored.push(restore(file, &secret).with_context(|| format!("can't change {}; nothing is changed", file.path.display()))?);
+        restored.push(
+            restore(file, &secret)
+                .with_context(|| format!("can't change {}; nothing is changed", file.path.display()))?,
+        );
     }
     let restored: Vec<Restored> = restored.into_iter().filter(|file| file.now != file.then).collect();
     if !args.json {
         let mut out = output::stdout();
         for file in &restored {
-            let text = difference(&file.path, file.now.as_deref().unwrap_or_default(), file.then.as_deref().unwrap_or_default());
+            let text = difference(
+                &file.path,
+                file.now.as_deref().unwrap_or_default(),
+                file.then.as_deref().unwrap_or_default(),
+            );
             write!(out, "{}", output::plain(&hidden(text, &secrets)))?;
             for note in &file.notes {
                 writeln!(out, "  {}", output::plain(note))?;
@@ -146,7 +153,9 @@ fn restore(file: &ChangedFile, secret: &dyn Fn(&str) -> Option<String>) -> anyho
     for block in &file.blocks {
         match without_block(&text, block) {
             Some(after) => text = after,
-            None => notes.push(format!("not removed, as you have changed it: {}", block.lines().next().unwrap_or_default())),
+            None => {
+                notes.push(format!("not removed, as you have changed it: {}", block.lines().next().unwrap_or_default()))
+            }
         }
     }
     Ok(Restored { path, now: Some(now), then: Some(text), is_exact: false, notes })
