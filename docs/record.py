@@ -34,18 +34,14 @@ STEP, LONGEST, END, PATIENCE = 0.1, 1.6, 4.0, 60.0
 # In pixels.
 CELL, LINE, MARGIN, BAR = 8.4, 18, 14, 26
 
-PLUGIN = """hygge.register_tool{
-  name = "count", description = "Counts to a number", permission = false,
-  input_schema = {type = "object", properties = {to = {type = "integer"}}},
-  execute = function(ctx, input)
-    for i = 1, input.to do
-      ctx.progress{message = "counting", progress = i, total = input.to}
-      hygge.sleep("400ms")
-    end
-    return "counted to " .. input.to
-  end,
+# A command as four agents report it to their hooks.
+FORCE = "git push --force origin main"
+HOOKS = {
+    "claude-code": {"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": FORCE}},
+    "codex": {"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": FORCE}},
+    "gemini": {"hook_event_name": "BeforeTool", "tool_name": "run_shell_command", "tool_input": {"command": FORCE}},
+    "cursor": {"hook_event_name": "beforeShellExecution", "command": FORCE},
 }
-"""
 
 # The colours of the terminal, in the order of their numbers: on a light and on a dark page.
 NAMES = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"]
@@ -159,27 +155,27 @@ class Agent:
         self.send("tools.execute", {"name": name, "arguments": arguments})
 
 
+def hooks(session: Session) -> None:
+    """Four agents ask before they run the same command, each through its own hook."""
+    for agent, call in HOOKS.items():
+        payload = {"session_id": f"s-{agent}", "cwd": str(session.work), "permission_mode": "default", "tool_use_id": agent} | call
+        command = ["toolctl", "hook", agent]
+        subprocess.run(command, input=json.dumps(payload), env=session.environment, cwd=session.work, capture_output=True, text=True)
+
+
 def play(session: Session) -> None:
     """What the picture shows."""
-    (session.work / "count.lua").write_text(PLUGIN)
+    (session.work / "prices.txt").write_text("green tea  4.20\n")
     for command in (
         "git init -q -b main . && git init -q --bare ../origin.git && git remote add origin ../origin.git",
-        "git -c user.name=you -c user.email=you@example.com commit -q --allow-empty -m 'Sell tea'",
+        "git add prices.txt && git -c user.name=you -c user.email=you@example.com commit -q -m 'Sell tea'",
     ):
         session.run("sh", "-c", command)
     session.daemon = json.loads(session.run("toolctl", "status", "--json"))["pid"]
+    session.run("toolctl", "workspaces", "allow", session.work)
+    session.run("toolctl", "permissions", "grant", "file.write", f"{session.work}/**")
     session.start()
-    session.type("cat count.lua")
-    session.wait_for(r"^}\n\$")
-    time.sleep(1.5)
-    session.type("cp count.lua ~/.config/toold/plugins/    # saved: every client has the tool")
-    session.wait_for(r"has the tool\s*\n\$")
-    time.sleep(0.8)
-    session.type("toolctl call count to=4")
-    session.wait_for("counted to 4")
-    time.sleep(1.5)
-    session.clear()
-    session.type("toolctl approve    # an agent wants to push")
+    session.type("toolctl approve    # an agent in another window wants to push")
     session.wait_for(r"approve.*\n\S")
     time.sleep(0.8)
     agent = Agent(session)
@@ -191,8 +187,25 @@ def play(session: Session) -> None:
     time.sleep(1.0)
     session.tmux("send-keys", "Escape")
     session.wait_for(r"^\$\s*\Z")
-    session.type("git log --oneline origin/main")
-    session.wait_for(r"Sell tea$")
+    session.clear()
+    session.type("toolctl permissions grant --deny shell 'git push --force *'    # one rule ...")
+    session.wait_for(r"\n\$\s*\Z")
+    time.sleep(0.8)
+    hooks(session)
+    session.type("toolctl audit -n 4    # ... stops four agents")
+    session.wait_for(r"cursor[^$]*\n\$\s*\Z")
+    time.sleep(2.0)
+    session.clear()
+    agent.call("read", {"path": "prices.txt"})
+    agent.call("edit", {"path": "prices.txt", "old": "4.20", "new": "0.00"})
+    time.sleep(1.0)
+    session.type("toolctl undo    # an edit of an agent, taken back")
+    session.wait_for(r"\[y/N\]|\?")
+    time.sleep(1.6)
+    session.tmux("send-keys", "y")
+    session.wait_for(r"\n\$\s*\Z")
+    session.type("cat prices.txt")
+    session.wait_for(r"4\.20\n\$")
     time.sleep(0.5)
 
 

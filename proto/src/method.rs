@@ -46,7 +46,7 @@ use crate::prompt::{ParsePrompt, ParseStream, ParsedPrompt, ParsedStream, Render
 use crate::provide::{CallInfo, CallList, GetCall, Invocation, ListCalls, Provide, ProvideProgress, ProvideResult};
 use crate::question::{QuestionEvent, ReplyQuestion};
 use crate::remote::{ReconnectRemote, RemoteList};
-use crate::secret::{NameSecret, SecretList, SetSecret, UnlockSecrets};
+use crate::secret::{GivenBackSecret, NameSecret, SecretList, SetSecret, UnlockSecrets};
 use crate::session::{CloseSession, ClosedSession, OpenSession, OpenedSession, SessionList};
 use crate::shell::{AttachShell, KillShell, KilledShell, ListShells, ResizeShell, ShellList, ShellOutput, WriteShell};
 use crate::skill::{GetSkill, MemoryList, OfSession, SkillList, SkillText, TodoList};
@@ -191,7 +191,8 @@ methods! {
     McpLoginFinish = "mcp.login.finish", "Ends a login with the URL that its page redirected to.", FinishMcpLogin => FinishedMcpLogin;
     McpLogout = "mcp.logout", "Forgets the login at a remote MCP server, and has its tokens revoked.", NameMcpLogin => McpLoggedOut;
     SecretsSet = "secrets.set", "Stores a secret that the configuration uses.", SetSecret => SecretList;
-    SecretsList = "secrets.list", "Lists the secrets by name; nothing returns their values.", NoParams => SecretList;
+    SecretsGiveBack = "secrets.give_back", "Returns a secret that was moved out of another program's file, to a person on this machine who puts it back.", NameSecret => GivenBackSecret;
+    SecretsList = "secrets.list", "Lists the secrets by name, without their values.", NoParams => SecretList;
     SecretsRemove = "secrets.remove", "Removes a secret.", NameSecret => SecretList;
     SecretsUnlock = "secrets.unlock", "Opens the encrypted file of secrets with its passphrase, or makes it.", UnlockSecrets => SecretList;
     RemotesList = "remotes.list", "Lists the mounted daemons.", NoParams => RemoteList;

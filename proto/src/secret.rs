@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A value that is sent to the daemon and never back. Its debug form does not show it.
+/// A value that is sent to the daemon, and back only where it came from another program's file. Its debug form does not show it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(transparent)]
@@ -23,6 +23,16 @@ pub struct SetSecret {
     /// 1 to 64 letters, digits, `_`, `-` or `.`, not beginning with a digit.
     pub name: String,
     /// A text of 6 characters or more.
+    pub value: SecretValue,
+    /// It stood in a file of another program, and `secrets.give_back` may return it for that file.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub from_file: bool,
+}
+
+/// Answer of `secrets.give_back`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct GivenBackSecret {
     pub value: SecretValue,
 }
 

@@ -1,13 +1,16 @@
-//! The command line: the list of subcommands. The arguments of each are in its own file.
+//! The command line: the list of subcommands, and the groups in which they are shown. The arguments of each are in its
+//! own file.
 
 use std::pin::Pin;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use std::ffi::OsString;
+
+use clap::{ArgMatches, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
     agents, approve, audit, call, completions, config, connect, doctor, events, fleet, hook, list, logs, man, mcp,
-    memories, notify, page, parse, permissions, plugins, prompt, remotes, restart, schema, secrets, sessions, shells,
-    skills, status, stop, tools, undo, watch, workspaces,
+    memories, notify, page, parse, permissions, plugins, prompt, remotes, restart, schema, secrets, sessions, setup,
+    shells, skills, status, stop, tools, undo, upgrade, watch, workspaces,
 };
 use crate::exit::STATUS_HELP;
 use crate::globals::Globals;
@@ -32,6 +35,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CliCommand {
+    Setup(setup::SetupArgs),
     List(list::ListArgs),
     Schema(schema::SchemaArgs),
     Call(call::CallArgs),
@@ -65,8 +69,96 @@ pub(crate) enum CliCommand {
     Notify(notify::NotifyArgs),
     Remotes(remotes::RemotesArgs),
     Fleet(fleet::FleetArgs),
+    Upgrade(upgrade::UpgradeArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
+}
+
+/// Subcommands that others are shown in. All of them also work without their group, where `--help` does not list them.
+const GROUPS: [(&str, &[&str]); 8] = [
+    ("tools", &["list", "schema", "prompt", "parse"]),
+    ("permissions", &["workspaces"]),
+    ("audit", &["events", "watch"]),
+    ("agents", &["sessions", "shells", "hook"]),
+    ("plugins", &["skills", "memories"]),
+    ("daemon", &["status", "doctor", "restart", "stop", "logs", "connect", "upgrade", "completions", "man"]),
+    ("fleet", &["remotes"]),
+    ("page", &["notify"]),
+];
+
+/// The group that is no subcommand itself.
+const DAEMON: &str = "daemon";
+
+/// The groups and subcommands in the order of `--help`: first what most people use.
+const ORDER: [&str; 16] = [
+    "setup",
+    "call",
+    "approve",
+    "undo",
+    "audit",
+    "permissions",
+    "agents",
+    "mcp",
+    "plugins",
+    "tools",
+    "secrets",
+    "config",
+    "daemon",
+    "page",
+    "fleet",
+    "help",
+];
+
+/// The whole command line, with its groups.
+pub(crate) fn command() -> Command {
+    let mut command = Cli::command();
+    command = command.subcommand(
+        Command::new(DAEMON)
+            .about("Show, check, restart and stop the daemon; its logs, and how it was installed")
+            .subcommand_required(true)
+            .arg_required_else_help(true),
+    );
+    for (group, members) in GROUPS {
+        let members: Vec<Command> =
+            members.iter().filter_map(|member| command.find_subcommand(member).cloned()).collect();
+        for member in &members {
+            command = command.mut_subcommand(member.get_name(), |member| member.hide(true));
+        }
+        command = command.mut_subcommand(group, |group| group.subcommands(members));
+    }
+    for (at, name) in ORDER.into_iter().enumerate().filter(|(_, name)| *name != "help") {
+        command = command.mut_subcommand(name, |subcommand| subcommand.display_order(at));
+    }
+    command
+}
+
+/// The words of a subcommand without its group, as `daemon stop` is `stop`.
+pub(crate) fn without_group(path: &str) -> &str {
+    let rest = path.split_once(' ').and_then(|(first, rest)| {
+        let (_, members) = GROUPS.iter().find(|(group, _)| *group == first)?;
+        members.contains(&rest.split(' ').next()?).then_some(rest)
+    });
+    rest.unwrap_or(path)
+}
+
+/// # Errors
+/// The arguments are not those of the command line, or ask for help.
+pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
+    let mut matches = command().try_get_matches_from(arguments)?;
+    let is_in_group = |matches: &ArgMatches| {
+        let (name, inner) = matches.subcommand()?;
+        let (_, members) = GROUPS.iter().find(|(group, _)| *group == name)?;
+        inner.subcommand_name().filter(|inner| members.contains(inner)).map(|_| ())
+    };
+    if is_in_group(&matches).is_none() {
+        return Cli::from_arg_matches_mut(&mut matches);
+    }
+    let (globals, screen) = (Globals::from_arg_matches(&matches)?, screen::ScreenArgs::from_arg_matches(&matches)?);
+    let command = match matches.remove_subcommand() {
+        Some((_, mut group)) => Some(CliCommand::from_arg_matches_mut(&mut group)?),
+        None => None,
+    };
+    Ok(Cli { globals, screen, command })
 }
 
 /// Runs the subcommand; returns the exit status.
@@ -75,6 +167,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
     let Some(command) = cli.command else { return screen::run(cli.screen, globals).await };
     // Each in a box, or this function would contain the code of all of them.
     let running: Pin<Box<dyn Future<Output = anyhow::Result<u8>> + '_>> = match command {
+        CliCommand::Setup(setup) => Box::pin(setup::run(setup, globals)),
         CliCommand::List(list) => Box::pin(list::run(list, globals)),
         CliCommand::Schema(schema) => Box::pin(schema::run(schema, globals)),
         CliCommand::Call(call) => Box::pin(call::run(call, globals)),
@@ -108,8 +201,9 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
         CliCommand::Notify(notify) => Box::pin(notify::run(notify, globals)),
         CliCommand::Remotes(remotes) => Box::pin(remotes::run(remotes, globals)),
         CliCommand::Fleet(fleet) => Box::pin(fleet::run(fleet, globals)),
+        CliCommand::Upgrade(upgrade) => return upgrade::run(&upgrade),
         CliCommand::Completions(completions) => return completions::run(&completions),
-        CliCommand::Man(man) => return man::run(&man, Cli::command()),
+        CliCommand::Man(man) => return man::run(&man, self::command()),
     };
     running.await
 }
@@ -120,6 +214,27 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
+        command().debug_assert();
+    }
+
+    #[test]
+    fn every_subcommand_is_shown_once_and_works_with_and_without_its_group() {
+        let all = command();
+        let is_member = |name: &str| GROUPS.iter().any(|(_, members)| members.contains(&name));
+        for subcommand in all.get_subcommands() {
+            let name = subcommand.get_name();
+            assert_eq!(subcommand.is_hide_set(), is_member(name), "{name}");
+            assert_eq!(ORDER.contains(&name), !is_member(name), "{name}");
+        }
+        for words in [
+            &["daemon", "stop"][..],
+            &["stop"],
+            &["permissions", "workspaces", "list"],
+            &["permissions", "list"],
+            &["--plain", "tools", "list"],
+        ] {
+            let arguments = ["toolctl"].iter().chain(words).map(OsString::from).collect();
+            assert!(parse(arguments).unwrap().command.is_some(), "{words:?}");
+        }
     }
 }

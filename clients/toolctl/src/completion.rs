@@ -16,6 +16,7 @@ use std::time::Duration;
 use clap::Command;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 
+use crate::cli::without_group;
 use crate::exit::{OK, USAGE};
 
 /// The user waits at the keyboard, and a folder may be on a slow file system.
@@ -112,6 +113,7 @@ fn with_values(command: Command, path: &str) -> Command {
 }
 
 fn completer(path: &str, argument: &str) -> Option<ValueLookup> {
+    let path = without_group(path);
     let of = |wanted: &str| {
         let row = COMPLETERS.iter().find(|(command, name, _)| *command == wanted && *name == argument);
         row.map(|(_, _, completer)| *completer)

@@ -37,17 +37,15 @@ mod version_check;
 use std::pin::Pin;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
-
 fn main() -> ExitCode {
-    if let Some(code) = completion::run_if_asked(cli::Cli::command) {
+    if let Some(code) = completion::run_if_asked(cli::command) {
         return code;
     }
     let arguments: Vec<_> = std::env::args_os().collect();
     if let Some(code) = commands::hook::run_first(&arguments) {
         return code;
     }
-    let cli = match cli::Cli::try_parse_from(arguments) {
+    let cli = match cli::parse(arguments) {
         Ok(cli) => cli,
         Err(error) => {
             let (printed, is_usage) = (error.print(), error.use_stderr());

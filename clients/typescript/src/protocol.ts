@@ -2327,6 +2327,17 @@ export interface RemotesReconnectParams {
   name: string;
 }
 
+/** Params of `secrets.give_back`. */
+export interface SecretsGiveBackParams {
+  name: string;
+}
+
+/** Answer of `secrets.give_back`. */
+export interface SecretsGiveBackResult {
+  /** A value that is sent to the daemon, and back only where it came from another program's file. Its debug form does not show it. */
+  value: string;
+}
+
 /** Answer of `secrets.list`, `secrets.set`, `secrets.remove` and `secrets.unlock`. */
 export interface SecretsListResult {
   /** Where secrets are kept. */
@@ -2353,6 +2364,8 @@ export interface SecretsSetParams {
   name: string;
   /** A text of 6 characters or more. */
   value: string;
+  /** It stood in a file of another program, and `secrets.give_back` may return it for that file. */
+  from_file?: boolean;
 }
 
 /** Params of `secrets.unlock`. */
@@ -3009,7 +3022,9 @@ export interface Methods {
   "remotes.reconnect": { params: RemotesReconnectParams; result: RemotesListResult };
   /** Returns the OpenRPC document of this daemon. */
   "rpc.discover": { params: Record<string, never>; result: unknown };
-  /** Lists the secrets by name; nothing returns their values. */
+  /** Returns a secret that was moved out of another program's file, to a person on this machine who puts it back. */
+  "secrets.give_back": { params: SecretsGiveBackParams; result: SecretsGiveBackResult };
+  /** Lists the secrets by name, without their values. */
   "secrets.list": { params: Record<string, never>; result: SecretsListResult };
   /** Removes a secret. */
   "secrets.remove": { params: SecretsRemoveParams; result: SecretsListResult };

@@ -22,6 +22,11 @@ pub trait Callable: Send + Sync + 'static {
         &self.spec().name
     }
 
+    /// What the server that it is of calls it; `None` for a tool that is of no other program.
+    fn upstream_name(&self) -> Option<&str> {
+        None
+    }
+
     /// Statements of its source for certain clients, such as the user interface that shows its results: `_meta` in MCP.
     fn listing_meta(&self) -> Option<&Map<String, Value>> {
         None

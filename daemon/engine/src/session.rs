@@ -189,9 +189,20 @@ impl SessionFilter {
         self.is_each(&|filter| filter.allows_itself(own_name, spec, |profile| profile.binds_inner_calls))
     }
 
-    /// Whether the client's profiles let it see what a source offers besides tools.
+    /// Whether the session sees what a source offers besides tools: if the client's profiles let it, and if it sees no
+    /// other source alone.
     pub fn allows_offers_of(&self, source: &Source) -> bool {
-        self.is_each(&|filter| filter.profile.as_ref().is_none_or(|profile| profile.allows_source(source)))
+        self.only_source().is_none_or(|only| source.name == only)
+            && self.is_each(&|filter| filter.profile.as_ref().is_none_or(|profile| profile.allows_source(source)))
+    }
+
+    /// The one source whose tools the session sees, if it is limited to one by its name.
+    pub fn only_source(&self) -> Option<&str> {
+        let own = match self.given.sources.as_deref() {
+            Some([only]) if SourceKind::ALL.iter().all(|kind| kind.as_str() != only) => Some(only.as_str()),
+            _ => None,
+        };
+        own.or_else(|| self.outer.as_ref()?.only_source())
     }
 
     /// Whether the client's profiles let it run a slash command, which counts as a tool for them.

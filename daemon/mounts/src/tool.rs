@@ -78,6 +78,10 @@ impl<A: MountAdapter> Callable for MountedTool<A> {
         &self.spec
     }
 
+    fn upstream_name(&self) -> Option<&str> {
+        Some(Self::upstream_name(self))
+    }
+
     fn listing_meta(&self) -> Option<&Map<String, Value>> {
         self.known.tool.meta()
     }

@@ -147,20 +147,12 @@ impl<'a> Screen<'a> {
     }
 
     /// Types a command and waits for its end. A permission prompt is answered as the README says.
-    fn run(&self, line: &str, input: Option<&str>) {
+    fn run(&self, line: &str) {
         let prompts = || self.text().lines().filter(|line| line.starts_with(PROMPT.trim_end())).count();
         let before = prompts();
         let mut pressed: Option<Instant> = None;
         self.type_text(line);
         self.press("Enter");
-        if let Some(input) = input {
-            // The shell reads keys one by one, and Ctrl-D ends the input only once the command reads whole lines.
-            let program = line.split(' ').next().unwrap();
-            let runs = || self.tmux(&["display-message", "-p", "#{pane_current_command}"]).trim() == program;
-            until(&format!("{program} runs"), || runs().then_some(()));
-            self.type_text(input);
-            self.press("C-d");
-        }
         until(&format!("{line} ends"), || {
             let text = self.text();
             // A key that comes before the prompt reads keys is lost, so it is pressed again.
@@ -210,9 +202,12 @@ fn commands_of_the_readme_print_the_shown_output() {
         "git init -q . && git -c user.name=you -c user.email=you@example.com commit -q --allow-empty -m First";
     assert!(shell(&setup, prepare).status().unwrap().success());
     let blocks = blocks(Path::new("README.md"));
-    let consoles: Vec<&FencedBlock> = blocks.iter().filter(|block| block.language == "console").collect();
+    let is_build = |block: &&FencedBlock| block.text.contains("cargo build --release");
+    let consoles: Vec<&FencedBlock> =
+        blocks.iter().filter(|block| block.language == "console").filter(|block| !is_build(block)).collect();
 
-    let (build, first_line) = commands(consoles[0]).remove(0);
+    let build = blocks.iter().find(is_build).expect("the README says how to build");
+    let (build, first_line) = commands(build).remove(0);
     let serve =
         build.strip_prefix("cargo build --release && target/release/").expect("the first command builds and runs");
     let mut daemon = ServedDaemon(shell(&setup, &format!("exec {serve}")).stderr(Stdio::piped()).spawn().unwrap());
@@ -221,29 +216,30 @@ fn commands_of_the_readme_print_the_shown_output() {
     log.read_line(&mut line).unwrap();
     assert_eq!(without_the_run(&setup, &line), without_the_run(&setup, &first_line));
 
+    // The plugin can be pasted as it stands.
+    let pasted = blocks.iter().find(|block| block.language == "sh" && block.text.contains("count.lua"));
+    let pasted = pasted.expect("the README has a plugin to paste");
+    assert!(shell(&setup, &pasted.text).status().unwrap().success());
+    let is_loaded = || shell(&setup, "toolctl schema count").output().unwrap().status.success();
+    until("the plugin is loaded", || is_loaded().then_some(()));
     let grant = regex::Regex::new(GRANT).unwrap();
     let mut last_grant = None;
-    for (index, block) in consoles.iter().enumerate().skip(1) {
+    for (index, block) in consoles.iter().enumerate() {
         if block.text.trim() == "$ .ci/test" {
             assert!(repository().join(".ci/test").is_file());
             continue;
         }
         let screen = Screen::open(&setup, &format!("tmux-{index}"));
-        for (line, after) in commands(block) {
+        for (line, _) in commands(block) {
             // The grant that this run made has another id.
             let line = match &last_grant {
                 Some(id) => grant.replace(&line, String::as_str(id)).into_owned(),
                 None => line,
             };
-            // The text after `cat >` is typed into it.
-            let is_typed = line.starts_with("cat > ");
-            screen.run(&line, is_typed.then_some(after.as_str()));
+            screen.run(&line);
             last_grant = grant.find(&screen.text()).map(|found| found.as_str().to_owned()).or(last_grant);
             // A reader is slower than the daemon's watch.
-            let is_loaded = || shell(&setup, "toolctl schema count").output().unwrap().status.success();
-            if is_typed {
-                until("the plugin is loaded", || is_loaded().then_some(()));
-            } else if line.starts_with("rm ") {
+            if line.starts_with("rm ") {
                 until("the plugin is unloaded", || (!is_loaded()).then_some(()));
             }
         }

@@ -15,6 +15,7 @@ mod plugin_logs;
 mod plugins_ctl;
 mod plugins_repl;
 mod screen;
+mod setup;
 mod terminal_texts;
 mod tmux;
 mod tool_docs;

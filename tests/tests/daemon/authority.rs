@@ -89,6 +89,7 @@ const FOR_PERSONS: &[&str] = &[
     "questions.reply",
     "questions.subscribe",
     "remotes.reconnect",
+    "secrets.give_back",
     "secrets.list",
     "secrets.remove",
     "secrets.set",
@@ -102,7 +103,7 @@ const FOR_PERSONS: &[&str] = &[
 ];
 
 /// Only for a person's frontend on this machine, so not for the token of administrators either. Sorted.
-const FOR_LOCAL_PERSONS: &[&str] = &["page.open", "page.revoke", "page.sessions"];
+const FOR_LOCAL_PERSONS: &[&str] = &["page.open", "page.revoke", "page.sessions", "secrets.give_back"];
 
 /// Of the methods for persons, those that the page may call. Sorted.
 const PAGE_DECIDES: &[&str] = &[
@@ -166,7 +167,7 @@ fn params_of(method: &str) -> Value {
         "plugins.trust" => json!({"path": "/"}),
         "mcp.login.begin" => json!({"name": "none", "redirect_uri": "http://127.0.0.1:1/"}),
         "mcp.login.finish" => json!({"redirected_to": "http://127.0.0.1:1/?state=none"}),
-        "secrets.remove" => json!({"name": "NONE"}),
+        "secrets.remove" | "secrets.give_back" => json!({"name": "NONE"}),
         "secrets.set" => json!({"name": "NONE", "value": "a value"}),
         "secrets.unlock" => json!({"passphrase": "a passphrase"}),
         "shells.kill" => json!({"shell_id": "none"}),

@@ -305,7 +305,30 @@ const WITHOUT_DAEMON: &[&str] = &[
     "plugins install",
     "plugins test",
     "plugins types",
+    "upgrade",
 ];
+
+/// Subcommands that `--help` shows in a group, and that work without it.
+const GROUPED: &[(&str, &[&str])] = &[
+    ("tools", &["list", "schema", "prompt", "parse"]),
+    ("permissions", &["workspaces"]),
+    ("audit", &["events", "watch"]),
+    ("agents", &["sessions", "shells", "hook"]),
+    ("plugins", &["skills", "memories"]),
+    ("daemon", &["status", "doctor", "restart", "stop", "logs", "connect", "upgrade", "completions", "man"]),
+    ("fleet", &["remotes"]),
+    ("page", &["notify"]),
+];
+
+/// The words without their group.
+fn without_group(above: &[String]) -> &[String] {
+    let is_grouped =
+        |group: &str, name: &str| GROUPED.iter().any(|(known, names)| *known == group && names.contains(&name));
+    match above {
+        [group, rest @ ..] if rest.first().is_some_and(|name| is_grouped(group, name)) => rest,
+        _ => above,
+    }
+}
 
 /// They check their arguments first, and `x` is none that they take.
 const CHECK_ARGUMENTS: &[&str] = &["fleet grant", "fleet join"];
@@ -366,8 +389,9 @@ fn commands(above: &[String]) -> Vec<Vec<String>> {
         found.extend(commands(&[above, std::slice::from_ref(name)].concat()));
     }
     if below.is_empty() || !above.is_empty() && !usage.contains("<COMMAND>") {
+        let (shown, above) = (above, without_group(above));
         let name = above.join(" ");
-        let words: Vec<&str> = usage.split_whitespace().skip(1 + above.len()).collect();
+        let words: Vec<&str> = usage.split_whitespace().skip(1 + shown.len()).collect();
         let needed = words.iter().filter_map(|word| match word.strip_prefix('<') {
             Some(word) => Some(argument(&name, word.split('>').next().unwrap_or_default())),
             None => word.starts_with("--").then(|| (*word).to_owned()),

@@ -2,7 +2,7 @@
 
 mod doctor;
 mod found;
-mod hooks_file;
+pub(crate) mod hooks_file;
 mod install;
 pub(crate) mod switched_off;
 

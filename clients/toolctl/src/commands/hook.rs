@@ -11,7 +11,7 @@ mod corpus;
 pub(crate) mod daemon;
 pub(crate) mod last_call;
 pub(crate) mod limits;
-mod mcp_servers;
+pub(crate) mod mcp_servers;
 pub(crate) mod payload;
 mod session_start;
 
@@ -61,6 +61,7 @@ pub(crate) struct HookArgs {
 pub(crate) enum HookAgent {
     ClaudeCode,
     Codex,
+    #[value(alias = "gemini-cli")]
     Gemini,
     Cursor,
     Copilot,

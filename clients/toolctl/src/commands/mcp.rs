@@ -8,7 +8,7 @@ pub(crate) mod jsonc;
 mod login;
 mod search;
 mod token;
-mod toml_table;
+pub(crate) mod toml_table;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -44,7 +44,8 @@ pub(crate) struct McpArgs {
     /// The folder the client works in; defaults to the current folder
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
-    /// Offer only tools of this source: builtin, plugin, frontend, mcp, or a name; can be repeated
+    /// Offer only tools of this source: builtin, plugin, frontend, mcp, or a name; can be repeated. The tools of one MCP
+    /// server keep the server's own names
     #[arg(long, value_name = "SOURCE")]
     source: Vec<String>,
     /// Offer no tools of this source; can be repeated

@@ -61,7 +61,9 @@ pub(crate) async fn run(args: SecretsArgs, globals: &Globals) -> anyhow::Result<
         SecretsAction::Set { name } => {
             unlock_if_asked(&client).await?;
             let value = read("Value:", false)?;
-            let list = client.call::<SecretsSet>(SetSecret { name: name.clone(), value: SecretValue(value) }).await?;
+            let list = client
+                .call::<SecretsSet>(SetSecret { name: name.clone(), value: SecretValue(value), from_file: false })
+                .await?;
             (list, Some(format!("{name} is set")))
         }
         SecretsAction::Remove { name } => {

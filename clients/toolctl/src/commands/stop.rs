@@ -18,7 +18,7 @@ use crate::output;
 /// Stop the daemon
 ///
 /// Running calls may finish first. Waits until the process has ended. If no daemon is running, the exit status is 0.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct StopArgs {
     /// How long running calls may continue, in milliseconds
     #[arg(long, value_name = "MS", value_parser = crate::amount::whole::<u64>)]

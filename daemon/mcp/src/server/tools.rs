@@ -46,22 +46,28 @@ pub(super) async fn list(
         session.filter.allows(tool.own_name(), tool.spec())
             && (mode == ListingMode::All || snapshot.tool_settings().pins(tool.own_name()))
     };
+    let is_alone = session.filter.only_source().is_some();
     let is_pinned = |tool: &dyn Callable| snapshot.tool_settings().pins(tool.own_name());
     let shown = view.iter().filter(|tool| is_in(tool.as_ref()));
     let shown = shown.map(|tool| ToolListEntry {
         spec: tool.spec(),
         meta: tool.listing_meta(),
         is_pinned: is_pinned(tool.as_ref()),
+        upstream_name: tool.upstream_name().filter(|_| is_alone),
     });
     let mut listed: Vec<ToolListEntry<'_>> = shown.collect();
-    if meta_tools::are_offered(server, mode, context) {
+    // The client reaches no other tools, unless its list is short.
+    if meta_tools::are_offered(server, mode, context) && (!is_alone || mode == ListingMode::Deferred) {
         let meta_tools = engine.meta_tools.specs(view);
-        listed.extend(meta_tools.map(|spec| ToolListEntry { spec, meta: None, is_pinned: false }));
+        listed.extend(meta_tools.map(|spec| ToolListEntry { spec, meta: None, is_pinned: false, upstream_name: None }));
         listed.sort_by(|a, b| a.spec.name.cmp(&b.spec.name));
     }
     let result_size = engine.settings.load().max_result_text;
     let tools = listed.into_iter().filter_map(|listed| {
         let mut tool = describe(listed.spec)?;
+        if let Some(name) = listed.upstream_name {
+            tool.name = name.to_owned().into();
+        }
         tool_meta::add(&mut tool, listed.meta, result_size, listed.is_pinned);
         Some(tool)
     });
@@ -75,6 +81,8 @@ struct ToolListEntry<'a> {
     /// The `_meta` of its source.
     meta: Option<&'a Map<String, Value>>,
     is_pinned: bool,
+    /// The name for a client that sees this source alone: it stands for the server itself.
+    upstream_name: Option<&'a str>,
 }
 
 pub(super) fn describe(spec: &ToolSpec) -> Option<Tool> {
@@ -95,6 +103,9 @@ pub(super) async fn call(
     }
     let session = server.session(&context).await?;
     let (mut name, mut arguments) = (request.name.into_owned(), Value::Object(request.arguments.unwrap_or_default()));
+    if let Some(own) = of_only_source(server.mcp.engine(), &session, &name) {
+        name = own;
+    }
     if meta_tools::is_withheld(server, &session, &name, server.listing(&context)?, &context) {
         return Err(ErrorData::invalid_params(format!("there is no tool {name}"), None));
     }
@@ -137,6 +148,16 @@ pub(super) async fn call(
         work.boxed()
     });
     response(served.await)
+}
+
+/// The name here of a tool that a client which sees one source alone calls as that source does.
+fn of_only_source(engine: &Engine, session: &Session, name: &str) -> Option<String> {
+    session.filter.only_source()?;
+    let snapshot = engine.registry.snapshot();
+    let is_seen = |tool: &dyn Callable| session.filter.allows(tool.own_name(), tool.spec());
+    let mut tools = snapshot.view(session.project()).iter();
+    let tool = tools.find(|tool| tool.upstream_name() == Some(name) && is_seen(tool.as_ref()))?;
+    Some(tool.spec().name.as_str().to_owned())
 }
 
 fn knows(engine: &Engine, session: &Session, name: &str) -> bool {

@@ -1,4 +1,4 @@
-//! `secrets.*`: the secrets, by name. No method returns a value.
+//! `secrets.*`: the secrets, by name. Only what stood in another program's file is ever returned.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,8 +7,10 @@ use toold_host::secret_text::SecretText;
 use toold_host::secrets::{SecretError, is_secret_name};
 use toold_proto::daemon::NoParams;
 use toold_proto::mcp::McpServerState;
-use toold_proto::method::{SecretsList, SecretsRemove, SecretsSet, SecretsUnlock};
-use toold_proto::secret::{NameSecret, SecretInfo, SecretList, SecretStoreState, SetSecret, UnlockSecrets};
+use toold_proto::method::{SecretsGiveBack, SecretsList, SecretsRemove, SecretsSet, SecretsUnlock};
+use toold_proto::secret::{
+    GivenBackSecret, NameSecret, SecretInfo, SecretList, SecretStoreState, SecretValue, SetSecret, UnlockSecrets,
+};
 
 use crate::rpc::error::{invalid_params, refused, unknown};
 use crate::rpc::{MethodRequest, MethodTable, Right, add_async};
@@ -20,20 +22,43 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
         |request, NoParams {}| async move { list(&request).await },
     )?;
     add_async::<SecretsSet, _>(module, Right::Administrator, set)?;
+    add_async::<SecretsGiveBack, _>(module, Right::LocalPerson, give_back)?;
     add_async::<SecretsRemove, _>(module, Right::Administrator, remove)?;
     add_async::<SecretsUnlock, _>(module, Right::Administrator, unlock)
 }
 
-async fn set(request: MethodRequest, SetSecret { name, value }: SetSecret) -> Result<SecretList, ErrorObjectOwned> {
+async fn set(request: MethodRequest, set: SetSecret) -> Result<SecretList, ErrorObjectOwned> {
+    let SetSecret { name, value, from_file } = set;
     request.services.secrets.set(&name, &value.0).await.map_err(|error| not_done(&error))?;
+    if from_file {
+        let kept = request.services.secrets.keep(&from_file_name(&name), &value.0).await;
+        kept.map_err(|error| not_done(&error))?;
+    }
     restart_users(&request, |secrets| secrets.contains(&name));
     list(&request).await
+}
+
+/// The internal name that marks a secret that stood in a file of another program. No person can give it.
+fn from_file_name(name: &str) -> String {
+    format!("from file/{name}")
+}
+
+/// Only what a file had in plain text before: no other secret leaves the daemon.
+async fn give_back(request: MethodRequest, named: NameSecret) -> Result<GivenBackSecret, ErrorObjectOwned> {
+    let secrets = &request.services.secrets;
+    let moved = secrets.get(&from_file_name(&named.name)).await.map_err(|error| not_done(&error))?;
+    let value = moved.filter(|_| is_secret_name(&named.name)).ok_or_else(|| unknown("secret", &named.name))?;
+    Ok(GivenBackSecret { value: SecretValue(value) })
 }
 
 async fn remove(request: MethodRequest, named: NameSecret) -> Result<SecretList, ErrorObjectOwned> {
     // The daemon's own secrets, such as logins, are removed by the methods that made them.
     let is_known = is_secret_name(&named.name)
         && request.services.secrets.remove(&named.name).await.map_err(|error| not_done(&error))?;
+    if is_known {
+        let marked = request.services.secrets.remove(&from_file_name(&named.name)).await;
+        marked.map_err(|error| not_done(&error))?;
+    }
     match is_known {
         true => list(&request).await,
         false => Err(unknown("secret", &named.name)),

@@ -24,7 +24,7 @@ const FAIL_PLACE: &str = "\"FAIL\"";
 const LIMIT_PLACE: &str = "LIMIT";
 
 /// The file: below the home folder, or in the folder that the agent's own variable names.
-pub(super) fn file(agent: HookAgent) -> PathBuf {
+pub(crate) fn file(agent: HookAgent) -> PathBuf {
     let moved = match agent {
         HookAgent::ClaudeCode => in_named_folder("CLAUDE_CONFIG_DIR", "settings.json"),
         HookAgent::Codex => in_named_folder("CODEX_HOME", "hooks.json"),
@@ -47,7 +47,7 @@ pub(super) fn file(agent: HookAgent) -> PathBuf {
 ///
 /// # Errors
 /// The text is not in the agent's form.
-pub(super) fn with_hooks(agent: HookAgent, text: &str, program: &str, fail: FailArg) -> anyhow::Result<String> {
+pub(crate) fn with_hooks(agent: HookAgent, text: &str, program: &str, fail: FailArg) -> anyhow::Result<String> {
     if agent == HookAgent::Opencode {
         let plugin = PLUGIN.replace(PROGRAM_PLACE, &json!(program).to_string());
         let plugin = plugin.replace(FAIL_PLACE, &json!(fail.as_str()).to_string());
@@ -67,7 +67,7 @@ pub(super) fn with_hooks(agent: HookAgent, text: &str, program: &str, fail: Fail
 ///
 /// # Errors
 /// The text is not in the agent's form.
-pub(super) fn without_hooks(agent: HookAgent, text: &str, before: &str) -> anyhow::Result<String> {
+pub(crate) fn without_hooks(agent: HookAgent, text: &str, before: &str) -> anyhow::Result<String> {
     let mut text = text.to_owned();
     for (event, _) in items(agent, "", FailArg::Open) {
         text = jsonc::without_items(&text, &[HOLDER, event], before, |item| is_ours(agent, item))?;
@@ -75,7 +75,7 @@ pub(super) fn without_hooks(agent: HookAgent, text: &str, before: &str) -> anyho
     Ok(text)
 }
 
-pub(super) fn has_hooks(agent: HookAgent, text: &str) -> bool {
+pub(crate) fn has_hooks(agent: HookAgent, text: &str) -> bool {
     if agent == HookAgent::Opencode {
         return text.contains("\"hook\", \"opencode\"");
     }
@@ -84,18 +84,18 @@ pub(super) fn has_hooks(agent: HookAgent, text: &str) -> bool {
         .any(|(event, _)| jsonc::items(text, &[HOLDER, event]).iter().any(|item| is_ours(agent, item)))
 }
 
-pub(super) fn is_installed(agent: HookAgent, home: &Path) -> bool {
+pub(crate) fn is_installed(agent: HookAgent, home: &Path) -> bool {
     let text = config_file::read(&home.join(file(agent))).ok().flatten();
     text.is_some_and(|text| has_hooks(agent, &text))
 }
 
 /// Whether nothing but the hooks is in the file.
-pub(super) fn is_own_file(agent: HookAgent) -> bool {
+pub(crate) fn is_own_file(agent: HookAgent) -> bool {
     matches!(agent, HookAgent::Copilot | HookAgent::Opencode)
 }
 
 /// The program that the hooks in this text run; `None` when there are no hooks.
-pub(super) fn program_in(agent: HookAgent, text: &str) -> Option<String> {
+pub(crate) fn program_in(agent: HookAgent, text: &str) -> Option<String> {
     if agent == HookAgent::Opencode {
         let (_, rest) = text.split_once("const TOOLCTL = ")?;
         return serde_json::Deserializer::from_str(rest).into_iter::<String>().next()?.ok();
@@ -106,7 +106,7 @@ pub(super) fn program_in(agent: HookAgent, text: &str) -> Option<String> {
 }
 
 /// The answer without a daemon that the hooks in this text have; `None` when there are no hooks.
-pub(super) fn fail_in(agent: HookAgent, text: &str) -> Option<FailArg> {
+pub(crate) fn fail_in(agent: HookAgent, text: &str) -> Option<FailArg> {
     if !has_hooks(agent, text) {
         return None;
     }
@@ -118,7 +118,7 @@ pub(super) fn fail_in(agent: HookAgent, text: &str) -> Option<FailArg> {
 }
 
 /// For an agent without hooks: a denial where the agent can be told to deny what a missing hook would have judged.
-pub(super) fn default_fail(agent: HookAgent) -> FailArg {
+pub(crate) fn default_fail(agent: HookAgent) -> FailArg {
     match agent {
         HookAgent::ClaudeCode => FailArg::Closed,
         HookAgent::Codex | HookAgent::Gemini | HookAgent::Cursor | HookAgent::Copilot | HookAgent::Opencode => {

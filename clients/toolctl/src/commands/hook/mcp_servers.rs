@@ -13,7 +13,8 @@ use serde_json::Value;
 use crate::commands::hook::HookAgent;
 use crate::commands::mcp::jsonc;
 
-/// The name that toold has as a server; see `toolctl mcp install`.
+/// The name that toold has as a server by default; see `toolctl mcp install`. Entries of `toolctl setup` have others.
+#[cfg(test)]
 const OWN: &str = "toold";
 /// The largest configuration that is read, in bytes. Claude Code keeps much else in its file.
 const MAX_BYTES: u64 = 32 << 20;
@@ -203,7 +204,7 @@ fn collect(agent: HookAgent, text: &str, places: &AgentPlaces<'_>, found: &mut V
         HookAgent::Gemini | HookAgent::Cursor => vec![json_in(text)["mcpServers"].clone()],
     };
     for (name, entry) in lists.iter().filter_map(Value::as_object).flatten() {
-        found.push(AgentServer { name: name.clone(), is_own: name == OWN && runs_this(entry) });
+        found.push(AgentServer { name: name.clone(), is_own: runs_this(entry) });
     }
 }
 
@@ -213,7 +214,7 @@ fn json_in(text: &str) -> Value {
 }
 
 /// Whether the entry starts this program with `mcp`, for the daemon that the hook asks too.
-fn runs_this(entry: &Value) -> bool {
+pub(crate) fn runs_this(entry: &Value) -> bool {
     let mut words: Vec<&str> = match &entry["command"] {
         Value::String(command) => vec![command],
         Value::Array(words) => words.iter().filter_map(Value::as_str).collect(),

@@ -51,6 +51,7 @@ pub(crate) enum McpClient {
     Codex,
     Copilot,
     Cursor,
+    #[value(alias = "gemini")]
     GeminiCli,
     Opencode,
     Vscode,
@@ -90,7 +91,7 @@ impl McpClient {
     }
 
     /// The member that holds servers by name.
-    fn holder(self) -> &'static str {
+    pub(crate) fn holder(self) -> &'static str {
         match self {
             Self::ClaudeCode
             | Self::ClaudeDesktop
@@ -122,7 +123,7 @@ impl McpClient {
         }
     }
 
-    fn entry(self, program: &str, arguments: &[String]) -> Value {
+    pub(crate) fn entry(self, program: &str, arguments: &[String]) -> Value {
         let entry = json!({"command": program, "args": arguments});
         match self {
             Self::ClaudeCode | Self::Vscode => json!({"type": "stdio", "command": program, "args": arguments}),

@@ -200,7 +200,7 @@ fn member_value(member: &CstObjectProp) -> Option<Value> {
 }
 
 /// As editors read their files: JSON with comments and trailing commas, and no other extensions.
-const OPTIONS: ParseOptions = ParseOptions {
+pub(crate) const OPTIONS: ParseOptions = ParseOptions {
     allow_comments: true,
     allow_trailing_commas: true,
     allow_loose_object_property_names: false,

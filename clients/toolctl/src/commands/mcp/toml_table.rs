@@ -8,7 +8,7 @@ use toml_edit::{Array, DocumentMut, Item, Table, TableLike};
 ///
 /// # Errors
 /// The text is not TOML, with the line of the mistake, or `holder` is not a table.
-pub(super) fn with_table(text: &str, holder: &str, name: &str, members: &Map<String, Value>) -> anyhow::Result<String> {
+pub(crate) fn with_table(text: &str, holder: &str, name: &str, members: &Map<String, Value>) -> anyhow::Result<String> {
     let mut document = parse(text)?;
     let mut implicit = Table::new();
     implicit.set_implicit(true);
@@ -28,7 +28,7 @@ pub(super) fn with_table(text: &str, holder: &str, name: &str, members: &Map<Str
 ///
 /// # Errors
 /// One of the texts is not TOML.
-pub(super) fn without_table(text: &str, holder: &str, name: &str, before: &str) -> anyhow::Result<String> {
+pub(crate) fn without_table(text: &str, holder: &str, name: &str, before: &str) -> anyhow::Result<String> {
     let mut document = parse(text)?;
     let earlier = parse(before)?;
     let earlier_holder = earlier.get(holder).and_then(Item::as_table_like);
@@ -45,13 +45,13 @@ pub(super) fn without_table(text: &str, holder: &str, name: &str, before: &str) 
 }
 
 /// `None` for a text that is not TOML, too.
-pub(super) fn has_table(text: &str, holder: &str, name: &str) -> bool {
+pub(crate) fn has_table(text: &str, holder: &str, name: &str) -> bool {
     let Ok(document) = parse(text) else { return false };
     document.get(holder).and_then(|servers| servers.get(name)).is_some()
 }
 
 /// The texts of an array in the table `holder.name`; `None` if there is none, or the text is not TOML.
-pub(super) fn strings(text: &str, holder: &str, name: &str, key: &str) -> Option<Vec<String>> {
+pub(crate) fn strings(text: &str, holder: &str, name: &str, key: &str) -> Option<Vec<String>> {
     let document = parse(text).ok()?;
     let array = document.get(holder)?.get(name)?.get(key)?.as_array()?;
     Some(array.iter().filter_map(|value| value.as_str().map(str::to_owned)).collect())

@@ -1,0 +1,244 @@
+//! `toolctl setup`: makes toold the one place for the tools of all agents and editors of this machine, and gives
+//! everything back with `--undo`.
+//!
+//! [`plan`] reads what is there and computes each change, [`apply`] makes them, [`record`] keeps what is needed to take
+//! them back, and [`undo`] does so.
+
+mod apply;
+mod check;
+mod figures;
+mod folders;
+mod level;
+mod page;
+mod places;
+mod plan;
+mod purge;
+mod record;
+mod rules;
+mod servers;
+mod text;
+mod undo;
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Args;
+use inquire::{InquireError, MultiSelect};
+use toold_client::Client;
+use toold_proto::daemon::NoParams;
+use toold_proto::method::SecretsList;
+use toold_proto::secret::{SecretList, SecretStoreKind, SecretStoreState};
+
+use crate::commands::mcp::install;
+use crate::confirm::confirm;
+use crate::exit::{OK, interrupted};
+use crate::globals::Globals;
+use crate::output::{self, one_line, print_json};
+use crate::{config_file, connection, keys, terminal};
+use plan::{PlanInput, SetupPlan};
+use record::SetupRecord;
+
+/// Set toold up for all agents and editors of this machine, or take that back
+///
+/// Finds agents, editors and the MCP servers that they start, shows what would change, and asks once. Each server then runs
+/// once, in the daemon: its entry keeps its name and its tools, and starts `toolctl mcp --source NAME`. Secrets move from the
+/// files into `toolctl secrets`. Agents get hooks, which ask toold before each tool, and their denials hold for all of them.
+/// A file that Git tracks is never changed. Run it again at any time; --undo takes everything back.
+#[derive(Debug, Args)]
+pub(crate) struct SetupArgs {
+    /// Show what would change, and change nothing
+    #[arg(long, conflicts_with_all = ["undo", "check"])]
+    dry_run: bool,
+    /// Only check whether everything is as setup left it; exit status 1 if not
+    #[arg(long, conflicts_with = "undo")]
+    check: bool,
+    /// Take back what setup changed: files that nobody else changed become what they were, byte for byte; from others only
+    /// the entries and hooks of toold are removed, and the servers put back with their secrets
+    #[arg(long)]
+    undo: bool,
+    /// With --undo: then pack what you wrote into ~/toold-DATE.tar.gz, and remove all data of toold
+    #[arg(long, requires = "undo")]
+    purge: bool,
+    /// With --purge: put the stored secrets into the archive, too
+    #[arg(long, requires = "purge")]
+    with_secrets: bool,
+    /// Let every agent work in this folder; can be repeated
+    #[arg(long = "folder", value_name = "DIR", conflicts_with_all = ["undo", "check"])]
+    folders: Vec<PathBuf>,
+    /// Let agents call this server's tools without a question of toold; the agents' own questions stay. Can be repeated
+    #[arg(long = "allow", value_name = "SERVER", conflicts_with_all = ["undo", "check"])]
+    allowed: Vec<String>,
+    /// Print JSON; without --yes, what would change
+    #[arg(long)]
+    json: bool,
+    /// Do not ask for confirmation: entries, hooks and denials, but no folders except those of --folder
+    #[arg(long, short)]
+    yes: bool,
+}
+
+pub(crate) async fn run(args: SetupArgs, globals: &Globals) -> anyhow::Result<u8> {
+    let home = install::home()?;
+    let record = SetupRecord::read()?;
+    if args.check {
+        return check::run(record.as_ref(), &input(&home, record.as_ref()).await?, args.json);
+    }
+    if args.undo {
+        return undo::run(&args, record, globals).await;
+    }
+    let input = input(&home, record.as_ref()).await?;
+    if args.dry_run || args.json && !args.yes {
+        let plan = SetupPlan::new(&input.plan_input(&[], true))?;
+        return show(&plan, &args);
+    }
+    let client = connection::open(globals).await?;
+    let secrets = for_a_person(&client).await?;
+    let names: Vec<String> = secrets
+        .secrets
+        .iter()
+        .filter(|secret| secret.is_set != Some(false))
+        .map(|secret| secret.name.clone())
+        .collect();
+    let keeps_secrets = secrets.state == SecretStoreState::Unlocked || keys::has_terminal() && !args.yes;
+    let plan = SetupPlan::new(&input.plan_input(&names, keeps_secrets))?;
+    let chosen = args
+        .folders
+        .iter()
+        .map(|folder| folder.canonicalize().with_context(|| format!("can't find {}", folder.display())));
+    let mut chosen: Vec<PathBuf> = chosen.collect::<anyhow::Result<_>>()?;
+    if let Some(wide) = chosen.iter().find(|folder| !folders::is_possible(folder, &home)) {
+        return Err(crate::exit::usage(format!(
+            "--folder {}: expected a folder for work, not your home folder, one above it, or one for temporary files",
+            wide.display()
+        )));
+    }
+    let mut allowed = args.allowed.clone();
+    if let Some(unknown) = allowed.iter().find(|name| !plan.knows_source(name, record.as_ref())) {
+        return Err(crate::exit::not_found(format!("--allow {unknown}: setup has moved no server of this name")));
+    }
+    if !args.json {
+        output::print(&page::render(&plan))?;
+    }
+    if plan.is_empty() && chosen.is_empty() && allowed.is_empty() {
+        return done(&args, &plan, None);
+    }
+    let mut level = None;
+    if !args.yes {
+        chosen.extend(choose_folders(&plan, &chosen)?);
+        allowed.extend(choose_servers(&plan, &allowed)?);
+        level = level::ask(&plan.config).await?;
+        if !confirm("Set toold up like this?").await? {
+            return Ok(OK);
+        }
+    }
+    if !plan.secrets().is_empty()
+        && secrets.store == SecretStoreKind::File
+        && secrets.state != SecretStoreState::Unlocked
+    {
+        crate::commands::secrets::unlock_if_asked(&client).await?;
+    }
+    let choices = apply::Choices { folders: chosen, allowed, level };
+    apply::run(&plan, record.clone(), &choices, &input.program, &client).await?;
+    let figures = figures::measure(&plan, &choices.allowed, &client).await;
+    done(&args, &plan, Some(&figures))
+}
+
+/// What plans depend on, read from this process's surroundings.
+struct SetupInput<'a> {
+    home: &'a std::path::Path,
+    program: String,
+    config: PathBuf,
+    cwd: PathBuf,
+    record: Option<&'a SetupRecord>,
+    rules: rules::AgentRules,
+}
+
+impl SetupInput<'_> {
+    fn plan_input<'b>(&'b self, secrets: &'b [String], keeps_secrets: bool) -> PlanInput<'b> {
+        PlanInput {
+            home: self.home,
+            program: &self.program,
+            config: &self.config,
+            secrets,
+            record: self.record,
+            rules: &self.rules,
+            keeps_secrets,
+            cwd: &self.cwd,
+        }
+    }
+}
+
+async fn input<'a>(home: &'a std::path::Path, record: Option<&'a SetupRecord>) -> anyhow::Result<SetupInput<'a>> {
+    Ok(SetupInput {
+        home,
+        program: install::program()?,
+        config: config_file::find().await?,
+        cwd: std::env::current_dir().context("can't determine the current folder")?,
+        record,
+        rules: rules::read_all(home).only_valid().await?,
+    })
+}
+
+/// # Errors
+/// The daemon takes this process for one of an agent or a tool: setup is for a person.
+async fn for_a_person(client: &Client) -> anyhow::Result<SecretList> {
+    let list = client.call::<SecretsList>(NoParams {}).await;
+    list.context("setup is for a person: run it in a terminal of your own")
+}
+
+fn show(plan: &SetupPlan, args: &SetupArgs) -> anyhow::Result<u8> {
+    match args.json {
+        true => print_json(&page::json(plan, None))?,
+        false => output::print(&page::render(plan))?,
+    }
+    Ok(OK)
+}
+
+fn done(args: &SetupArgs, plan: &SetupPlan, figures: Option<&figures::Figures>) -> anyhow::Result<u8> {
+    if args.json {
+        print_json(&page::json(plan, figures))?;
+        return Ok(OK);
+    }
+    let mut out = output::stdout();
+    match figures {
+        Some(figures) => write!(out, "{}", figures.render())?,
+        None => writeln!(out, "Nothing to change.")?,
+    }
+    Ok(OK)
+}
+
+/// Folders to tick; none is ticked at first.
+fn choose_folders(plan: &SetupPlan, chosen: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    let offered: Vec<&folders::WorkFolder> =
+        plan.folders.iter().filter(|folder| !chosen.contains(&folder.path)).collect();
+    let labels = offered
+        .iter()
+        .map(|folder| format!("{}  {}", one_line(&folder.path.display().to_string()), folder.agents.join(", ")))
+        .collect();
+    let question = "Folders in which every agent may work without asking (none is fine):";
+    Ok(tick(question, labels)?.into_iter().map(|at| offered[at].path.clone()).collect())
+}
+
+/// Servers whose tools toold need not ask for; none is ticked at first.
+fn choose_servers(plan: &SetupPlan, allowed: &[String]) -> anyhow::Result<Vec<String>> {
+    let offered: Vec<&String> =
+        plan.sources.iter().map(|source| &source.name).filter(|name| !allowed.contains(name)).collect();
+    let question = "Servers whose tools toold need not ask for; the agents' own questions stay (none is fine):";
+    let ticked = tick(question, offered.iter().map(|name| one_line(name)).collect())?;
+    Ok(ticked.into_iter().map(|at| offered[at].clone()).collect())
+}
+
+/// The places of what the person ticks; nothing without a terminal.
+fn tick(question: &str, labels: Vec<String>) -> anyhow::Result<Vec<usize>> {
+    if labels.is_empty() || !keys::has_terminal() {
+        return Ok(Vec::new());
+    }
+    terminal::guard()?;
+    match MultiSelect::new(question, labels).raw_prompt() {
+        Ok(ticked) => Ok(ticked.into_iter().map(|label| label.index).collect()),
+        Err(InquireError::OperationCanceled | InquireError::OperationInterrupted) => {
+            Err(interrupted("nothing is changed"))
+        }
+        Err(error) => Err(error).context("can't read from the terminal"),
+    }
+}

@@ -1,0 +1,176 @@
+//! Makes the changes of a plan: all of them, or none.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use toold_client::Client;
+use toold_proto::daemon::NoParams;
+use toold_proto::method::{DaemonReload, PermissionsGrant, SecretsRemove, SecretsSet, WorkspacesAllow};
+use toold_proto::permission::{Action, GrantPermission, Scope};
+use toold_proto::secret::{NameSecret, SecretValue, SetSecret};
+use toold_proto::tool::Category;
+use toold_proto::workspace::NameWorkspace;
+
+use crate::commands::mcp::install::create_folder_of;
+use crate::commands::setup::level;
+use crate::commands::setup::plan::{FileChange, SetupPlan};
+use crate::commands::setup::record::{SetupRecord, TextStep, hash};
+use crate::config_file::{self, read, replace};
+
+/// What the person chose beside the plan.
+#[derive(Default)]
+pub(super) struct Choices {
+    pub(super) folders: Vec<PathBuf>,
+    /// Servers whose tools need no question.
+    pub(super) allowed: Vec<String>,
+    pub(super) level: Option<String>,
+}
+
+/// The record is written before the files: a process that is killed in between leaves what `--undo` takes back.
+pub(super) async fn run(
+    plan: &SetupPlan,
+    record: Option<SetupRecord>,
+    choices: &Choices,
+    program: &str,
+    client: &Client,
+) -> anyhow::Result<()> {
+    let earlier = record.clone();
+    let mut record = record.unwrap_or_else(|| SetupRecord::new(program));
+    program.clone_into(&mut record.program);
+    let secrets = plan.secrets();
+    let mut stored: Vec<&str> = Vec::new();
+    for (name, value) in &secrets {
+        let set = SetSecret { name: name.clone(), value: SecretValue(value.clone()), from_file: true };
+        if let Err(error) = client.call::<SecretsSet>(set).await {
+            forget(client, &stored).await;
+            return Err(anyhow::Error::new(error).context(format!("can't store the secret {name}; nothing is changed")));
+        }
+        if !record.secrets.contains(name) {
+            record.secrets.push(name.clone());
+            stored.push(name);
+        }
+    }
+    for folder in &choices.folders {
+        let folder = folder.display().to_string();
+        if !record.workspaces.contains(&folder) {
+            record.workspaces.push(folder);
+        }
+    }
+    for change in &plan.changes {
+        add(&mut record, change);
+    }
+    let written = match record.write() {
+        Ok(()) => write_all(plan, choices.level.as_deref(), &mut record).await,
+        Err(error) => Err(error),
+    };
+    if let Err(error) = written {
+        forget(client, &stored).await;
+        match earlier {
+            Some(earlier) => earlier.write()?,
+            None => SetupRecord::remove()?,
+        }
+        return Err(error.context("nothing is changed"));
+    }
+    for name in &choices.allowed {
+        let grant = client.call::<PermissionsGrant>(for_server(name)).await?;
+        record.grants.push(grant.id);
+    }
+    record.write()?;
+    for folder in &record.workspaces {
+        client.call::<WorkspacesAllow>(NameWorkspace { path: folder.clone() }).await?;
+    }
+    let reloaded = client.call::<DaemonReload>(NoParams {}).await?;
+    if !reloaded.applied {
+        bail!("the daemon keeps its previous configuration: {}", reloaded.problems.join("; "));
+    }
+    Ok(())
+}
+
+/// Its tools, for all agents, until setup is taken back.
+fn for_server(name: &str) -> GrantPermission {
+    GrantPermission {
+        category: Category::Mcp,
+        pattern: format!("{name}/*"),
+        scope: Scope::Always,
+        action: Action::Allow,
+        tools: None,
+        session_id: None,
+        cwd: None,
+        chain: Vec::new(),
+        expires_in: None,
+    }
+}
+
+async fn forget(client: &Client, names: &[&str]) {
+    for name in names {
+        // The error that led here is the one to report.
+        let _ = client.call::<SecretsRemove>(NameSecret { name: (*name).to_owned() }).await;
+    }
+}
+
+fn add(record: &mut SetupRecord, change: &FileChange) {
+    let before = change.before.as_deref();
+    let file = record.file(&change.path, before);
+    if file.after == hash(before.unwrap_or_default()) {
+        file.steps.extend(change.steps.iter().cloned());
+    } else {
+        // Somebody changed it since: its bytes before cannot be had again, its entries can.
+        file.steps.clear();
+        file.before.clear();
+    }
+    file.after = hash(&change.after);
+    for entry in &change.entries {
+        file.entries.retain(|known| known.path != entry.path);
+        file.entries.push(entry.clone());
+    }
+    file.added.extend(change.added.iter().cloned());
+    file.blocks.extend(change.blocks.iter().cloned());
+    if change.hooks.is_some() {
+        file.hooks.clone_from(&change.hooks);
+    }
+}
+
+/// Puts all files back when one cannot be written.
+async fn write_all(plan: &SetupPlan, level: Option<&str>, record: &mut SetupRecord) -> anyhow::Result<()> {
+    let mut done: Vec<&FileChange> = Vec::new();
+    for change in &plan.changes {
+        let written = match change.path == plan.config {
+            true => config_file::write_checked(&change.path, &change.after).await,
+            false => write(change),
+        };
+        if let Err(error) = written {
+            for change in done.iter().rev() {
+                put_back(change)?;
+            }
+            return Err(error);
+        }
+        done.push(change);
+    }
+    // Last, and on its own: a level that is not accepted must not stop the rest.
+    if let Some(level) = level {
+        let before = read(&plan.config)?;
+        let text = before.clone().unwrap_or_default();
+        let after = level::with_level(&text, level)?;
+        config_file::write_checked(&plan.config, &after).await?;
+        let file = record.file(&plan.config, before.as_deref());
+        file.steps.push(TextStep::between(&text, &after, &[]));
+        file.after = hash(&after);
+        record.write()?;
+    }
+    Ok(())
+}
+
+fn write(change: &FileChange) -> anyhow::Result<()> {
+    if read(&change.path)? != change.before {
+        bail!("{} was changed meanwhile: run setup again", change.path.display());
+    }
+    create_folder_of(&change.path)?;
+    replace(&change.path, &change.after)
+}
+
+fn put_back(change: &FileChange) -> anyhow::Result<()> {
+    match &change.before {
+        Some(before) => replace(&change.path, before),
+        None => std::fs::remove_file(&change.path).with_context(|| format!("can't remove {}", change.path.display())),
+    }
+}

@@ -1,0 +1,78 @@
+//! `toolctl setup --check`: whether everything is as setup left it.
+
+use std::io::Write;
+
+use serde_json::json;
+
+use crate::commands::agents::hooks_file;
+use crate::commands::hook::HookAgent;
+use crate::commands::setup::SetupInput;
+use crate::commands::setup::plan::SetupPlan;
+use crate::commands::setup::record::SetupRecord;
+use crate::config_file::read;
+use crate::exit::{OK, TOOL_ERROR};
+use crate::output::{self, plain, print_json};
+
+pub(super) fn run(record: Option<&SetupRecord>, input: &SetupInput<'_>, as_json: bool) -> anyhow::Result<u8> {
+    let mut drift: Vec<String> = Vec::new();
+    match record {
+        Some(record) => {
+            for file in &record.files {
+                drift.extend(changed(file)?);
+            }
+            if record.program != input.program {
+                drift.push(format!("entries start {}, and this is {}", record.program, input.program));
+            }
+        }
+        None => drift.push("setup has not run here".to_owned()),
+    }
+    let plan = SetupPlan::new(&input.plan_input(&[], true))?;
+    let new =
+        plan.moves.iter().map(|(server, _)| format!("{}: {} is not in toold", server.file.display(), server.name()));
+    drift.extend(new);
+    drift.extend(plan.new_hooks.iter().map(|agent| format!("{agent} has no hooks")));
+    drift.extend(
+        plan.denials
+            .iter()
+            .map(|denial| format!("deny {} {} holds in one agent only", denial.category, denial.pattern)),
+    );
+    drift.dedup();
+    if as_json {
+        print_json(&json!({"ok": drift.is_empty(), "drift": drift}))?;
+    } else {
+        let mut out = output::stdout();
+        for line in &drift {
+            writeln!(out, "{}", plain(line))?;
+        }
+        match drift.is_empty() {
+            true => writeln!(out, "everything is as setup left it")?,
+            false => writeln!(out, "run `toolctl setup` to repair it")?,
+        }
+    }
+    Ok(if drift.is_empty() { OK } else { TOOL_ERROR })
+}
+
+fn changed(file: &crate::commands::setup::record::ChangedFile) -> anyhow::Result<Vec<String>> {
+    let name = file.path.display();
+    let Some(text) = read(&file.path)? else { return Ok(vec![format!("{name} is gone")]) };
+    let mut drift = Vec::new();
+    for entry in &file.entries {
+        let there = file.form().find(&text, &entry.path).map(|span| &text[span.range]);
+        if !there.is_some_and(|there| there.contains("--source") && there.contains(&entry.source)) {
+            drift.push(format!("{name}: {} does not start the bridge any more", entry.path.join(".")));
+        }
+    }
+    for path in &file.added {
+        if file.form().find(&text, path).is_none() {
+            drift.push(format!("{name}: {} is gone", path.join(".")));
+        }
+    }
+    let agent = HookAgent::ALL.into_iter().find(|agent| file.hooks.as_deref() == Some(agent.name()));
+    if agent.is_some_and(|agent| !hooks_file::has_hooks(agent, &text)) {
+        drift.push(format!("{name}: the hooks are gone"));
+    }
+    for block in file.blocks.iter().filter(|block| !text.contains(block.as_str())) {
+        drift.push(format!("{name}: changed or gone: {}", block.lines().next().unwrap_or_default()));
+    }
+    Ok(drift)
+}

@@ -1,0 +1,161 @@
+//! The one page of setup: what is there, what would change, and the difference.
+
+use serde_json::{Value, json};
+
+use crate::commands::setup::figures::Figures;
+use crate::commands::setup::plan::SetupPlan;
+use crate::config_file::difference;
+use crate::output::{BOLD, DIM, NAME, WARN, one_line, plain};
+
+pub(super) fn render(plan: &SetupPlan) -> String {
+    let mut text = String::new();
+    let mut part = |title: &str, lines: Vec<String>| {
+        if !lines.is_empty() {
+            text.push_str(&format!("{BOLD}{title}{BOLD:#}\n"));
+            lines.iter().for_each(|line| text.push_str(&format!("  {line}\n")));
+            text.push('\n');
+        }
+    };
+    let places = plan.places.iter().map(|place| {
+        let is_in = |names: &[&str]| names.contains(&place.name);
+        let hooks = place.hooks.is_some_and(|agent| plan.new_hooks.contains(&agent.name()));
+        let changes: Vec<&str> = [(hooks, "gets hooks"), (is_in(&plan.new_entries), "gets an entry for toold")]
+            .into_iter()
+            .filter_map(|(is, what)| is.then_some(what))
+            .collect();
+        format!("{NAME}{:<15}{NAME:#} {}", place.title, changes.join(", "))
+    });
+    part("Agents and editors", places.collect());
+    let sources = plan.sources.iter().map(|source| {
+        let entries = plan.moves.iter().filter(|(_, name)| *name == source.name);
+        let users: Vec<&str> = entries.map(|(server, _)| server.place.name).collect();
+        let secrets: Vec<String> = source.secrets().into_iter().map(|(name, _)| name).collect();
+        let hidden = if secrets.is_empty() { String::new() } else { format!("; secrets: {}", secrets.join(", ")) };
+        format!(
+            "{NAME}{}{NAME:#}  {}  {DIM}from {}{hidden}{DIM:#}",
+            one_line(&source.name),
+            one_line(&source.launch.shown()),
+            users.join(", ")
+        )
+    });
+    part("MCP servers that move into toold, and run once", sources.collect());
+    let left = plan.left.iter().map(|left| {
+        let place = left.place;
+        let advice = match left.why.starts_with("the file is tracked") {
+            true => {
+                let own = plan.own_files.iter().find(|(name, _)| *name == place.name);
+                own.map(|(_, file)| format!("; an entry of the same name in {} is your own override", file.display()))
+            }
+            false => None,
+        };
+        let file = one_line(&left.file.display().to_string());
+        format!(
+            "{}  {} ({}): {}{}",
+            one_line(&left.name),
+            file,
+            place.name,
+            one_line(&left.why),
+            advice.unwrap_or_default()
+        )
+    });
+    part("MCP servers that stay where they are", left.collect());
+    let denials = plan.denials.iter().map(|denial| {
+        format!("deny {} {}  {DIM}from {}{DIM:#}", denial.category, one_line(&denial.pattern), denial.file.display())
+    });
+    part("Denials that will hold for all agents", denials.collect());
+    let own = plan.rules.allowed.iter().map(|(agent, rule)| format!("{agent} allows {}", one_line(rule)));
+    let whole = plan.rules.left.iter().map(|(agent, rule)| format!("{agent} denies {}", one_line(rule)));
+    part("Rules that go on to hold in their agent alone", own.chain(whole).collect());
+    let folders = plan.folders.iter().map(|folder| {
+        format!("{}  {DIM}{}{DIM:#}", one_line(&folder.path.display().to_string()), folder.agents.join(", "))
+    });
+    part("Folders where agents worked lately; each asks once unless you choose it (--folder)", folders.collect());
+    let problems = plan.problems.iter().map(|problem| format!("{WARN}{}{WARN:#}", one_line(problem)));
+    part("Left alone", problems.collect());
+    let secrets = plan.secrets();
+    for change in &plan.changes {
+        if change.hooks.is_some() && change.entries.is_empty() && change.added.is_empty() {
+            let more = change
+                .after
+                .lines()
+                .count()
+                .saturating_sub(change.before.as_deref().unwrap_or_default().lines().count());
+            text.push_str(&format!(
+                "{}: the hooks of toold, {more} lines more\n",
+                one_line(&change.path.display().to_string())
+            ));
+            continue;
+        }
+        let shown = difference(&change.path, change.before.as_deref().unwrap_or_default(), &change.after);
+        text.push_str(&plain(&hidden(shown, &secrets)));
+    }
+    text
+}
+
+fn hidden(mut text: String, secrets: &[(String, String)]) -> String {
+    for (_, value) in secrets {
+        text = text.replace(value, "***");
+    }
+    text
+}
+
+pub(super) fn json(plan: &SetupPlan, figures: Option<&Figures>) -> Value {
+    let places: Vec<Value> = plan
+        .places
+        .iter()
+        .map(|place| {
+            json!({
+                "name": place.name,
+                "title": place.title,
+                "new_hooks": place.hooks.is_some_and(|agent| plan.new_hooks.contains(&agent.name())),
+                "new_entry": plan.new_entries.contains(&place.name),
+            })
+        })
+        .collect();
+    let servers: Vec<Value> = plan
+        .moves
+        .iter()
+        .map(|(server, source)| {
+            let planned = plan.sources.iter().find(|planned| planned.name == *source);
+            let secrets: Vec<String> =
+                planned.into_iter().flat_map(|planned| planned.secrets()).map(|(name, _)| name).collect();
+            json!({
+                "name": server.name(),
+                "agent": server.place.name,
+                "file": server.file,
+                "source": source,
+                "runs": server.launch.shown(),
+                "secrets": secrets,
+            })
+        })
+        .collect();
+    let left: Vec<Value> = plan
+        .left
+        .iter()
+        .map(|left| json!({"name": left.name, "agent": left.place.name, "file": left.file, "why": left.why}))
+        .collect();
+    let denials: Vec<Value> = plan
+        .denials
+        .iter()
+        .map(|denial| json!({"category": denial.category, "pattern": denial.pattern, "file": denial.file}))
+        .collect();
+    let kept = |rules: &[(&str, String)]| -> Vec<Value> {
+        rules.iter().map(|(agent, rule)| json!({"agent": agent, "rule": rule})).collect()
+    };
+    let folders: Vec<Value> =
+        plan.folders.iter().map(|folder| json!({"path": folder.path, "agents": folder.agents})).collect();
+    let files: Vec<_> = plan.changes.iter().map(|change| &change.path).collect();
+    json!({
+        "agents": places,
+        "servers": servers,
+        "left": left,
+        "denials": denials,
+        "allowed_by_agents": kept(&plan.rules.allowed),
+        "denied_by_agents": kept(&plan.rules.left),
+        "folders": folders,
+        "files": files,
+        "problems": plan.problems,
+        "bridges": plan.bridges,
+        "applied": figures.map(Figures::json),
+    })
+}

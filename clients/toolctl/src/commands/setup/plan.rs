@@ -1,0 +1,369 @@
+//! What setup would change, computed from files alone: nothing is started, asked or written.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use toml::{Table, Value};
+use toold_proto::mcp::WITHOUT_FILES_AND_SHELL;
+use toold_proto::tool::SourceKind;
+
+use crate::commands::agents::hooks_file;
+use crate::commands::mcp::{jsonc, toml_table};
+use crate::commands::setup::folders::{self, WorkFolder};
+use crate::commands::setup::places::{PLACES, Place};
+use crate::commands::setup::record::{ChangedEntry, KeptText, SetupRecord, TextStep};
+use crate::commands::setup::rules::{AgentRules, Denial};
+use crate::commands::setup::servers::{FoundServer, FoundServers, LeftServer, ServerLaunch, is_tracked, plain_name};
+use crate::commands::setup::text::{TextForm, spliced};
+use crate::config_file;
+
+pub(super) struct SetupPlan {
+    pub(super) places: Vec<Place>,
+    /// Entries that become bridges, with the names of their servers here.
+    pub(super) moves: Vec<(FoundServer, String)>,
+    pub(super) sources: Vec<PlannedSource>,
+    pub(super) left: Vec<LeftServer>,
+    /// By agent, the person's own file with servers.
+    pub(super) own_files: Vec<(&'static str, PathBuf)>,
+    /// Files and changes that are not possible, with the reason.
+    pub(super) problems: Vec<String>,
+    pub(super) rules: AgentRules,
+    /// Denials that are not in the configuration yet.
+    pub(super) denials: Vec<Denial>,
+    pub(super) folders: Vec<WorkFolder>,
+    /// Agents whose hooks, and agents and editors whose entry for toold, are new.
+    pub(super) new_hooks: Vec<&'static str>,
+    pub(super) new_entries: Vec<&'static str>,
+    /// Entries that are bridges already.
+    pub(super) bridges: usize,
+    pub(super) changes: Vec<FileChange>,
+    pub(super) config: PathBuf,
+}
+
+/// A server that toold mounts in place of those of the agents.
+pub(super) struct PlannedSource {
+    pub(super) name: String,
+    pub(super) launch: ServerLaunch,
+    /// Names here of its secrets, by their own.
+    secret_names: BTreeMap<String, String>,
+    pub(super) is_new: bool,
+}
+
+/// A file with its text before and after, and what the record says of the change.
+pub(super) struct FileChange {
+    pub(super) path: PathBuf,
+    pub(super) before: Option<String>,
+    pub(super) after: String,
+    pub(super) steps: Vec<TextStep>,
+    pub(super) entries: Vec<ChangedEntry>,
+    pub(super) added: Vec<Vec<String>>,
+    pub(super) hooks: Option<String>,
+    pub(super) blocks: Vec<String>,
+}
+
+/// What the plan depends on beside the files of agents.
+pub(super) struct PlanInput<'a> {
+    pub(super) home: &'a Path,
+    pub(super) program: &'a str,
+    /// toold's own configuration.
+    pub(super) config: &'a Path,
+    /// Secrets that the person has already, which keep their values.
+    pub(super) secrets: &'a [String],
+    pub(super) record: Option<&'a SetupRecord>,
+    pub(super) rules: &'a AgentRules,
+    /// Servers with secrets are moved too.
+    pub(super) keeps_secrets: bool,
+    /// A folder whose project files are read, beside those where agents worked.
+    pub(super) cwd: &'a Path,
+}
+
+impl PlannedSource {
+    pub(super) fn table(&self) -> Table {
+        self.launch.table(&|own| self.secret_names.get(own).cloned().unwrap_or_default())
+    }
+
+    /// Names here and values.
+    pub(super) fn secrets(&self) -> Vec<(String, String)> {
+        let named = |(own, value): (&str, &str)| Some((self.secret_names.get(own)?.clone(), value.to_owned()));
+        self.launch.secrets().filter_map(named).collect()
+    }
+}
+
+impl SetupPlan {
+    /// # Errors
+    /// toold's own configuration cannot be read.
+    pub(super) fn new(input: &PlanInput<'_>) -> anyhow::Result<Self> {
+        let places: Vec<Place> = PLACES.into_iter().filter(|place| place.is_here(input.home)).collect();
+        let folders = folders::lately(input.home);
+        let mut projects: Vec<PathBuf> = folders.iter().map(|folder| folder.path.clone()).collect();
+        let here = input.cwd.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(input.cwd);
+        if folders::is_possible(here, input.home) && !projects.iter().any(|project| project == here) {
+            projects.push(here.to_owned());
+        }
+        let found = FoundServers::read(input.home, &projects);
+        let config_before = config_file::read(input.config)?;
+        let configured: Table = config_before.as_deref().unwrap_or_default().parse()?;
+        let rules = input.rules.clone();
+        let mut plan = Self {
+            places,
+            moves: Vec::new(),
+            sources: Vec::new(),
+            left: found.left,
+            own_files: PLACES.iter().filter_map(|place| Some((place.name, place.own_file(input.home)?))).collect(),
+            problems: found.unread.iter().map(|unread| format!("{}: {}", unread.file.display(), unread.why)).collect(),
+            denials: new_denials(&rules, &configured),
+            rules,
+            folders,
+            new_hooks: Vec::new(),
+            new_entries: Vec::new(),
+            bridges: found.own.len(),
+            changes: Vec::new(),
+            config: input.config.to_owned(),
+        };
+        for server in found.movable {
+            plan.choose_source(server, &configured, input);
+        }
+        plan.move_servers(input);
+        plan.add_entries(input);
+        plan.add_hooks(input);
+        plan.extend_config(config_before);
+        Ok(plan)
+    }
+
+    /// Names and values of all secrets that leave files.
+    pub(super) fn secrets(&self) -> Vec<(String, String)> {
+        self.sources.iter().flat_map(PlannedSource::secrets).collect()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+
+    /// Whether a server of this name is moved now, or was before.
+    pub(super) fn knows_source(&self, name: &str, record: Option<&SetupRecord>) -> bool {
+        let mut earlier = record.into_iter().flat_map(|record| &record.files).flat_map(|file| &file.entries);
+        self.sources.iter().any(|source| source.name == name) || earlier.any(|entry| entry.source == name)
+    }
+
+    fn choose_source(&mut self, server: FoundServer, configured: &Table, input: &PlanInput<'_>) {
+        if !input.keeps_secrets && server.launch.secrets().next().is_some() {
+            let why = "its secrets have no place yet: run `toolctl secrets unlock`, then setup again".to_owned();
+            let (place, file, name) = (server.place, server.file.clone(), server.name().to_owned());
+            return self.left.push(LeftServer { place, file, name, why });
+        }
+        if let Some(same) = self.sources.iter().find(|source| source.launch == server.launch) {
+            let name = same.name.clone();
+            return self.moves.push((server, name));
+        }
+        let there = configured.get("mcp").and_then(|mcp| mcp.get("servers")).and_then(Value::as_table);
+        let by_place = format!("{}-{}", server.name(), server.place.name);
+        let numbered = (2..).map(|number| format!("{}-{number}", server.name()));
+        for name in [server.name().to_owned(), by_place].into_iter().chain(numbered) {
+            if SourceKind::ALL.iter().any(|kind| kind.as_str() == name)
+                || self.sources.iter().any(|source| source.name == name)
+            {
+                continue;
+            }
+            let secret_names = self.secret_names(&name, &server.launch, input);
+            let launch = server.launch.clone();
+            let mut source = PlannedSource { name: name.clone(), launch, secret_names, is_new: true };
+            match there.and_then(|servers| servers.get(&name)).and_then(Value::as_table) {
+                Some(table) if *table == source.table() => source.is_new = false,
+                Some(_) => continue,
+                None => {}
+            }
+            self.sources.push(source);
+            return self.moves.push((server, name));
+        }
+    }
+
+    fn secret_names(&self, source: &str, launch: &ServerLaunch, input: &PlanInput<'_>) -> BTreeMap<String, String> {
+        let mut used: BTreeSet<String> = self.secrets().into_iter().map(|(name, _)| name).collect();
+        // What a setup before stored is replaced, what the person set is not.
+        let ours = input.record.map(|record| record.secrets.as_slice()).unwrap_or_default();
+        used.extend(input.secrets.iter().filter(|name| !ours.contains(name)).cloned());
+        let prefix = plain_name(source);
+        let mut names = BTreeMap::new();
+        for (own, _) in launch.secrets() {
+            let base = if own.starts_with(&prefix) { own.to_owned() } else { format!("{prefix}_{own}") };
+            let base: String = base.chars().take(58).collect();
+            let base = if base.starts_with(|c: char| c.is_ascii_digit()) { format!("_{base}") } else { base };
+            let numbered = (2..).map(|number| format!("{base}_{number}"));
+            let mut names_here = [base.clone()].into_iter().chain(numbered);
+            if let Some(name) = names_here.find(|name| used.insert(name.clone())) {
+                names.insert(own.to_owned(), name);
+            }
+        }
+        names
+    }
+
+    /// The change of this file, with its text as it would be.
+    fn change(&mut self, path: &Path) -> Option<&mut FileChange> {
+        if let Some(at) = self.changes.iter().position(|change| change.path == path) {
+            return Some(&mut self.changes[at]);
+        }
+        let before = match config_file::read(path) {
+            Ok(before) => before,
+            Err(error) => {
+                self.problems.push(format!("{error:#}"));
+                return None;
+            }
+        };
+        let after = before.clone().unwrap_or_default();
+        let path = path.to_owned();
+        let (steps, entries, added, blocks) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        self.changes.push(FileChange { path, before, after, steps, entries, added, hooks: None, blocks });
+        self.changes.last_mut()
+    }
+
+    fn move_servers(&mut self, input: &PlanInput<'_>) {
+        for (server, source) in std::mem::take(&mut self.moves) {
+            let secrets = self.secrets();
+            let entry = server.bridge(input.program, &source);
+            let Some(change) = self.change(&server.file) else { continue };
+            let form = TextForm::of(&server.file);
+            let moved = form.find(&change.after, &server.path).and_then(|span| {
+                let new = span.kind.text_of(&server.path, &entry)?;
+                let after = spliced(&change.after, span.range.clone(), &new);
+                // A file of somebody else: nothing is written that does not read back.
+                let read = form.read(&after)?;
+                let there = server.path.iter().try_fold(&read, |value, name| value.get(name))?;
+                (*there == serde_json::Value::Object(entry.clone())).then_some((span, after))
+            });
+            let Some((span, after)) = moved else {
+                let (place, file, name) = (server.place, server.file.clone(), server.name().to_owned());
+                let why = "its entry cannot be changed safely".to_owned();
+                self.left.push(LeftServer { place, file, name, why });
+                continue;
+            };
+            change.entries.push(ChangedEntry {
+                place: server.place.name.to_owned(),
+                path: server.path.clone(),
+                kind: span.kind,
+                source: source.clone(),
+                old: KeptText::new(&change.after[span.range], &secrets),
+            });
+            change.becomes(after, &secrets);
+            self.moves.push((server, source));
+        }
+        let used: BTreeSet<&String> = self.moves.iter().map(|(_, source)| source).collect();
+        self.sources.retain(|source| used.contains(&source.name));
+        self.changes.retain(|change| !change.steps.is_empty());
+    }
+
+    /// The entry for toold itself, without the servers that have entries of their own.
+    fn add_entries(&mut self, input: &PlanInput<'_>) {
+        let arguments = ["mcp", "--profile", WITHOUT_FILES_AND_SHELL, "--without-source", "mcp"].map(str::to_owned);
+        for place in self.places.clone() {
+            let Some(client) = place.client else { continue };
+            let files = place.server_files(input.home);
+            // opencode reads either of two.
+            let Some((file, _)) = files.iter().find(|(file, _)| file.exists()).or(files.first()) else { continue };
+            let file = file.canonicalize().unwrap_or_else(|_| file.clone());
+            if is_tracked(&file) {
+                self.problems.push(format!("{}: tracked by Git, so it gets no entry for toold", file.display()));
+                continue;
+            }
+            let entry = client.entry(input.program, &arguments);
+            let secrets = self.secrets();
+            let Some(change) = self.change(&file) else { continue };
+            let path = vec![client.holder().to_owned(), OWN.to_owned()];
+            let has_entry = match change.form() {
+                TextForm::Json => jsonc::has_member(&change.after, &[&path[0], OWN]),
+                TextForm::Toml => toml_table::has_table(&change.after, &path[0], OWN),
+            };
+            if has_entry {
+                continue;
+            }
+            let after = match (change.form(), entry.as_object()) {
+                (TextForm::Toml, Some(members)) => toml_table::with_table(&change.after, &path[0], OWN, members),
+                _ => jsonc::with_member(&change.after, &[&path[0], OWN], &entry),
+            };
+            match after {
+                Ok(after) => {
+                    change.added.push(path);
+                    change.becomes(after, &secrets);
+                    self.new_entries.push(place.name);
+                }
+                Err(error) => self.problems.push(format!("{}: {error:#}", file.display())),
+            }
+        }
+        self.changes.retain(|change| !change.steps.is_empty());
+    }
+
+    fn add_hooks(&mut self, input: &PlanInput<'_>) {
+        for agent in self.places.clone().into_iter().filter_map(|place| place.hooks) {
+            let file = input.home.join(hooks_file::file(agent));
+            let file = file.canonicalize().unwrap_or(file);
+            if is_tracked(&file) {
+                self.problems.push(format!("{}: tracked by Git, so it gets no hooks", file.display()));
+                continue;
+            }
+            let secrets = self.secrets();
+            let Some(change) = self.change(&file) else { continue };
+            if hooks_file::has_hooks(agent, &change.after) {
+                continue;
+            }
+            match hooks_file::with_hooks(agent, &change.after, input.program, hooks_file::default_fail(agent)) {
+                Ok(after) => {
+                    change.hooks = Some(agent.name().to_owned());
+                    change.becomes(after, &secrets);
+                    self.new_hooks.push(agent.name());
+                }
+                Err(error) => self.problems.push(format!("{}: {error:#}", file.display())),
+            }
+        }
+        self.changes.retain(|change| !change.steps.is_empty());
+    }
+
+    /// The servers and the denials, at the end of toold's own configuration.
+    fn extend_config(&mut self, before: Option<String>) {
+        let nested = |outer: &str, inner: &str, value: Value| -> Option<String> {
+            let inner = Table::from_iter([(inner.to_owned(), value)]);
+            toml::to_string(&Table::from_iter([(outer.to_owned(), Value::Table(inner))])).ok()
+        };
+        let servers = self.sources.iter().filter(|source| source.is_new).filter_map(|source| {
+            nested("mcp", "servers", Table::from_iter([(source.name.clone(), source.table().into())]).into())
+        });
+        let denials = self
+            .denials
+            .iter()
+            .filter_map(|denial| nested("permission", "rules", Value::Array(vec![denial.table().into()])));
+        let blocks: Vec<String> = servers.chain(denials).collect();
+        if blocks.is_empty() {
+            return;
+        }
+        let text = before.clone().unwrap_or_default();
+        let after = blocks.iter().fold(text.clone(), |text, block| config_file::appended(&text, block));
+        let steps = vec![TextStep::between(&text, &after, &[])];
+        let path = self.config.clone();
+        let (entries, added) = (Vec::new(), Vec::new());
+        // First: the daemon must know a server before an entry names it.
+        self.changes.insert(0, FileChange { path, before, after, steps, entries, added, hooks: None, blocks });
+    }
+}
+
+/// The name of toold's own entry.
+pub(super) const OWN: &str = "toold";
+
+impl FileChange {
+    pub(super) fn form(&self) -> TextForm {
+        TextForm::of(&self.path)
+    }
+
+    fn becomes(&mut self, after: String, secrets: &[(String, String)]) {
+        self.steps.push(TextStep::between(&self.after, &after, secrets));
+        self.after = after;
+    }
+}
+
+fn new_denials(rules: &AgentRules, configured: &Table) -> Vec<Denial> {
+    let there = configured.get("permission").and_then(|permission| permission.get("rules")).and_then(Value::as_array);
+    let is_there = |denial: &Denial| {
+        there.into_iter().flatten().filter_map(Value::as_table).any(|rule| {
+            let is = |key: &str, value: &str| rule.get(key).and_then(Value::as_str) == Some(value);
+            is("category", denial.category) && is("pattern", &denial.pattern) && is("action", "deny")
+        })
+    };
+    rules.denials.iter().filter(|denial| !is_there(denial)).cloned().collect()
+}

@@ -1,0 +1,120 @@
+//! `toolctl setup --undo --purge`: packs what the person wrote or nobody else has, then removes all data of toold.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail};
+use chrono::Local;
+use toold_client::Client;
+use toold_client::place::state_folder;
+use toold_proto::daemon::NoParams;
+use toold_proto::method::{SecretsList, SecretsRemove};
+use toold_proto::secret::NameSecret;
+use toold_proto::socket::database_path;
+
+use crate::commands::agents::hooks_file;
+use crate::commands::hook::HookAgent;
+use crate::commands::mcp::install;
+use crate::commands::setup::SetupArgs;
+use crate::commands::setup::servers::is_tracked;
+use crate::commands::stop;
+use crate::commands::upgrade::Installation;
+use crate::config_file;
+use crate::confirm::confirm;
+use crate::exit::OK;
+use crate::globals::Globals;
+use crate::output::{self, one_line};
+
+/// What is in the state folder and nowhere else: grants and the audit log, what undo needs, todo lists and notes.
+const STATE: [&str; 3] = ["undo", "sessions", "temporary-names"];
+const SECRETS: &str = "secrets.json";
+
+pub(super) async fn run(args: &SetupArgs, client: &Client, globals: &Globals) -> anyhow::Result<u8> {
+    let home = install::home()?;
+    let state = state_folder().context("there is no state folder: set HOME or XDG_STATE_HOME")?;
+    let config_file = config_file::find().await?;
+    let config = config_file.parent().context("the configuration is in no folder")?.to_owned();
+    let is_kept = is_tracked(&config_file) || config.join(".git").exists();
+    let archive = home.join(format!("toold-{}.tar.gz", Local::now().format("%Y-%m-%d-%H%M%S")));
+    let database = database_path(&state);
+    let mut packed: Vec<PathBuf> = vec![config.clone()];
+    packed.extend(["", "-wal", "-shm"].map(|end| PathBuf::from(format!("{}{end}", database.display()))));
+    packed.extend(STATE.map(|name| state.join(name)));
+    if args.with_secrets {
+        packed.push(state.join(SECRETS));
+    }
+    packed.retain(|path| path.exists());
+    let mut removed = vec![state.clone()];
+    if !is_kept {
+        removed.push(config.clone());
+    }
+    removed.retain(|path| path.exists());
+    let mut out = output::stdout();
+    let show = |path: &Path| one_line(&path.display().to_string());
+    writeln!(out, "Packed into {}, for you alone:", show(&archive))?;
+    for path in &packed {
+        writeln!(out, "  {}", show(path))?;
+    }
+    if !args.with_secrets {
+        writeln!(out, "  without the stored secrets; --with-secrets packs their file, too, if they are in one")?;
+    }
+    writeln!(out, "Removed:")?;
+    for path in &removed {
+        writeln!(out, "  {}", show(path))?;
+    }
+    if is_kept {
+        writeln!(out, "Left: {}, which Git tracks", show(&config))?;
+    }
+    for agent in HookAgent::ALL.into_iter().filter(|agent| hooks_file::is_installed(*agent, &home)) {
+        let name = agent.name();
+        writeln!(out, "Left: the hooks of {name}, which setup did not install: toolctl agents install {name} --undo")?;
+    }
+    if !args.yes && !confirm("Pack and remove this?").await? {
+        return Ok(OK);
+    }
+    let secrets = client.call::<SecretsList>(NoParams {}).await?;
+    stop::run(stop::StopArgs::default(), globals).await?;
+    // The daemon removed some as it stopped.
+    packed.retain(|path| path.exists());
+    pack(&archive, &packed)?;
+    // A keyring is outside of the folders. The daemon is started once more for it, and stopped.
+    if secrets.store == toold_proto::secret::SecretStoreKind::Keyring
+        && !secrets.secrets.is_empty()
+        && !args.with_secrets
+    {
+        let client = crate::connection::open(globals).await?;
+        for secret in secrets.secrets.iter().filter(|secret| secret.is_set == Some(true)) {
+            client.call::<SecretsRemove>(NameSecret { name: secret.name.clone() }).await?;
+        }
+        stop::run(stop::StopArgs::default(), globals).await?;
+    }
+    for path in &removed {
+        std::fs::remove_dir_all(path).with_context(|| format!("can't remove {}", path.display()))?;
+    }
+    let installed = Installation::find()?;
+    writeln!(out, "Packed {}.", show(&archive))?;
+    writeln!(out, "To remove the programs: {}", installed.remove())?;
+    Ok(OK)
+}
+
+/// # Errors
+/// There is no `tar`, or it failed; then nothing is left of the archive.
+fn pack(archive: &Path, paths: &[PathBuf]) -> anyhow::Result<()> {
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(archive);
+    let file = file.with_context(|| format!("can't create {}", archive.display()))?;
+    let mut tar = Command::new("tar");
+    tar.args(["-C", "/", "-czf", "-", "--"]);
+    tar.args(paths.iter().map(|path| path.strip_prefix("/").unwrap_or(path)));
+    let status = tar.stdin(Stdio::null()).stdout(file).status().context("can't run tar");
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        failed => {
+            let _ = std::fs::remove_file(archive);
+            let status = failed?;
+            bail!("tar failed ({status}); nothing is removed")
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! What setup changed, so that it can be taken back: `setup.json` in the state folder. It holds no secret.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use serde::{Deserialize, Serialize};
+use toold_client::place::state_folder;
+
+use crate::commands::setup::text::{EntryKind, TextForm, spliced};
+use crate::config_file::{read, replace};
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct SetupRecord {
+    pub(super) version: u32,
+    /// The path of toolctl in the entries.
+    pub(super) program: String,
+    pub(super) files: Vec<ChangedFile>,
+    /// Names of secrets that stood in files.
+    pub(super) secrets: Vec<String>,
+    /// Folders that the person chose.
+    pub(super) workspaces: Vec<String>,
+    /// Ids of grants for servers.
+    #[serde(default)]
+    pub(super) grants: Vec<String>,
+}
+
+/// A file that setup changed.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct ChangedFile {
+    pub(super) path: PathBuf,
+    /// Whether it was there before.
+    pub(super) existed: bool,
+    /// Hashes of the file before the first step and after the last one.
+    pub(super) before: String,
+    pub(super) after: String,
+    /// In the order in which they were made.
+    pub(super) steps: Vec<TextStep>,
+    pub(super) entries: Vec<ChangedEntry>,
+    /// The entry for toold itself, by its path.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) added: Vec<Vec<String>>,
+    /// The agent whose hooks are in the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) hooks: Option<String>,
+    /// Parts of toold's own configuration, as they were added.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) blocks: Vec<String>,
+}
+
+/// Bytes that were replaced: `len` of them stand at `at` now, where `old` was.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct TextStep {
+    at: usize,
+    len: usize,
+    old: KeptText,
+}
+
+/// An entry of a server that became one of a bridge.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct ChangedEntry {
+    /// The agent or editor.
+    pub(super) place: String,
+    pub(super) path: Vec<String>,
+    pub(super) kind: EntryKind,
+    /// The server in toold's configuration.
+    pub(super) source: String,
+    pub(super) old: KeptText,
+}
+
+/// A text whose secrets are named.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(super) struct KeptText(Vec<KeptPart>);
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum KeptPart {
+    Text(String),
+    Secret(String),
+}
+
+impl KeptText {
+    /// `secrets`: names and values.
+    pub(super) fn new(text: &str, secrets: &[(String, String)]) -> Self {
+        let mut parts = vec![KeptPart::Text(text.to_owned())];
+        for (name, value) in secrets {
+            parts = parts.into_iter().flat_map(|part| part.without(name, value)).collect();
+        }
+        Self(parts)
+    }
+
+    /// The text with its secrets.
+    ///
+    /// # Errors
+    /// `secret` has no value for one of them.
+    pub(super) fn filled(&self, secret: &dyn Fn(&str) -> Option<String>) -> anyhow::Result<String> {
+        let mut text = String::new();
+        for part in &self.0 {
+            match part {
+                KeptPart::Text(plain) => text.push_str(plain),
+                KeptPart::Secret(name) => {
+                    text.push_str(&secret(name).with_context(|| format!("the secret {name} is gone"))?);
+                }
+            }
+        }
+        Ok(text)
+    }
+}
+
+impl KeptPart {
+    fn without(self, name: &str, value: &str) -> Vec<Self> {
+        let Self::Text(text) = self else { return vec![self] };
+        let mut parts = Vec::new();
+        for (at, piece) in text.split(value).enumerate() {
+            if at > 0 {
+                parts.push(Self::Secret(name.to_owned()));
+            }
+            if !piece.is_empty() {
+                parts.push(Self::Text(piece.to_owned()));
+            }
+        }
+        parts
+    }
+}
+
+impl TextStep {
+    /// The one region in which two texts differ.
+    pub(super) fn between(before: &str, after: &str, secrets: &[(String, String)]) -> Self {
+        let same = |(one, other): &(char, char)| one == other;
+        let start: usize = before.chars().zip(after.chars()).take_while(same).map(|(one, _)| one.len_utf8()).sum();
+        let (old, new) = (&before[start..], &after[start..]);
+        let end: usize = old.chars().rev().zip(new.chars().rev()).take_while(same).map(|(one, _)| one.len_utf8()).sum();
+        let old = KeptText::new(&old[..old.len() - end], secrets);
+        Self { at: start, len: new.len() - end, old }
+    }
+}
+
+impl ChangedFile {
+    /// The text before all steps; `None` if the file is not as setup left it.
+    ///
+    /// # Errors
+    /// A secret is missing.
+    pub(super) fn original(
+        &self,
+        now: &str,
+        secret: &dyn Fn(&str) -> Option<String>,
+    ) -> anyhow::Result<Option<String>> {
+        if hash(now) != self.after {
+            return Ok(None);
+        }
+        let mut text = now.to_owned();
+        for step in self.steps.iter().rev() {
+            let range = step.at..step.at + step.len;
+            if text.get(range.clone()).is_none() {
+                return Ok(None);
+            }
+            text = spliced(&text, range, &step.old.filled(secret)?);
+        }
+        Ok(Some(text).filter(|text| hash(text) == self.before))
+    }
+
+    pub(super) fn form(&self) -> TextForm {
+        TextForm::of(&self.path)
+    }
+}
+
+impl SetupRecord {
+    /// The record; `None` if setup has changed nothing.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(super) fn read() -> anyhow::Result<Option<Self>> {
+        let file = record_file()?;
+        let Some(text) = read(&file)? else { return Ok(None) };
+        let record: Self = serde_json::from_str(&text).with_context(|| format!("{} is damaged", file.display()))?;
+        if record.version != VERSION {
+            bail!("{} was written by another version of toolctl: use that one", file.display());
+        }
+        Ok(Some(record))
+    }
+
+    pub(super) fn write(&self) -> anyhow::Result<()> {
+        let file = record_file()?;
+        if let Some(folder) = file.parent() {
+            std::fs::create_dir_all(folder).with_context(|| format!("can't create {}", folder.display()))?;
+        }
+        replace(&file, &format!("{}\n", serde_json::to_string_pretty(self)?))
+    }
+
+    pub(super) fn remove() -> anyhow::Result<()> {
+        let file = record_file()?;
+        std::fs::remove_file(&file).with_context(|| format!("can't remove {}", file.display()))
+    }
+
+    pub(super) fn new(program: &str) -> Self {
+        Self { version: VERSION, program: program.to_owned(), ..Self::default() }
+    }
+
+    /// The entry for this file, which is added if there is none.
+    pub(super) fn file(&mut self, path: &Path, before: Option<&str>) -> &mut ChangedFile {
+        let at = match self.files.iter().position(|file| file.path == path) {
+            Some(at) => at,
+            None => {
+                let text = before.unwrap_or_default();
+                self.files.push(ChangedFile {
+                    path: path.to_owned(),
+                    existed: before.is_some(),
+                    before: hash(text),
+                    after: hash(text),
+                    ..ChangedFile::default()
+                });
+                self.files.len() - 1
+            }
+        };
+        &mut self.files[at]
+    }
+}
+
+const VERSION: u32 = 1;
+
+pub(super) fn hash(text: &str) -> String {
+    blake3::hash(text.as_bytes()).to_hex().to_string()
+}
+
+pub(super) fn record_file() -> anyhow::Result<PathBuf> {
+    Ok(state_folder().context("there is no state folder: set HOME or XDG_STATE_HOME")?.join("setup.json"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kept_text_has_no_secret_and_is_whole_again() {
+        let secrets = [("A".to_owned(), "hidden-1".to_owned()), ("B".to_owned(), "hidden-22".to_owned())];
+        let text = "{\"a\": \"hidden-1\", \"b\": \"Bearer hidden-22\", \"c\": \"hidden-1\"}";
+        let kept = KeptText::new(text, &secrets);
+        assert!(!serde_json::to_string(&kept).unwrap().contains("hidden"), "{kept:?}");
+        let value = |name: &str| secrets.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+        assert_eq!(kept.filled(&value).unwrap(), text);
+        assert!(kept.filled(&|_| None).is_err());
+    }
+
+    #[test]
+    fn steps_are_taken_back_in_reverse() {
+        for texts in [["aäb", "aöb", "aöö", ""], ["", "x", "xx", "axxa"], ["same", "same", "samesame", "s"]] {
+            let mut file = ChangedFile { before: hash(texts[0]), ..ChangedFile::default() };
+            for pair in texts.windows(2) {
+                file.steps.push(TextStep::between(pair[0], pair[1], &[]));
+            }
+            file.after = hash(texts[3]);
+            assert_eq!(file.original(texts[3], &|_| None).unwrap().as_deref(), Some(texts[0]));
+            assert_eq!(file.original("other", &|_| None).unwrap(), None);
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! The person's own rules in the files of agents: denials, which toold takes over for all agents, and what each agent
+//! allows by itself, which goes on to count there and nowhere else.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use serde_json::Value;
+use toml::Table;
+
+use crate::commands::setup::servers::read;
+use crate::commands::setup::text::TextForm;
+use crate::config_file::replace;
+use crate::program;
+
+/// A denial of an agent, as a rule of toold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Denial {
+    pub(super) category: &'static str,
+    pub(super) pattern: String,
+    pub(super) file: PathBuf,
+}
+
+/// The rules of all agents.
+#[derive(Clone, Default)]
+pub(super) struct AgentRules {
+    pub(super) denials: Vec<Denial>,
+    /// Denials that have no equal here; with the agent and their text there.
+    pub(super) left: Vec<(&'static str, String)>,
+    /// What an agent allows without asking.
+    pub(super) allowed: Vec<(&'static str, String)>,
+}
+
+impl Denial {
+    /// A rule of toold's configuration.
+    pub(super) fn table(&self) -> Table {
+        let members = [("category", self.category), ("pattern", &self.pattern), ("action", "deny")];
+        members.map(|(name, value)| (name.to_owned(), value.into())).into_iter().collect()
+    }
+}
+
+/// Reads the person's own files. A project's file is the text of whoever wrote the project.
+pub(super) fn read_all(home: &Path) -> AgentRules {
+    let mut rules = AgentRules::default();
+    claude_code(home, &mut rules);
+    cursor(home, &mut rules);
+    for (agent, file) in [("gemini", ".gemini/settings.json"), ("qwen", ".qwen/settings.json")] {
+        gemini(agent, &home.join(file), &mut rules);
+    }
+    for name in ["opencode.json", "opencode.jsonc"] {
+        opencode(&home.join(".config/opencode").join(name), &mut rules);
+    }
+    codex(&home.join(".codex/rules"), &mut rules);
+    rules
+}
+
+impl AgentRules {
+    /// Leaves the denials whose patterns toold does not take to their agents: one of them must not stop the others.
+    ///
+    /// # Errors
+    /// There is no `toold`, or no place for a file that it checks.
+    pub(super) async fn only_valid(mut self) -> anyhow::Result<Self> {
+        if are_valid(&self.denials).await? {
+            return Ok(self);
+        }
+        for denial in std::mem::take(&mut self.denials) {
+            match are_valid(std::slice::from_ref(&denial)).await? {
+                true => self.denials.push(denial),
+                false => self.left.push(("an agent", format!("{} {}", denial.category, denial.pattern))),
+            }
+        }
+        Ok(self)
+    }
+
+    fn add(&mut self, agent: &'static str, file: &Path, text: &str, rule: Option<(&'static str, String)>) {
+        let Some((category, pattern)) = rule else { return self.left.push((agent, text.to_owned())) };
+        let is_known = |known: &Denial| known.category == category && known.pattern == pattern;
+        if !self.denials.iter().any(is_known) {
+            self.denials.push(Denial { category, pattern, file: file.to_owned() });
+        }
+    }
+}
+
+async fn are_valid(denials: &[Denial]) -> anyhow::Result<bool> {
+    if denials.is_empty() {
+        return Ok(true);
+    }
+    let rules: Vec<toml::Value> = denials.iter().map(|denial| denial.table().into()).collect();
+    let permission = Table::from_iter([("rules".to_owned(), rules.into())]);
+    let text = toml::to_string(&Table::from_iter([("permission".to_owned(), toml::Value::Table(permission))]))?;
+    let file = std::env::temp_dir().join(format!("toold-setup-{}.toml", std::process::id()));
+    replace(&file, &text)?;
+    let checked = program::text(&["config".as_ref(), "check".as_ref(), "--".as_ref(), file.as_ref()]).await;
+    std::fs::remove_file(&file).with_context(|| format!("can't remove {}", file.display()))?;
+    Ok(checked.is_ok())
+}
+
+fn value(file: &Path) -> Value {
+    read(file).ok().and_then(|text| TextForm::Json.read(&text)).unwrap_or_default()
+}
+
+fn texts(value: &Value) -> impl Iterator<Item = &str> {
+    value.as_array().into_iter().flatten().filter_map(Value::as_str)
+}
+
+/// The parts of `Name(inside)`; nothing for a whole tool, which one agent may do without and another not.
+fn parts(rule: &str) -> Option<(&str, &str)> {
+    let (name, rest) = rule.split_once('(')?;
+    Some((name.trim(), rest.strip_suffix(')')?.trim())).filter(|(_, inside)| !inside.is_empty())
+}
+
+fn claude_code(home: &Path, rules: &mut AgentRules) {
+    let folder = std::env::var_os("CLAUDE_CONFIG_DIR").map_or_else(|| home.join(".claude"), PathBuf::from);
+    for name in ["settings.json", "settings.local.json"] {
+        let file = folder.join(name);
+        let settings = value(&file);
+        for text in texts(&settings["permissions"]["deny"]) {
+            let rule = match parts(text) {
+                Some(("Bash", command)) => Some(("shell", words(command))),
+                Some(("Read", path)) => Some(("file.read", file_glob(path))),
+                Some(("Edit" | "Write", path)) => Some(("file.write", file_glob(path))),
+                Some(("WebFetch", site)) => site.strip_prefix("domain:").map(|host| ("network", host.to_owned())),
+                Some(_) => None,
+                None => text.strip_prefix("mcp__").map(|names| match names.split_once("__") {
+                    Some((server, tool)) => ("mcp", format!("{server}/{tool}")),
+                    None => ("mcp", format!("{names}/*")),
+                }),
+            };
+            rules.add("claude-code", &file, text, rule);
+        }
+        rules.allowed.extend(texts(&settings["permissions"]["allow"]).map(|text| ("claude-code", text.to_owned())));
+    }
+}
+
+fn cursor(home: &Path, rules: &mut AgentRules) {
+    let file = home.join(".cursor/cli-config.json");
+    let settings = value(&file);
+    for text in texts(&settings["permissions"]["deny"]) {
+        let rule = match parts(text) {
+            Some(("Shell", command)) => Some(("shell", format!("{} *", words(command).trim_end_matches(" *")))),
+            Some(("Read", path)) => Some(("file.read", file_glob(path))),
+            Some(("Write", path)) => Some(("file.write", file_glob(path))),
+            Some(("Mcp", server)) => server.split_once(':').map(|(server, tool)| ("mcp", format!("{server}/{tool}"))),
+            Some(_) | None => None,
+        };
+        rules.add("cursor", &file, text, rule);
+    }
+    rules.allowed.extend(texts(&settings["permissions"]["allow"]).map(|text| ("cursor", text.to_owned())));
+}
+
+fn gemini(agent: &'static str, file: &Path, rules: &mut AgentRules) {
+    let settings = value(file);
+    for list in [&settings["tools"]["exclude"], &settings["excludeTools"], &settings["permissions"]["deny"]] {
+        for text in texts(list) {
+            let rule = match parts(text) {
+                Some(("run_shell_command" | "ShellTool" | "Bash", command)) => {
+                    Some(("shell", format!("{} *", words(command).trim_end_matches(" *"))))
+                }
+                Some(_) | None => None,
+            };
+            rules.add(agent, file, text, rule);
+        }
+    }
+    for list in [&settings["tools"]["allowed"], &settings["permissions"]["allow"]] {
+        rules.allowed.extend(texts(list).map(|text| (agent, text.to_owned())));
+    }
+}
+
+fn opencode(file: &Path, rules: &mut AgentRules) {
+    let settings = value(file);
+    for (name, category) in [("bash", "shell"), ("edit", "file.write"), ("read", "file.read")] {
+        for (pattern, action) in settings["permission"][name].as_object().into_iter().flatten() {
+            let text = format!("{name} {pattern}");
+            match action.as_str() {
+                Some("deny") if pattern != "*" => {
+                    let pattern = if category == "shell" { words(pattern) } else { file_glob(pattern) };
+                    rules.add("opencode", file, &text, Some((category, pattern)));
+                }
+                Some("deny") => rules.add("opencode", file, &text, None),
+                Some("allow") => rules.allowed.push(("opencode", text)),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// `prefix_rule(pattern = ["git", "push"], decision = "forbidden")` in files of Starlark.
+fn codex(folder: &Path, rules: &mut AgentRules) {
+    let files = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut files: Vec<PathBuf> = files.filter(|file| file.extension().is_some_and(|end| end == "rules")).collect();
+    files.sort();
+    for file in files {
+        let Ok(text) = read(&file) else { continue };
+        for rule in text.split("prefix_rule(").skip(1) {
+            let rule = rule.split_once(')').map_or(rule, |(rule, _)| rule);
+            let list = rule.split_once("pattern").and_then(|(_, rest)| rest.split_once('[')).map(|(_, rest)| rest);
+            let list = list.and_then(|rest| rest.split_once(']')).map(|(list, _)| format!("[{list}]"));
+            // Alternatives for one word are lists in the list, which this does not read.
+            let words: Option<Vec<String>> = list.and_then(|list| serde_json::from_str(&list).ok());
+            let shown = words.as_ref().map_or_else(|| "a rule with alternatives".to_owned(), |words| words.join(" "));
+            if rule.contains("\"forbidden\"") {
+                let words = words.filter(|words| !words.is_empty());
+                rules.add("codex", &file, &shown, words.map(|words| ("shell", format!("{} *", words.join(" ")))));
+            } else if rule.contains("\"allow\"") {
+                rules.allowed.push(("codex", shown));
+            }
+        }
+    }
+}
+
+/// The words of a command: `git push:*` is a beginning in Claude Code.
+fn words(command: &str) -> String {
+    match command.strip_suffix(":*") {
+        Some(start) => format!("{start} *"),
+        None => command.to_owned(),
+    }
+}
+
+/// A path of a rule as a glob of toold: relative ones hold in every folder.
+fn file_glob(path: &str) -> String {
+    if path.starts_with("~/") {
+        return path.to_owned();
+    }
+    match path.strip_prefix("//") {
+        Some(absolute) => format!("/{absolute}"),
+        None => format!("/**/{}", path.trim_start_matches("./").trim_start_matches('/').trim_start_matches("**/")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn denials_of_all_agents_become_rules() {
+        let home = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = home.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write(
+            ".claude/settings.json",
+            r#"{"permissions": {"deny": ["Bash(git push:*)", "Read(./.env)", "Read(//etc/x)", "WebFetch(domain:a.example)", "mcp__github__delete", "Bash"], "allow": ["Bash(npm test)"]}}"#,
+        );
+        write(".cursor/cli-config.json", r#"{"permissions": {"deny": ["Shell(rm)"], "allow": ["Shell(ls)"]}}"#);
+        write(
+            ".gemini/settings.json",
+            "{\n// mine\n\"tools\": {\"exclude\": [\"run_shell_command(dd)\", \"web_fetch\"]}}",
+        );
+        write(
+            ".config/opencode/opencode.json",
+            r#"{"permission": {"bash": {"git push *": "deny", "terraform *": "deny", "*": "ask"}}}"#,
+        );
+        write(
+            ".codex/rules/default.rules",
+            "prefix_rule(pattern = [\"sudo\"], decision = \"forbidden\")\nprefix_rule(pattern=[\"ls\"], decision=\"allow\")\n",
+        );
+        let rules = read_all(home.path());
+        let shown: Vec<String> =
+            rules.denials.iter().map(|rule| format!("{} {}", rule.category, rule.pattern)).collect();
+        assert_eq!(
+            shown,
+            [
+                "shell git push *",
+                "file.read /**/.env",
+                "file.read /etc/x",
+                "network a.example",
+                "mcp github/delete",
+                "shell rm *",
+                "shell dd *",
+                "shell terraform *",
+                "shell sudo *"
+            ]
+        );
+        assert_eq!(rules.left, [("claude-code", "Bash".to_owned()), ("gemini", "web_fetch".to_owned())]);
+        let allowed: Vec<&str> = rules.allowed.iter().map(|(agent, _)| *agent).collect();
+        assert_eq!(allowed, ["claude-code", "cursor", "codex"]);
+    }
+}

@@ -1,0 +1,635 @@
+//! MCP servers in the files of agents: how each is started, which of its texts are secrets, and why some are left alone.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::{Map, Value};
+use toml::Table;
+
+use crate::commands::hook::mcp_servers::runs_this;
+use crate::commands::setup::places::{PLACES, Place};
+use crate::commands::setup::text::TextForm;
+
+/// The largest file that is read, in bytes. Claude Code keeps much else in its own.
+const MAX_BYTES: u64 = 32 << 20;
+
+/// A server in a file of an agent.
+pub(super) struct FoundServer {
+    pub(super) place: Place,
+    /// With links resolved.
+    pub(super) file: PathBuf,
+    /// The members that lead to the entry, with its name.
+    pub(super) path: Vec<String>,
+    /// The members of the entry that do not say how it is started, such as what the agent approves by itself.
+    pub(super) kept: Map<String, Value>,
+    pub(super) launch: ServerLaunch,
+}
+
+/// A server that stays where it is.
+pub(super) struct LeftServer {
+    pub(super) place: Place,
+    pub(super) file: PathBuf,
+    pub(super) name: String,
+    pub(super) why: String,
+}
+
+/// A file that cannot be read.
+pub(super) struct UnreadFile {
+    pub(super) file: PathBuf,
+    pub(super) why: String,
+}
+
+/// All servers of the machine.
+#[derive(Default)]
+pub(super) struct FoundServers {
+    pub(super) movable: Vec<FoundServer>,
+    pub(super) left: Vec<LeftServer>,
+    pub(super) unread: Vec<UnreadFile>,
+    /// Entries that start this program already.
+    pub(super) own: Vec<(PathBuf, Vec<String>)>,
+}
+
+/// How a server is started or reached, as toold's configuration has it but with its secrets in plain text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct ServerLaunch {
+    command: Option<String>,
+    args: Vec<String>,
+    env: BTreeMap<String, String>,
+    cwd: Option<String>,
+    url: Option<String>,
+    headers: BTreeMap<String, String>,
+    /// Secret texts in the members above, by names for them.
+    secrets: BTreeMap<String, String>,
+}
+
+/// The members that say how a server is started or reached.
+const LAUNCH: [&str; 19] = [
+    "command",
+    "args",
+    "env",
+    "environment",
+    "cwd",
+    "url",
+    "httpUrl",
+    "serverUrl",
+    "headers",
+    "http_headers",
+    "env_vars",
+    "env_http_headers",
+    "bearer_token_env_var",
+    "envFile",
+    "type",
+    "transport",
+    "oauth",
+    "auth",
+    "authProviderType",
+];
+
+impl FoundServers {
+    /// Reads all files of the person, and those of these projects.
+    pub(super) fn read(home: &Path, projects: &[PathBuf]) -> Self {
+        let mut found = Self::default();
+        let mut seen: Vec<(PathBuf, Vec<String>)> = Vec::new();
+        for place in PLACES {
+            let own = place.server_files(home).into_iter().map(|(file, holder)| (file, holder, None));
+            let of_projects = projects.iter().flat_map(|project| {
+                place
+                    .project_files(project)
+                    .into_iter()
+                    .map(move |(file, holder)| (file, holder, Some(project.as_path())))
+            });
+            for (file, holder, project) in own.chain(of_projects) {
+                // The target of a symbolic link is changed, not the link.
+                let Ok(file) = file.canonicalize() else { continue };
+                if !seen.contains(&(file.clone(), holder.clone())) {
+                    seen.push((file.clone(), holder.clone()));
+                    found.read_file(place, &file, &holder, project, home);
+                }
+            }
+        }
+        found
+    }
+
+    fn read_file(&mut self, place: Place, file: &Path, holder: &[String], project: Option<&Path>, home: &Path) {
+        let text = match read(file) {
+            Ok(text) => text,
+            Err(why) => return self.unread.push(UnreadFile { file: file.to_owned(), why }),
+        };
+        let form = TextForm::of(file);
+        let Some(whole) = form.read(&text) else {
+            let why = match form {
+                TextForm::Json => "it is not JSON",
+                TextForm::Toml => "it is not TOML",
+            };
+            return self.unread.push(UnreadFile { file: file.to_owned(), why: why.to_owned() });
+        };
+        let mut holders = vec![(holder.to_vec(), project.map(Path::to_owned))];
+        // Claude Code also keeps the servers of each project in its own file.
+        for project in
+            whole["projects"].as_object().into_iter().flat_map(Map::keys).filter(|_| place.name == "claude-code")
+        {
+            let path = ["projects", project, "mcpServers"].map(str::to_owned).to_vec();
+            holders.push((path, Some(PathBuf::from(project))));
+        }
+        let mut tracked = None;
+        for (holder, project) in holders {
+            let entries = holder.iter().try_fold(&whole, |value, name| value.get(name));
+            for (name, entry) in entries.and_then(Value::as_object).into_iter().flatten() {
+                if runs_toolctl(entry) {
+                    self.own.push((file.to_owned(), [holder.clone(), vec![name.clone()]].concat()));
+                    continue;
+                }
+                let path = [holder.clone(), vec![name.clone()]].concat();
+                let read = ServerLaunch::read(place, name, entry, project.as_deref(), home);
+                let span = form.find(&text, &path);
+                let is_tracked = *tracked.get_or_insert_with(|| is_tracked(file));
+                let why = match (read, span) {
+                    (Ok(_), _) if is_tracked => "the file is tracked by Git".to_owned(),
+                    (Ok(launch), Some(span))
+                        if launch.secrets.values().all(|secret| text[span.range.clone()].contains(secret)) =>
+                    {
+                        let mut kept = entry.as_object().cloned().unwrap_or_default();
+                        kept.retain(|name, _| !LAUNCH.contains(&name.as_str()));
+                        let file = file.to_owned();
+                        self.movable.push(FoundServer { place, file, path, kept, launch });
+                        continue;
+                    }
+                    (Ok(_), _) => "its entry cannot be changed safely".to_owned(),
+                    (Err(why), _) => why,
+                };
+                self.left.push(LeftServer { place, file: file.to_owned(), name: name.clone(), why });
+            }
+        }
+    }
+}
+
+impl FoundServer {
+    pub(super) fn name(&self) -> &str {
+        self.path.last().map_or("", String::as_str)
+    }
+
+    /// The entry that starts the bridge in place of the server.
+    pub(super) fn bridge(&self, program: &str, source: &str) -> Map<String, Value> {
+        let arguments = ["mcp", "--source", source].map(str::to_owned);
+        let entry = match self.place.client {
+            Some(client) => client.entry(program, &arguments),
+            None => serde_json::json!({"command": program, "args": arguments}),
+        };
+        let mut entry = entry.as_object().cloned().unwrap_or_default();
+        // What the person set stays, such as the tools that a client offers.
+        entry.extend(self.kept.clone());
+        entry
+    }
+}
+
+impl ServerLaunch {
+    /// The tables of toold's configuration; `named` gives the name of a secret by its own.
+    pub(super) fn table(&self, named: &dyn Fn(&str) -> String) -> Table {
+        let hidden = |text: &String| {
+            let mut text = text.clone();
+            for (name, secret) in &self.secrets {
+                text = text.replace(secret, &format!("${{secret:{}}}", named(name)));
+            }
+            text
+        };
+        let texts = |texts: &BTreeMap<String, String>| -> Table {
+            texts.iter().map(|(name, text)| (name.clone(), hidden(text).into())).collect()
+        };
+        let mut table = Table::new();
+        for (key, text) in [("command", &self.command), ("cwd", &self.cwd), ("url", &self.url)] {
+            table.extend(text.as_ref().map(|text| (key.to_owned(), hidden(text).into())));
+        }
+        if !self.args.is_empty() {
+            table.insert("args".to_owned(), self.args.iter().map(hidden).collect::<Vec<_>>().into());
+        }
+        for (key, members) in [("env", &self.env), ("headers", &self.headers)] {
+            if !members.is_empty() {
+                table.insert(key.to_owned(), texts(members).into());
+            }
+        }
+        table
+    }
+
+    /// The secret texts by their own names.
+    pub(super) fn secrets(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.secrets.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// The command or URL for people, without secrets.
+    pub(super) fn shown(&self) -> String {
+        let words = self.command.iter().chain(&self.args).chain(&self.url);
+        let mut text = words.cloned().collect::<Vec<_>>().join(" ");
+        for secret in self.secrets.values() {
+            text = text.replace(secret, "***");
+        }
+        text
+    }
+
+    pub(super) fn is_remote(&self) -> bool {
+        self.url.is_some()
+    }
+
+    /// Reads an entry of any client.
+    ///
+    /// # Errors
+    /// Why the daemon cannot start it in the agent's place.
+    fn read(place: Place, name: &str, entry: &Value, project: Option<&Path>, home: &Path) -> Result<Self, String> {
+        let is_off = entry["disabled"] == true || entry["enabled"] == false;
+        if is_off {
+            return Err("it is switched off".to_owned());
+        }
+        if name.is_empty() || name.len() > 60 || name.contains('/') || name.chars().any(char::is_control) {
+            return Err("its name is not one that toold can use".to_owned());
+        }
+        if entry.get("envFile").is_some() {
+            return Err("it reads a file of variables (envFile)".to_owned());
+        }
+        let text = |value: &Value| translated(place, value.as_str().unwrap_or_default(), home);
+        let texts = |value: &Value| -> Result<BTreeMap<String, String>, String> {
+            let members = value.as_object().into_iter().flatten();
+            members
+                .map(|(name, value)| match value {
+                    Value::String(value) => Ok((name.clone(), translated(place, value, home)?)),
+                    Value::Number(_) | Value::Bool(_) => Ok((name.clone(), value.to_string())),
+                    _ => Err(format!("{name} is not a text")),
+                })
+                .collect()
+        };
+        let list = |value: &Value| -> Result<Vec<String>, String> {
+            value.as_array().into_iter().flatten().map(text).collect()
+        };
+        let mut launch = Self::default();
+        match &entry["command"] {
+            Value::String(_) => launch.command = Some(text(&entry["command"])?),
+            Value::Array(words) => {
+                let mut words: Vec<String> = words.iter().map(text).collect::<Result<_, _>>()?;
+                if !words.is_empty() {
+                    launch.command = Some(words.remove(0));
+                    launch.args = words;
+                }
+            }
+            // Zed's older form.
+            Value::Object(command) => {
+                launch.command = command.get("path").map(text).transpose()?;
+                launch.args = command.get("args").map(list).transpose()?.unwrap_or_default();
+                launch.env = command.get("env").map(texts).transpose()?.unwrap_or_default();
+            }
+            _ => {}
+        }
+        launch.args.extend(list(&entry["args"])?);
+        for member in ["env", "environment"] {
+            launch.env.extend(texts(&entry[member])?);
+        }
+        for variable in entry["env_vars"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            launch.env.insert(variable.to_owned(), variable_of(variable, None)?);
+        }
+        for member in ["headers", "http_headers"] {
+            launch.headers.extend(texts(&entry[member])?);
+        }
+        for (header, variable) in entry["env_http_headers"].as_object().into_iter().flatten() {
+            launch.headers.insert(header.clone(), variable_of(variable.as_str().unwrap_or_default(), None)?);
+        }
+        if let Some(variable) = entry["bearer_token_env_var"].as_str() {
+            launch.headers.insert("Authorization".to_owned(), format!("Bearer {}", variable_of(variable, None)?));
+        }
+        let url = ["url", "httpUrl", "serverUrl"].into_iter().find_map(|member| entry.get(member));
+        launch.url = url.map(text).transpose()?;
+        launch.cwd = match (entry.get("cwd"), project) {
+            (Some(cwd), _) => Some(text(cwd)?),
+            (None, Some(project)) if launch.command.is_some() => Some(project.display().to_string()),
+            (None, _) => None,
+        };
+        launch.check(project)?;
+        launch.find_secrets();
+        Ok(launch)
+    }
+
+    fn check(&self, project: Option<&Path>) -> Result<(), String> {
+        match (&self.command, &self.url) {
+            (None, None) => return Err("its entry says neither how to start nor where to reach it".to_owned()),
+            (Some(_), Some(_)) => return Err("its entry has both a command and a URL".to_owned()),
+            (Some(_), None) | (None, Some(_)) => {}
+        }
+        let is_relative = |word: &&String| *word == "." || word.starts_with("./") || word.starts_with("../");
+        let first = self.command.iter().find(|command| command.contains('/') && !command.starts_with(['/', '~']));
+        let relative = first.or_else(|| self.args.iter().find(is_relative));
+        match relative {
+            Some(word) if project.is_none() && self.cwd.is_none() => {
+                Err(format!("{word} depends on the folder that the agent works in"))
+            }
+            _ if self.cwd.as_deref().is_some_and(|cwd| !cwd.starts_with(['/', '~'])) => {
+                Err("its cwd is not an absolute path".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn find_secrets(&mut self) {
+        let mut found: Vec<(String, String)> = Vec::new();
+        for (name, value) in &self.env {
+            if is_secret_name(name) || is_secret_text(value) || has_password(value) {
+                found.push((name.clone(), value.clone()));
+            }
+        }
+        for (name, value) in &self.headers {
+            let (scheme, rest) = value.split_once(' ').unwrap_or(("", value));
+            if is_secret_name(name) || ["bearer", "basic", "token"].contains(&scheme.to_lowercase().as_str()) {
+                found.push((name.clone(), rest.to_owned()));
+            }
+        }
+        let mut before = "";
+        for argument in &self.args {
+            if let Some((option, value)) = argument.split_once('=').filter(|(option, _)| option.starts_with('-')) {
+                if is_secret_name(option) || is_secret_text(value) {
+                    found.push((option.trim_start_matches('-').to_owned(), value.to_owned()));
+                }
+            } else if before.starts_with('-') && is_secret_name(before) && !argument.starts_with('-') {
+                found.push((before.trim_start_matches('-').to_owned(), argument.clone()));
+            } else if let Some((_, token)) = argument.split_once("Bearer ") {
+                found.push(("Authorization".to_owned(), token.to_owned()));
+            } else if is_secret_text(argument) || has_password(argument) {
+                found.push(("ARGUMENT".to_owned(), argument.clone()));
+            } else if let Some((name, value)) = argument.split_once(['=', ':']).filter(|(name, _)| is_secret_name(name))
+                && !value.contains(['/', ' '])
+            {
+                found.push((name.to_owned(), value.to_owned()));
+            }
+            before = argument;
+        }
+        if let Some(url) = &self.url {
+            if let Some(password) = password(url) {
+                found.push(("URL_PASSWORD".to_owned(), password.to_owned()));
+            }
+            let (_, query) = url.split_once('?').unwrap_or_default();
+            for (name, value) in query.split('&').filter_map(|part| part.split_once('=')) {
+                if is_secret_name(name) || is_secret_text(value) {
+                    found.push((name.to_owned(), value.to_owned()));
+                }
+            }
+        }
+        for (name, value) in found {
+            // Shorter ones cannot be told from ordinary text; references to variables are no secrets.
+            let is_one = value.trim().chars().count() >= 6 && !value.contains("${");
+            if is_one && !self.secrets.values().any(|known| *known == value) {
+                let mut name = plain_name(&name);
+                while self.secrets.contains_key(&name) {
+                    name.push('_');
+                }
+                self.secrets.insert(name, value);
+            }
+        }
+    }
+}
+
+/// A part of the name of a secret.
+pub(super) fn plain_name(name: &str) -> String {
+    let plain = name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' });
+    plain.take(48).collect()
+}
+
+fn is_secret_name(name: &str) -> bool {
+    let name = name.trim_start_matches('-').to_lowercase();
+    let has = |part: &&str| name.contains(*part);
+    let words = || name.split(|c: char| !c.is_ascii_alphanumeric());
+    ["token", "secret", "passw", "apikey", "credential", "authorization", "cookie", "private"]
+        .iter()
+        .any(|part| has(&part))
+        || words().any(|word| ["key", "pat", "pwd", "auth", "pass", "dsn", "pw"].contains(&word))
+}
+
+/// Whether the text looks like a key: a known beginning, or long without words.
+fn is_secret_text(text: &str) -> bool {
+    const STARTS: [&str; 14] = [
+        "ghp_",
+        "gho_",
+        "ghs_",
+        "github_pat_",
+        "glpat-",
+        "sk-",
+        "sk_live_",
+        "rk_live_",
+        "xoxb-",
+        "xoxp-",
+        "xapp-",
+        "AKIA",
+        "AIza",
+        "eyJ",
+    ];
+    let count = |is: fn(&char) -> bool| text.chars().filter(is).count();
+    let is_key = || {
+        text.len() >= 24
+            && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+            && count(|c| c.is_ascii_digit()) >= 3
+            && count(|c| c.is_ascii_alphabetic()) >= 3
+    };
+    STARTS.iter().any(|start| text.len() > start.len() + 12 && text.starts_with(start)) || is_key()
+}
+
+/// Whether the text is a URL with a password.
+fn has_password(text: &str) -> bool {
+    password(text).is_some()
+}
+
+fn password(url: &str) -> Option<&str> {
+    let (_, rest) = url.split_once("://")?;
+    let (user, _) = rest.split(['/', '?', '#']).next()?.rsplit_once('@')?;
+    user.split_once(':').map(|(_, password)| password).filter(|password| !password.is_empty())
+}
+
+/// Whether the entry starts a `toolctl mcp`, of this installation or another.
+fn runs_toolctl(entry: &Value) -> bool {
+    let words: Vec<&str> = match &entry["command"] {
+        Value::String(command) => vec![command],
+        Value::Array(words) => words.iter().filter_map(Value::as_str).collect(),
+        _ => return false,
+    };
+    let is_named = words.first().is_some_and(|word| Path::new(word).file_name().is_some_and(|name| name == "toolctl"));
+    let mut rest = words[1.min(words.len())..].iter().copied();
+    let in_args = entry["args"].as_array().is_some_and(|args| args.iter().any(|word| word == "mcp"));
+    runs_this(entry) || is_named && (in_args || rest.any(|word| word == "mcp"))
+}
+
+/// A text of an agent's file as toold's configuration has it.
+///
+/// # Errors
+/// It stands for something that only the agent knows.
+fn translated(place: Place, text: &str, home: &Path) -> Result<String, String> {
+    // These take a variable without braces, as the whole text.
+    let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    if let Some(variable) = text.strip_prefix('$').filter(|name| is_name(name))
+        && ["gemini", "qwen", "mcphub"].contains(&place.name)
+    {
+        return variable_of(variable, None);
+    }
+    let mut done = String::new();
+    let mut rest = text;
+    let opens = |rest: &str| -> Option<(usize, &'static str)> {
+        let braces = rest.find("${").map(|at| (at, "${"));
+        // opencode writes references without a dollar.
+        let bare = ["{env:", "{file:"].iter().filter_map(|start| rest.find(start)).min().map(|at| (at, "{"));
+        braces.or(bare.filter(|_| place.name == "opencode"))
+    };
+    while let Some((at, open)) = opens(rest) {
+        done.push_str(&rest[..at]);
+        let inside = &rest[at + open.len()..];
+        let (reference, behind) = inside.split_once('}').ok_or("it has a reference without an end")?;
+        let (name, default) = match reference.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (reference, None),
+        };
+        match name.strip_prefix("env:").unwrap_or(name) {
+            "userHome" => done.push_str(&home.display().to_string()),
+            variable if is_name(variable) && name != "workspaceFolder" => {
+                done.push_str(&variable_of(variable, default)?);
+            }
+            other => return Err(format!("${{{other}}} is known to the agent alone")),
+        }
+        rest = behind;
+    }
+    done.push_str(rest);
+    Ok(done)
+}
+
+/// The reference of toold's configuration to a variable.
+///
+/// # Errors
+/// The variable has neither a value here nor a default.
+fn variable_of(variable: &str, default: Option<&str>) -> Result<String, String> {
+    match default {
+        Some(default) => Ok(format!("${{env:{variable}:-{default}}}")),
+        None if std::env::var_os(variable).is_some() => Ok(format!("${{env:{variable}}}")),
+        None => Err(format!("it wants the variable {variable}, which is not set here")),
+    }
+}
+
+/// The text of a file.
+///
+/// # Errors
+/// Why it cannot be read, or changed as text.
+pub(super) fn read(file: &Path) -> Result<String, String> {
+    let about = file.metadata().map_err(|error| error.to_string())?;
+    if !about.is_file() {
+        return Err("it is no regular file".to_owned());
+    }
+    if about.len() > MAX_BYTES {
+        return Err("it is larger than 32 MiB".to_owned());
+    }
+    std::fs::read_to_string(file).map_err(|error| error.to_string())
+}
+
+/// Whether Git tracks the file, also where it cannot be asked.
+pub(super) fn is_tracked(file: &Path) -> bool {
+    let (Some(folder), Some(name)) = (file.parent(), file.file_name()) else { return false };
+    if !file.ancestors().any(|above| above.join(".git").exists()) {
+        return false;
+    }
+    let mut git = Command::new("git");
+    git.arg("-C").arg(folder).args(["-c", "core.fsmonitor=false", "ls-files", "--error-unmatch", "--"]).arg(name);
+    for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
+        git.env_remove(variable);
+    }
+    let status = git.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    // 1: it knows the folder, and does not track the file.
+    status.map_or(true, |status| status.code() != Some(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn launch(place: &str, entry: Value) -> Result<ServerLaunch, String> {
+        let place = PLACES.into_iter().find(|known| known.name == place).unwrap();
+        ServerLaunch::read(place, "x", &entry, None, Path::new("/home/u"))
+    }
+
+    fn shown(place: &str, entry: Value) -> Value {
+        serde_json::to_value(launch(place, entry).unwrap().table(&|name| format!("X_{name}"))).unwrap()
+    }
+
+    #[test]
+    fn entries_of_all_clients_are_read() {
+        let expected = json!({"command": "npx", "args": ["-y", "@a/b"], "env": {"A": "b"}});
+        for (place, entry) in [
+            ("claude-code", json!({"type": "stdio", "command": "npx", "args": ["-y", "@a/b"], "env": {"A": "b"}})),
+            (
+                "opencode",
+                json!({"type": "local", "command": ["npx", "-y", "@a/b"], "environment": {"A": "b"}, "enabled": true}),
+            ),
+            ("zed", json!({"command": {"path": "npx", "args": ["-y", "@a/b"], "env": {"A": "b"}}, "settings": {}})),
+            ("zed", json!({"source": "custom", "command": "npx", "args": ["-y", "@a/b"], "env": {"A": "b"}})),
+            ("codex", json!({"command": "npx", "args": ["-y", "@a/b"], "env": {"A": "b"}, "startup_timeout_sec": 20})),
+        ] {
+            assert_eq!(shown(place, entry), expected, "{place}");
+        }
+        for (place, entry) in [
+            ("gemini", json!({"httpUrl": "https://a.example/mcp"})),
+            ("windsurf", json!({"serverUrl": "https://a.example/mcp"})),
+            ("opencode", json!({"type": "remote", "url": "https://a.example/mcp"})),
+        ] {
+            assert_eq!(shown(place, entry), json!({"url": "https://a.example/mcp"}), "{place}");
+        }
+    }
+
+    #[test]
+    fn secrets_do_not_stay_in_texts() {
+        let env = json!({"command": "x", "env": {"GITHUB_TOKEN": "ghp_0123456789abcdef", "LOG": "debug", "KEYBOARD": "german"}});
+        assert_eq!(
+            shown("cursor", env)["env"],
+            json!({"GITHUB_TOKEN": "${secret:X_GITHUB_TOKEN}", "LOG": "debug", "KEYBOARD": "german"})
+        );
+        let headers =
+            json!({"url": "https://a.example/mcp?api_key=abcdefgh", "headers": {"Authorization": "Bearer abcdefgh1"}});
+        let read = shown("vscode", headers);
+        assert_eq!(read["headers"]["Authorization"], "Bearer ${secret:X_AUTHORIZATION}");
+        assert_eq!(read["url"], "https://a.example/mcp?api_key=${secret:X_API_KEY}");
+        let args = json!({"command": "x", "args": ["--api-key", "abcdefgh", "--token=ijklmnop", "--level=debug", "postgres://u:pw12345@h/d", "-H", "Authorization: Bearer qrstuvwx"]});
+        let read = shown("cursor", args);
+        assert_eq!(
+            read["args"],
+            json!([
+                "--api-key",
+                "${secret:X_API_KEY}",
+                "--token=${secret:X_TOKEN}",
+                "--level=debug",
+                "${secret:X_ARGUMENT}",
+                "-H",
+                "Authorization: Bearer ${secret:X_AUTHORIZATION}"
+            ])
+        );
+    }
+
+    #[test]
+    fn what_only_the_agent_knows_stays() {
+        for entry in [
+            json!({"command": "x", "args": ["${input:key}"]}),
+            json!({"command": "x", "args": ["${workspaceFolder}/a"]}),
+            json!({"command": "x", "args": ["."]}),
+            json!({"command": "./x"}),
+            json!({"command": "x", "env": {"A": "${NO_SUCH_VARIABLE_HERE}"}}),
+            json!({"command": "x", "disabled": true}),
+            json!({"command": "x", "enabled": false}),
+            json!({"command": "x", "envFile": ".env"}),
+            json!({"settings": {}}),
+            json!({"command": "x", "url": "https://a.example"}),
+        ] {
+            assert!(launch("vscode", entry.clone()).is_err(), "{entry}");
+        }
+        assert!(launch("opencode", json!({"command": ["x", "{file:~/.key}"]})).is_err());
+        assert!(launch("gemini", json!({"command": "x", "env": {"API_KEY": "$NO_SUCH_VARIABLE_HERE"}})).is_err());
+        assert_eq!(launch("gemini", json!({"command": "x", "env": {"K": "$PATH"}})).unwrap().env["K"], "${env:PATH}");
+        assert_eq!(
+            launch("claude-code", json!({"command": "x", "args": ["${NO_SUCH:-d}"]})).unwrap().args,
+            ["${env:NO_SUCH:-d}"]
+        );
+    }
+
+    #[test]
+    fn bridges_of_any_installation_are_known() {
+        assert!(runs_toolctl(&json!({"command": "/opt/toolctl", "args": ["mcp", "--source", "a"]})));
+        assert!(runs_toolctl(&json!({"command": ["toolctl", "mcp"]})));
+        assert!(!runs_toolctl(&json!({"command": "other", "args": ["mcp"]})));
+        assert!(!runs_toolctl(&json!({"url": "https://a.example"})));
+    }
+}

@@ -1,0 +1,247 @@
+//! `toolctl setup --undo`: gives each file back, and each server with its secrets.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+use toold_proto::daemon::NoParams;
+use toold_proto::method::{DaemonReload, PermissionsRevoke, SecretsGiveBack, SecretsRemove, WorkspacesForget};
+use toold_proto::permission::RevokePermission;
+use toold_proto::secret::{NameSecret, SecretStoreState};
+use toold_proto::workspace::NameWorkspace;
+
+use crate::commands::agents::hooks_file;
+use crate::commands::hook::HookAgent;
+use crate::commands::mcp::{jsonc, toml_table};
+use crate::commands::secrets::unlock_if_asked;
+use crate::commands::setup::record::{ChangedEntry, ChangedFile, SetupRecord};
+use crate::commands::setup::text::{EntryKind, TextForm, spliced};
+use crate::commands::setup::{SetupArgs, for_a_person, purge};
+use crate::config_file::{difference, read, replace};
+use crate::confirm::confirm;
+use crate::exit::OK;
+use crate::globals::Globals;
+use crate::output::{self, print_json};
+use crate::{connection, keys};
+
+/// A file as it will be; `None` if setup made it.
+struct Restored {
+    path: PathBuf,
+    now: Option<String>,
+    then: Option<String>,
+    /// Byte for byte as before.
+    is_exact: bool,
+    notes: Vec<String>,
+}
+
+pub(super) async fn run(args: &SetupArgs, record: Option<SetupRecord>, globals: &Globals) -> anyhow::Result<u8> {
+    let client = connection::open(globals).await?;
+    let list = for_a_person(&client).await?;
+    let Some(record) = record else {
+        if args.purge {
+            return purge::run(args, &client, globals).await;
+        }
+        writeln!(output::stderr(), "setup has changed nothing here")?;
+        return Ok(OK);
+    };
+    // Before anything is changed.
+    if !record.secrets.is_empty() && list.state != SecretStoreState::Unlocked {
+        match keys::has_terminal() {
+            true => unlock_if_asked(&client).await?,
+            false => bail!("secrets go back into files, and they are locked: run `toolctl secrets unlock` first"),
+        }
+    }
+    let mut secrets = BTreeMap::new();
+    for name in &record.secrets {
+        let given = client.call::<SecretsGiveBack>(NameSecret { name: name.clone() }).await;
+        let given = given.with_context(|| format!("can't read the secret {name}; nothing is changed"))?;
+        secrets.insert(name.clone(), given.value.0);
+    }
+    let secret = |name: &str| secrets.get(name).cloned();
+    let mut restored = Vec::new();
+    for file in &record.files {
+        restored.push(
+            restore(file, &secret)
+                .with_context(|| format!("can't change {}; nothing is changed", file.path.display()))?,
+        );
+    }
+    let restored: Vec<Restored> = restored.into_iter().filter(|file| file.now != file.then).collect();
+    if !args.json {
+        let mut out = output::stdout();
+        for file in &restored {
+            let text = difference(
+                &file.path,
+                file.now.as_deref().unwrap_or_default(),
+                file.then.as_deref().unwrap_or_default(),
+            );
+            write!(out, "{}", output::plain(&hidden(text, &secrets)))?;
+            for note in &file.notes {
+                writeln!(out, "  {}", output::plain(note))?;
+            }
+        }
+    }
+    if !args.yes && !confirm(&format!("Give back {}?", output::counted(restored.len() as u64, "file"))).await? {
+        return Ok(OK);
+    }
+    write_all(&restored)?;
+    for folder in &record.workspaces {
+        // The person may have forgotten it before.
+        let _ = client.call::<WorkspacesForget>(NameWorkspace { path: folder.clone() }).await;
+    }
+    for id in &record.grants {
+        let _ = client.call::<PermissionsRevoke>(RevokePermission { id: id.clone() }).await;
+    }
+    client.call::<DaemonReload>(NoParams {}).await?;
+    for name in &record.secrets {
+        let _ = client.call::<SecretsRemove>(NameSecret { name: name.clone() }).await;
+    }
+    SetupRecord::remove()?;
+    report(args, &restored)?;
+    if args.purge { purge::run(args, &client, globals).await } else { Ok(OK) }
+}
+
+fn report(args: &SetupArgs, restored: &[Restored]) -> anyhow::Result<()> {
+    if args.json {
+        let files: Vec<Value> = restored
+            .iter()
+            .map(|file| serde_json::json!({"file": file.path, "exact": file.is_exact, "notes": file.notes}))
+            .collect();
+        return print_json(&serde_json::json!({"undone": files}));
+    }
+    let exact = restored.iter().filter(|file| file.is_exact).count();
+    let mut out = output::stdout();
+    writeln!(out, "Given back: {exact} byte for byte, {} entry by entry.", restored.len() - exact)?;
+    Ok(())
+}
+
+fn hidden(mut text: String, secrets: &BTreeMap<String, String>) -> String {
+    for value in secrets.values() {
+        text = text.replace(value, "***");
+    }
+    text
+}
+
+fn restore(file: &ChangedFile, secret: &dyn Fn(&str) -> Option<String>) -> anyhow::Result<Restored> {
+    let path = file.path.clone();
+    let Some(now) = read(&file.path)? else {
+        let notes = vec!["the file is gone".to_owned()];
+        return Ok(Restored { path, now: None, then: None, is_exact: false, notes });
+    };
+    if let Some(original) = file.original(&now, secret)? {
+        let then = file.existed.then_some(original);
+        return Ok(Restored { path, now: Some(now), then, is_exact: true, notes: Vec::new() });
+    }
+    let mut notes = Vec::new();
+    let mut text = now.clone();
+    for entry in &file.entries {
+        match put_back(file.form(), &text, entry, secret)? {
+            Ok(after) => text = after,
+            Err(note) => notes.push(note),
+        }
+    }
+    for path in &file.added {
+        text = without_entry(file.form(), &text, path)?;
+    }
+    if let Some(agent) = HookAgent::ALL.into_iter().find(|agent| file.hooks.as_deref() == Some(agent.name())) {
+        match hooks_file::is_own_file(agent) {
+            true => return Ok(Restored { path, now: Some(now), then: None, is_exact: false, notes }),
+            false => text = hooks_file::without_hooks(agent, &text, "")?,
+        }
+    }
+    for block in &file.blocks {
+        match without_block(&text, block) {
+            Some(after) => text = after,
+            None => {
+                notes.push(format!("not removed, as you have changed it: {}", block.lines().next().unwrap_or_default()))
+            }
+        }
+    }
+    Ok(Restored { path, now: Some(now), then: Some(text), is_exact: false, notes })
+}
+
+/// The text with the server in place of its bridge, or why it is left as it is.
+fn put_back(
+    form: TextForm,
+    text: &str,
+    entry: &ChangedEntry,
+    secret: &dyn Fn(&str) -> Option<String>,
+) -> anyhow::Result<Result<String, String>> {
+    let name = entry.path.last().map_or("", String::as_str);
+    let Some(span) = form.find(text, &entry.path) else {
+        return Ok(Err(format!("{name} is not put back: its entry is gone")));
+    };
+    let there = &text[span.range.clone()];
+    if !(there.contains("toolctl") && there.contains("--source") && there.contains(&entry.source)) {
+        return Ok(Err(format!("{name} is not put back: its entry is one of your own now")));
+    }
+    let old = entry.old.filled(secret)?;
+    let old = if span.kind == entry.kind { old } else { in_kind(&old, entry, span.kind)? };
+    let after = spliced(text, span.range, &old);
+    if form.read(&after).is_none() {
+        bail!("the entry {name} cannot be put back safely");
+    }
+    Ok(Ok(after))
+}
+
+/// An entry that the agent has written in another way meanwhile.
+fn in_kind(old: &str, entry: &ChangedEntry, kind: EntryKind) -> anyhow::Result<String> {
+    let value = match entry.kind {
+        EntryKind::Json => TextForm::Json.read(old),
+        EntryKind::Inline => TextForm::Toml.read(&format!("value = {old}")).map(|mut whole| whole["value"].take()),
+        EntryKind::Block => TextForm::Toml.read(old).and_then(|mut whole| {
+            entry.path.iter().try_fold(&mut whole, |value, name| value.get_mut(name)).map(Value::take)
+        }),
+    };
+    let members = value.as_ref().and_then(Value::as_object).context("the entry cannot be read")?;
+    kind.text_of(&entry.path, members).context("the entry cannot be written")
+}
+
+fn without_entry(form: TextForm, text: &str, path: &[String]) -> anyhow::Result<String> {
+    let [holder, name] = path else { return Ok(text.to_owned()) };
+    match form {
+        TextForm::Json => jsonc::without_member(text, holder, name, ""),
+        TextForm::Toml => toml_table::without_table(text, holder, name, ""),
+    }
+}
+
+/// The text without this part and the empty line before it.
+fn without_block(text: &str, block: &str) -> Option<String> {
+    let at = text.find(block)?;
+    let start = if text[..at].ends_with("\n\n") { at - 1 } else { at };
+    Some(spliced(text, start..at + block.len(), ""))
+}
+
+/// Puts all files back when one cannot be written.
+fn write_all(restored: &[Restored]) -> anyhow::Result<()> {
+    let mut done: Vec<&Restored> = Vec::new();
+    for file in restored {
+        // An agent may have written it while the person was asked.
+        let is_same = read(&file.path).is_ok_and(|now| now == file.now);
+        let written = match is_same {
+            true => write(file, file.then.as_deref()),
+            false => Err(anyhow::anyhow!("{} was changed meanwhile: run it again", file.path.display())),
+        };
+        if let Err(error) = written {
+            for file in done.into_iter().rev() {
+                write(file, file.now.as_deref())?;
+            }
+            return Err(error.context("nothing is changed"));
+        }
+        done.push(file);
+    }
+    Ok(())
+}
+
+fn write(file: &Restored, text: Option<&str>) -> anyhow::Result<()> {
+    match text {
+        Some(text) => replace(&file.path, text),
+        None => match std::fs::remove_file(&file.path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(error).with_context(|| format!("can't remove {}", file.path.display()))
+            }
+            _ => Ok(()),
+        },
+    }
+}

@@ -1,0 +1,389 @@
+//! `toolctl setup`: servers, secrets, hooks and denials of many agents move into toold, and everything comes back.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+use toold_tests::{Setup, TestDaemon, toolctl};
+
+/// A small MCP server with the tool `shout`.
+const SERVER: &str = r#"import json, sys
+for line in sys.stdin:
+    m = json.loads(line); r = {}
+    if m.get("method") == "initialize": r = {"protocolVersion": m["params"]["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": {"name": "x", "version": "1"}}
+    elif m.get("method") == "tools/list": r = {"tools": [{"name": "shout", "description": "Shouts", "inputSchema": {"type": "object"}}]}
+    elif m.get("method") == "tools/call": r = {"content": [{"type": "text", "text": "HEARD"}]}
+    if m.get("id") is not None: print(json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": r}), flush=True)
+"#;
+const TOKEN: &str = "ghp_0123456789abcdefghij";
+const PASSPHRASE: &str = "a long passphrase";
+
+/// Files of agents in all their forms: path below the home folder, and text, where `SRV` is the server and `%TOKEN%` a secret.
+const FILES: [(&str, &str); 11] = [
+    (
+        ".claude.json",
+        "{\n  \"numStartups\": 12,\n  \"mcpServers\": {\n    \"github\": {\n      \"type\": \"stdio\",\n      \"command\": \"python3\",\n      \"args\": [\"SRV\"],\n      \"env\": {\n        \"GITHUB_TOKEN\": \"%TOKEN%\"\n      }\n    }\n  },\n  \"oauthAccount\": {\"x\": 1}\n}",
+    ),
+    (
+        ".claude/settings.json",
+        "{\"permissions\": {\"deny\": [\"Bash(git push:*)\", \"WebFetch(domain:no good)\"], \"allow\": [\"Bash(npm test)\"]}}",
+    ),
+    (
+        ".codex/config.toml",
+        "model = \"o9\" # mine\n\n[mcp_servers.github]\ncommand = \"python3\"\nargs = [\"SRV\"]\n[mcp_servers.github.env]\nGITHUB_TOKEN = \"%TOKEN%\"\n\n# files\n[mcp_servers.files]\ncommand = \"python3\"\nargs = [ \"SRV\", \"--root\" ]\nstartup_timeout_sec = 20",
+    ),
+    (
+        ".gemini/settings.json",
+        "{\n  // mine\n  \"mcpServers\": {\n    \"files\": {\"command\": \"python3\", \"args\": [\"SRV\", \"--root\"], \"trust\": true},\n  },\n}\n",
+    ),
+    (
+        ".cursor/mcp.json",
+        "{\"mcpServers\":{\"ask\":{\"command\":\"x\",\"args\":[\"${input:key}\"]},\"files\":{\"command\":\"python3\",\"args\":[\"SRV\",\"--root\"]}}}",
+    ),
+    (
+        ".config/Code/User/mcp.json",
+        "{\r\n\t\"servers\": {\"files\": {\"type\": \"stdio\", \"command\": \"python3\", \"args\": [\"SRV\", \"--root\"]}}\r\n}\r\n",
+    ),
+    (
+        ".config/zed/settings.json",
+        "// zed\n{\n  \"context_servers\": {\n    \"files\": {\"command\": {\"path\": \"python3\", \"args\": [\"SRV\", \"--root\"]}, \"settings\": {}}\n  }\n}",
+    ),
+    (
+        ".config/opencode/opencode.jsonc",
+        "{ \"mcp\": { \"files\": { \"type\": \"local\", \"command\": [\"python3\", \"SRV\", \"--root\"], \"enabled\": true }, \"off\": {\"type\": \"local\", \"command\": [\"x\"], \"enabled\": false} } }\n",
+    ),
+    (".codeium/windsurf/mcp_config.json", ""),
+    (".config/Claude/claude_desktop_config.json", "\u{feff}{}"),
+    (
+        ".qwen/settings.json",
+        "{\"mcpServers\": {\"files\": {\"command\": \"python3\", \"args\": [\"SRV\", \"--root\"]}}}",
+    ),
+];
+
+struct Machine {
+    daemon: TestDaemon,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let setup = Setup::new();
+        Self::write_files(&setup);
+        Self { daemon: setup.start() }
+    }
+
+    fn write_files(setup: &Setup) {
+        let server = setup.path("server.py");
+        fs::write(&server, SERVER).unwrap();
+        for (path, text) in FILES {
+            let path = setup.path("home").join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, text.replace("SRV", server.to_str().unwrap()).replace("%TOKEN%", TOKEN)).unwrap();
+        }
+    }
+
+    fn home(&self, below: &str) -> PathBuf {
+        self.daemon.setup.path("home").join(below)
+    }
+
+    fn toolctl(&self, arguments: &[&str]) -> Output {
+        self.with_input(arguments, "")
+    }
+
+    fn with_input(&self, arguments: &[&str], input: &str) -> Output {
+        let mut command = self.daemon.setup.command(toolctl());
+        command.args(arguments).current_dir(self.daemon.work()).stdin(Stdio::piped());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        child.wait_with_output().unwrap()
+    }
+
+    #[track_caller]
+    fn done(&self, arguments: &[&str]) -> String {
+        let output = self.toolctl(arguments);
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn unlock(&self) {
+        let output = self.with_input(&["secrets", "unlock"], PASSPHRASE);
+        assert!(output.status.success(), "{output:?}");
+    }
+
+    /// All files below the home folder and toold's configuration, with their modes.
+    fn files(&self) -> BTreeMap<PathBuf, (Vec<u8>, u32)> {
+        let mut files = BTreeMap::new();
+        let mut folders = vec![self.home(""), self.daemon.setup.path("config")];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                match path.is_dir() {
+                    true => folders.push(path),
+                    false => {
+                        let mode = path.metadata().unwrap().permissions().mode();
+                        files.insert(path.clone(), (fs::read(&path).unwrap(), mode));
+                    }
+                }
+            }
+        }
+        files
+    }
+
+    fn json(&self, below: &str) -> Value {
+        serde_json::from_str(&fs::read_to_string(self.home(below)).unwrap()).unwrap()
+    }
+}
+
+fn bridge(source: &str) -> Value {
+    json!({"type": "stdio", "command": toolctl(), "args": ["mcp", "--source", source]})
+}
+
+#[test]
+fn a_dry_run_and_json_show_everything_and_change_nothing() {
+    let machine = Machine::new();
+    let before = machine.files();
+    let page = machine.done(&["setup", "--dry-run"]);
+    for shown in
+        ["Claude Code", "Zed", "github", "files", "deny shell git push *", "${input:key}", "switched off", "npm test"]
+    {
+        assert!(page.contains(shown), "{shown}: {page}");
+    }
+    assert!(!page.contains(TOKEN), "{page}");
+    let plan: Value = serde_json::from_str(&machine.done(&["setup", "--json"])).unwrap();
+    assert_eq!(plan["servers"].as_array().unwrap().len(), 9, "{plan}");
+    assert!(!plan.to_string().contains(TOKEN), "{plan}");
+    assert_eq!(machine.files(), before);
+}
+
+#[test]
+fn servers_run_once_under_their_names_and_everything_comes_back_byte_for_byte() {
+    let machine = Machine::new();
+    machine.unlock();
+    let before = machine.files();
+    let told = machine.done(&["setup", "--yes", "--allow", "github"]);
+    assert!(told.contains("9 servers that each agent used for itself are 2 servers now"), "{told}");
+    assert!(told.contains("measured"), "{told}");
+    assert_eq!(machine.json(".claude.json")["mcpServers"]["github"], bridge("github"));
+    let everywhere = machine.files();
+    let state = fs::read_to_string(machine.daemon.state().join("setup.json")).unwrap();
+    let with_secret: Vec<_> =
+        everywhere.iter().filter(|(_, (text, _))| String::from_utf8_lossy(text).contains(TOKEN)).collect();
+    assert!(with_secret.is_empty() && !state.contains(TOKEN), "{with_secret:?}");
+    // Again: nothing to do.
+    assert!(machine.done(&["setup", "--yes"]).contains("Nothing to change"), "a second time");
+    assert_eq!(machine.files(), everywhere);
+    machine.done(&["setup", "--check"]);
+    let undone = machine.done(&["setup", "--undo", "--yes"]);
+    assert!(undone.contains(" 0 entry by entry"), "{undone}");
+    let after = machine.files();
+    for (path, (text, mode)) in &before {
+        let (text_after, mode_after) = &after[path];
+        assert_eq!(
+            (String::from_utf8_lossy(text), mode),
+            (String::from_utf8_lossy(text_after), mode_after),
+            "{path:?}"
+        );
+    }
+    assert_eq!(before.keys().collect::<Vec<_>>(), after.keys().collect::<Vec<_>>());
+    assert!(!machine.daemon.state().join("setup.json").exists());
+    let secrets: Value = serde_json::from_str(&machine.done(&["secrets", "list", "--json"])).unwrap();
+    assert_eq!(secrets["secrets"], json!([]));
+    let grants: Value = serde_json::from_str(&machine.done(&["permissions", "list", "--json"])).unwrap();
+    assert_eq!(grants["grants"], json!([]), "{grants}");
+}
+
+#[test]
+fn a_bridge_offers_the_server_s_tools_by_their_own_names_and_no_others() {
+    let machine = Machine::new();
+    machine.done(&["setup", "--yes", "--allow", "files"]);
+    let request = |id: u64, method: &str, params: Value| {
+        format!("{}\n", json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
+    };
+    let hello =
+        json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}});
+    let input = request(1, "initialize", hello)
+        + &request(2, "tools/list", json!({}))
+        + &request(3, "tools/call", json!({"name": "shout", "arguments": {}}))
+        + &request(4, "tools/call", json!({"name": "files_shout", "arguments": {}}));
+    let output = machine.with_input(&["mcp", "--source", "files"], &input);
+    let answers: BTreeMap<u64, Value> = String::from_utf8(output.stdout)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .filter_map(|answer| Some((answer["id"].as_u64()?, answer)))
+        .collect();
+    let names: Vec<&str> =
+        answers[&2]["result"]["tools"].as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str()).collect();
+    assert_eq!(names, ["shout"], "{answers:?}");
+    for call in [3, 4] {
+        assert_eq!(answers[&call]["result"]["content"][0]["text"], "HEARD", "{answers:?}");
+    }
+}
+
+#[test]
+fn a_file_that_its_agent_wrote_since_loses_only_what_setup_added() {
+    let machine = Machine::new();
+    machine.unlock();
+    machine.done(&["setup", "--yes"]);
+    let mut claude = machine.json(".claude.json");
+    claude["numStartups"] = json!(13);
+    fs::write(machine.home(".claude.json"), serde_json::to_string_pretty(&claude).unwrap()).unwrap();
+    let codex = machine.home(".codex/config.toml");
+    let text = fs::read_to_string(&codex).unwrap().replace("o9", "o10");
+    fs::write(&codex, text + "\n[tui]\nx = 1\n").unwrap();
+    let own = machine.daemon.setup.path("config/toold/config.toml");
+    fs::write(&own, format!("# mine\n{}", fs::read_to_string(&own).unwrap())).unwrap();
+    let drift = machine.toolctl(&["setup", "--check"]);
+    assert!(drift.status.success(), "other changes are no drift: {drift:?}");
+    machine.done(&["setup", "--undo", "--yes"]);
+    let claude = machine.json(".claude.json");
+    assert_eq!(claude["numStartups"], 13);
+    assert_eq!(claude["mcpServers"]["github"]["env"]["GITHUB_TOKEN"], TOKEN);
+    assert_eq!(claude["mcpServers"].as_object().unwrap().len(), 1, "{claude}");
+    let text = fs::read_to_string(&codex).unwrap();
+    assert!(text.contains("model = \"o10\" # mine") && text.contains("[tui]") && text.contains(TOKEN), "{text}");
+    assert!(!text.contains("toolctl"), "{text}");
+    assert_eq!(fs::read_to_string(&own).unwrap().trim(), "# mine");
+}
+
+#[test]
+fn undo_is_all_or_nothing_and_wants_the_secrets_unlocked() {
+    let mut machine = Machine::new();
+    machine.unlock();
+    machine.done(&["setup", "--yes"]);
+    let before = machine.files();
+    machine.daemon.restart("TERM");
+    let refused = machine.toolctl(&["setup", "--undo", "--yes"]);
+    let words = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && words.contains("toolctl secrets unlock"), "{words}");
+    assert_eq!(machine.files(), before);
+    machine.unlock();
+    machine.done(&["setup", "--undo", "--yes"]);
+    assert!(fs::read_to_string(machine.home(".claude.json")).unwrap().contains(TOKEN));
+}
+
+#[test]
+fn servers_with_secrets_wait_until_there_is_a_place_for_them() {
+    let machine = Machine::new();
+    let told = machine.done(&["setup", "--yes"]);
+    assert!(told.contains("its secrets have no place yet"), "{told}");
+    assert!(fs::read_to_string(machine.home(".claude.json")).unwrap().contains(TOKEN));
+    assert_eq!(machine.json(".qwen/settings.json")["mcpServers"]["files"]["args"], json!(["mcp", "--source", "files"]));
+    let drift = machine.toolctl(&["setup", "--check"]);
+    assert_eq!(drift.status.code(), Some(1), "{drift:?}");
+    assert!(String::from_utf8_lossy(&drift.stdout).contains("github is not in toold"), "{drift:?}");
+}
+
+#[test]
+fn a_tracked_file_is_listed_and_never_changed() {
+    let machine = Machine::new();
+    let file = machine.home(".cursor/mcp.json");
+    let git = |arguments: &[&str]| {
+        let mut command = machine.daemon.setup.command(Path::new("git"));
+        command.args(["-c", "user.name=x", "-c", "user.email=x@x", "-C"]).arg(machine.home(".cursor"));
+        assert!(command.args(arguments).output().unwrap().status.success(), "{arguments:?}");
+    };
+    git(&["init", "-q"]);
+    git(&["add", "mcp.json"]);
+    git(&["commit", "-q", "-m", "x"]);
+    let before = fs::read(&file).unwrap();
+    let told = machine.done(&["setup", "--yes"]);
+    assert!(told.contains("tracked by Git"), "{told}");
+    assert_eq!(fs::read(&file).unwrap(), before);
+    assert!(machine.home(".cursor/hooks.json").exists(), "other files beside it are not tracked");
+}
+
+#[test]
+fn servers_of_projects_move_with_their_folder_unless_git_tracks_the_file() {
+    let machine = Machine::new();
+    let server = machine.daemon.setup.path("server.py");
+    for project in ["tracked", "mine"] {
+        let folder = machine.home(project);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("run.py"), fs::read(&server).unwrap()).unwrap();
+        let entry = json!({"mcpServers": {project: {"command": "python3", "args": ["./run.py"]}}});
+        fs::write(folder.join(".mcp.json"), entry.to_string()).unwrap();
+        let mut git = machine.daemon.setup.command(Path::new("git"));
+        assert!(git.args(["init", "-q"]).arg(&folder).output().unwrap().status.success());
+    }
+    let mut git = machine.daemon.setup.command(Path::new("git"));
+    let tracked = machine.home("tracked");
+    assert!(git.arg("-C").arg(&tracked).args(["add", ".mcp.json"]).output().unwrap().status.success());
+    let mut claude = machine.json(".claude.json");
+    let local = json!({"mcpServers": {"local": {"command": "python3", "args": ["./run.py", "--local"]}}});
+    claude["projects"] = json!({tracked.to_str().unwrap(): {}, machine.home("mine").to_str().unwrap(): local});
+    fs::write(machine.home(".claude.json"), claude.to_string()).unwrap();
+    let before = machine.files();
+    let told = machine.done(&["setup", "--yes"]);
+    assert!(told.contains("is your own override"), "{told}");
+    assert_eq!(machine.files()[&tracked.join(".mcp.json")], before[&tracked.join(".mcp.json")]);
+    assert_eq!(machine.json("mine/.mcp.json")["mcpServers"]["mine"], bridge("mine"));
+    let local =
+        &machine.json(".claude.json")["projects"][machine.home("mine").to_str().unwrap()]["mcpServers"]["local"];
+    assert_eq!(*local, bridge("local"));
+    let servers: Value = serde_json::from_str(&machine.done(&["mcp", "servers", "--json"])).unwrap();
+    for name in ["mine", "local"] {
+        let server = servers["servers"].as_array().unwrap().iter().find(|server| server["name"] == name).unwrap();
+        assert_eq!(server["state"], "running", "{server}");
+    }
+    machine.done(&["setup", "--undo", "--yes"]);
+    assert_eq!(machine.json(".claude.json"), claude);
+}
+
+#[test]
+fn a_link_stays_a_link() {
+    let machine = Machine::new();
+    let (link, target) = (machine.home(".qwen/settings.json"), machine.home("dotfiles-qwen.json"));
+    fs::rename(&link, &target).unwrap();
+    std::os::unix::fs::symlink(&target, &link).unwrap();
+    let before = fs::read(&target).unwrap();
+    machine.done(&["setup", "--yes"]);
+    assert!(link.is_symlink() && fs::read_to_string(&target).unwrap().contains("--source"));
+    machine.done(&["setup", "--undo", "--yes"]);
+    assert!(link.is_symlink() && fs::read(&target).unwrap() == before);
+}
+
+#[test]
+fn processes_of_agents_are_refused_where_setup_writes() {
+    let machine = Machine::new();
+    let before = machine.files();
+    // An agent: the program that starts a client of a model.
+    let script = "import subprocess, sys\n\
+        hello = b'{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-06-18\",\"capabilities\":{},\"clientInfo\":{\"name\":\"x\",\"version\":\"1\"}}}\\n'\n\
+        mcp = subprocess.Popen([sys.argv[1], 'mcp'], stdin=subprocess.PIPE, stdout=subprocess.PIPE)\n\
+        mcp.stdin.write(hello); mcp.stdin.flush(); mcp.stdout.readline()\n\
+        sys.exit(subprocess.run([sys.argv[1], 'setup'] + sys.argv[2:]).returncode)";
+    for arguments in [&["--yes"][..], &["--undo", "--yes"]] {
+        let mut command: Command = machine.daemon.setup.command(Path::new("python3"));
+        let output = command.args(["-c", script]).arg(toolctl()).args(arguments).output().unwrap();
+        let words = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && words.contains("setup is for a person"), "{words}");
+    }
+    assert_eq!(machine.files(), before);
+}
+
+#[test]
+fn purge_packs_what_the_person_wrote_for_the_person_alone() {
+    let setup = Setup::new().plugin("mine.lua", "-- mine\n");
+    Machine::write_files(&setup);
+    // The daemon that toolctl starts is stopped by the purge.
+    let done = |arguments: &[&str]| {
+        let output = setup.command(toolctl()).args(arguments).stdin(Stdio::null()).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    done(&["setup", "--yes"]);
+    let told = done(&["setup", "--undo", "--purge", "--yes"]);
+    assert!(told.contains("To remove the programs"), "{told}");
+    let mut found = fs::read_dir(setup.path("home")).unwrap().map(|entry| entry.unwrap().path());
+    let archive = found.find(|path| path.to_string_lossy().ends_with(".tar.gz")).unwrap();
+    assert_eq!(archive.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    let list = setup.command(Path::new("tar")).arg("-tzf").arg(&archive).output().unwrap();
+    let list = String::from_utf8(list.stdout).unwrap();
+    assert!(list.contains("plugins/mine.lua") && !list.contains("secrets.json"), "{list}");
+    assert!(!setup.path("config/toold").exists() && !setup.path("state/toold").exists());
+    assert!(!fs::read_to_string(setup.path("home/.qwen/settings.json")).unwrap().contains("toolctl"));
+}
