@@ -85,3 +85,36 @@ pub struct AuditDecision {
     /// The rule or the grant that decided, in words that name where it stands.
     pub rule: String,
 }
+
+/// Answer of `audit.verify`: whether rows of the audit log were removed or changed. It shows loss, not a forger with the
+/// rights of the person, who could write a whole log that is right in itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct AuditVerification {
+    /// Rows that were checked.
+    pub rows: u64,
+    /// Rows that an earlier version wrote, which gave them no hash.
+    pub without_chain: u64,
+    /// The last row that was removed because of its age or the number of rows; those after it are checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<u64>,
+    /// Calls that could not be recorded; the daemon counted them.
+    pub lost: u64,
+    /// How many breaks there are; 0 when nothing was removed or changed.
+    pub broken: u64,
+    /// The first of them.
+    pub breaks: Vec<AuditBreak>,
+}
+
+/// A place at which something was removed or changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct AuditBreak {
+    /// The row at which it shows, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<u64>,
+    /// When it was found, if it is none: RFC 3339, UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
+    pub what: String,
+}

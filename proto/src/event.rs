@@ -359,11 +359,13 @@ pub enum Outcome {
     /// A crash, a missing dependency, a permission engine that is closing.
     Failed,
     Skipped,
+    /// The daemon ended while the call ran: whether it was done is unknown.
+    Interrupted,
 }
 
 impl Outcome {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Ok,
         Self::Error,
         Self::Denied,
@@ -373,6 +375,7 @@ impl Outcome {
         Self::Overloaded,
         Self::Failed,
         Self::Skipped,
+        Self::Interrupted,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -386,6 +389,7 @@ impl Outcome {
             Self::Overloaded => "overloaded",
             Self::Failed => "failed",
             Self::Skipped => "skipped",
+            Self::Interrupted => "interrupted",
         }
     }
 }

@@ -228,6 +228,7 @@ methods! {
     CacheGetStats = "cache.stats", "Shows statistics of the result cache.", NoParams => CacheStats;
     CacheClear = "cache.clear", "Clears the result cache.", NoParams => CacheCleared;
     AuditQuery = "audit.query", "Lists past calls.", audit::AuditQuery => audit::AuditList;
+    AuditVerify = "audit.verify", "Checks whether rows of the audit log were removed or changed.", NoParams => audit::AuditVerification;
     DaemonGetStatus = "daemon.status", "Shows daemon status.", NoParams => DaemonStatus;
     DaemonGetMetrics = "daemon.metrics", "Returns the daemon's metrics as text for Prometheus.", NoParams => Metrics;
     DaemonPing = "daemon.ping", "Answers.", NoParams => Done;

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use toold_proto::method::{
-    AuditQuery, CommandsRun, DaemonReload, DaemonRestart, DaemonShutdown, HooksRun, McpLoginBegin, McpLoginFinish,
-    McpLogout, McpRestart, Method, NotifyTest, PluginsDisable, PluginsEnable, PluginsProfile, PluginsReload,
-    PluginsTrust, RemotesReconnect, SecretsList, SecretsRemove, SecretsSet, SecretsUnlock, ShellsKill, ShellsWrite,
-    ToolsExecute, ToolsExecuteBatch,
+    AuditQuery, AuditVerify, CommandsRun, DaemonReload, DaemonRestart, DaemonShutdown, HooksRun, McpLoginBegin,
+    McpLoginFinish, McpLogout, McpRestart, Method, NotifyTest, PluginsDisable, PluginsEnable, PluginsProfile,
+    PluginsReload, PluginsTrust, RemotesReconnect, SecretsList, SecretsRemove, SecretsSet, SecretsUnlock, ShellsKill,
+    ShellsWrite, ToolsExecute, ToolsExecuteBatch,
 };
 
 use crate::start;
@@ -39,6 +39,7 @@ const UNBOUNDED: &[&str] = &[
 /// Requests that search, load or connect.
 const SLOW: &[&str] = &[
     AuditQuery::NAME,
+    AuditVerify::NAME,
     DaemonReload::NAME,
     McpRestart::NAME,
     NotifyTest::NAME,

@@ -77,7 +77,8 @@ pub(crate) fn describe(body: &EventBody) -> (Style, String) {
                 | Outcome::TimedOut
                 | Outcome::InvalidArgs
                 | Outcome::Overloaded
-                | Outcome::Failed => BAD,
+                | Outcome::Failed
+                | Outcome::Interrupted => BAD,
             };
             let (tool, took) = (tool_title(agent.as_deref(), tool.as_str()), output::duration(*duration_ms));
             (style, format!("{tool} {style}{}{style:#} in {took} {DIM}{call_id}{DIM:#}", outcome.as_str()))

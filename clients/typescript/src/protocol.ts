@@ -15,7 +15,7 @@ export type Strategy = "sequential" | "parallel" | "auto" | {
 };
 
 /** How a call ended. */
-export type Outcome = "ok" | "denied" | "timed_out" | "cancelled" | "invalid_args" | "overloaded" | "skipped" | "error" | "failed";
+export type Outcome = "ok" | "denied" | "timed_out" | "cancelled" | "invalid_args" | "overloaded" | "skipped" | "error" | "failed" | "interrupted";
 
 /** A piece of a result. */
 export type Block = {

@@ -428,7 +428,11 @@ impl PlannedChange {
         let before = self.before.as_ref().map(|before| (before.bytes.as_slice(), before.mode));
         match toolkit.journal.record(session, call, path, before, digest) {
             Ok(()) => output,
-            Err(error) => output.with("not_undoable", error.to_string()),
+            Err(error) => {
+                let mut output = output.with("not_undoable", error.to_string());
+                output.content.push(Block::text(format!("[this change cannot be undone: {error}]")));
+                output
+            }
         }
     }
 

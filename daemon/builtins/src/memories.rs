@@ -218,12 +218,14 @@ pub(crate) fn drop_file(memory: &StoredMemory) -> anyhow::Result<()> {
     Ok(remove(&memory.file, &file)?)
 }
 
-/// Removes the data of sessions that was not touched for `age`. Blocks.
-pub fn clean(sessions: &Path, age: std::time::Duration) {
+/// Removes the data of sessions that was not touched for `age`, if `may_remove` allows it for one more of that many. Blocks.
+pub fn clean(sessions: &Path, age: std::time::Duration, may_remove: &mut dyn FnMut(u64) -> bool) {
     let oldest = SystemTime::now().checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH);
-    for entry in fs::read_dir(sessions).into_iter().flatten().flatten() {
+    let entries: Vec<fs::DirEntry> = fs::read_dir(sessions).into_iter().flatten().flatten().collect();
+    let all = entries.len() as u64;
+    for entry in entries {
         let changed = entry.metadata().and_then(|metadata| metadata.modified());
-        if changed.is_ok_and(|changed| changed < oldest) {
+        if changed.is_ok_and(|changed| changed < oldest) && may_remove(all) {
             // A file that cannot be removed is tried again at the next start.
             let _ = fs::remove_dir_all(entry.path());
         }

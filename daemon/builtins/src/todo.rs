@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::session::Session;
@@ -90,15 +91,14 @@ impl Builtin for TodoTool {
         let empty = items.iter().position(|item| item.content.trim().is_empty());
         ensure!(empty.is_none(), "item {} is empty", empty.unwrap_or_default() + 1);
         let (toolkit, session, kept) = (self.toolkit.clone(), cx.session.clone(), items.clone());
-        let kept = blocking(cx, move |_| Ok(keep(&toolkit, &session, &kept).err())).await?;
+        let stored = move |_: &CancellationToken| {
+            keep(&toolkit, &session, &kept).context("the list is as before: it cannot be stored")
+        };
+        blocking(cx, stored).await?;
         let text = describe(&items);
         let value = serde_json::to_value(&items)?;
         cx.engine.events.emit(EventBody::TodoChanged { session_id: cx.session.id.clone(), items });
-        let mut output = ToolOutput::text(text).with("items", value);
-        if let Some(error) = kept {
-            output = output.with("not_kept", format!("{error:#}"));
-        }
-        Ok(output)
+        Ok(ToolOutput::text(text).with("items", value))
     }
 }
 

@@ -28,6 +28,7 @@ use crate::cx::Cx;
 use crate::decision::decide_need;
 use crate::events::Events;
 use crate::grant_commands::way_to_allow;
+use crate::kept::NotKept;
 use crate::need::Need;
 use crate::policy::grants::{Grant, GrantScope};
 use crate::policy::pattern::{BadPattern, Pattern};
@@ -104,7 +105,7 @@ const EACH_TIME: &str = "it is asked about each time";
 /// How the rule of a person's answer begins.
 pub(crate) const ANSWER: &str = "answer of ";
 
-/// Why a reply was rejected. The ask is still pending, except for `Unknown`.
+/// Why a reply was rejected, or not stored. The ask is still pending, except for `Unknown` and a refusal that holds.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AskReplyError {
     #[error("no ask {0} is waiting for an answer: it was answered, it ended, or it never existed")]
@@ -120,7 +121,7 @@ pub enum AskReplyError {
     #[error("all_parts and pattern exclude each other: each part is allowed exactly as shown")]
     PatternOfParts,
     #[error("can't store the answer: {0}")]
-    Store(String),
+    Store(NotKept),
 }
 
 /// The author of a reply, and how far the reply may reach.
@@ -350,7 +351,7 @@ async fn ask_person(
 /// it.
 ///
 /// # Errors
-/// Nothing was answered, and the ask is still pending (except for `Unknown`).
+/// Nothing was answered, and the ask is still pending; except for `Unknown`, and a refusal that holds and is not stored.
 pub fn reply(engine: &Engine, reply: &ReplyPermission, replier: &Replier) -> Result<(), AskReplyError> {
     let scope = reply.scope.unwrap_or(Scope::Once);
     let is_it = |asked: &PendingAsk| {
@@ -359,9 +360,17 @@ pub fn reply(engine: &Engine, reply: &ReplyPermission, replier: &Replier) -> Res
     };
     let prompts = &engine.asks.prompts;
     let (id, asked) = prompts.claim(is_it).ok_or_else(|| AskReplyError::Unknown(reply.request_id.clone()))?;
+    // A refusal that could not be stored.
+    let mut not_kept = None;
     let granted = grants_of(engine, &asked, reply, scope, replier).and_then(|grants| {
         let any = !grants.is_empty();
-        grants.into_iter().try_for_each(|grant| engine.grants.add(grant)).map_err(AskReplyError::Store)?;
+        for grant in grants {
+            match engine.grants.add(grant) {
+                Ok(()) => {}
+                Err(error) if error.holds => not_kept = Some(error),
+                Err(error) => return Err(AskReplyError::Store(error)),
+            }
+        }
         Ok(any)
     });
     let granted = match granted {
@@ -399,7 +408,12 @@ pub fn reply(engine: &Engine, reply: &ReplyPermission, replier: &Replier) -> Res
         // After the answer, or the call would see the grant first.
         engine.policy_changed();
     }
-    if was_there { Ok(()) } else { Err(AskReplyError::Unknown(reply.request_id.clone())) }
+    match not_kept {
+        Some(error) => Err(AskReplyError::Store(error)),
+        // The call may have ended while the answer was stored, which holds all the same.
+        None if was_there || granted => Ok(()),
+        None => Err(AskReplyError::Unknown(reply.request_id.clone())),
+    }
 }
 
 /// The grants that a reply asks for: one, or one for each part.
@@ -453,7 +467,7 @@ fn grants_of(
             chain: asked.ask.chain.clone(),
             by: replier.by.client.clone(),
             granted_at: now,
-            expires_at: reply.expires_in.and_then(|seconds| now.checked_add(Duration::from_secs(seconds))),
+            expires_at: reply.expires_in.map(|seconds| crate::time::after(now, seconds)),
             asked: Some(GrantAsk {
                 agent: asked.ask.agent.clone(),
                 tool: asked.ask.tool.clone(),

@@ -10,13 +10,26 @@ use toold_proto::tool::{CallId, SessionId, ToolName};
 /// How the source of a row begins when an agent used a tool of its own.
 pub const OF_AGENT: &str = "agent:";
 
-/// Receives one row for each call. Never blocks: the log writes in batches on another thread.
+/// Receives one row for each call, and what is known of a call that may change something before it runs. Each takes some
+/// microseconds, and survives the end of the process once it returns.
 pub trait AuditLog: Send + Sync {
-    fn record(&self, row: AuditRow);
+    /// A call begins. `row` is what is recorded if its end never is. Returns the number for [`AuditRow::begun`].
+    ///
+    /// # Errors
+    /// Why it is not recorded.
+    fn begin(&self, row: &AuditRow) -> Result<u64, String>;
+
+    /// A call has ended, and is answered now.
+    ///
+    /// # Errors
+    /// Why it is not recorded.
+    fn record(&self, row: &AuditRow) -> Result<(), String>;
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct AuditRow {
+    /// The number of its begin, if that was recorded.
+    pub begun: Option<u64>,
     pub at: SystemTime,
     pub call_id: CallId,
     pub session_id: SessionId,

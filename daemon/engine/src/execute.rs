@@ -203,6 +203,10 @@ async fn run_pipeline(
     if let Some(leader) = &leader {
         leader.begin(cx, &needs);
     }
+    if let Err(why) = record.begin_audited(spec) {
+        let words = format!("not run: the audit log is required here, and the call cannot be recorded: {why}");
+        return answer(cx, record, ToolOutput::error(words)).await;
+    }
     cx.deadline.restart(limit);
     record.clock_starts();
     let at_work = engine.counts.enter(CallStage::Running);

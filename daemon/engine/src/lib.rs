@@ -30,6 +30,7 @@ pub mod execute;
 pub mod grant_commands;
 pub mod head_tail;
 pub mod hooks;
+pub mod kept;
 pub mod lanes;
 pub mod latency;
 pub mod meta_tools;
@@ -146,6 +147,8 @@ pub struct Settings {
     pub grace: std::time::Duration,
     /// How often a call that waits for a person or a lane reports so.
     pub heartbeat: std::time::Duration,
+    /// Whether a call that cannot be recorded in the audit log is refused.
+    pub audit_required: bool,
 }
 
 impl Default for Settings {
@@ -160,6 +163,7 @@ impl Default for Settings {
             ask_timeout: Duration::from_secs(600),
             grace: Duration::from_secs(2),
             heartbeat: Duration::from_secs(15),
+            audit_required: false,
         }
     }
 }

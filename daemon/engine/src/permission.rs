@@ -3,7 +3,7 @@
 mod workspace;
 
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use toold_proto::agent_request::DecidedBy;
 use toold_proto::permission::{Action, GrantInfo, GrantPermission, Verdict};
@@ -15,6 +15,7 @@ use crate::asks::{ANSWER, AskAnswer};
 use crate::cx::Cx;
 use crate::decision::{decide_need, with_subject};
 use crate::grant_commands::way_to_allow;
+use crate::kept::NotKept;
 use crate::need::Need;
 use crate::plugin_refusals::{RefusedDuring, note_refusal, scope_of};
 use crate::policy::grants::{Grant, GrantScope};
@@ -160,7 +161,7 @@ pub enum GrantError {
     #[error("{0}")]
     BadName(String),
     #[error("can't store the grant: {0}")]
-    Store(String),
+    Store(NotKept),
 }
 
 /// Makes a grant that a person gives without being asked. It takes effect immediately, also for
@@ -169,8 +170,7 @@ pub enum GrantError {
 /// `scope` is the parameters' scope, resolved. A relative path is relative to the parameters' `cwd`.
 ///
 /// # Errors
-/// The pattern cannot be read or can match nothing, a name is invalid, or the store refused the
-/// grant; nothing was granted.
+/// The pattern cannot be read or can match nothing, or a name is invalid; nothing was granted. Or it could not be stored.
 pub fn grant(
     engine: &Engine,
     params: &GrantPermission,
@@ -211,13 +211,16 @@ pub fn grant(
         chain: params.chain.clone(),
         by,
         granted_at: now,
-        expires_at: params.expires_in.and_then(|seconds| now.checked_add(Duration::from_secs(seconds))),
+        expires_at: params.expires_in.map(|seconds| crate::time::after(now, seconds)),
         asked: None,
         fleet: None,
     };
     let (mut info, pattern) = (grant.info(), grant.pattern.clone());
-    engine.grants.add(grant).map_err(GrantError::Store)?;
-    engine.policy_changed();
+    let added = engine.grants.add(grant);
+    if added.as_ref().map_or_else(|error| error.holds, |()| true) {
+        engine.policy_changed();
+    }
+    added.map_err(GrantError::Store)?;
     if info.action == Action::Allow && info.tools.is_none() {
         engine.plugin_refusals.forget_granted(&pattern, &info);
         if info.chain.is_empty() {
@@ -230,11 +233,11 @@ pub fn grant(
 /// Revokes a grant; false for an unknown id. Calls that have not begun to run are decided again.
 ///
 /// # Errors
-/// The store refused it, as a sentence for the user; the grant remains valid.
-pub fn revoke(engine: &Engine, id: &str) -> Result<bool, String> {
-    let removed = engine.grants.remove(id)?;
-    if removed.is_some() {
+/// It could not be stored.
+pub fn revoke(engine: &Engine, id: &str) -> Result<bool, NotKept> {
+    let removed = engine.grants.remove(id);
+    if removed.as_ref().map_or_else(|error| error.holds, Option::is_some) {
         engine.policy_changed();
     }
-    Ok(removed.is_some())
+    Ok(removed?.is_some())
 }

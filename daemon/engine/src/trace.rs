@@ -40,7 +40,12 @@ pub(crate) fn end_trace(traced: &Span, outcome: Outcome, answer: &Result<ToolRes
         Outcome::Denied | Outcome::Cancelled | Outcome::Skipped => {
             traced.record("error.type", outcome.as_str());
         }
-        Outcome::Error | Outcome::TimedOut | Outcome::InvalidArgs | Outcome::Overloaded | Outcome::Failed => {
+        Outcome::Error
+        | Outcome::TimedOut
+        | Outcome::InvalidArgs
+        | Outcome::Overloaded
+        | Outcome::Failed
+        | Outcome::Interrupted => {
             traced.record("error.type", outcome.as_str());
             traced.record("otel.status_code", "ERROR");
         }

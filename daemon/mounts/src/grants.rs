@@ -19,7 +19,7 @@ pub(crate) fn revoke_grants(engine: &Engine, target: String) -> bool {
         }
         tracing::warn!(target = need.target, grant = grant.id, "a tool changed: its grant is revoked");
         if let Err(error) = revoke(engine, &grant.id) {
-            tracing::error!(target = need.target, grant = grant.id, error, "can't revoke a grant");
+            tracing::error!(target = need.target, grant = grant.id, %error, "can't revoke a grant");
             all_revoked = false;
         }
     }

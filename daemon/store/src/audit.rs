@@ -12,7 +12,8 @@ use toold_proto::audit::{AuditEntry, AuditList, AuditQuery};
 use toold_proto::tool::{CallId, SessionId, ToolName};
 
 use crate::columns::{from_count, from_time, to_count, to_time};
-use crate::writer::{Pushed, WriterMessage};
+use crate::journal::Recorded;
+use crate::writer::WriterMessage;
 use crate::{Store, StoreError};
 
 const DEFAULT_LIMIT: u64 = 100;
@@ -24,22 +25,31 @@ const PIECE: i64 = 2_000;
 /// Rows that one query may examine without a match.
 const MAX_EXAMINED: i64 = 5_000_000;
 
-/// A row survives the end of the process once its batch is written: after a tenth of a second or
-/// 4,096 rows.
+/// Begins and ends survive the end of the process once these functions return: they are in the journal then. A row is in
+/// the database after a tenth of a second or 4,096 rows.
 impl AuditLog for Store {
-    /// When the queue is full the row is lost, and the loss is recorded.
-    fn record(&self, row: AuditRow) {
-        let Some(sender) = &self.sender else { return };
-        match self.rows.push(row) {
-            Pushed::Waits => {}
-            Pushed::Lost => self.health.lose(1),
-            Pushed::Wake => match sender.try_send(WriterMessage::Rows) {
+    fn begin(&self, row: &AuditRow) -> Result<u64, String> {
+        let begun = self.journal.begin(row);
+        self.health.set_unjournaled(begun.as_ref().err().cloned());
+        begun
+    }
+
+    fn record(&self, row: &AuditRow) -> Result<(), String> {
+        let Recorded { unwritten, wake, lost } = self.journal.end(row, self.sender.is_some());
+        if lost {
+            self.health.lose(1);
+        }
+        if let (true, Some(sender)) = (wake, &self.sender) {
+            match sender.try_send(WriterMessage::Rows) {
                 Ok(()) => {}
                 // The writer is busy, and reaches the rows afterwards.
                 Err(TrySendError::Full(_)) => {}
-                Err(TrySendError::Disconnected(_)) => self.health.lose(1),
-            },
+                // It moves what is in the journal at the next start.
+                Err(TrySendError::Disconnected(_)) => {}
+            }
         }
+        self.health.set_unjournaled(unwritten.clone());
+        unwritten.map_or(Ok(()), Err)
     }
 }
 

@@ -1,13 +1,15 @@
 //! Removes old and surplus rows, in small steps between other work, for as long as the daemon runs.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use rusqlite::{Connection, Params, Transaction};
 
-use crate::columns::{from_count, from_time};
+use crate::clock_trust::{AHEAD, AgeAllowance, AgeShare, ClockTrust};
+use crate::columns::{from_count, from_time, to_count};
 use crate::transaction::in_transaction;
-use crate::{Retention, StoreError, trust, workspaces};
+use crate::{Retention, StoreError, audit_chain, trust, workspaces};
 
 /// Rows that one transaction removes at most. Other writes wait for one such piece at most.
 pub(crate) const PIECE: usize = 500;
@@ -24,7 +26,7 @@ const EVERY: Duration = Duration::from_secs(600);
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// The kinds of content to remove, one after another.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum CleaningKind {
     OldAudit,
     SurplusAudit,
@@ -51,6 +53,24 @@ const KINDS: [CleaningKind; 10] = [
     CleaningKind::FreePages,
 ];
 
+impl CleaningKind {
+    /// The rows among which old ones are looked for; `None` for kinds that do not depend on a clock.
+    fn aged_rows(self) -> Option<&'static str> {
+        match self {
+            Self::OldAudit => Some("audit"),
+            Self::OldLosses => Some("audit_lost"),
+            Self::OldSessions => Some("sessions"),
+            Self::LeftGrants => Some("grants"),
+            Self::EndedGrants => Some("grants"),
+            Self::SurplusAudit
+            | Self::SurplusSessions
+            | Self::SurplusTrust
+            | Self::SurplusWorkspaces
+            | Self::FreePages => None,
+        }
+    }
+}
+
 /// The outcome of one piece.
 #[derive(Debug, Default)]
 pub(crate) struct CleaningStep {
@@ -61,14 +81,17 @@ pub(crate) struct CleaningStep {
 
 pub(crate) struct Cleaning {
     retention: Retention,
+    clock: Arc<ClockTrust>,
+    /// Rows of each kind that may still be removed because of their age, while the clock is not trusted.
+    shares: HashMap<CleaningKind, AgeShare>,
     /// The kinds that are left in this round.
     left: VecDeque<CleaningKind>,
     due: Instant,
 }
 
 impl Cleaning {
-    pub(crate) fn new(retention: Retention) -> Self {
-        Self { retention, left: VecDeque::new(), due: Instant::now() + AFTER_START }
+    pub(crate) fn new(retention: Retention, clock: Arc<ClockTrust>) -> Self {
+        Self { retention, clock, shares: HashMap::new(), left: VecDeque::new(), due: Instant::now() + AFTER_START }
     }
 
     /// When the next piece is due.
@@ -100,7 +123,14 @@ impl Cleaning {
         }
         // Several kinds that have nothing to remove are one piece.
         while let Some(kind) = self.left.front().copied() {
-            let piece = self.piece(connection, kind).inspect_err(|_| self.postpone())?;
+            let limit = self.limit(connection, kind).inspect_err(|_| self.postpone())?;
+            let piece = match limit {
+                0 => CleaningStep::default(),
+                limit => self.piece(connection, kind, limit as i64).inspect_err(|_| self.postpone())?,
+            };
+            if let Some(share) = self.shares.get_mut(&kind) {
+                share.take(piece.removed as u64);
+            }
             if piece.removed < PIECE {
                 self.left.pop_front();
             }
@@ -116,37 +146,48 @@ impl Cleaning {
         Ok(CleaningStep::default())
     }
 
-    fn piece(&self, connection: &mut Connection, kind: CleaningKind) -> Result<CleaningStep, StoreError> {
-        let Retention { max_age, max_rows, max_sessions } = self.retention;
+    /// How many rows of a kind may be removed now.
+    fn limit(&mut self, connection: &Connection, kind: CleaningKind) -> Result<usize, StoreError> {
+        let Some(table) = kind.aged_rows() else { return Ok(PIECE) };
+        Ok(match self.clock.allowance() {
+            AgeAllowance::None => 0,
+            AgeAllowance::All => PIECE,
+            AgeAllowance::Share => {
+                let share = self.shares.entry(kind).or_default();
+                if share.is_over() {
+                    let all = connection.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0));
+                    share.begin(all.map(to_count)?);
+                }
+                PIECE.min(share.left() as usize)
+            }
+        })
+    }
+
+    fn piece(&self, connection: &mut Connection, kind: CleaningKind, limit: i64) -> Result<CleaningStep, StoreError> {
+        let Retention { max_age, max_rows, max_sessions, .. } = self.retention;
         let now = SystemTime::now();
         let oldest = from_time(now.checked_sub(max_age).unwrap_or(SystemTime::UNIX_EPOCH));
         if matches!(kind, CleaningKind::FreePages) {
             return give_back_pages(connection);
         }
         in_transaction(connection, |transaction| match kind {
-            CleaningKind::OldAudit => rows(
-                transaction,
-                "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < ?1 ORDER BY at LIMIT ?2)",
-                (oldest, LIMIT),
-            ),
-            // By number, not by counting, which would read every row each time. Numbers have gaps
-            // only where rows were removed for their age, which are the oldest unless a clock was
-            // set: then fewer are kept.
-            CleaningKind::SurplusAudit => rows(
-                transaction,
-                "DELETE FROM audit WHERE id IN (SELECT id FROM audit \
-                 WHERE id <= (SELECT max(id) FROM audit) - ?1 ORDER BY id LIMIT ?2)",
-                (from_count(max_rows), LIMIT),
-            ),
+            CleaningKind::OldAudit => audit_up_to(transaction, old_audit(transaction, oldest, limit)?),
+            // By number, not by counting, which would read every row each time.
+            CleaningKind::SurplusAudit => {
+                let last = "SELECT max(id) FROM (SELECT id FROM audit WHERE id <= (SELECT max(id) FROM audit) - ?1 \
+                            ORDER BY id LIMIT ?2)";
+                let last = transaction.query_row(last, (from_count(max_rows), LIMIT), |row| row.get(0))?;
+                audit_up_to(transaction, last)
+            }
             CleaningKind::OldLosses => rows(
                 transaction,
                 "DELETE FROM audit_lost WHERE rowid IN (SELECT rowid FROM audit_lost WHERE at < ?1 LIMIT ?2)",
-                (oldest, LIMIT),
+                (oldest, limit),
             ),
             CleaningKind::OldSessions => sessions(
                 transaction,
                 "SELECT id FROM sessions WHERE used_at < ?1 ORDER BY used_at LIMIT ?2",
-                (oldest, LIMIT),
+                (oldest, limit),
             ),
             CleaningKind::SurplusSessions => sessions(
                 transaction,
@@ -158,10 +199,10 @@ impl Cleaning {
                 transaction,
                 "SELECT id FROM grants WHERE scope = 'session' AND granted_at < ?1 \
                  AND session_id NOT IN (SELECT id FROM sessions) LIMIT ?2",
-                (oldest, LIMIT),
+                (oldest, limit),
             ),
             CleaningKind::EndedGrants => {
-                grants(transaction, "SELECT id FROM grants WHERE expires_at <= ?1 LIMIT ?2", (from_time(now), LIMIT))
+                grants(transaction, "SELECT id FROM grants WHERE expires_at <= ?1 LIMIT ?2", (from_time(now), limit))
             }
             CleaningKind::SurplusTrust => rows(
                 transaction,
@@ -178,6 +219,32 @@ impl Cleaning {
             CleaningKind::FreePages => Ok(CleaningStep::default()),
         })
     }
+}
+
+/// The last of the oldest rows of the audit log that are all too old: its chain has no gaps. A row from the future, written
+/// while the clock was wrong, goes with those around it.
+fn old_audit(transaction: &Transaction, oldest: i64, limit: i64) -> Result<Option<i64>, StoreError> {
+    let future = from_time(SystemTime::now() + AHEAD);
+    let mut select = transaction.prepare_cached("SELECT id, at FROM audit ORDER BY id LIMIT ?1")?;
+    let mut rows = select.query([limit])?;
+    let (mut last, mut last_old) = (None, None);
+    while let Some(row) = rows.next()? {
+        let (id, at): (i64, i64) = (row.get(0)?, row.get(1)?);
+        if at < oldest {
+            last_old = Some(id);
+        } else if at < future {
+            break;
+        }
+        last = last_old;
+    }
+    Ok(last)
+}
+
+/// Removes rows of the audit log from the first one on.
+fn audit_up_to(transaction: &Transaction, last: Option<i64>) -> Result<CleaningStep, StoreError> {
+    let Some(last) = last else { return Ok(CleaningStep::default()) };
+    audit_chain::keep_after(transaction, last)?;
+    rows(transaction, "DELETE FROM audit WHERE id <= ?1", [last])
 }
 
 fn rows(transaction: &Transaction, delete: &str, params: impl Params) -> Result<CleaningStep, StoreError> {
@@ -253,9 +320,9 @@ mod tests {
                 "CREATE TEMP TABLE n AS WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c LIMIT 12500) \
                  SELECT n FROM c;
                  INSERT INTO audit SELECT n, unixepoch() * 1000, 'c' || n, 's', 't', 'b', NULL, 1, '[]', 'ok', 1, 1, 1, \
-                 NULL \
+                 NULL, NULL \
                  FROM n;
-                 UPDATE audit SET at = 5 WHERE id % 3 = 0;
+                 UPDATE audit SET at = 5 WHERE id <= 4000;
                  INSERT INTO audit_lost SELECT 5, 1 FROM n;
                  INSERT INTO sessions SELECT 's' || n, x'2f', x'', NULL, NULL, '\"default\"', '{}', 1, \
                  unixepoch() * 1000 + n, NULL FROM n;
@@ -277,8 +344,8 @@ mod tests {
         let mut connection = Connection::open(&path).unwrap();
         fill(&connection);
         let max_age = Duration::from_secs(24 * 3600);
-        let retention = Retention { max_age, max_rows: 3_000, max_sessions: 2_000 };
-        let mut cleaning = Cleaning::new(retention);
+        let retention = Retention { max_age, max_rows: 3_000, max_sessions: 2_000, settle: Duration::ZERO };
+        let mut cleaning = Cleaning::new(retention, Arc::new(ClockTrust::new(None, Duration::ZERO)));
         let mut refusals = 0;
         let mut pieces = 0;
         loop {

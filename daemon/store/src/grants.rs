@@ -138,7 +138,11 @@ impl Store {
             // It was only in memory, or only in the file: the database has nothing that could come
             // back.
             Err(
-                StoreError::Refused(_) | StoreError::Failed(_) | StoreError::NotWritten(_) | StoreError::Damaged(_),
+                StoreError::Refused(_)
+                | StoreError::Failed(_)
+                | StoreError::NotWritten(_)
+                | StoreError::DiskFailed(_)
+                | StoreError::Damaged(_),
             ) if !self.has_grant(id).unwrap_or(false) => false,
             deleted => deleted?,
         };
@@ -220,7 +224,11 @@ impl GrantStore for Store {
             // It is then in memory, for as long as the daemon lives.
             (
                 Err(
-                    StoreError::Refused(_) | StoreError::Failed(_) | StoreError::NotWritten(_) | StoreError::Damaged(_),
+                    StoreError::Refused(_)
+                    | StoreError::Failed(_)
+                    | StoreError::NotWritten(_)
+                    | StoreError::DiskFailed(_)
+                    | StoreError::Damaged(_),
                 ),
                 GrantScope::Session(_),
             ) => Ok(()),

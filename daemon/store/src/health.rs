@@ -23,6 +23,10 @@ pub(crate) struct StoreHealth {
     problems: Mutex<Vec<String>>,
     /// Why the last write to the audit log failed, as long as writes fail.
     unwritten: Mutex<Option<String>>,
+    /// Why the last call could not be recorded before its answer.
+    unjournaled: Mutex<Option<String>>,
+    /// Whether there is such a reason: most of the time there is none, and each call asks.
+    is_unjournaled: AtomicBool,
     /// Rows of the audit log that are lost, and whose loss is not recorded yet.
     lost: AtomicU64,
     lost_in_all: AtomicU64,
@@ -38,6 +42,8 @@ impl StoreHealth {
             damaged: AtomicBool::new(false),
             problems: Mutex::default(),
             unwritten: Mutex::default(),
+            unjournaled: Mutex::default(),
+            is_unjournaled: AtomicBool::new(false),
             lost: AtomicU64::new(0),
             lost_in_all: AtomicU64::new(0),
         }
@@ -109,6 +115,19 @@ impl StoreHealth {
         *self.unwritten.lock() = why;
     }
 
+    /// Whether the last call could be recorded in the journal.
+    pub(crate) fn set_unjournaled(&self, why: Option<String>) {
+        if why.is_none() && !self.is_unjournaled.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut unjournaled = self.unjournaled.lock();
+        self.is_unjournaled.store(why.is_some(), Ordering::Relaxed);
+        if why.is_some() && unjournaled.is_none() {
+            tracing::error!(why, "calls are not recorded");
+        }
+        *unjournaled = why;
+    }
+
     /// The rows lost since the last time, to be recorded.
     pub(crate) fn take_lost(&self) -> u64 {
         self.lost.swap(0, Ordering::Relaxed)
@@ -122,6 +141,7 @@ impl StoreHealth {
     pub(crate) fn problems(&self) -> Vec<String> {
         let mut problems = self.problems.lock().clone();
         problems.extend(self.unwritten.lock().clone());
+        problems.extend(self.unjournaled.lock().as_ref().map(|why| format!("calls are not recorded: {why}")));
         let lost = self.lost_in_all();
         // Where nothing is written at all, that is reported already.
         if lost > 0 && self.refusal().is_none() {

@@ -14,10 +14,13 @@ mod turns;
 mod writer;
 
 mod audit;
+mod audit_chain;
 mod audit_rows;
 mod cleaning;
+pub mod clock_trust;
 pub mod grants;
 mod health;
+mod journal;
 mod plugin_values;
 mod refusals;
 pub mod sessions;
@@ -30,18 +33,21 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, SyncSender};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
 
 use rusqlite::{Connection, Transaction};
 
+use crate::clock_trust::{AgeAllowance, ClockTrust};
 use crate::health::StoreHealth;
+use crate::journal::Journal;
 use crate::opening::OpenedDatabase;
 use crate::refusals::Refusals;
 use crate::transaction::in_transaction;
+use crate::trust::Switch;
 use crate::turns::Turns;
-use crate::writer::{Rows, StoreWriter, WriterMessage};
+use crate::writer::{StoreWriter, WriterMessage};
 
 /// How long the audit log and the sessions are kept.
 #[derive(Clone, Copy, Debug)]
@@ -52,11 +58,19 @@ pub struct Retention {
     pub max_rows: u64,
     /// The sessions that were unused the longest are removed when there are more.
     pub max_sessions: u64,
+    /// Nothing is removed because of its age before the store has been open for this long: a clock may be wrong for
+    /// moments, after a start most of all.
+    pub settle: Duration,
 }
 
 impl Default for Retention {
     fn default() -> Self {
-        Self { max_age: Duration::from_secs(90 * 24 * 3600), max_rows: 200_000, max_sessions: 10_000 }
+        Self {
+            max_age: Duration::from_secs(90 * 24 * 3600),
+            max_rows: 200_000,
+            max_sessions: 10_000,
+            settle: Duration::from_secs(600),
+        }
     }
 }
 
@@ -87,7 +101,10 @@ pub struct Store {
     scans: Turns,
     /// `None` when nothing can be written.
     sender: Option<SyncSender<WriterMessage>>,
-    rows: Arc<Rows>,
+    journal: Arc<Journal>,
+    /// Plugins that were switched while that could not be stored.
+    held_switches: Mutex<Vec<Switch>>,
+    clock: Arc<ClockTrust>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -110,6 +127,11 @@ pub enum StoreError {
     /// The disk is full or rejects writes. Later writes may succeed.
     #[error("not stored: {0}. Free space on the disk of toold's state folder; storing then continues by itself")]
     NotWritten(String),
+    /// The disk failed, or refuses this file alone. Later writes may succeed.
+    #[error(
+        "not stored: {0}. Look at the disk of toold's state folder (`dmesg`), and at limits of quota and file size"
+    )]
+    DiskFailed(String),
     /// The requester is gone.
     #[error("cancelled")]
     Cancelled,
@@ -140,7 +162,8 @@ impl From<rusqlite::Error> for StoreError {
         match error.sqlite_error_code() {
             Some(DatabaseBusy | DatabaseLocked) => Self::Busy,
             Some(DatabaseCorrupt | NotADatabase) => Self::Damaged(error.to_string()),
-            Some(DiskFull | SystemIoFailure) => Self::NotWritten(error.to_string()),
+            Some(DiskFull) => Self::NotWritten(error.to_string()),
+            Some(SystemIoFailure) => Self::DiskFailed(error.to_string()),
             // SQLite's codes are not ours, and its new versions add more.
             Some(_) | None => Self::Failed(error.to_string()),
         }
@@ -163,19 +186,33 @@ impl Store {
     }
 
     fn over(path: &Path, opened: OpenedDatabase, retention: Retention, sessions: SessionStorage) -> Self {
-        let OpenedDatabase { reader, scanner, writer, problem, damaged, is_new } = opened;
+        let OpenedDatabase { reader, scanner, writer, problem, damaged, is_new, loss } = opened;
         let health = Arc::new(StoreHealth::new(path.to_owned(), writer.is_some()));
         if damaged {
             health.set_damaged();
+        }
+        if let Some(loss) = loss {
+            tracing::error!(loss, "the database");
+            health.report_problem(loss);
         }
         if let Some(problem) = problem {
             tracing::error!(%problem, "the database");
             health.refuse(problem);
         }
-        let rows = Arc::<Rows>::default();
+        let newest = reader.as_ref().and_then(newest_row);
+        let clock = Arc::new(ClockTrust::new(newest, retention.settle));
+        let journal = Arc::new(Journal::open(path));
+        health.set_unjournaled(journal.problem());
         let refusals = Arc::new(Refusals::beside(path));
-        let start =
-            |connection| StoreWriter::start(connection, health.clone(), refusals.clone(), retention, rows.clone());
+        let start = |connection| {
+            StoreWriter::start(
+                connection,
+                health.clone(),
+                refusals.clone(),
+                (retention, clock.clone()),
+                journal.clone(),
+            )
+        };
         let started = writer.map(start);
         let (sender, writer) = match started.transpose() {
             Ok(started) => started.unzip(),
@@ -187,7 +224,20 @@ impl Store {
         let (reader, scanner, writer) = (Mutex::new(reader), Mutex::new(scanner), Mutex::new(writer));
         let is_new = AtomicBool::new(is_new);
         let scans = Turns::default();
-        let store = Self { health, sessions, refusals, is_new, reader, scanner, scans, sender, rows, writer };
+        let store = Self {
+            health,
+            sessions,
+            refusals,
+            is_new,
+            reader,
+            scanner,
+            scans,
+            sender,
+            journal,
+            held_switches: Mutex::default(),
+            clock,
+            writer,
+        };
         // Before anything is refused or revoked: the two places still hold the state of the
         // previous run.
         store.load_grants();
@@ -218,6 +268,11 @@ impl Store {
         self.health.is_damaged()
     }
 
+    /// What may be removed now because of its age, here and in the daemon's folders.
+    pub fn may_remove_old(&self) -> AgeAllowance {
+        self.clock.allowance()
+    }
+
     /// Whether anything can be stored.
     pub fn takes_writes(&self) -> bool {
         self.health.refusal().is_none()
@@ -244,6 +299,8 @@ impl Store {
                 tracing::error!("the thread that writes the database panicked");
             }
         }
+        // The writer did, if there is one.
+        self.journal.close(false);
         self.reader.lock().take();
         self.scanner.lock().take();
     }
@@ -319,6 +376,13 @@ impl Drop for Store {
     fn drop(&mut self) {
         self.close();
     }
+}
+
+/// When the newest row was written, among those that every use of the daemon writes.
+fn newest_row(connection: &Connection) -> Option<SystemTime> {
+    let select = "SELECT max(at) FROM (SELECT max(at) AS at FROM audit UNION ALL SELECT max(used_at) FROM sessions)";
+    let at: Option<i64> = connection.query_row(select, [], |row| row.get(0)).ok()?;
+    at.map(columns::to_time)
 }
 
 /// The path of a database with a suffix added to its file name, as for SQLite's own files next to

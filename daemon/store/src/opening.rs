@@ -16,6 +16,9 @@ use crate::{StoreError, beside, schema};
 /// How long to wait for another process that writes.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// How often that is done at the start: without the database, everything that it holds would not count until the next one.
+const ATTEMPTS: usize = 3;
+
 /// Bytes that the write-ahead log keeps once all of it is in the database.
 const MAX_LOG: i64 = 16 << 20;
 
@@ -33,6 +36,8 @@ pub(crate) struct OpenedDatabase {
     pub(crate) damaged: bool,
     /// Nothing was ever written to it.
     pub(crate) is_new: bool,
+    /// What was lost before it was opened.
+    pub(crate) loss: Option<String>,
 }
 
 /// Why a database is not opened for writing.
@@ -48,16 +53,37 @@ enum Hurdle {
 }
 
 pub(crate) fn open(path: &Path) -> OpenedDatabase {
+    let loss = loss(path);
     match make(path) {
-        Ok(()) => open_existing(path),
+        Ok(()) => OpenedDatabase { loss, ..open_existing(path) },
         Err(error) => {
             OpenedDatabase { problem: Some(unreachable(path, &error.to_string())), ..OpenedDatabase::default() }
         }
     }
 }
 
+/// A database without content beside files that are only written after it: it was cut.
+fn loss(path: &Path) -> Option<String> {
+    let is_empty = path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() == 0);
+    let others = ["refusals.jsonl", crate::journal::NAME];
+    let was_written = others.iter().any(|name| path.with_file_name(name).exists());
+    (is_empty && was_written).then(|| {
+        format!(
+            "{} had become empty: its grants, sessions and audit log are lost, unless you have a copy. A new one was \
+             begun; refusals count as far as refusals.jsonl lists them.",
+            path.display()
+        )
+    })
+}
+
 fn open_existing(path: &Path) -> OpenedDatabase {
-    match open_writer(path) {
+    let mut opened = open_writer(path);
+    for _ in 1..ATTEMPTS {
+        if matches!(opened, Err(Hurdle::Locked(_))) {
+            opened = open_writer(path);
+        }
+    }
+    match opened {
         Ok((writer, is_new)) => match (open_reader(path), open_reader(path)) {
             (Ok(reader), Ok(scanner)) => OpenedDatabase {
                 reader: Some(reader),
@@ -232,7 +258,7 @@ fn hurdle(path: &Path, error: &StoreError) -> Hurdle {
             "{} is locked by another process: stop that process, and restart the daemon.",
             path.display()
         )),
-        StoreError::NotWritten(reason) => Hurdle::ReadOnly(format!(
+        StoreError::NotWritten(reason) | StoreError::DiskFailed(reason) => Hurdle::ReadOnly(format!(
             "{} cannot be written ({reason}): free space on the file system of {}, and restart the daemon.",
             path.display(),
             path.parent().unwrap_or(path).display()

@@ -8,14 +8,40 @@ use crate::StoreError;
 pub(crate) const APPLICATION_ID: i32 = 0x746f_6f6c;
 
 /// What this daemon reads and writes.
-pub(crate) const VERSION: i64 = 7;
+pub(crate) const VERSION: i64 = 8;
+
+/// What makes loss of rows of the audit log visible. `audit_chain` has one row: the last row of the log and its hash, and the
+/// last one that was removed because of its age. `audit_journals` tells which event of each journal was the last one that was
+/// moved into `audit`, and `audit_breaks` what was missing from a journal.
+macro_rules! audit_safety {
+    () => {
+        "
+CREATE TABLE audit_chain (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    last_id INTEGER NOT NULL,
+    last BLOB NOT NULL,
+    kept_after INTEGER NOT NULL,
+    before BLOB NOT NULL
+) STRICT;
+CREATE TABLE audit_journals (
+    id TEXT PRIMARY KEY,
+    moved INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE audit_breaks (
+    at INTEGER NOT NULL,
+    what TEXT NOT NULL
+) STRICT;
+"
+    };
+}
 
 /// The tables of [`VERSION`].
 ///
 /// In `sessions`, `owner` is the client that opened the session, as JSON. In `grants`, `asked` is the ask that the grant
 /// answers, as JSON, and `uses` how many calls of the audit log it has decided about. In `audit`, `original_ms` says how long
-/// the call took whose result answered this one from the cache.
-const TABLES: &str = "
+/// the call took whose result answered this one from the cache, and `chain` is a hash over the row and the one before.
+const TABLES: &str = concat!(
+    "
 CREATE TABLE sessions (
     id TEXT PRIMARY KEY,
     cwd BLOB NOT NULL,
@@ -66,7 +92,8 @@ CREATE TABLE audit (
     duration_ms INTEGER NOT NULL,
     input_bytes INTEGER NOT NULL,
     output_bytes INTEGER NOT NULL,
-    original_ms INTEGER
+    original_ms INTEGER,
+    chain BLOB
 ) STRICT;
 CREATE INDEX audit_by_time ON audit (at);
 CREATE INDEX audit_by_session ON audit (session_id, id);
@@ -95,10 +122,15 @@ CREATE TABLE workspaces (
     at INTEGER NOT NULL,
     PRIMARY KEY (folder, kind, client)
 ) STRICT, WITHOUT ROWID;
-";
+",
+    audit_safety!()
+);
 
 /// Steps from a version to the next. A released step is never changed.
-const STEPS: &[(i64, &str)] = &[(6, "ALTER TABLE grants DROP COLUMN review;")];
+const STEPS: &[(i64, &str)] = &[
+    (6, "ALTER TABLE grants DROP COLUMN review;"),
+    (7, concat!("ALTER TABLE audit ADD COLUMN chain BLOB;", audit_safety!())),
+];
 
 /// Whether [`migrate`] brings a database of this version, 0 for an empty one, to [`VERSION`].
 pub(crate) fn is_readable(version: i64) -> bool {
@@ -137,6 +169,10 @@ pub(crate) mod tests {
     /// Brings an empty database to version 6.
     pub(crate) fn make_version_6(connection: &Connection) {
         connection.execute_batch(TABLES).unwrap();
+        connection.execute_batch("ALTER TABLE audit DROP COLUMN chain").unwrap();
+        for table in ["audit_chain", "audit_journals", "audit_breaks"] {
+            connection.execute_batch(&format!("DROP TABLE {table}")).unwrap();
+        }
         connection.execute_batch("ALTER TABLE grants ADD COLUMN review INTEGER NOT NULL DEFAULT 0").unwrap();
         connection.pragma_update(None, "application_id", APPLICATION_ID).unwrap();
         connection.pragma_update(None, "user_version", 6).unwrap();
@@ -164,6 +200,6 @@ pub(crate) mod tests {
     #[test]
     fn a_version_that_no_step_begins_at_is_not_readable() {
         let readable: Vec<i64> = (-1..10).filter(|version| is_readable(*version)).collect();
-        assert_eq!(readable, [0, 6, VERSION]);
+        assert_eq!(readable, [0, 6, 7, VERSION]);
     }
 }

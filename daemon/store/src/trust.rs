@@ -80,6 +80,21 @@ impl Store {
 
     /// The plugins that were switched on or off.
     pub fn plugin_switches(&self) -> Result<Vec<Switch>, StoreError> {
+        let held = self.held_switches.lock().clone();
+        let mut switches = self.stored_switches()?;
+        switches.retain(|switch| !held.iter().any(|held| is_of_same(held, switch)));
+        switches.extend(held);
+        Ok(switches)
+    }
+
+    /// From now on a plugin is switched as if that were stored, for as long as this store is open.
+    pub fn hold_plugin_switch(&self, switch: Switch) {
+        let mut held = self.held_switches.lock();
+        held.retain(|held| !is_of_same(held, &switch));
+        held.push(switch);
+    }
+
+    fn stored_switches(&self) -> Result<Vec<Switch>, StoreError> {
         self.read(|connection| {
             let mut select = connection.prepare_cached("SELECT project, plugin, is_on FROM plugin_switches")?;
             let switches = select.query_map([], |row| {
@@ -93,8 +108,9 @@ impl Store {
 
     /// Switches a plugin on or off permanently.
     pub fn set_plugin_switch(&self, switch: &Switch) -> Result<(), StoreError> {
+        let new = switch;
         let switch = switch.clone();
-        self.write_durably(move |transaction| {
+        let stored = self.write_durably(move |transaction| {
             let project = switch.project.as_deref().map(from_path).unwrap_or_default();
             let count: u32 = transaction.query_row("SELECT count(*) FROM plugin_switches", [], |row| row.get(0))?;
             if count >= MAX_SWITCHES {
@@ -107,6 +123,14 @@ impl Store {
                 params![project, switch.plugin, switch.on],
             )?;
             Ok(())
-        })
+        });
+        if stored.is_ok() {
+            self.held_switches.lock().retain(|held| !is_of_same(held, new));
+        }
+        stored
     }
+}
+
+fn is_of_same(one: &Switch, other: &Switch) -> bool {
+    (&one.project, &one.plugin) == (&other.project, &other.plugin)
 }

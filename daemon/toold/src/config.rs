@@ -279,11 +279,14 @@ pub struct AuditConfig {
     pub max_age_days: u64,
     /// The oldest rows are deleted when there are more. Takes effect at the next start.
     pub max_rows: u64,
+    /// Whether calls are refused that cannot be recorded, as when the disk is full. Otherwise they run, and their result says
+    /// that they are not recorded.
+    pub required: bool,
 }
 
 impl Default for AuditConfig {
     fn default() -> Self {
-        Self { max_age_days: 90, max_rows: 200_000 }
+        Self { max_age_days: 90, max_rows: 200_000, required: false }
     }
 }
 
@@ -473,6 +476,7 @@ impl Config {
             max_timeout: Duration::from_millis(self.limits.max_timeout_ms),
             max_result_text: self.limits.result_bytes,
             warn_repeats: self.results.warn_repeats.first_warning(),
+            audit_required: self.audit.required,
             ..Settings::default()
         }
     }

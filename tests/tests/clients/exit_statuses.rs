@@ -110,6 +110,7 @@ const COMMANDS: &[&[&str]] = &[
     &["permissions", "pending"],
     &["workspaces"],
     &["audit"],
+    &["audit", "verify"],
     &["tools"],
     &["tools", "search", "read"],
     &["undo", "--list"],

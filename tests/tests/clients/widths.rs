@@ -113,6 +113,14 @@ fn nothing_is_lost_on_a_narrow_terminal() {
 }
 
 #[test]
+fn a_call_of_the_audit_log_takes_four_lines_at_most_on_forty_columns() {
+    let daemon = busy();
+    let text = without_styles(&on_terminal(&daemon, &["audit"], 40));
+    let calls = text.lines().filter(|line| !line.starts_with(' ')).count();
+    assert!(calls >= 6 && text.lines().count() <= 4 * calls, "{text}");
+}
+
+#[test]
 fn plain_output_has_a_fact_on_each_line_and_no_styles() {
     let daemon = busy();
     for arguments in COMMANDS {

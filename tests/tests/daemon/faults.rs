@@ -8,6 +8,7 @@ mod database;
 mod folders;
 mod foreign_files;
 mod hung;
+mod kept;
 mod killed;
 mod limits;
 mod lua;

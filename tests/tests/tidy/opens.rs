@@ -48,6 +48,8 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("host/src/output_buffer.rs", 3, "the daemon's own spool"),
     ("lua/src/plugin/kept_versions.rs", 3, "the daemon's own folder of versions of plugins"),
     ("lua/src/plugin/registration_cache.rs", 4, "the daemon's own folder of registrations"),
+    ("store/src/journal.rs", 1, "the daemon's own journal of calls, beside the database"),
+    ("store/src/journal/left.rs", 8, "the daemon's own journals of calls, beside the database"),
     ("store/src/opening.rs", 3, "the daemon's own database"),
     ("store/src/refusals.rs", 2, "the daemon's own file of refusals, beside the database"),
     ("toold/src/config/bundled.rs", 5, "the daemon's own folder of the plugins that it brings"),

@@ -1,10 +1,11 @@
 //! `toolctl audit`: past calls, their callers, and who allowed them; [`fleet`] shows those on all machines.
 
 mod fleet;
+mod verify;
 
 use std::io::Write;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use comfy_table::{Cell, Color};
 use serde::Serialize;
 use toold_client::{Client, ClientError};
@@ -25,7 +26,10 @@ use crate::{amount, connection, table};
 
 /// Show past calls
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct AuditArgs {
+    #[command(subcommand)]
+    action: Option<AuditAction>,
     /// Only calls that began at this time or later: 2026-01-31T12:00:00Z, or how long ago, such as 15m
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
@@ -58,8 +62,24 @@ pub(crate) struct AuditArgs {
     json: bool,
 }
 
+#[derive(Debug, Subcommand)]
+enum AuditAction {
+    /// Check whether rows of the audit log were removed or changed
+    ///
+    /// Each row has a hash over itself and the row before. This shows loss; it does not show a forger who has your
+    /// rights, and who could write a whole log that is right in itself.
+    Verify {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
 pub(crate) async fn run(args: AuditArgs, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
+    if let Some(AuditAction::Verify { json }) = args.action {
+        return verify::run(&client, json).await;
+    }
     let format = match (args.json, args.decisions) {
         (true, _) => AuditFormat::Json,
         (false, true) => AuditFormat::Decisions,
@@ -104,6 +124,9 @@ pub(crate) async fn run(args: AuditArgs, globals: &Globals) -> anyhow::Result<u8
     }
     Ok(OK)
 }
+
+/// On fewer columns than these, the cells of a table would have a word in each line.
+const NARROW: u16 = 60;
 
 /// A call to show.
 struct PastCall<'a> {
@@ -188,7 +211,7 @@ fn line(call: &PastCall<'_>) -> String {
         date_and_time(&entry.at),
         place(call),
         tool_title(entry.agent.as_deref(), entry.tool.as_str()),
-        entry.outcome.as_str(),
+        outcome_words(entry.outcome),
         took(entry),
         one_line(entry.client.as_deref().unwrap_or("-")),
         needs(entry)
@@ -211,6 +234,9 @@ fn render(calls: &[PastCall<'_>], decisions: bool, width: Option<u16>) -> String
     if decisions {
         return calls.iter().map(with_decisions).collect();
     }
+    if width.is_some_and(|width| width < NARROW) && !output::presentation().plain {
+        return calls.iter().map(|call| line(call) + "\n").collect();
+    }
     let mut rows = table::new(width);
     let mut header = vec!["BEGAN", "TOOL", "OUTCOME", "TOOK", "CLIENT", "SESSION", "NEEDED"];
     if first.daemon.is_some() {
@@ -222,7 +248,7 @@ fn render(calls: &[PastCall<'_>], decisions: bool, width: Option<u16>) -> String
         let mut row = vec![
             Cell::new(date_and_time(&entry.at)),
             table::name(&tool_title(entry.agent.as_deref(), entry.tool.as_str())),
-            Cell::new(entry.outcome.as_str()).fg(color),
+            Cell::new(outcome_words(entry.outcome)).fg(color),
             Cell::new(took(entry)),
             Cell::new(one_line(entry.client.as_deref().unwrap_or_default())),
             Cell::new(entry.session_id.as_str()),
@@ -244,7 +270,7 @@ fn with_decisions(call: &PastCall<'_>) -> String {
         date_and_time(&entry.at),
         place(call),
         tool_title(entry.agent.as_deref(), entry.tool.as_str()),
-        entry.outcome.as_str(),
+        outcome_words(entry.outcome),
         entry.call_id
     );
     for decision in &entry.decisions {
@@ -262,6 +288,13 @@ fn with_decisions(call: &PastCall<'_>) -> String {
         ));
     }
     text
+}
+
+fn outcome_words(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Interrupted => "interrupted, unknown whether done",
+        other => other.as_str(),
+    }
 }
 
 fn tool_name(text: &str) -> Result<ToolName, String> {

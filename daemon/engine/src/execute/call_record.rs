@@ -9,12 +9,12 @@ use toold_proto::event::{EventBody, Outcome};
 use toold_proto::tool::{Block, ToolResult};
 
 use crate::arguments::ArgumentNotes;
-use crate::audit::{AuditRow, OF_AGENT};
+use crate::audit::{AuditRow, DecisionRecord, OF_AGENT};
 use crate::call::CallError;
 use crate::cx::Cx;
 use crate::repeats::{count_repeat, forget_last_call, mark_repeat, number_of};
 use crate::session::InFlightGuard;
-use crate::tool::ToolOutput;
+use crate::tool::{Origin, ToolOutput, ToolSpec};
 
 /// The target of log lines about calls, in whichever file they are written: users filter by it.
 const TARGET: &str = "toold_engine::execute";
@@ -34,6 +34,15 @@ struct NotedArguments {
     call: Option<u64>,
 }
 
+/// What the audit log knows of a call that has not ended.
+#[derive(Default)]
+struct AuditedBegin {
+    /// See [`AuditRow::begun`].
+    begun: Option<u64>,
+    /// Why it knows nothing of the call.
+    unrecorded: Option<String>,
+}
+
 /// The record of one call: opened when the call starts, closed exactly once.
 pub(super) struct CallRecord {
     cx: Arc<Cx>,
@@ -42,6 +51,7 @@ pub(super) struct CallRecord {
     arguments: parking_lot::Mutex<NotedArguments>,
     /// See [`AuditRow::original`].
     original: parking_lot::Mutex<Option<Duration>>,
+    audited: parking_lot::Mutex<AuditedBegin>,
     closed: bool,
     /// The call's id is free again when its record is closed.
     _in_flight: InFlightGuard,
@@ -60,6 +70,7 @@ impl CallRecord {
             clock: Default::default(),
             arguments: Default::default(),
             original: Default::default(),
+            audited: Default::default(),
             closed: false,
             _in_flight: in_flight,
         }
@@ -90,6 +101,48 @@ impl CallRecord {
         *self.original.lock() = original;
     }
 
+    /// Records in the audit log that the tool runs now, if it may change something: what it does may end the daemon.
+    ///
+    /// # Errors
+    /// Why that cannot be recorded, if no call may run then.
+    pub(super) fn begin_audited(&self, spec: &ToolSpec) -> Result<(), String> {
+        let engine = &self.cx.engine;
+        let Some(audit) = &engine.audit else { return Ok(()) };
+        let is_required = engine.settings.load().audit_required;
+        if !is_required && !may_change(spec) {
+            return Ok(());
+        }
+        match audit.begin(&self.row(self.cx.decisions(), Outcome::Interrupted, 0, 0)) {
+            Ok(number) => self.audited.lock().begun = Some(number),
+            Err(why) if is_required => return Err(why),
+            Err(why) => self.audited.lock().unrecorded = Some(why),
+        }
+        Ok(())
+    }
+
+    fn row(&self, decisions: Vec<DecisionRecord>, outcome: Outcome, duration_ms: u64, output_bytes: u64) -> AuditRow {
+        let cx = &self.cx;
+        AuditRow {
+            begun: self.audited.lock().begun,
+            at: cx.started_at,
+            call_id: cx.call_id.clone(),
+            session_id: cx.session.id.clone(),
+            tool: cx.tool.clone(),
+            source: match &cx.agent {
+                Some(request) => [OF_AGENT, &request.agent].concat(),
+                None => [cx.source.kind.as_str(), ":", &cx.source.name].concat(),
+            },
+            client: cx.client(),
+            connection: cx.caller.connection,
+            decisions,
+            outcome,
+            duration_ms,
+            original: *self.original.lock(),
+            input_bytes: self.input_bytes,
+            output_bytes,
+        }
+    }
+
     pub(super) fn clock_starts(&self) {
         self.clock.lock().began = Some(Instant::now());
     }
@@ -107,7 +160,10 @@ impl CallRecord {
         self.clock_stops().unwrap_or_default()
     }
 
-    pub(super) fn finish(mut self, answer: Result<ToolResult, CallError>) -> (Result<ToolResult, CallError>, Outcome) {
+    pub(super) fn finish(
+        mut self,
+        mut answer: Result<ToolResult, CallError>,
+    ) -> (Result<ToolResult, CallError>, Outcome) {
         let outcome = match &answer {
             Ok(result) => outcome_of(result),
             Err(CallError::InvalidArgs { .. } | CallError::UnknownTool { .. } | CallError::DuplicateCallId(_)) => {
@@ -124,11 +180,16 @@ impl CallRecord {
         if answer.is_err() && self.cx.depth == 0 {
             forget_last_call(&self.cx);
         }
-        self.close(outcome, output_bytes);
+        let unrecorded = self.close(outcome, output_bytes);
+        if let (Ok(result), Some(why)) = (&mut answer, unrecorded) {
+            result.content.push(Block::text(format!("[this call is not recorded in the audit log: {why}]")));
+            result.metadata.insert("not_recorded".to_owned(), why.into());
+        }
         (answer, outcome)
     }
 
-    fn close(&mut self, outcome: Outcome, output_bytes: u64) {
+    /// Returns why the call is not recorded, if it is not.
+    fn close(&mut self, outcome: Outcome, output_bytes: u64) -> Option<String> {
         self.closed = true;
         let cx = &self.cx;
         let engine = &cx.engine;
@@ -139,26 +200,10 @@ impl CallRecord {
         if cx.agent.is_none() {
             engine.latencies.record(&cx.tool, outcome, ran);
         }
-        if let Some(audit) = &engine.audit {
-            audit.record(AuditRow {
-                at: cx.started_at,
-                call_id: cx.call_id.clone(),
-                session_id: cx.session.id.clone(),
-                tool: cx.tool.clone(),
-                source: match &cx.agent {
-                    Some(request) => [OF_AGENT, &request.agent].concat(),
-                    None => [cx.source.kind.as_str(), ":", &cx.source.name].concat(),
-                },
-                client: cx.client(),
-                connection: cx.caller.connection,
-                decisions: cx.take_decisions(),
-                outcome,
-                duration_ms,
-                original: *self.original.lock(),
-                input_bytes: self.input_bytes,
-                output_bytes,
-            });
-        }
+        let recorded = engine
+            .audit
+            .as_ref()
+            .map(|audit| audit.record(&self.row(cx.take_decisions(), outcome, duration_ms, output_bytes)));
         tracing::debug!(
             target: TARGET,
             call = %cx.call_id, session = %cx.session.id, tool = %cx.tool,
@@ -172,6 +217,8 @@ impl CallRecord {
             outcome,
             duration_ms,
         });
+        let unrecorded = self.audited.lock().unrecorded.take();
+        recorded?.err().or(unrecorded)
     }
 }
 
@@ -184,6 +231,11 @@ impl Drop for CallRecord {
             self.close(Outcome::Cancelled, 0);
         }
     }
+}
+
+/// Whether a tool may change something. Only the built-in tools are believed that they do not.
+fn may_change(spec: &ToolSpec) -> bool {
+    spec.origin != Origin::Builtin || spec.annotations.read_only != Some(true)
 }
 
 /// How many bytes a value takes as JSON, without storing the text.

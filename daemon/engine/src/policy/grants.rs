@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use toold_proto::permission::{Action, GrantAsk, GrantInfo, Scope};
 use toold_proto::tool::{Category, SessionId};
 
+use crate::kept::{ChangeEffect, NotKept};
 use crate::need::Need;
 use crate::policy::Subject;
 use crate::policy::pattern::{Pattern, Specificity};
@@ -60,8 +61,8 @@ pub enum GrantScope {
     Always,
 }
 
-/// Stores grants beyond the life of the daemon. Called before a change takes effect; a change that
-/// it refuses is not made.
+/// Stores grants beyond the life of the daemon. Called before a change takes effect; [`ChangeEffect`] says what becomes of
+/// one that it refuses.
 pub trait GrantStore: Send + Sync {
     /// # Errors
     /// Why it cannot be stored, as a sentence for the user.
@@ -189,17 +190,17 @@ impl Grants {
     }
 
     /// # Errors
-    /// The store refused the grant; it does not take effect.
-    pub fn add(&self, grant: Grant) -> Result<(), String> {
+    /// It could not be stored.
+    pub fn add(&self, grant: Grant) -> Result<(), NotKept> {
         let _one = self.changing.lock();
-        if let Some(store) = self.store.get() {
-            store.add(&grant)?;
-        }
-        let now = SystemTime::now();
-        let held = self.all.load();
-        let next = held.iter().filter(|held| !held.has_expired(now)).cloned().chain([grant]).collect();
-        self.all.store(Arc::new(next));
-        Ok(())
+        let effect = if grant.action == Action::Allow { ChangeEffect::Widens } else { ChangeEffect::Narrows };
+        let store = || self.store.get().map_or(Ok(()), |store| store.add(&grant));
+        effect.keep(store, |_| {
+            let now = SystemTime::now();
+            let held = self.all.load();
+            let next = held.iter().filter(|held| !held.has_expired(now)).cloned().chain([grant.clone()]).collect();
+            self.all.store(Arc::new(next));
+        })
     }
 
     /// Replaces the grants of the fleet, which are never stored. Each has a term.
@@ -212,20 +213,25 @@ impl Grants {
     /// Removes a grant; `None` for an unknown id. One of the fleet that allows something ends on this daemon alone.
     ///
     /// # Errors
-    /// The store refused the removal, or only its person can revoke it; the grant is still valid.
-    pub fn remove(&self, id: &str) -> Result<Option<Grant>, String> {
+    /// It could not be stored; or only its person can revoke it, and the grant is still valid.
+    pub fn remove(&self, id: &str) -> Result<Option<Grant>, NotKept> {
         let _one = self.changing.lock();
         let held = self.all.load();
         let Some(grant) = held.iter().find(|grant| grant.id == id).cloned() else { return Ok(None) };
-        match (&grant.fleet, self.store.get()) {
+        let store = || match (&grant.fleet, self.store.get()) {
             (Some(_), _) if grant.action == Action::Deny => {
-                return Err(format!("it is a grant of the fleet: revoke it with `toolctl fleet revoke {id}`"));
+                Err(format!("it is a grant of the fleet: revoke it with `toolctl fleet revoke {id}`"))
             }
-            (Some(term), _) => term.end_here(),
-            (None, Some(store)) => store.remove(id)?,
-            (None, None) => {}
-        }
-        self.all.store(Arc::new(held.iter().filter(|grant| grant.id != id).cloned().collect()));
+            (Some(term), _) => {
+                term.end_here();
+                Ok(())
+            }
+            (None, Some(store)) => store.remove(id),
+            (None, None) => Ok(()),
+        };
+        let effect = if grant.action == Action::Allow { ChangeEffect::Narrows } else { ChangeEffect::Widens };
+        effect
+            .keep(store, |_| self.all.store(Arc::new(held.iter().filter(|grant| grant.id != id).cloned().collect())))?;
         Ok(Some(grant))
     }
 

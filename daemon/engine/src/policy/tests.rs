@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime};
 use super::rules::{RuleConfig, RulePlace};
 use super::*;
 use crate::effects::{AddedEffect, CommandEffects};
+use crate::kept::NotKept;
 use crate::need::InnerCommand;
 use crate::need::Word;
 use crate::policy::grants::{FleetGrantTerm, GrantScope, GrantStore, Grants};
@@ -594,8 +595,15 @@ fn grant_refused_by_the_store_does_not_apply() {
     let grants = Grants::default();
     let grant = case().grant(Category::Shell, "ls", Action::Allow).grants.remove(0);
     grants.load(vec![grant.clone()], std::sync::Arc::new(Broke));
-    assert_eq!(grants.add(Grant { id: "g2".into(), ..grant }).unwrap_err(), "the disk is full");
-    assert_eq!(grants.remove("g1").unwrap_err(), "the disk is full");
+    let not_kept = |holds| Some(NotKept { holds, why: "the disk is full".into() });
+    assert_eq!(grants.add(Grant { id: "g2".into(), ..grant.clone() }).err(), not_kept(false));
+    assert_eq!(grants.snapshot().len(), 1);
+    // What narrows holds all the same.
+    assert_eq!(grants.remove("g1").err(), not_kept(true));
+    assert_eq!(grants.snapshot().len(), 0);
+    let refusal = Grant { id: "g3".into(), action: Action::Deny, ..grant };
+    assert_eq!(grants.add(refusal).err(), not_kept(true));
+    assert_eq!(grants.remove("g3").err(), not_kept(false));
     assert_eq!(grants.snapshot().len(), 1);
 }
 
@@ -763,7 +771,7 @@ fn grants_of_the_fleet_are_replaced_together_and_not_stored() {
     grants.replace_fleet(vec![fleet("f1", Action::Allow)]);
     grants.replace_fleet(vec![fleet("f2", Action::Allow), fleet("f3", Action::Deny)]);
     assert_eq!(ids(), ["g1", "f2", "f3"]);
-    assert!(grants.remove("f3").unwrap_err().contains("toolctl fleet revoke f3"));
+    assert!(grants.remove("f3").unwrap_err().why.contains("toolctl fleet revoke f3"));
     assert_eq!(grants.remove("f2").unwrap().unwrap().id, "f2");
     assert_eq!(ids(), ["g1"], "the one that was ended here has the same term as the others");
     // A grant whose lease is over comes back with it.

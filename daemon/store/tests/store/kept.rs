@@ -13,7 +13,7 @@ use toold_store::trust::{Switch, TrustKind, Trusted};
 use toold_store::{Retention, SessionStorage, Store, StoreError};
 use toold_test_kit::until;
 
-use crate::{grant, session, session_id};
+use crate::{grant, session, session_id, settled};
 
 fn database() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
@@ -163,7 +163,7 @@ fn a_revoked_grant_stays_away() {
 #[test]
 fn an_expired_grant_is_dropped() {
     let (_dir, path) = database();
-    let store = open(&path);
+    let store = Store::open_with(&path, settled(), SessionStorage::Kept);
     let mut past = grant("g", GrantScope::Always);
     past.expires_at = Some(SystemTime::now() - Duration::from_secs(1));
     store.save_grant(&past).unwrap();
@@ -293,7 +293,7 @@ fn sessions_that_nobody_uses_go() {
     store.save_session(&session("new")).unwrap();
     store.save_grant(&grant("g", GrantScope::Session(session_id("old")))).unwrap();
     drop(store);
-    let retention = Retention { max_age: Duration::from_secs(500), ..Retention::default() };
+    let retention = Retention { max_age: Duration::from_secs(500), settle: Duration::ZERO, ..Retention::default() };
     let store = Store::open_with(&path, retention, SessionStorage::Kept);
     until("the old one goes", || store.find_session(&old.id).unwrap().is_none().then_some(()));
     assert!(store.find_session(&session_id("new")).unwrap().is_some());

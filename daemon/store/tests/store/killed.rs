@@ -21,14 +21,14 @@ fn child_that_writes() {
     let store = Store::open(Path::new(&path));
     let mut out = std::io::stdout();
     for n in 0.. {
-        (n * 100..(n + 1) * 100).for_each(|n| store.record(row(n)));
+        (n * 100..(n + 1) * 100).for_each(|n| store.record(&row(n)).unwrap());
         store.flush();
         store.save_grant(&grant(&format!("g{n}"), GrantScope::Always)).unwrap();
         store.set_plugin_value("p", "n", &json!(n)).unwrap();
         writeln!(out, "\nstored {n}").unwrap();
         out.flush().unwrap();
         // These are on their way when the end comes.
-        store.record(row(u64::MAX >> 1));
+        store.record(&row(u64::MAX >> 1)).unwrap();
     }
 }
 

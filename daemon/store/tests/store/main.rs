@@ -16,7 +16,13 @@ use toold_proto::event::Outcome;
 use toold_proto::permission::Action;
 use toold_proto::session::{ClientInfo, Mode, ToolFilter};
 use toold_proto::tool::{CallId, Category, SessionId, ToolName};
+use toold_store::Retention;
 use toold_store::sessions::SavedSession;
+
+/// What is old goes at once.
+fn settled() -> Retention {
+    Retention { settle: Duration::ZERO, ..Retention::default() }
+}
 
 fn session_id(id: &str) -> SessionId {
     SessionId::parse(id).unwrap()
@@ -62,6 +68,7 @@ fn grant(id: &str, scope: GrantScope) -> Grant {
 
 fn row(n: u64) -> AuditRow {
     AuditRow {
+        begun: None,
         at: now(),
         call_id: CallId::parse(&format!("call_{n}")).unwrap(),
         session_id: session_id("s"),

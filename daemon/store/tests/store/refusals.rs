@@ -123,7 +123,7 @@ fn a_refusal_in_either_place_counts_until_it_is_revoked() {
 #[test]
 fn a_refusal_that_ends_leaves_both() {
     let (_dir, path, file) = refused();
-    let store = Store::open(&path);
+    let store = Store::open_with(&path, crate::settled(), toold_store::SessionStorage::Kept);
     let mut short = refusal("short");
     short.expires_at = Some(now());
     store.add(&short).unwrap();

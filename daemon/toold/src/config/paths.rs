@@ -22,11 +22,12 @@ impl DaemonPaths {
     /// When no home folder is known and the XDG variables do not make up for it.
     pub fn from_env() -> anyhow::Result<Self> {
         let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let home = absolute("HOME").or_else(std::env::home_dir);
+        // A relative one would be another folder in each process.
+        let home = absolute("HOME").or_else(|| std::env::home_dir().filter(|home| home.is_absolute()));
         let base = |name: &str, below: &str| {
             absolute(name)
                 .or_else(|| home.as_ref().map(|home| home.join(below)))
-                .with_context(|| format!("neither {name} nor HOME is set"))
+                .with_context(|| format!("neither {name} nor HOME is set to an absolute path"))
         };
         Ok(Self {
             config: base("XDG_CONFIG_HOME", ".config")?.join("toold"),

@@ -5,10 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use toold_builtins::memories;
 use toold_engine::Engine;
 use toold_engine::detached;
 use toold_proto::event::EventBody;
+use toold_store::Store;
+use toold_store::clock_trust::{AgeAllowance, AgeShare};
 
 use crate::config::LoadedConfig;
 use crate::config::active_config::ActiveConfig;
@@ -27,6 +30,9 @@ struct Cleaner {
     config: Arc<ActiveConfig>,
     sessions: Arc<SessionService>,
     lifecycle: Arc<Lifecycle>,
+    store: Arc<Store>,
+    /// What may still be removed because of its age in the folder of each index, while the clock is not trusted.
+    shares: Arc<Mutex<[AgeShare; 3]>>,
 }
 
 /// The calls at one moment, as far as they fill folders.
@@ -52,12 +58,15 @@ pub(crate) fn start(
     config: &Arc<ActiveConfig>,
     sessions: &Arc<SessionService>,
     lifecycle: &Arc<Lifecycle>,
+    store: &Arc<Store>,
 ) {
     let cleaner = Cleaner {
         engine: engine.clone(),
         config: config.clone(),
         sessions: sessions.clone(),
         lifecycle: lifecycle.clone(),
+        store: store.clone(),
+        shares: Arc::default(),
     };
     engine.tasks.spawn(async move { cleaner.run().await });
 }
@@ -110,13 +119,16 @@ impl Cleaner {
         let sessions_age = Duration::from_secs(days.saturating_mul(24 * 3600));
         let age = Duration::from_secs(spool.max_age_hours.saturating_mul(3600));
         let bytes = spool.max_mib.saturating_mul(1024 * 1024);
+        let (store, shares) = (self.store.clone(), self.shares.clone());
         let cleaned = self.engine.tasks.spawn_blocking(move || {
-            for folder in folders {
-                if let Err(error) = SpoolDir::clean(&folder, age, bytes) {
+            let mut shares = shares.lock();
+            let [of_results, of_changes, of_sessions] = &mut *shares;
+            for (folder, share) in folders.iter().zip([of_results, of_changes]) {
+                if let Err(error) = SpoolDir::clean(folder, age, &mut |all| may_remove(&store, share, all), bytes) {
                     tracing::warn!(%error, folder = %folder.display(), "can't remove old files");
                 }
             }
-            memories::clean(&sessions, sessions_age);
+            memories::clean(&sessions, sessions_age, &mut |all| may_remove(&store, of_sessions, all));
         });
         if let Err(error) = cleaned.await {
             tracing::error!(%error, "folders could not be cleaned");
@@ -130,6 +142,22 @@ impl Cleaner {
         for session_id in self.sessions.close_unused(unused, config.max_unused_sessions) {
             tracing::debug!(session = %session_id, "closed an unused session");
             self.engine.events.emit(EventBody::SessionClosed { session_id });
+        }
+    }
+}
+
+/// Whether one more of this many may be removed because of its age.
+fn may_remove(store: &Store, share: &mut AgeShare, all: u64) -> bool {
+    match store.may_remove_old() {
+        AgeAllowance::None => false,
+        AgeAllowance::All => true,
+        AgeAllowance::Share => {
+            if share.is_over() {
+                share.begin(all);
+            }
+            let left = share.left() > 0;
+            share.take(1);
+            left
         }
     }
 }

@@ -24,8 +24,9 @@ impl SpoolDir {
         dir.join(session.as_str())
     }
 
-    /// Removes files older than `age`, and then the oldest until `max_bytes` are left. Blocks.
-    pub fn clean(dir: &Path, age: Duration, max_bytes: u64) -> io::Result<()> {
+    /// Removes files older than `age`, if `may_remove` allows it for one more of that many, and then the oldest until
+    /// `max_bytes` are left. Blocks.
+    pub fn clean(dir: &Path, age: Duration, may_remove: &mut dyn FnMut(u64) -> bool, max_bytes: u64) -> io::Result<()> {
         let mut files = Vec::new();
         let sessions = match std::fs::read_dir(dir) {
             Ok(sessions) => sessions,
@@ -42,8 +43,9 @@ impl SpoolDir {
         files.sort();
         let mut left: u64 = files.iter().map(|(_, length, _)| length).sum();
         let oldest_kept = SystemTime::now().checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH);
+        let all = files.len() as u64;
         for (modified, length, path) in files {
-            if modified >= oldest_kept && left <= max_bytes {
+            if left <= max_bytes && (modified >= oldest_kept || !may_remove(all)) {
                 break;
             }
             match std::fs::remove_file(&path) {
@@ -121,12 +123,12 @@ mod tests {
             kept.push(path);
         }
         let there = || kept.iter().map(|path| path.exists()).collect::<Vec<_>>();
-        SpoolDir::clean(dir.path(), Duration::from_secs(1_800), 1_000).unwrap();
+        SpoolDir::clean(dir.path(), Duration::from_secs(1_800), &mut |_| true, 1_000).unwrap();
         assert_eq!(there(), [false, true, true], "by age");
-        SpoolDir::clean(dir.path(), Duration::from_secs(1_800), 150).unwrap();
+        SpoolDir::clean(dir.path(), Duration::from_secs(1_800), &mut |_| true, 150).unwrap();
         assert_eq!(there(), [false, false, true], "by size");
-        SpoolDir::clean(dir.path(), Duration::ZERO, 0).unwrap();
+        SpoolDir::clean(dir.path(), Duration::ZERO, &mut |_| true, 0).unwrap();
         assert!(!dir.path().join("s").exists(), "an empty folder goes too");
-        SpoolDir::clean(&dir.path().join("none"), Duration::ZERO, 0).unwrap();
+        SpoolDir::clean(&dir.path().join("none"), Duration::ZERO, &mut |_| true, 0).unwrap();
     }
 }

@@ -10,14 +10,23 @@ use std::time::SystemTime;
 
 use parking_lot::{Mutex, RwLock};
 use toold_engine::Engine;
+use toold_engine::kept::{ChangeEffect, NotKept};
 use toold_engine::time::rfc3339;
 use toold_engine::workspace::WorkspaceGate;
 use toold_proto::workspace::{WorkspaceInfo, WorkspaceSource};
+use toold_store::Store;
 use toold_store::workspaces::{SavedWorkspace, WorkspaceKind};
-use toold_store::{Store, StoreError};
 
 use crate::config::active_config::ActiveConfig;
 use crate::config::workspaces::is_wide;
+
+/// Why a folder is no workspace now.
+#[derive(Debug)]
+pub enum WorkspaceError {
+    /// It cannot be one, as a sentence for the user.
+    Invalid(String),
+    Store(NotKept),
+}
 
 /// The folders that people chose, across restarts.
 pub struct Workspaces {
@@ -73,16 +82,20 @@ impl Workspaces {
     /// Lets every client work in this folder, permanently. Blocks.
     ///
     /// # Errors
-    /// It cannot be a workspace, as a sentence for the user; nothing changed.
-    pub fn allow(&self, folder: &Path) -> Result<(), String> {
+    /// It cannot be a workspace, or not be stored; nothing changed.
+    pub fn allow(&self, folder: &Path) -> Result<(), WorkspaceError> {
         if is_wide(folder, self.home()) {
             let words = "it is too broad; allow folders inside it instead";
-            return Err(format!("{} cannot be a workspace: {words}", folder.display()));
+            return Err(WorkspaceError::Invalid(format!("{} cannot be a workspace: {words}", folder.display())));
         }
         if let Some(reason) = self.never(folder) {
-            return Err(reason);
+            return Err(WorkspaceError::Invalid(reason));
         }
-        self.save(folder.to_owned(), WorkspaceKind::Allowed);
+        let _one = self.changing.lock();
+        let workspace =
+            SavedWorkspace { folder: folder.to_owned(), kind: WorkspaceKind::Allowed, at: SystemTime::now() };
+        let store = || self.store.save_workspace(&workspace);
+        ChangeEffect::Widens.keep(store, |_| self.add(workspace.clone())).map_err(WorkspaceError::Store)?;
         self.engine.policy_changed();
         Ok(())
     }
@@ -92,11 +105,11 @@ impl Workspaces {
     ///
     /// # Errors
     /// It could not be stored: the choice is back after a restart.
-    pub fn forget(&self, folder: &Path) -> Result<bool, StoreError> {
+    pub fn forget(&self, folder: &Path) -> Result<bool, NotKept> {
         let _one = self.changing.lock();
         let known = self.is_chosen(|known| known.folder == folder);
-        self.chosen.write().retain(|known| known.folder != folder);
-        self.store.forget_workspace(folder)?;
+        let forget = |_: Option<&bool>| self.chosen.write().retain(|known| known.folder != folder);
+        ChangeEffect::Narrows.keep(|| self.store.forget_workspace(folder), forget)?;
         Ok(known)
     }
 

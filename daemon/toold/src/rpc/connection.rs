@@ -297,6 +297,13 @@ struct ConnectionTask {
     dialect: ClientDialect,
 }
 
+impl Drop for ConnectionTask {
+    /// Also when the task dies.
+    fn drop(&mut self) {
+        self.connection.outbox.close(&mut self.outbox);
+    }
+}
+
 /// What a client speaks, told by its first message that is valid in either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ClientDialect {
@@ -396,9 +403,11 @@ impl ConnectionTask {
         flushed.await.unwrap_or(Ok(()))
     }
 
-    /// Cancels what is in flight and waits until it has been told: each answer is quick after that.
+    /// Cancels what is in flight and waits until it has been told: each answer is quick after that. The outbox closes
+    /// first, because requests and subscriptions may be waiting for room in it.
     async fn end(mut self) {
         self.connection.gone.store(true, Ordering::Release);
+        self.connection.outbox.close(&mut self.outbox);
         if let Some(cancel) = &self.cancel {
             cancel.cancel();
         }

@@ -68,13 +68,21 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
 /// The interval at which running work is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 const MAX_DRAIN_MS: u64 = 600_000;
+/// How long a restart waits for the end of the one before.
+const PREDECESSOR_WAIT: Duration = Duration::from_secs(3);
 
 async fn restart(request: MethodRequest, restart: Restart) -> Result<Restarted, ErrorObjectOwned> {
     let services = &request.services;
     let Ok(_one) = services.lifecycle.hand_over.one.try_lock() else {
         return Err(refused("restarting", "a restart is already in progress"));
     };
-    if services.lifecycle.hand_over.predecessor().is_some() {
+    let gone = async {
+        while services.lifecycle.hand_over.predecessor().is_some() {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    };
+    // It ends a moment after its last answer.
+    if tokio::time::timeout(PREDECESSOR_WAIT, gone).await.is_err() {
         return Err(refused(
             "restarting",
             "the previous restart is not finished: the old daemon still lets its calls end",

@@ -170,7 +170,7 @@ async fn take_back(request: MethodRequest, params: RevokePermission) -> Result<D
     match blocking(move || revoke(&engine, &id)).await? {
         Ok(true) => Ok(Done {}),
         Ok(false) => Err(unknown("grant", &params.id)),
-        Err(words) => Err(refused(NOT_KEPT, &format!("the grant still holds: {words}"))),
+        Err(error) => Err(refused(NOT_KEPT, &error.to_string())),
     }
 }
 
@@ -248,12 +248,13 @@ fn commands(explained: Vec<Explained>, checked: &CheckedPermission) -> Vec<Expla
 
 async fn set_mode(request: MethodRequest, params: SetMode) -> Result<Done, ErrorObjectOwned> {
     let session = request.session(params.session_id.as_ref())?;
-    session.set_mode(params.mode);
-    request.services.engine.policy_changed();
-    request.services.sessions.save(&session).await;
-    let session_id = session.id.clone();
-    request.services.engine.events.emit(EventBody::SessionMode { session_id, mode: params.mode });
-    Ok(Done {})
+    let kept = request.services.sessions.change_mode(&session, params.mode).await;
+    if kept.as_ref().map_or_else(|error| error.holds, |()| true) {
+        request.services.engine.policy_changed();
+        let session_id = session.id.clone();
+        request.services.engine.events.emit(EventBody::SessionMode { session_id, mode: params.mode });
+    }
+    kept.map(|()| Done {}).map_err(|error| refused(NOT_KEPT, &error.to_string()))
 }
 
 /// The tool that would need it: the named one, the target itself for tools, otherwise none in

@@ -7,6 +7,7 @@ use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::json;
 use toold_engine::events::EventSelection;
 use toold_engine::execute::execute_tool;
+use toold_engine::kept::ChangeEffect;
 use toold_engine::plugin_limits::withheld_categories;
 use toold_engine::registry::SourceScope;
 use toold_lua::plugin::content::Content;
@@ -219,8 +220,17 @@ async fn switch(request: MethodRequest, named: NamePlugin, on: bool) -> Result<P
         return Err(refused("disabled_by_config", &words));
     }
     let kept = blocking(move || {
-        let kept = services.store.set_plugin_switch(&Switch { project, plugin: plugin.name, on });
-        kept.map(|()| services.config.decisions_changed())
+        let switch = Switch { project, plugin: plugin.name, on };
+        let effect = if on { ChangeEffect::Widens } else { ChangeEffect::Narrows };
+        effect.keep(
+            || services.store.set_plugin_switch(&switch),
+            |stored| {
+                if stored.is_none() {
+                    services.store.hold_plugin_switch(switch.clone());
+                }
+                services.config.decisions_changed();
+            },
+        )
     });
     kept.await?.map_err(|error| refused(NOT_KEPT, &error.to_string()))?;
     list(&request, false).await

@@ -49,8 +49,9 @@ impl<S: Subscription> ItemSubscriber<S> {
             () = self.gone() => return Err(SubscriberGone),
             room = self.outbox.room_for(self.envelope + json.get().len()) => room,
         };
+        let Some(room) = room else { return Err(SubscriberGone) };
         self.sink.send(json).await.map_err(|_| SubscriberGone)?;
-        room.forget();
+        room.keep();
         Ok(())
     }
 }

@@ -8,6 +8,7 @@ use toold_proto::workspace::{NameWorkspace, WorkspaceList};
 
 use crate::config::project_folder::real_dir;
 use crate::config::workspaces::without_dots;
+use crate::peer::workspaces::WorkspaceError;
 use crate::rpc::blocking::blocking;
 use crate::rpc::error::{NOT_KEPT, invalid_params, refused, unknown};
 use crate::rpc::{MethodRequest, MethodTable, Right, add, add_async};
@@ -26,10 +27,14 @@ async fn allow(request: MethodRequest, params: NameWorkspace) -> Result<Workspac
     let path = absolute(&request, &params.path)?;
     let services = request.services.clone();
     let allowed = blocking(move || {
-        let folder = real_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let folder = real_dir(&path);
+        let folder = folder.map_err(|error| WorkspaceError::Invalid(format!("{}: {error}", path.display())))?;
         services.workspaces.allow(&folder)
     });
-    allowed.await?.map_err(|words| invalid_params(&words))?;
+    allowed.await?.map_err(|error| match error {
+        WorkspaceError::Invalid(words) => invalid_params(&words),
+        WorkspaceError::Store(error) => refused(NOT_KEPT, &error.to_string()),
+    })?;
     Ok(list(&request))
 }
 
@@ -44,9 +49,7 @@ async fn forget(request: MethodRequest, params: NameWorkspace) -> Result<Workspa
     match forgotten.await? {
         Ok(true) => Ok(list(&request)),
         Ok(false) => Err(unknown("workspace", &params.path)),
-        Err(error) => {
-            Err(refused(NOT_KEPT, &format!("{} is forgotten only until the daemon stops: {error}", params.path)))
-        }
+        Err(error) => Err(refused(NOT_KEPT, &error.to_string())),
     }
 }
 

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use rustix::process::{Resource, getrlimit};
 
-/// Descriptors that no new client gets, or a quarter where there are few.
+/// Descriptors that no new client gets, or a quarter of those that the daemon does not need itself where there are few.
 const KEPT_BACK: u64 = 64;
+/// The daemon's own descriptors, without clients.
+const OWN: u64 = 32;
 /// How soon is looked again.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -27,5 +29,22 @@ fn has_room(any: &impl AsFd) -> bool {
     // The system gives the lowest number that is free.
     let Ok(probe) = rustix::io::fcntl_dupfd_cloexec(any, 0) else { return false };
     let number = u64::from(probe.as_raw_fd().unsigned_abs());
-    number + KEPT_BACK.min(limit / 4) < limit
+    number + kept_back(limit) < limit
+}
+
+fn kept_back(limit: u64) -> u64 {
+    KEPT_BACK.min(limit.saturating_sub(OWN) / 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_descriptors_leave_room_for_a_client() {
+        for limit in OWN + 2..2_000 {
+            assert!(OWN + kept_back(limit) < limit, "{limit}");
+        }
+        assert_eq!([40, 64, 288, 1_024].map(kept_back), [2, 8, 64, 64]);
+    }
 }

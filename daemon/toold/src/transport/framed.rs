@@ -160,7 +160,11 @@ impl<S: ByteStream> MessageStream for FramedStream<S> {
             ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer))?;
             let read = buffer.filled();
             self.inbox.extend_from_slice(read);
-            Poll::Ready(Ok(if read.is_empty() { Transferred::End } else { Transferred::Received }))
+            if read.is_empty() {
+                self.splitter.end();
+                return Poll::Ready(Ok(Transferred::End));
+            }
+            Poll::Ready(Ok(Transferred::Received))
         })
     }
 

@@ -36,6 +36,7 @@ pub struct Splitter {
     max: usize,
     /// What is left to throw away of a message that is too large; `None` in lines: until the end of one.
     discard: Option<Discard>,
+    ended: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -44,12 +45,19 @@ enum Discard {
     Bytes(usize),
 }
 
+/// Some programs begin what they write with it.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Headers longer than this are none.
 const MAX_HEADERS: usize = 8 * 1024;
 
 impl Splitter {
     pub fn new(max: usize) -> Self {
-        Self { framing: None, max, discard: None }
+        Self { framing: None, max, discard: None, ended: false }
+    }
+
+    /// The stream has ended: what is left of it is a message, if it is in lines and none too large.
+    pub fn end(&mut self) {
+        self.ended = true;
     }
 
     /// Looks for one message at the start of `bytes`. `searched` is how many of them an earlier call saw
@@ -61,6 +69,9 @@ impl Splitter {
         let blanks = bytes.iter().take_while(|b| b.is_ascii_whitespace()).count();
         if blanks > 0 {
             return FoundMessage::Skip(blanks);
+        }
+        if self.framing.is_none() && !bytes.is_empty() && BYTE_ORDER_MARK.starts_with(&bytes[..bytes.len().min(3)]) {
+            return if bytes.len() < 3 { FoundMessage::More } else { FoundMessage::Skip(3) };
         }
         let Some(first) = bytes.first() else { return FoundMessage::More };
         let framing = *self.framing.get_or_insert(match first {
@@ -80,6 +91,7 @@ impl Splitter {
                 let line = &bytes[..searched + end];
                 FoundMessage::Message(line.strip_suffix(b"\r").unwrap_or(line), searched + end + 1)
             }
+            None if bytes.len() <= self.max && self.ended => FoundMessage::Message(bytes, bytes.len()),
             None if bytes.len() <= self.max => FoundMessage::More,
             Some(_) | None => {
                 self.discard = Some(Discard::Line);
@@ -179,6 +191,20 @@ pub fn write(framing: Framing, message: &[u8], out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_line_needs_no_end_and_the_first_may_begin_with_a_byte_order_mark() {
+        let mut splitter = Splitter::new(100);
+        assert_eq!(splitter.next(b"\xef\xbb", 0), FoundMessage::More);
+        assert_eq!(splitter.next(b"\xef\xbb\xbf{}", 0), FoundMessage::Skip(3));
+        assert_eq!(splitter.next(b"{}", 0), FoundMessage::More);
+        splitter.end();
+        assert_eq!(splitter.next(b"{}", 2), FoundMessage::Message(b"{}", 2));
+        // A part of a message with headers is none.
+        let mut splitter = Splitter::new(100);
+        splitter.end();
+        assert_eq!(splitter.next(b"Content-Length: 9\r\n\r\n{}", 0), FoundMessage::More);
+    }
 
     /// Feeds the bytes in pieces of each size and gives what was found.
     #[track_caller]

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use serde_json::{Value, json};
-use toold_tests::{Setup, TestDaemon, Wire, until};
+use toold_tests::{Dice, Setup, TestDaemon, Wire, until};
 
 const CLIENTS: usize = 100;
 
@@ -177,4 +177,83 @@ fn short_lived_clients_leave_nothing_behind() {
     crowd();
     // A cancelled call is over before the thread that reads the folder for it has closed it.
     until("no file is left open", || (alone(&mut wire)["open_files"].as_u64().unwrap() <= before).then_some(()));
+}
+
+/// Parameters with which a method begins what it does; without an entry, none.
+fn params_of(method: &str) -> Value {
+    match method {
+        "session.open" => json!({"cwd": "/"}),
+        "events.subscribe" => json!({"since": 0}),
+        "tools.execute" => json!({"name": "bash", "arguments": {"command": "sleep 60 # unknown"}}),
+        "tools.execute_batch" => {
+            json!({"calls": [{"name": "list", "arguments": {"path": "/"}}, {"name": "ask", "arguments": {"question": "?"}}]})
+        }
+        "permissions.request" => json!({"agent": "x", "tool": "Bash", "cwd": "/", "input": {"command": "x"}}),
+        "tools.provide" => json!({"tools": [{"name": "own", "description": "d", "input_schema": {"type": "object"}}]}),
+        "commands.run" => json!({"name": "nothing"}),
+        _ => json!({}),
+    }
+}
+
+/// Sends requests at once, reads nothing, and leaves.
+fn burst(daemon: &TestDaemon, methods: &[&str]) {
+    let requests: String = methods
+        .iter()
+        .enumerate()
+        .map(|(id, method)| {
+            json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params_of(method)}).to_string() + "\n"
+        })
+        .collect();
+    connect(daemon).write_all(requests.as_bytes()).unwrap();
+}
+
+#[test]
+fn clients_that_send_every_method_in_a_burst_and_leave_are_forgotten() {
+    let config = "[daemon]\nsession_idle_ms = 100\n[permission]\nread_only_commands = \"ask\"\n";
+    let mut daemon = Setup::new().config(config).file("a.txt", "here").start();
+    let mut wire = daemon.connect();
+    // More events than wait for one client.
+    for _ in 0..200 {
+        assert_eq!(wire.tool("read", json!({"path": "a.txt"}))["is_error"], false);
+    }
+    let discovered = wire.result("rpc.discover", json!({}));
+    let methods: Vec<&str> =
+        discovered["methods"].as_array().unwrap().iter().map(|method| method["name"].as_str().unwrap()).collect();
+    // All but those that end the daemon, or that open something on the screen.
+    let left_out = ["daemon.restart", "daemon.shutdown", "page.open", "notify.test", "secrets.unlock"];
+    let mut methods: Vec<&str> = methods.into_iter().filter(|method| !left_out.contains(method)).collect();
+    assert!(methods.len() > 90, "{methods:?}");
+    let lasting =
+        |method: &&&str| method.ends_with(".subscribe") || ["tools.provide", "shells.attach"].contains(*method);
+    let subscriptions: Vec<&str> = methods.iter().filter(lasting).copied().collect();
+    // Every method behind a full outbox, every two subscriptions in either order, and all methods in many orders.
+    for method in &methods {
+        burst(&daemon, &["session.open", "events.subscribe", method]);
+    }
+    for first in &subscriptions {
+        for second in &subscriptions {
+            burst(&daemon, &["session.open", first, second, "events.subscribe", second, "questions.subscribe"]);
+        }
+    }
+    let mut dice = Dice::new(7);
+    for _ in 0..20 {
+        for place in 1..methods.len() {
+            methods.swap(place, dice.roll(place as u64 + 1) as usize);
+        }
+        burst(&daemon, &methods);
+    }
+    let nothing = json!({"capacity": 256, "messages": 0, "most": 0, "full": 0, "long_bytes": 0});
+    until("nothing of them is left", || {
+        let status = wire.result("daemon.status", json!({}));
+        let queues = &status["queues"];
+        let left = (&status["connections"], &status["sessions"], &status["calls"]["in_flight"]);
+        (left == (&json!(1), &json!(1), &json!(0))
+            && queues["outboxes"] == nothing
+            && queues["events"]["subscribers"] == 0)
+            .then_some(())
+    });
+    let began = std::time::Instant::now();
+    daemon.signal("TERM");
+    assert!(daemon.wait().success());
+    assert!(began.elapsed() < std::time::Duration::from_secs(4), "{:?}", began.elapsed());
 }

@@ -358,3 +358,24 @@ fn check_database(path: &Path, load: &Load) {
         assert!(there, "the grant {id} was answered as kept and is gone");
     }
 }
+
+#[test]
+fn a_call_that_kills_the_daemon_has_a_row() {
+    let allow = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"**\"\naction = \"allow\"\n";
+    let mut daemon = Setup::new().config(allow).file("a.txt", "here").start();
+    let mut wire = daemon.connect();
+    let answered = wire.tool("read", json!({"path": "a.txt"}))["call_id"].take();
+    let command = format!("echo payload > proof; kill -9 {}", daemon.pid());
+    let call = json!({"name": "bash", "arguments": {"command": command}, "call_id": "killer"});
+    wire.request("tools.execute", call);
+    daemon.wait();
+    daemon.start_again();
+    let entries = daemon.connect().result("audit.query", json!({}))["entries"].take();
+    let of = |id: &Value| entries.as_array().unwrap().iter().find(|entry| entry["call_id"] == *id).cloned();
+    assert_eq!(of(&answered).unwrap()["outcome"], "ok", "{entries}");
+    let killer = of(&json!("killer")).unwrap_or_else(|| panic!("{entries}"));
+    assert_eq!(killer["outcome"], "interrupted", "{killer}");
+    assert!(killer["decisions"].to_string().contains("payload"), "{killer}");
+    let verified = daemon.toolctl(&["audit", "verify"]);
+    assert!(verified.status.success(), "{verified:?}");
+}

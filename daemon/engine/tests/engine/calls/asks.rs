@@ -638,9 +638,58 @@ async fn answer_that_cannot_be_stored_is_reported_and_the_ask_stays_pending() {
     let call = fixture.begin("bash", bash("ls"));
     let ask = next_ask(&mut frontend).await;
     let always = ReplyPermission { scope: Some(Scope::Always), ..answer(&ask, Action::Allow) };
-    assert_eq!(fixture.reply(always), Err(AskReplyError::Store("the disk is full".into())));
+    let refused = fixture.reply(always).unwrap_err();
+    assert_eq!(refused.to_string(), "can't store the answer: nothing was changed: the disk is full");
     fixture.allow(&ask, Scope::Once);
     ran(call.await.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn refusal_that_cannot_be_stored_holds_and_says_so() {
+    let fixture = fixture();
+    fixture.engine.grants.load(Vec::new(), Arc::new(Full));
+    let mut frontend = fixture.frontend();
+    let call = fixture.begin("bash", bash("ls"));
+    let ask = next_ask(&mut frontend).await;
+    let never = ReplyPermission { scope: Some(Scope::Always), ..answer(&ask, Action::Deny) };
+    let said = fixture.reply(never).unwrap_err().to_string();
+    assert!(said.contains("only until the daemon stops") && said.ends_with("the disk is full"), "{said}");
+    was_denied(call.await.unwrap(), "the user said no");
+    drop(frontend);
+    was_denied(fixture.call("bash", bash("ls")).await, "");
+    assert_eq!(fixture.engine.grants.snapshot().len(), 1);
+}
+
+/// A database that is so slow that the call is given up meanwhile.
+struct Slow(tokio_util::sync::CancellationToken);
+
+impl GrantStore for Slow {
+    fn add(&self, _: &Grant) -> Result<(), String> {
+        self.0.cancel();
+        Ok(())
+    }
+
+    fn remove(&self, _: &str) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_was_stored_is_no_answer_to_an_unknown_request() {
+    let fixture = fixture();
+    let mut frontend = fixture.frontend();
+    let call = fixture.prepare("bash", bash("ls"));
+    let cancel = call.cancel.clone();
+    let call = fixture.start(call);
+    let ask = next_ask(&mut frontend).await;
+    // The call ends between the two halves of the reply.
+    fixture.engine.grants.load(Vec::new(), Arc::new(Slow(cancel.clone())));
+    cancel.cancel();
+    let always = ReplyPermission { scope: Some(Scope::Always), ..answer(&ask, Action::Allow) };
+    let replied = fixture.reply(always);
+    drop(call);
+    assert_eq!(replied, Ok(()));
+    assert_eq!(fixture.engine.grants.snapshot().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -28,8 +28,13 @@ impl<T> Default for RecordedValues<T> {
 }
 
 impl AuditLog for RecordedValues<AuditRow> {
-    fn record(&self, row: AuditRow) {
-        self.0.lock().unwrap().push(row);
+    fn begin(&self, _row: &AuditRow) -> Result<u64, String> {
+        Ok(1)
+    }
+
+    fn record(&self, row: &AuditRow) -> Result<(), String> {
+        self.0.lock().unwrap().push(row.clone());
+        Ok(())
     }
 }
 

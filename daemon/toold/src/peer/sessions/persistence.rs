@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use toold_builtins::memories;
+use toold_engine::kept::{ChangeEffect, NotKept};
 use toold_engine::session::{Session, SessionFilter};
+use toold_proto::session::Mode;
 use toold_proto::tool::SessionId;
 use toold_store::Store;
 use toold_store::sessions::SavedSession;
@@ -20,6 +22,16 @@ pub async fn with_store<T: Send + 'static>(store: &Arc<Store>, work: impl FnOnce
     done.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }
 
+/// How much a mode allows, compared with others.
+fn width(mode: Mode) -> u8 {
+    match mode {
+        Mode::Plan => 0,
+        Mode::Default => 1,
+        Mode::AcceptEdits => 2,
+        Mode::Yolo => 3,
+    }
+}
+
 impl SessionService {
     /// Stores the current state of a session. If that fails it lives as long as the daemon, and the
     /// log reports it.
@@ -30,6 +42,19 @@ impl SessionService {
         if let Err(error) = with_store(&self.store, move |store| store.save_session(&saved)).await {
             tracing::warn!(session = %id, %error, "the session ends with the daemon");
         }
+    }
+
+    /// Changes the mode of a session.
+    ///
+    /// # Errors
+    /// It could not be stored.
+    pub async fn change_mode(&self, session: &Arc<Session>, mode: Mode) -> Result<(), NotKept> {
+        let opener = serde_json::to_string(&opener_of(session)).ok();
+        let saved = SavedSession { mode, ..SavedSession::of(session, opener) };
+        let effect = if width(mode) > width(session.mode()) { ChangeEffect::Widens } else { ChangeEffect::Narrows };
+        let session = session.clone();
+        let keep = move |store: &Store| effect.keep(|| store.save_session(&saved), |_| session.set_mode(mode));
+        with_store(&self.store, keep).await
     }
 
     /// A session of an earlier daemon, and who opened it; its environment, which is not stored, is

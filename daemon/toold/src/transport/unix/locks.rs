@@ -4,14 +4,18 @@
 use std::fs::File;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rustix::fs::{FlockOperation, flock};
-use toold_proto::socket::{DaemonRecord, database_lock_path, database_path, lock_path, state_record_path};
+use toold_proto::socket::{DaemonRecord, database_lock_path, database_path, lock_path, record_path, state_record_path};
 
 use super::BindError;
 use super::records::system;
 use crate::config::paths::private_dir;
+
+/// How long a lock may be held by what is not a daemon.
+const PASSING: Duration = Duration::from_secs(1);
 
 /// Held as long as the daemon lives; the files stay.
 pub struct Locks {
@@ -82,7 +86,7 @@ impl Locks {
                 return Ok(());
             }
         };
-        if !lock(&file).with_context(|| format!("can't lock {}", path.display()))? {
+        if !lock_soon(&file, &state_record_path(state)).with_context(|| format!("can't lock {}", path.display()))? {
             let holder = system().running(&state_record_path(state));
             return Err(match holder {
                 // The socket's folder was deleted and made again.
@@ -98,7 +102,7 @@ impl Locks {
 fn lock_beside(socket: &Path) -> Result<File, BindError> {
     let path = lock_path(socket);
     let file = open(&path)?;
-    match lock(&file).with_context(|| format!("can't lock {}", path.display()))? {
+    match lock_soon(&file, &record_path(socket)).with_context(|| format!("can't lock {}", path.display()))? {
         true => Ok(file),
         false => Err(BindError::Running(socket.to_owned())),
     }
@@ -117,6 +121,21 @@ fn open(path: &Path) -> anyhow::Result<File> {
         .mode(0o600)
         .open(path)
         .with_context(|| format!("can't open {}", path.display()))
+}
+
+/// As [`lock`]. Waits for a moment while no daemon that runs is recorded: a process that a killed one was about to start
+/// holds its locks until it has become another program.
+fn lock_soon(file: &File, record: &Path) -> rustix::io::Result<bool> {
+    let end = Instant::now() + PASSING;
+    loop {
+        if lock(file)? {
+            return Ok(true);
+        }
+        if Instant::now() >= end || system().running(record).is_some() {
+            return Ok(false);
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 /// False when another process holds it.
