@@ -31,10 +31,14 @@ end
 local raw_assert = assert
 function assert(...)
   local ok, value = ...
-  if not ok and value ~= nil and type(value) ~= "string" then
+  if ok or select("#", ...) == 0 then
+    return raw_assert(...)
+  elseif value ~= nil and type(value) ~= "string" then
     error(value, 0)
   end
-  return raw_assert(...)
+  value = value or "assertion failed!"
+  -- As in gopher-lua, the message says where, unless it does so already.
+  error(value, string_find(value, "^[^\n]-:%d+: ") and 0 or level())
 end
 
 local error = error

@@ -114,8 +114,9 @@ pub(crate) fn hygge_paths(words: &[SourceWord]) -> Vec<(u32, String)> {
         let Some(root) = words[at].name().filter(|_| !is_field).and_then(|name| roots.get(name)) else { continue };
         let (mut path, mut place) = (root.clone(), at);
         while words.get(place + 1).is_some_and(|link| link.is("."))
-            && members(&path).is_some()
+            && let Some(known) = members(&path)
             && let Some(member) = words.get(place + 2).and_then(|member| member.name())
+            && known.contains(member)
         {
             path = format!("{path}.{member}");
             place += 2;

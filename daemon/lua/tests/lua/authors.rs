@@ -52,7 +52,7 @@ hygge.register_tool{name = 't', description = 'T', execute = function(c, input)
   c.progres('x')
   if hygge.future then hygge.future() end
   if vim then vim.go() end
-  missng(c)
+  missng(c, hygge.exec)
   return fs.raed(input.path)
 end}",
         ),
@@ -68,8 +68,8 @@ end}",
         (Some(7), "p/plugin.lua:7: fs has no raed; read was meant"),
         (Some(6), "p/plugin.lua:6: nothing sets the global missng"),
         (
-            Some(1),
-            "p/plugin.lua:1: hygge.fs needs the capability fs_read: add fs_read = true to [capabilities] in plugin.toml",
+            Some(6),
+            "p/plugin.lua:6: hygge.exec needs the capability exec: add exec = true to [capabilities] in plugin.toml",
         ),
     ];
     assert_eq!(problems, expected);
