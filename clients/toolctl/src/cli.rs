@@ -8,9 +8,9 @@ use std::ffi::OsString;
 use clap::{ArgMatches, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
-    agents, approve, audit, call, completions, config, connect, doctor, events, fleet, hook, list, logs, man, mcp,
-    memories, notify, page, parse, permissions, plugins, prompt, remotes, restart, schema, secrets, sessions, setup,
-    shells, skills, status, stop, tools, undo, upgrade, watch, workspaces,
+    agents, approve, audit, call, completions, config, connect, do_command, doctor, events, fleet, hook, list, logs,
+    man, mcp, memories, notify, page, parse, permissions, plugins, prompt, remotes, restart, schema, secrets, sessions,
+    setup, shells, skills, status, stop, tools, undo, upgrade, watch, workspaces,
 };
 use crate::exit::STATUS_HELP;
 use crate::globals::Globals;
@@ -39,6 +39,7 @@ pub(crate) enum CliCommand {
     List(list::ListArgs),
     Schema(schema::SchemaArgs),
     Call(call::CallArgs),
+    Do(do_command::DoArgs),
     Status(status::StatusArgs),
     Events(events::EventsArgs),
     Logs(logs::LogsArgs),
@@ -171,6 +172,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
         CliCommand::List(list) => Box::pin(list::run(list, globals)),
         CliCommand::Schema(schema) => Box::pin(schema::run(schema, globals)),
         CliCommand::Call(call) => Box::pin(call::run(call, globals)),
+        CliCommand::Do(run) => Box::pin(do_command::run(run, globals)),
         CliCommand::Status(status) => Box::pin(status::run(status, globals)),
         CliCommand::Logs(logs) => Box::pin(logs::run(logs)),
         CliCommand::Events(events) => Box::pin(events::run(events, globals)),

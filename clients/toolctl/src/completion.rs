@@ -37,6 +37,7 @@ const COMPLETERS: &[(&str, &str, ValueLookup)] = &[
     ("call", "name", values::tools),
     ("call", "arguments", arguments::pairs),
     ("call", "json", values::contents),
+    ("do", "name", values::commands),
     ("schema", "name", values::tools),
     ("tools", "names", values::tools),
     ("prompt", "names", values::tools),
@@ -130,6 +131,7 @@ mod tests {
 
     /// Texts and numbers that only the user knows, by the argument's name, or by it and its subcommand.
     const FREE: &[&str] = &[
+        "do input",
         "fleet broker-config listen",
         "fleet grant lifetime",
         "fleet init labels",

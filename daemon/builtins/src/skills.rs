@@ -15,9 +15,9 @@ use toold_host::files::{self, OpenError};
 use crate::front_matter::{InvalidFrontMatter, Split, split};
 
 /// Below a project, in order of precedence.
-const PROJECT_FOLDERS: [&str; 3] = [".toold/skills", ".agents/skills", ".claude/skills"];
+const PROJECT_FOLDERS: [&str; 4] = [".toold/skills", ".agents/skills", ".claude/skills", ".claude/commands"];
 /// Below the home folder.
-const HOME_FOLDERS: [&str; 2] = [".agents/skills", ".claude/skills"];
+const HOME_FOLDERS: [&str; 3] = [".agents/skills", ".claude/skills", ".claude/commands"];
 /// Longer descriptions would fill the model's context.
 const MAX_BYTES: u64 = 256 * 1024;
 /// In one folder.
@@ -253,11 +253,12 @@ mod tests {
         folders.write("home/.claude/skills/commit/SKILL.md", "---\nname: commit\ndescription: user's\n---\n");
         folders.write("project/.claude/skills/commit/SKILL.md", "---\nname: commit\ndescription: project's\n---\n");
         folders.write("project/src/.agents/skills/commit/SKILL.md", "---\nname: commit\ndescription: near\n---\nText");
+        folders.write("project/.claude/commands/review.md", "Review $ARGUMENTS.\n");
         folders.write("config/skills/flat.md", "# How to be flat\n\nBe flat.\n");
         let skills = folders.skills();
         let seen: Vec<_> =
             skills.skills.iter().map(|skill| (skill.name.as_str(), skill.description.as_str())).collect();
-        assert_eq!(seen, [("commit", "near"), ("flat", "How to be flat")]);
+        assert_eq!(seen, [("commit", "near"), ("flat", "How to be flat"), ("review", "Review $ARGUMENTS.")]);
         assert_eq!((skills.skills[0].whose, skills.skills[1].whose), (SkillOwner::Project, SkillOwner::User));
         assert_eq!(skills.shadowed.len(), 2);
         assert_eq!(skills.broken, []);

@@ -129,7 +129,8 @@ async fn run_pipeline(
 
     // 3. Hooks may refuse or change the arguments.
     if !engine.hooks.is_empty() {
-        let hooked = engine.hooks.around(HookEvent::PreTool, cx, input).instrument(step("pre_tool hooks")).boxed();
+        let hooked =
+            engine.hooks.around(HookEvent::PreTool, cx, input, None).instrument(step("pre_tool hooks")).boxed();
         match unless_cancelled(cx, hooked).await? {
             HookOutcome::Go(changed) => {
                 let fitted = fit(spec, changed)?;
@@ -169,7 +170,10 @@ async fn run_pipeline(
                 record.note_original(original);
                 let cached = original.is_some();
                 return match result {
-                    Ok(output) => hand_over(cx, record, output).await.map(|result| ToolResult { cached, ..result }),
+                    Ok(output) => {
+                        let served = hand_over(cx, record, output, Some(&input)).await;
+                        served.map(|result| ToolResult { cached, ..result })
+                    }
                     Err(error) => into_answer(cx, record, error).await,
                 };
             }
@@ -211,6 +215,8 @@ async fn run_pipeline(
     record.clock_starts();
     let at_work = engine.counts.enter(CallStage::Running);
     let permits = Permits { _admitted: admitted, _lane: lane };
+    // Hooks see the arguments beside the result.
+    let arguments = engine.hooks.has(HookEvent::PostTool).then(|| input.clone());
     let mut ran = pin!(run(tool.clone(), input, cx, permits, limit)).instrument(step("run")).await;
     record.clock_stops();
     drop(at_work);
@@ -222,19 +228,25 @@ async fn run_pipeline(
         leader.end(cx, &ran, record.duration());
     }
     match ran {
-        Ok(output) => hand_over(cx, record, output).await,
+        Ok(output) => hand_over(cx, record, output, arguments.as_ref()).await,
         Err(error) => into_answer(cx, record, error).await,
     }
 }
 
 /// Steps 8 and 9, of a call that has a result.
-async fn hand_over(cx: &Arc<Cx>, record: &CallRecord, mut output: ToolOutput) -> Result<ToolResult, CallError> {
+async fn hand_over(
+    cx: &Arc<Cx>,
+    record: &CallRecord,
+    mut output: ToolOutput,
+    arguments: Option<&Value>,
+) -> Result<ToolResult, CallError> {
     let engine = &cx.engine;
 
     // 8. Hooks see the result and may change it.
     if !engine.hooks.is_empty() {
         let seen = json!({"content": output.content, "is_error": output.is_error, "metadata": output.metadata});
-        let hooked = engine.hooks.around(HookEvent::PostTool, cx, seen).instrument(step("post_tool hooks")).boxed();
+        let hooks = engine.hooks.around(HookEvent::PostTool, cx, seen, arguments);
+        let hooked = hooks.instrument(step("post_tool hooks")).boxed();
         match unless_cancelled(cx, hooked).await? {
             HookOutcome::Go(changed) => change_output(&mut output, changed),
             HookOutcome::Denied { hook, reason } => {

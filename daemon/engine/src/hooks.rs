@@ -190,11 +190,17 @@ impl Hooks {
         action
     }
 
-    /// Runs the hooks of a tool call in order. `value` is the input before, the result after the call.
-    pub async fn around(&self, event: HookEvent, cx: &Cx, mut value: Value) -> HookOutcome {
+    /// Whether some hook sees this event.
+    pub fn has(&self, event: HookEvent) -> bool {
+        self.all.load().iter().any(|hook| hook.spec().event == event)
+    }
+
+    /// Runs the hooks of a tool call in order. `value` is the input before, the result after the call; `arguments` are
+    /// those of a call that has a result.
+    pub async fn around(&self, event: HookEvent, cx: &Cx, mut value: Value, arguments: Option<&Value>) -> HookOutcome {
         for hook in self.snapshot().iter().filter(|hook| fits(hook.spec(), event, cx)) {
             let spec = hook.spec();
-            let input = input_of_call(event, cx, spec, &value);
+            let input = input_of_call(event, cx, spec, &value, arguments);
             if spec.asynchronous {
                 spawn(hook.clone(), input, Some(cx.shared()), &cx.engine.tasks);
                 continue;
@@ -242,11 +248,11 @@ fn sees(spec: &HookSpec, event: HookEvent, session: &Session) -> bool {
     in_view && spec.event == event
 }
 
-fn input_of_call(event: HookEvent, cx: &Cx, spec: &HookSpec, value: &Value) -> HookInput {
+fn input_of_call(event: HookEvent, cx: &Cx, spec: &HookSpec, value: &Value, arguments: Option<&Value>) -> HookInput {
     let before = event == HookEvent::PreTool;
     HookInput {
         tool_name: Some(cx.tool.to_string()),
-        tool_input: before.then(|| value.clone()),
+        tool_input: if before { Some(value.clone()) } else { arguments.cloned() },
         tool_result: (!before).then(|| value.clone()),
         call_id: Some(cx.call_id.as_str().to_owned()),
         ..input_of(event, &cx.session, &cx.cwd, spec)

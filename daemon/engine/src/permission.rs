@@ -22,7 +22,7 @@ use crate::policy::grants::{Grant, GrantScope};
 use crate::policy::pattern::Pattern;
 use crate::policy::rules::{RulePlace, absolute_pattern};
 use crate::policy::targets::is_plugin_name;
-use crate::policy::{makes_temporary, of_approved_command};
+use crate::policy::{default_rule, makes_temporary, of_approved_command};
 use crate::registry::SourceScope;
 use crate::tool::{Denial, ToolError};
 
@@ -54,14 +54,14 @@ async fn check_one(cx: &Cx, chain: &[String], need: &Need, declared: &[Need]) ->
     }
     cx.note_need(need, chain, answer.is_ok());
     if let Err(ToolError::Denied(denial)) = &answer {
-        note_refused(cx, chain, need, denial);
+        note_refused(cx, chain, need, &denial.rule);
     }
     answer
 }
 
 /// For the person who may grant it to the plugin. The answer of a person who was asked needs no second look.
-fn note_refused(cx: &Cx, chain: &[String], need: &Need, denial: &Denial) {
-    let Some(plugin) = chain.last().filter(|_| !denial.rule.starts_with(ANSWER) && !need.workspace) else { return };
+fn note_refused(cx: &Cx, chain: &[String], need: &Need, rule: &str) {
+    let Some(plugin) = chain.last().filter(|_| !rule.starts_with(ANSWER) && !need.workspace) else { return };
     let project = cx.session.project();
     let (scope, during) = match cx.session.is_of_plugin() {
         false => (scope_of(&cx.engine, plugin, project), RefusedDuring::Call(cx.session.id.clone())),
@@ -70,8 +70,13 @@ fn note_refused(cx: &Cx, chain: &[String], need: &Need, denial: &Denial) {
         true => (SourceScope::Project(project.to_owned()), RefusedDuring::Load),
     };
     with_subject(cx, &cx.tool, cx.origin, chain, |subject| {
-        note_refusal(&cx.engine, subject, scope, need, &denial.rule, during);
+        note_refusal(&cx.engine, subject, scope, need, rule, during);
     });
+}
+
+/// Records a need that the policy does not allow, where nobody is asked.
+pub fn note_unasked(cx: &Cx, chain: &[String], need: &Need) {
+    note_refused(cx, chain, need, &default_rule(need.category));
 }
 
 impl Cx {

@@ -29,7 +29,8 @@ pub fn capability_for(category: Category) -> Option<&'static str> {
         Category::FileWrite => Some("fs_write"),
         Category::Shell => Some("exec"),
         Category::Network => Some("network"),
-        Category::Mcp | Category::Agent | Category::Plugin => None,
+        Category::Mcp => Some("mcp"),
+        Category::Agent | Category::Plugin => None,
     }
 }
 

@@ -601,6 +601,11 @@ fn is_plan(policy: &Policy, subject: &Subject, need: &Need) -> bool {
         && (policy.home.as_deref().is_some_and(|home| is_one(home, at_home)) || is_one(subject.project, in_project))
 }
 
+/// The target of the category `plugin` begins with this where a plugin replaces a built-in tool; the tool's name follows.
+pub const OVERRIDE: &str = "override:";
+/// The beginnings of the targets of the category `plugin` that are no tools, and that nobody has without a grant.
+const PERSONAL: [&str; 3] = [OVERRIDE, "secret:", "env:"];
+
 fn default_of(policy: &Policy, subject: &Subject, need: &Need) -> Verdict {
     match need.category {
         Category::FileRead if is_inside(policy, subject, need) => Verdict::Allow,
@@ -616,6 +621,8 @@ fn default_of(policy: &Policy, subject: &Subject, need: &Need) -> Verdict {
         {
             Verdict::Allow
         }
+        // A person decides whether a plugin may replace a built-in tool, or use a secret or a variable.
+        Category::Plugin if PERSONAL.iter().any(|start| need.target.starts_with(start)) => Verdict::Ask,
         Category::Plugin if matches!(subject.origin, Origin::Builtin | Origin::UserPlugin) => Verdict::Allow,
         Category::Agent => Verdict::Allow,
         Category::Shell if need.harmless => Verdict::Allow,

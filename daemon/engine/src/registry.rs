@@ -3,7 +3,8 @@
 //! A source owns its tools and replaces them as a whole. Readers take a snapshot and never wait;
 //! a call keeps the tool that it found, whatever is replaced meanwhile.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -77,6 +78,8 @@ pub struct Registry {
 struct Sources {
     by_key: HashMap<Arc<SourceKey>, OwnedTools>,
     by_name: HashMap<ToolName, Vec<Arc<SourceKey>>>,
+    /// Built-in tools that a source replaces, because a person allowed it.
+    overrides: HashSet<(ToolName, SourceKey)>,
 }
 
 struct OwnedTools {
@@ -138,7 +141,8 @@ impl Registry {
         let mut sources = self.sources.lock();
         let before = self.snapshot.load_full();
         let revision = before.revision + 1;
-        let answers = changes.into_iter().map(|change| apply(&mut sources, change, revision)).collect();
+        let apply = |change| apply(&mut sources, change, &before.settings, revision);
+        let answers = changes.into_iter().map(apply).collect();
         let after = Snapshot::of(&sources, &before.settings, revision);
         let (added, removed, changed) = difference(&before, &after);
         if added.is_empty() && removed.is_empty() && changed.is_empty() {
@@ -195,7 +199,19 @@ impl Registry {
     /// The source that owns this name and keeps it from others: for an early warning to a plugin's
     /// author.
     pub fn holder(&self, name: &ToolName, key: &SourceKey, origin: Origin) -> Option<Source> {
-        self.sources.lock().holder(name, key, origin)
+        let sources = self.sources.lock();
+        sources.holder(name, key, origin, &self.snapshot.load().settings)
+    }
+
+    /// From now on a source may have the name of a built-in tool, which it then replaces. To be called only for what a
+    /// person allowed.
+    pub fn let_override(&self, name: ToolName, key: SourceKey) {
+        self.sources.lock().overrides.insert((name, key));
+    }
+
+    /// A source replaces no built-in tools any more, from its next change on.
+    pub fn forget_overrides(&self, key: &SourceKey) {
+        self.sources.lock().overrides.retain(|(_, other)| other != key);
     }
 
     /// The names that these sources keep from a source of this origin, and where they do.
@@ -232,13 +248,27 @@ impl Snapshot {
         let general = |key: &SourceKey| key.kind == SourceKind::Builtin && key.scope == SourceScope::Global;
         ordered.sort_by_key(|(key, owned)| (owned.origin, general(key), owned.since));
         let view = |sees: &dyn Fn(&SourceScope) -> bool| {
-            let mut tools = BTreeMap::new();
-            for (_, owned) in ordered.iter().filter(|(key, _)| sees(&key.scope)) {
+            let mut tools = BTreeMap::<ToolName, Arc<OwnedTool>>::new();
+            // Tools with the name of a built-in one that the settings disable or rename.
+            let mut successors = Vec::new();
+            for (key, owned) in ordered.iter().filter(|(key, _)| sees(&key.scope)) {
                 for owned in &owned.tools {
-                    tools.entry(owned.tool.spec().name.clone()).or_insert_with(|| owned.clone());
+                    let spec = owned.tool.spec();
+                    match tools.entry(spec.name.clone()) {
+                        Entry::Vacant(free) => _ = free.insert(owned.clone()),
+                        Entry::Occupied(_) if spec.origin == Origin::Builtin => {}
+                        Entry::Occupied(mut held) if held.get().tool.spec().origin == Origin::Builtin => {
+                            if sources.overrides.contains(&(spec.name.clone(), (*key).clone())) {
+                                held.insert(owned.clone());
+                            } else if settings.frees(&spec.name) {
+                                successors.push(owned.clone());
+                            }
+                        }
+                        Entry::Occupied(_) => {}
+                    }
                 }
             }
-            Arc::new(ToolView::of(tools, settings))
+            Arc::new(ToolView::of(tools, successors, settings))
         };
         let projects: BTreeSet<&PathBuf> = sources
             .by_key
@@ -264,8 +294,13 @@ impl Snapshot {
 }
 
 impl ToolView {
-    /// `tools` by their own names.
-    fn of(mut tools: BTreeMap<ToolName, Arc<OwnedTool>>, settings: &ToolSettings) -> Self {
+    /// `tools` by their own names. `successors` have names of tools that the settings disable or rename; the settings are
+    /// about those, and the first successor has the name.
+    fn of(
+        mut tools: BTreeMap<ToolName, Arc<OwnedTool>>,
+        successors: Vec<Arc<OwnedTool>>,
+        settings: &ToolSettings,
+    ) -> Self {
         let mut disabled = BTreeMap::new();
         if !settings.disabled.is_empty() {
             tools.retain(|name, owned| {
@@ -286,7 +321,12 @@ impl ToolView {
             Some(rename) => (rename.to.clone(), ShownTool { tool: owned.renamed_to(&rename.to), owned }),
             None => (own, ShownTool { tool: owned.tool.clone(), owned }),
         };
-        Self { tools: tools.into_iter().map(listed).collect(), renamed, disabled }
+        let mut shown: BTreeMap<ToolName, ShownTool> = tools.into_iter().map(listed).collect();
+        for owned in successors {
+            let name = owned.tool.spec().name.clone();
+            shown.entry(name).or_insert_with(|| ShownTool { tool: owned.tool.clone(), owned });
+        }
+        Self { tools: shown, renamed, disabled }
     }
 
     /// The tool that lists show under this name.
@@ -368,7 +408,12 @@ impl OwnedTool {
     }
 }
 
-fn apply(sources: &mut Sources, change: RegistryChange, revision: u64) -> Result<(), NameTaken> {
+fn apply(
+    sources: &mut Sources,
+    change: RegistryChange,
+    settings: &ToolSettings,
+    revision: u64,
+) -> Result<(), NameTaken> {
     match change {
         RegistryChange::Remove { key } => {
             sources.remove(&key);
@@ -377,7 +422,7 @@ fn apply(sources: &mut Sources, change: RegistryChange, revision: u64) -> Result
         RegistryChange::Put { key, origin, tools } => {
             for tool in &tools {
                 let spec = tool.spec();
-                if let Some(holder) = sources.holder(&spec.name, &key, origin) {
+                if let Some(holder) = sources.holder(&spec.name, &key, origin, settings) {
                     let (holder, refused) = (Box::new(holder), Box::new(spec.source.clone()));
                     return Err(NameTaken { name: spec.name.clone(), holder, refused });
                 }
@@ -423,8 +468,11 @@ impl Sources {
     }
 
     /// A source of the same or an earlier origin, in an overlapping scope, that has the name. A
-    /// built-in source of the same name is the same source for another project.
-    fn holder(&self, name: &ToolName, key: &SourceKey, origin: Origin) -> Option<Source> {
+    /// built-in source of the same name is the same source for another project. A built-in tool that the settings disable
+    /// or rename holds no name, and neither does one that the source may replace.
+    fn holder(&self, name: &ToolName, key: &SourceKey, origin: Origin, settings: &ToolSettings) -> Option<Source> {
+        let frees_builtin = origin != Origin::Builtin
+            && (settings.frees(name) || self.overrides.contains(&(name.clone(), key.clone())));
         let overlaps = |other: &SourceScope| {
             *other == SourceScope::Global || key.scope == SourceScope::Global || *other == key.scope
         };
@@ -433,7 +481,11 @@ impl Sources {
         let keys = self.by_name.get(name)?.iter();
         let mut others =
             keys.filter(|other| other.as_ref() != key && overlaps(&other.scope) && !is_same_builtin(other));
-        let owned = others.find_map(|other| self.by_key.get(other).filter(|owned| owned.origin <= origin))?;
+        let owned = others.find_map(|other| {
+            let holds =
+                |owned: &&OwnedTools| owned.origin <= origin && !(frees_builtin && owned.origin == Origin::Builtin);
+            self.by_key.get(other).filter(holds)
+        })?;
         let tool = owned.tools.iter().map(|owned| owned.tool.spec()).find(|spec| spec.name == *name)?;
         Some(tool.source.clone())
     }

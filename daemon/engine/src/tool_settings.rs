@@ -75,6 +75,11 @@ impl ToolSettings {
         self.disabled.iter().find(|pattern| pattern.matches(own_name.as_str()))
     }
 
+    /// Whether the built-in tool of this name leaves its name to others: it is disabled, or has another name.
+    pub(crate) fn frees(&self, own_name: &ToolName) -> bool {
+        self.disables(own_name).is_some() || self.renamed.get(own_name).is_some_and(|rename| rename.to != *own_name)
+    }
+
     pub fn pins(&self, own_name: &ToolName) -> bool {
         self.pinned.iter().any(|pattern| pattern.matches(own_name.as_str()))
     }

@@ -66,6 +66,28 @@ pub struct ProcessCommand {
     /// With a list, processes that left the group are ended too, except the programs of the list and those below them.
     /// Without one, those that the program leaves behind in other groups keep running.
     pub kept: Option<Arc<KeptPrograms>>,
+    /// Hears the output as bytes, before it becomes text.
+    pub tap: Option<OutputTap>,
+}
+
+/// A function that hears the bytes of a program's output as they arrive.
+#[derive(Clone)]
+pub struct OutputTap(Arc<dyn Fn(Stream, &[u8]) + Send + Sync>);
+
+impl OutputTap {
+    pub fn new(hear: impl Fn(Stream, &[u8]) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(hear))
+    }
+
+    fn hear(&self, stream: Stream, bytes: &[u8]) {
+        (self.0)(stream, bytes);
+    }
+}
+
+impl std::fmt::Debug for OutputTap {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("OutputTap")
+    }
 }
 
 impl ProcessCommand {
@@ -83,6 +105,7 @@ impl ProcessCommand {
             confinement: None,
             started_for: None,
             kept: None,
+            tap: None,
         }
     }
 
@@ -179,10 +202,11 @@ pub async fn run_with_input(
     let started = Instant::now();
     let ProcessCommand { timeout, grace, keep, .. } = command;
     let kept = command.kept.clone();
+    let tap = command.tap.clone();
     let mut running = start(command, input)?;
     running.kept = kept;
-    let mut stdout = OutputPipe::new(Stream::Stdout, running.stdout.take(), keep);
-    let mut stderr = OutputPipe::new(Stream::Stderr, running.stderr.take(), keep);
+    let mut stdout = OutputPipe::new(Stream::Stdout, running.stdout.take(), keep, tap.clone());
+    let mut stderr = OutputPipe::new(Stream::Stderr, running.stderr.take(), keep, tap);
 
     let mut ending = ProcessEnding::Exited;
     let far = started + FAR;

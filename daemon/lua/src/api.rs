@@ -2,6 +2,7 @@
 //!
 //! A module's file names each of its functions once; `plugins/types/hygge.lua` documents them.
 
+mod bytes;
 mod context;
 pub(crate) mod exec;
 mod fs;
@@ -13,6 +14,7 @@ mod modules;
 mod register;
 mod register_offers;
 pub(crate) mod script_context;
+mod secret;
 mod state;
 mod store;
 pub(crate) mod testing;
@@ -43,6 +45,7 @@ pub(crate) fn install(lua: &Lua, prelude: &Prelude, context: &Arc<ScriptContext>
     register_offers::install(&module)?;
     log::install(&module)?;
     json::install(&module)?;
+    bytes::install(&module)?;
     time::install(&module)?;
     timers::install(&module)?;
     tools::install(&module)?;
@@ -50,6 +53,7 @@ pub(crate) fn install(lua: &Lua, prelude: &Prelude, context: &Arc<ScriptContext>
     exec::install(&module)?;
     fs::install(&module)?;
     http::install(&module)?;
+    secret::install(&module)?;
     state::install(&module)?;
     store::install(&module)?;
     modules::install(&module)?;
@@ -81,8 +85,8 @@ pub(crate) enum HostReply {
     Nil,
     /// Converted as arguments are: a null field is absent.
     Json(Json),
-    /// A null is `json.null`.
-    Exact(Json),
+    /// A null is `json.null`, and bytes that are not text are themselves.
+    Stored(Json),
     Bytes(Vec<u8>),
     Fields(Vec<(&'static str, HostReply)>),
 }
@@ -207,7 +211,7 @@ impl IntoLua for HostReply {
         match self {
             Self::Nil => Ok(Value::Nil),
             Self::Json(json) => convert::to_lua(lua, &json),
-            Self::Exact(json) => convert::to_lua_exact(lua, &json),
+            Self::Stored(json) => convert::to_lua_with_bytes(lua, &json),
             Self::Bytes(bytes) => Ok(Value::String(lua.create_string(bytes)?)),
             Self::Fields(fields) => {
                 let table = lua.create_table_with_capacity(0, fields.len())?;

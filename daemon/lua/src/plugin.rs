@@ -22,6 +22,8 @@ pub(crate) mod prepared;
 pub mod registration_cache;
 pub mod registrations;
 pub(crate) mod resources_and_prompts;
+pub(crate) mod schema_shape;
+pub mod secrets;
 pub(crate) mod state_content;
 pub(crate) mod state_pool;
 pub mod store;

@@ -106,6 +106,7 @@ impl PluginHost {
             profile_dir: options.profile_dir,
             store: options.store,
             environment: options.environment,
+            values: options.values,
             http: options.http,
             sandbox: options.sandbox,
             registration_cache: options.registrations,

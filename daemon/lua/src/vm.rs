@@ -9,6 +9,7 @@ pub(crate) mod diagnostics;
 pub(crate) mod dialect;
 pub(crate) mod display;
 pub(crate) mod gate;
+pub(crate) mod globals;
 pub(crate) mod interrupt;
 pub(crate) mod line_hits;
 pub(crate) mod lua_state;

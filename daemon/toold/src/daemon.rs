@@ -99,7 +99,9 @@ impl Daemon {
             .put(source, Origin::Builtin, toold_builtins::all(&builtins))
             .context("the built-in tools conflict")?;
         clean_up_after_a_kill(&engine, &options);
-        let plugins = plugins::start(&options, &loaded, &engine, &store, &builtins.sandbox, &builtins.web.http)?;
+        let secrets = Arc::new(SecretStore::new(secrets::options(&options)));
+        let (sandbox, http) = (&builtins.sandbox, &builtins.web.http);
+        let plugins = plugins::start(&options, &loaded, &engine, &store, sandbox, http, &secrets)?;
         let plugins = Arc::new(plugins);
         let lifecycle = Arc::new(Lifecycle::new(&engine, &builtins));
         let limits = Arc::new(ConnectionLimits {
@@ -109,7 +111,6 @@ impl Daemon {
             cancel: lifecycle.cancel().clone(),
             ..ConnectionLimits::default()
         });
-        let secrets = Arc::new(SecretStore::new(secrets::options(&options)));
         let mcp_servers = McpServers::new(&engine, ServerAdapter::new(mcp_servers::options(&options, &secrets)));
         let remote_options = remotes::options(&options);
         let instance = remote_options.instance.clone();

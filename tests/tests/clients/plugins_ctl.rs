@@ -416,3 +416,42 @@ fn a_profile_is_a_flame_graph() {
         (0, json!({"total_us": 0, "stacks": []}))
     );
 }
+
+/// A plugin whose parts wait for clients: hooks of messages, a command, a sub-agent.
+const PARTS: &str = r#"
+hygge.register_hook("pre_message", {name = "advice"}, function(e)
+  return {decision = "modify", modified_message = e.message .. "!", system_prompt_append = "be brief"} end)
+hygge.register_hook("post_message", function(e) hygge.log("info", "answered " .. e.message) end)
+hygge.register_command{name = "wave", description = "Waves.", execute = function(_, input) return {message = "waving " .. input} end}
+hygge.register_subagent{name = "host", description = "Receives guests.", system_prompt = "You receive guests."}
+"#;
+
+#[test]
+fn hooks_of_messages_run_at_an_agent_s_prompt_and_commands_by_their_name() {
+    let daemon = TestDaemon::start();
+    fs::write(daemon.plugins().join("parts.lua"), PARTS).unwrap();
+    until("the command", || run(&daemon, &["do"]).1.contains("wave").then_some(()));
+    assert_eq!(run(&daemon, &["do", "wave", "to", "you"]), (0, "waving to you\n".into(), String::new()));
+    let hook = |input: serde_json::Value| {
+        let path = daemon.work().join("input.json");
+        fs::write(&path, input.to_string()).unwrap();
+        let mut command = daemon.setup.command(toolctl());
+        let output = command.args(["hook", "claude-code"]).stdin(fs::File::open(path).unwrap()).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let cwd = daemon.work();
+    let said = hook(json!({"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "hello", "cwd": cwd}));
+    let said: serde_json::Value = serde_json::from_str(&said).unwrap();
+    let context = said["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
+    assert!(context.contains("hello!") && context.ends_with("be brief"), "{context}");
+    let stop = json!({"hook_event_name": "Stop", "session_id": "s", "last_assistant_message": "bye", "cwd": cwd});
+    assert_eq!(hook(stop), "");
+    until("the log", || run(&daemon, &["plugins", "logs", "parts"]).1.contains("answered bye").then_some(()));
+    let (_, shown, _) = run(&daemon, &["plugins", "show", "parts"]);
+    assert!(shown.contains("used by: nobody yet") && shown.contains("used by: `toolctl do wave`"), "{shown}");
+    let (code, installed, err) = run(&daemon, &["agents", "install", "claude-code", "--hooks", "--yes"]);
+    assert_eq!(code, 0, "{err}");
+    assert!(installed.contains("run for the prompts of Claude Code too: advice"), "{installed}");
+    assert!(run(&daemon, &["plugins", "show", "parts"]).1.contains("used by: Claude Code"));
+}

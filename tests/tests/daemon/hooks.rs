@@ -105,7 +105,7 @@ fn message_hooks_are_run_for_a_frontend() {
     let plugin = r#"
 hygge.register_hook("pre_message", function(e)
   if e.message.text == "stop" then return {decision = "deny", reason = "said stop"} end
-  return {modified_message = {text = e.message.text .. "!"}, system_prompt_append = "Be brief."}
+  return {decision = "modify", modified_message = {text = e.message.text .. "!"}, system_prompt_append = "Be brief."}
 end)
 "#;
     let daemon = Setup::new().plugin("hooks.lua", plugin).start();

@@ -33,6 +33,7 @@ const PLACES: &[(&str, usize, &str)] = &[
         3,
         "the plugin that its author names, and a folder of the daemon's own to test it in",
     ),
+    ("lua/src/reload/standalone.rs", 1, "names beside the script that its author names"),
     ("lua/src/reload/test_functions.rs", 3, "files of a test in the folder that was made for it"),
     ("toold/src/config/plugin_command.rs", 1, "the file that a plugin's author names for the coverage of its tests"),
     ("toold/src/config/trust.rs", 1, "names in a project's folder of plugins, for the person who trusts them"),

@@ -4,6 +4,7 @@ mod doctor;
 mod found;
 pub(crate) mod hooks_file;
 mod install;
+pub(crate) mod prompt_hooks;
 pub(crate) mod switched_off;
 
 use std::io::Write;

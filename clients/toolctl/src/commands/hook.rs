@@ -13,6 +13,7 @@ pub(crate) mod last_call;
 pub(crate) mod limits;
 pub(crate) mod mcp_servers;
 pub(crate) mod payload;
+pub(crate) mod prompts;
 mod session_start;
 
 use std::ffi::OsString;
@@ -157,6 +158,9 @@ pub(crate) fn run(hook: &HookArgs, globals: &Globals) -> u8 {
     let event = payload::event(hook.event.as_deref(), &value);
     if session_start::is_event(&event) {
         return begin_session(hook, &value, globals);
+    }
+    if let Some(moment) = prompts::moment(agent, &event) {
+        return say(prompts::run(agent, &event, moment, &value, globals));
     }
     let mut call = match payload::read(agent, hook.event.as_deref(), &value) {
         Ok(None) => return OK,

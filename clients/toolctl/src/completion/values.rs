@@ -14,9 +14,9 @@ use toold_proto::file::FileHistory;
 use toold_proto::fleet::{FleetDaemon, FleetStatus};
 use toold_proto::mcp::{ALL_TOOLS, WITHOUT_FILES_AND_SHELL};
 use toold_proto::method::{
-    DaemonGetConfig, FilesHistory, FleetGetStatus, FleetGrantsList, McpServersList, MemoriesList, PageSessionsList,
-    PermissionsList, PermissionsPending, PluginsList, RemotesList, SecretsList, SessionsList, ShellsList, SkillsList,
-    ToolsList, WorkspacesList,
+    CommandsList, DaemonGetConfig, FilesHistory, FleetGetStatus, FleetGrantsList, McpServersList, MemoriesList,
+    PageSessionsList, PermissionsList, PermissionsPending, PluginsList, RemotesList, SecretsList, SessionsList,
+    ShellsList, SkillsList, ToolsList, WorkspacesList,
 };
 use toold_proto::plugin::ListPlugins;
 use toold_proto::shell::ListShells;
@@ -57,6 +57,12 @@ pub(super) fn plugins(current: &OsStr) -> Vec<CompletionCandidate> {
     let plugins = list.into_iter().flat_map(|list| list.plugins);
     let about = |description: Option<String>| first_sentence(&description.unwrap_or_default(), 80);
     offer(current, plugins.map(|plugin| (plugin.name, about(plugin.description))))
+}
+
+pub(super) fn commands(current: &OsStr) -> Vec<CompletionCandidate> {
+    let list = ask(async |client: Client| client.call::<CommandsList>(NoParams {}).await);
+    let commands = list.into_iter().flat_map(|list| list.commands);
+    offer(current, commands.map(|command| (command.name, first_sentence(&command.description, 80))))
 }
 
 pub(super) fn shells(current: &OsStr) -> Vec<CompletionCandidate> {

@@ -33,6 +33,10 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
       await open();
       await callTool(parts, node?.name);
     },
+    "toold.runCommand": async () => {
+      await open();
+      await runCommand(link);
+    },
     "toold.cancel": () => cancel(link),
     "toold.answer": () => asks.answerOne(link),
     "toold.undo": async () => {
@@ -79,6 +83,26 @@ async function cancel(link: Link): Promise<void> {
   if (!chosen) return;
   const { call_id, session_id } = chosen.call;
   await link.client.cancel(call_id, { sessionId: session_id });
+}
+
+/** Asks for a command of a plugin and its input, runs it, and shows its answer. */
+async function runCommand(link: Link): Promise<void> {
+  const { commands } = await link.client.request("commands.list", {});
+  if (commands.length === 0) {
+    void vscode.window.showInformationMessage("No plugin has a command.");
+    return;
+  }
+  const items = commands.map(({ name, description, plugin }) => {
+    return { label: `/${name}`, description: plugin, detail: description, name };
+  });
+  const chosen = await vscode.window.showQuickPick(items, { title: "Run which command?" });
+  if (!chosen) return;
+  const input = await vscode.window.showInputBox({ title: chosen.label, prompt: chosen.detail });
+  if (input === undefined) return;
+  const result = await link.client.request("commands.run", { name: chosen.name, input });
+  const text = result.content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n");
+  if (result.is_error) void vscode.window.showErrorMessage(`${chosen.label}: ${text}`);
+  else void vscode.window.showInformationMessage(text || `${chosen.label} is done`, { modal: text.includes("\n") });
 }
 
 async function reloadPlugin(link: Link, name: string | undefined): Promise<void> {

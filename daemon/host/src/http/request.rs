@@ -71,6 +71,30 @@ impl HttpRequest {
         Ok(Self { method, url, headers: map, body: body.map(Bytes::from), may_be_kept: false })
     }
 
+    /// The host and the port that it is sent to, as permissions name them.
+    pub fn host_port(&self) -> String {
+        let host = self.url.host_str().unwrap_or_default();
+        format!("{}:{}", host.trim_end_matches('.'), self.url.port_or_known_default().unwrap_or_default())
+    }
+
+    /// With one header more, or another value of it. A redirect to another host does not carry it on.
+    ///
+    /// # Errors
+    /// As [`HttpRequest::new`].
+    pub fn with_header(mut self, name: &str, value: &str) -> Result<Self, HttpError> {
+        let bad = HttpError::BadRequest;
+        let parsed: HeaderName = name.parse().map_err(|_| bad(format!("{name:?} is not a header name")))?;
+        if OURS.contains(&parsed) || PLAIN.contains(&parsed) {
+            return Err(bad(format!("the header {parsed} cannot carry a secret")));
+        }
+        let mut value = HeaderValue::from_bytes(value.as_bytes()).map_err(|_| {
+            bad(format!("the value of the header {parsed} holds a line break or another control character"))
+        })?;
+        value.set_sensitive(true);
+        self.headers.insert(parsed, value);
+        Ok(self)
+    }
+
     /// Allows using a cached response and caching the new one, by the rules of HTTP. Only for `GET`.
     pub fn from_cache(mut self) -> Self {
         self.may_be_kept = self.method == Method::GET && self.body.is_none();

@@ -5,6 +5,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use toold_proto::call::Stream;
 
 use crate::output_buffer::OutputBuffer;
+use crate::process::OutputTap;
 
 /// One of a program's output streams.
 pub(super) struct OutputPipe<R> {
@@ -14,16 +15,18 @@ pub(super) struct OutputPipe<R> {
     /// Holds back an incomplete character. Bytes that are not UTF-8 become U+FFFD.
     decoder: Decoder,
     pub(super) kept: OutputBuffer,
+    tap: Option<OutputTap>,
 }
 
 impl<R: AsyncRead + Unpin> OutputPipe<R> {
-    pub(super) fn new(stream: Stream, reader: Option<R>, keep: usize) -> Self {
+    pub(super) fn new(stream: Stream, reader: Option<R>, keep: usize, tap: Option<OutputTap>) -> Self {
         Self {
             stream,
             reader,
             buffer: vec![0; 16 * 1024],
             decoder: UTF_8.new_decoder_without_bom_handling(),
             kept: OutputBuffer::new(keep),
+            tap,
         }
     }
 
@@ -52,6 +55,9 @@ impl<R: AsyncRead + Unpin> OutputPipe<R> {
 
     fn decode(&mut self, read: usize, last: bool, on_output: &mut impl FnMut(Stream, &str)) {
         let bytes = &self.buffer[..read];
+        if let Some(tap) = self.tap.as_ref().filter(|_| !bytes.is_empty()) {
+            tap.hear(self.stream, bytes);
+        }
         let room = self.decoder.max_utf8_buffer_length(read).expect("a buffer of this size has no overflow");
         let mut text = String::with_capacity(room);
         let _ = self.decoder.decode_to_string(bytes, &mut text, last);

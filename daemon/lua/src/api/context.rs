@@ -13,10 +13,12 @@ use toold_proto::tool::Block;
 
 use toold_proto::question::QuestionOption;
 
-use crate::api::{ApiTable, HostReply};
+use crate::api::log::log;
+use crate::api::{ApiTable, HostReply, bytes};
 use crate::plugin::handler::SESSION;
 use crate::plugin::messages::messages;
 use crate::plugin::needs::written_needs;
+use crate::plugin::secrets::filled_config;
 use crate::vm::args::{Args, Fields, text};
 use crate::vm::convert;
 use crate::vm::script_run::{self};
@@ -29,7 +31,8 @@ pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
     about.raw_set("dir", plugin.dir().display().to_string())?;
     about.raw_set("version", plugin.manifest.version.as_deref())?;
     hygge.within("profile")?.table.raw_set("dir", plugin.shared.profile_dir.display().to_string())?;
-    hygge.table.raw_set("config", convert::to_lua(hygge.lua, &plugin.config())?)?;
+    let config = filled_config(plugin, &mut |why| log(plugin, "warn", why, None));
+    hygge.table.raw_set("config", convert::to_lua(hygge.lua, &config)?)?;
 
     // Computed on access, since the same table serves all calls.
     let session = hygge.within("session")?.table;
@@ -55,6 +58,7 @@ pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
 
     let ctx = hygge.apart()?;
     methods(&ctx)?;
+    bytes::blocks(&ctx)?;
     convert::shapes(hygge.lua)?.ctx.raw_set("__index", ctx.table)
 }
 

@@ -12,7 +12,7 @@ use toold_engine::tool::ToolError;
 use toold_host::exclude::Exclusions;
 use toold_host::file_needs;
 use toold_host::files::{self, ResolvedPath};
-use toold_host::process::{ProcessCommand, ProcessEnding, ProcessOutput, run};
+use toold_host::process::{OutputTap, ProcessCommand, ProcessEnding, ProcessOutput, run};
 use toold_host::process_registry::StartedFor;
 use toold_host::sandbox::Sandbox;
 use toold_proto::call::Stream;
@@ -21,11 +21,13 @@ use toold_proto::shell_word::quoted;
 use crate::api::{ApiTable, HostCall, HostReply};
 use crate::plugin::PluginVersion;
 use crate::plugin::needs::{command_needs, may_know};
-use crate::vm::args::{Fields, text};
+use crate::vm::args::{Fields, shown, text};
 use crate::vm::script_run::ScriptRun;
 
 /// Bytes of each stream that a script gets; longer output loses its middle.
 const KEEP: usize = 8 << 20;
+/// The limit of hygge for a program whose `timeout` is a number without a unit.
+const BARE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes that wait for `on_output`; beyond that the oldest are dropped, but stay in the result.
 const WAITING: usize = 1 << 20;
 
@@ -38,7 +40,9 @@ pub(crate) struct PendingOutput {
 
 #[derive(Default)]
 struct OutputQueue {
-    pieces: VecDeque<(Stream, String)>,
+    pieces: VecDeque<(Stream, Vec<u8>)>,
+    /// The first bytes of a character of each stream whose last ones have not come.
+    incomplete: [Vec<u8>; 2],
     bytes: usize,
     result: Option<Result<HostReply, String>>,
 }
@@ -54,7 +58,8 @@ pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
         let following = Arc::<PendingOutput>::default();
         let id = host_call.context.follow(following.clone());
         host_call.call.begin(async move {
-            let result = program.run(|stream, text| following.hear(stream, text)).await;
+            let hearing = following.clone();
+            let result = program.run(move |stream, bytes| hearing.hear(stream, bytes)).await;
             following.end(result);
         });
         Ok(async move { Ok(HostReply::Json(id.into())) })
@@ -88,6 +93,8 @@ struct Program {
     command: ProcessCommand,
     /// The command line as the shell's grammar reads it.
     line: String,
+    /// The script gave it as one line for the shell.
+    is_line: bool,
     /// The folder that the script chose to run it in.
     dir: Option<ResolvedPath>,
     sandbox: Arc<Sandbox>,
@@ -100,20 +107,20 @@ impl Program {
         host_call.context.plugin.requires("exec", |can| can.exec)?;
         let cx = host_call.call.authority()?.clone();
         let name = args.text(1, "command")?;
-        let mut words = Vec::new();
-        if let Some(list) = args.optional_fields(2, "args")? {
-            for place in 1..=list.table.raw_len() {
-                let word: Value = list.table.raw_get(place).map_err(|error| error.to_string())?;
-                words.push(text(&word).ok_or_else(|| args.mistake(2, "args", "a list of strings"))?);
-            }
-        }
+        let words = match args.optional_fields(2, "args")? {
+            Some(list) => words_of(&list).map_err(|why| format!("hygge.exec: argument 2 'args': {why}"))?,
+            None => Vec::new(),
+        };
         let environment = host_call.context.plugin.shared.environment.clone().with(&cx.session.env);
         let mut command = ProcessCommand::new(&name, &cx.cwd, environment).args(&words);
         command.keep = KEEP;
         let mut assigned = Vec::new();
         let mut chosen = None;
         if let Some(options) = args.optional_fields(3, "opts")? {
-            command.timeout = options.optional_duration("timeout")?;
+            command.timeout = match options.get("timeout")? {
+                Value::String(bare) if is_bare_number(&bare.as_bytes()) => Some(BARE_TIMEOUT),
+                _ => options.optional_duration("timeout")?,
+            };
             if let Some(dir) = options.optional_text("dir")? {
                 let (call, plugin) = (host_call.call, &host_call.context.plugin);
                 let found = files::resolve_for(dir.as_ref(), &cx.cwd, &mut |place| may_know(call, plugin, place));
@@ -121,9 +128,10 @@ impl Program {
                 command.cwd.clone_from(&found.path);
                 chosen = Some(found);
             }
-            if let Some(stdin) = options.optional_text("stdin")? {
-                command.stdin = Some(stdin.into_bytes());
-            }
+            command.stdin = match options.get("stdin")? {
+                Value::String(bytes) => Some(bytes.as_bytes().to_vec()),
+                _ => options.optional_text("stdin")?.map(String::into_bytes),
+            };
             if let Some(env) = options.optional_fields("env")? {
                 assigned = set_variables(&mut command, &env).map_err(|why| options.wrong("env", why))?;
             }
@@ -143,7 +151,7 @@ impl Program {
         let environment = host_call.context.plugin.shared.environment.clone().with(&cx.session.env);
         let mut command = ProcessCommand::shell(&line, &cx.cwd, environment);
         command.keep = KEEP;
-        Ok(Self::new(host_call, cx, command, line, None))
+        Ok(Self { is_line: true, ..Self::new(host_call, cx, command, line, None) })
     }
 
     fn new(
@@ -155,7 +163,7 @@ impl Program {
     ) -> Self {
         let plugin = host_call.context.plugin.clone();
         let sandbox = plugin.shared.sandbox.clone();
-        Self { call: host_call.call.clone(), plugin, cx, command, line, dir, sandbox }
+        Self { call: host_call.call.clone(), plugin, cx, command, line, is_line: false, dir, sandbox }
     }
 
     /// Checks the folder before anything else: whether it exists, and where it leads, is only for those who may read
@@ -175,29 +183,44 @@ impl Program {
     }
 
     /// A refused permission is a result with code 1; a program that cannot be started is an error.
-    async fn run(self, on_output: impl FnMut(Stream, &str) + Send) -> Result<HostReply, String> {
+    async fn run(self, on_output: impl Fn(Stream, &[u8]) + Send + Sync + 'static) -> Result<HostReply, String> {
         match self.require().await {
             Ok(()) => {}
-            Err(ToolError::Denied(denial)) => return Ok(result("", &denial.message, 1, false)),
+            Err(ToolError::Denied(denial)) => {
+                return Ok(result(Vec::new(), denial.message.clone().into_bytes(), 1, false));
+            }
             Err(other) => return Err(other.to_string()),
         }
-        let Self { call, cx, mut command, sandbox, .. } = self;
+        let Self { call, cx, mut command, sandbox, is_line, .. } = self;
+        let raw = Arc::<RawOutput>::default();
+        let heard = raw.clone();
+        command.tap = Some(OutputTap::new(move |stream, bytes| {
+            heard.keep(stream, bytes);
+            on_output(stream, bytes);
+        }));
         command.confinement = sandbox.confine(&cx).map_err(|error| format!("hygge.exec: {error}"))?;
         command.started_for = Some(StartedFor::call(&cx, &call.chain));
         // The call's own limit stops the script; this shorter one leaves it time to return the output so far.
         let remaining = call.interrupt.remaining().saturating_sub(Duration::from_millis(50));
         command.timeout = Some(command.timeout.unwrap_or(remaining));
-        let finished = run(command, &cx.cancel, on_output).await.map_err(|error| format!("hygge.exec: {error}"))?;
+        let finished = run(command, &cx.cancel, |_, _| {}).await.map_err(|error| format!("hygge.exec: {error}"))?;
         let ProcessOutput { ending, code, signal, stdout, stderr, .. } = finished;
-        let code = code.or(signal.map(|signal| 128 + signal)).unwrap_or(-1);
-        Ok(result(&stdout.to_text(), &stderr.to_text(), code, ending == ProcessEnding::TimedOut))
+        let code = match is_line {
+            true => code.or(signal.map(|signal| 128 + signal)).unwrap_or(-1),
+            // As in hygge: a program that a signal or the time limit ended has no code.
+            false => code.unwrap_or(-1),
+        };
+        let (raw_stdout, raw_stderr) = raw.take();
+        let stdout = raw_stdout.unwrap_or_else(|| stdout.to_text().into_bytes());
+        let stderr = raw_stderr.unwrap_or_else(|| stderr.to_text().into_bytes());
+        Ok(result(stdout, stderr, code, ending == ProcessEnding::TimedOut))
     }
 }
 
-fn result(stdout: &str, stderr: &str, code: i32, timed_out: bool) -> HostReply {
+fn result(stdout: Vec<u8>, stderr: Vec<u8>, code: i32, timed_out: bool) -> HostReply {
     let mut fields = vec![
-        ("stdout", HostReply::Bytes(stdout.into())),
-        ("stderr", HostReply::Bytes(stderr.into())),
+        ("stdout", HostReply::Bytes(stdout)),
+        ("stderr", HostReply::Bytes(stderr)),
         ("code", HostReply::Json(code.into())),
         // Some other hosts use this name.
         ("exit_code", HostReply::Json(code.into())),
@@ -235,22 +258,106 @@ fn is_name(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-impl PendingOutput {
-    fn hear(&self, stream: Stream, text: &str) {
-        let mut state = self.state.lock();
-        state.bytes += text.len();
-        state.pieces.push_back((stream, text.to_owned()));
-        while state.bytes > WAITING
-            && let Some((_, dropped)) = state.pieces.pop_front()
+impl OutputQueue {
+    fn add(&mut self, stream: Stream, piece: Vec<u8>) {
+        self.bytes += piece.len();
+        self.pieces.push_back((stream, piece));
+        while self.bytes > WAITING
+            && let Some((_, dropped)) = self.pieces.pop_front()
         {
-            state.bytes -= dropped.len();
+            self.bytes -= dropped.len();
         }
+    }
+}
+
+/// The bytes of both streams as the program wrote them, each until it is too long.
+struct RawOutput(Mutex<(Option<Vec<u8>>, Option<Vec<u8>>)>);
+
+impl Default for RawOutput {
+    fn default() -> Self {
+        Self(Mutex::new((Some(Vec::new()), Some(Vec::new()))))
+    }
+}
+
+impl RawOutput {
+    fn keep(&self, stream: Stream, bytes: &[u8]) {
+        let mut both = self.0.lock();
+        let kept = match stream {
+            Stream::Stdout => &mut both.0,
+            Stream::Stderr => &mut both.1,
+        };
+        match kept {
+            Some(kept) if kept.len() + bytes.len() <= KEEP => kept.extend_from_slice(bytes),
+            // The text without its middle is the result then.
+            Some(_) | None => *kept = None,
+        }
+    }
+
+    fn take(&self) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
+        std::mem::take(&mut *self.0.lock())
+    }
+}
+
+/// The arguments in a list, as hygge takes them: absent elements are skipped, and booleans are texts.
+fn words_of(list: &Fields) -> Result<Vec<String>, String> {
+    let mut places = Vec::new();
+    for pair in list.table.pairs::<Value, Value>() {
+        let (place, word) = pair.map_err(|error| error.to_string())?;
+        let place = match place {
+            Value::Integer(place) => place as f64,
+            Value::Number(place) => place,
+            other => {
+                return Err(format!("expected a list of strings, got the key {}", shown(&other)));
+            }
+        };
+        places.push((place, word));
+    }
+    places.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    let word = |(place, word): (f64, Value)| match &word {
+        Value::Boolean(flag) => Ok(flag.to_string()),
+        Value::String(bytes) if bytes.to_str().is_err() => Err(format!(
+            "element {place} is not UTF-8, so no rule can judge it: give such bytes with the option stdin, or in a file"
+        )),
+        word => text(word).ok_or_else(|| format!("expected a list of strings, got {} at {place}", shown(word))),
+    };
+    places.into_iter().map(word).collect()
+}
+
+/// A text such as "30": hygge takes it for no duration and keeps its own limit.
+fn is_bare_number(text: &[u8]) -> bool {
+    let text = text.trim_ascii();
+    !text.is_empty() && text.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.')
+}
+
+impl PendingOutput {
+    /// Pieces are not cut inside a character. Bytes that are no text come as they are.
+    fn hear(&self, stream: Stream, bytes: &[u8]) {
+        let mut state = self.state.lock();
+        let mut piece = std::mem::take(&mut state.incomplete[stream as usize]);
+        piece.extend_from_slice(bytes);
+        if let Err(error) = std::str::from_utf8(&piece)
+            && error.error_len().is_none()
+        {
+            state.incomplete[stream as usize] = piece.split_off(error.valid_up_to());
+        }
+        if piece.is_empty() {
+            return;
+        }
+        state.add(stream, piece);
         drop(state);
         self.changed.notify_one();
     }
 
     fn end(&self, result: Result<HostReply, String>) {
-        self.state.lock().result = Some(result);
+        let mut state = self.state.lock();
+        for stream in [Stream::Stdout, Stream::Stderr] {
+            let rest = std::mem::take(&mut state.incomplete[stream as usize]);
+            if !rest.is_empty() {
+                state.add(stream, rest);
+            }
+        }
+        state.result = Some(result);
+        drop(state);
         self.changed.notify_one();
     }
 
@@ -266,7 +373,7 @@ impl PendingOutput {
                         Stream::Stderr => "stderr",
                     };
                     let stream = ("stream", HostReply::Json(stream.into()));
-                    return Ok(HostReply::Fields(vec![stream, ("text", HostReply::Bytes(text.into_bytes()))]));
+                    return Ok(HostReply::Fields(vec![stream, ("text", HostReply::Bytes(text))]));
                 }
                 if let Some(result) = state.result.take() {
                     return result;

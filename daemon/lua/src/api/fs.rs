@@ -3,11 +3,12 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use globset::GlobBuilder;
+use mlua::Value;
 use serde_json::{Value as Json, json};
 use toold_engine::cx::Cx;
 use toold_engine::decision::decide_need;
@@ -26,6 +27,8 @@ use crate::vm::script_run::ScriptRun;
 
 /// Larger files are not read into a Lua state.
 const MAX_READ: u64 = 16 << 20;
+/// Bytes that `read_at` reads if the script does not say.
+const PIECE: f64 = 262_144.0;
 /// How many entries `list` and `glob` return at most.
 const MAX_ENTRIES: usize = 10_000;
 /// How many entries of one folder `list` and `glob` look at.
@@ -42,11 +45,40 @@ pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
             (&file).take(MAX_READ + 1).read_to_end(&mut bytes).map_err(|error| cannot("read", path, &error))?;
             cache_notes.content(stamp, &bytes);
             if bytes.len() as u64 > MAX_READ {
-                return Err(format!("{} is larger than {} MiB", path.display(), MAX_READ >> 20));
+                return Err(format!(
+                    "{} is larger than {} MiB: read it in pieces, with hygge.fs.lines, hygge.fs.open or hygge.fs.read_at",
+                    path.display(),
+                    MAX_READ >> 20
+                ));
             }
             Ok(HostReply::Bytes(bytes))
         })
     })?;
+    fs.waiting("read_at", "hygge.fs.read_at", |host_call| {
+        let number = |place: usize, name: &str, default: f64| match host_call.args.value(place) {
+            Value::Nil => Ok(default),
+            Value::Integer(number) if *number >= 0 => Ok(*number as f64),
+            Value::Number(number) if *number >= 0.0 => Ok(*number),
+            _ => Err(host_call.args.mistake(place, name, "a number of bytes, from 0")),
+        };
+        let (offset, length) = (number(2, "offset", 0.0)? as u64, number(3, "length", PIECE)? as u64);
+        if length > MAX_READ {
+            return Err(format!("hygge.fs.read_at: a piece has at most {} MiB", MAX_READ >> 20));
+        }
+        to_read(host_call, move |path, cache_notes| {
+            cache_notes.not_cacheable();
+            let mut file = files::open(path).map_err(|error| error.to_string())?;
+            let mut bytes = Vec::new();
+            let read = file.seek(SeekFrom::Start(offset)).and_then(|_| file.take(length).read_to_end(&mut bytes));
+            read.map_err(|error| cannot("read", path, &error))?;
+            Ok(HostReply::Bytes(bytes))
+        })
+    })?;
+    let pieces: mlua::Function = hygge.prelude.table.raw_get("file_pieces")?;
+    let read_at: mlua::Function = fs.table.raw_get("read_at")?;
+    let (open, lines): (mlua::Function, mlua::Function) = pieces.call(read_at)?;
+    fs.table.raw_set("open", open)?;
+    fs.table.raw_set("lines", lines)?;
     fs.waiting("write", "hygge.fs.write", |host_call| {
         let bytes = host_call.args.bytes(2, "text")?;
         on_path(host_call, 1, Access::Write, move |path| done("write", path, files::write(path, &bytes)))

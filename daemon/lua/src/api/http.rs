@@ -3,15 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use futures_util::future::BoxFuture;
 use mlua::Value;
 use serde_json::Value as Json;
 use toold_engine::need::Need;
+use toold_engine::redact::hide;
 use toold_engine::tool::ToolError;
 use toold_host::http::request::HttpRequest;
 use toold_host::http::{BodyEnding, Http, HttpError, HttpLimits, HttpResponse, Requester};
 
 use crate::api::{ApiTable, HostCall, HostReply};
+use crate::plugin::secrets;
 use crate::vm::args::{Fields, text};
 use crate::vm::convert;
 use crate::vm::script_run::ScriptRun;
@@ -54,12 +58,48 @@ struct ScriptRequest {
     headers: Vec<(String, String)>,
     body: Option<Vec<u8>>,
     limits: HttpLimits,
+    auth: Option<SecretAuth>,
+}
+
+/// A secret that is sent with the request, and that the script does not see.
+struct SecretAuth {
+    secret: String,
+    header: String,
+    /// What stands before the secret.
+    scheme: String,
+    /// For the scheme `Basic`.
+    user: Option<String>,
+}
+
+impl SecretAuth {
+    fn read(fields: &Fields) -> Result<Self, String> {
+        let (header, user) = (fields.optional_text("header")?, fields.optional_text("user")?);
+        let scheme = fields.optional_text("scheme")?.unwrap_or_else(|| match (&header, &user) {
+            (None, None) => "Bearer".to_owned(),
+            (_, Some(_)) => "Basic".to_owned(),
+            (Some(_), None) => String::new(),
+        });
+        let header = header.unwrap_or_else(|| "authorization".to_owned());
+        Ok(Self { secret: fields.text("secret")?, header, scheme, user })
+    }
+
+    fn value(&self, secret: &str) -> String {
+        let value = match &self.user {
+            Some(user) => {
+                let encoded = STANDARD.encode(format!("{user}:{secret}"));
+                hide([encoded.as_str()]);
+                encoded
+            }
+            None => secret.to_owned(),
+        };
+        format!("{} {value}", self.scheme).trim_start().to_owned()
+    }
 }
 
 impl ScriptRequest {
     fn new(url: String) -> Self {
         let limits = HttpLimits { max_bytes: KEEP, ..HttpLimits::default() };
-        Self { method: "GET".to_owned(), url, headers: Vec::new(), body: None, limits }
+        Self { method: "GET".to_owned(), url, headers: Vec::new(), body: None, limits, auth: None }
     }
 
     /// Reads the options in the argument at this place, if there are any.
@@ -81,6 +121,7 @@ impl ScriptRequest {
             let json = convert::to_json(host_call.lua, &json).map_err(|error| fields.wrong("json", error))?;
             self.body_json(&json);
         }
+        self.auth = fields.optional_fields("auth")?.map(|auth| SecretAuth::read(&auth)).transpose()?;
         if let Some(timeout) = fields.optional_duration("timeout")? {
             self.limits.timeout = timeout;
         }
@@ -136,8 +177,22 @@ impl ScriptRequest {
             // The request may have changed something on the server, which a cached result would not.
             cx.do_not_keep();
         }
+        if let Some(auth) = &self.auth {
+            secrets::declared(plugin, &auth.secret).map_err(|why| format!("{called}: {why}"))?;
+            cx.do_not_keep();
+        }
         let http: Arc<Http> = plugin.shared.http.clone();
+        let plugin = plugin.clone();
         Ok(async move {
+            let mut request = request;
+            if let Some(auth) = &self.auth {
+                let failed = |why: String| format!("{called}: {why}");
+                let need = secrets::need(&auth.secret, Some(&request.host_port()));
+                call.require(need).await.map_err(|error| failed(error.to_string()))?;
+                let secret = secrets::value(&plugin, &auth.secret).await.map_err(failed)?;
+                // A redirect to another host goes without it.
+                request = request.with_header(&auth.header, &auth.value(&secret)).map_err(tell)?;
+            }
             // The call's own limit stops the script; this shorter one leaves it time to report the error.
             let remaining = call.interrupt.remaining().saturating_sub(Duration::from_millis(50));
             let limits = HttpLimits { timeout: self.limits.timeout.min(remaining), ..self.limits };

@@ -144,6 +144,76 @@ local function new(fields)
   return setmetatable(fields, File)
 end
 
+-- A file that is too large to be read as a whole: the same methods, in pieces.
+local Large = {}
+Large.__index = Large
+Large.__tostring = File.__tostring
+
+function Large:read(...)
+  if self.closed then
+    error("attempt to use a closed file", level())
+  end
+  local results, count = {}, math.max(1, select("#", ...))
+  for i = 1, count do
+    local format = (select(i, ...)) or "l"
+    if type(format) == "number" then
+      results[i] = self.pieces:read(format)
+    else
+      local kind = match(tostring(format), "^%*?(.)")
+      if kind == "l" then
+        results[i] = self.pieces:line()
+      elseif kind == "a" then
+        local all = {}
+        for piece in function() return self.pieces:read() end do
+          all[#all + 1] = piece
+        end
+        results[i] = concat(all)
+      else
+        error("bad argument #1 to 'read' (a large file is read by lines or by numbers of bytes)", level())
+      end
+    end
+    if results[i] == nil then
+      break
+    end
+  end
+  return unpack(results, 1, count)
+end
+
+function Large:lines()
+  return function()
+    local line = self:read("l")
+    if line == nil and self.close_at_end then
+      self.closed = true
+    end
+    return line
+  end
+end
+
+function Large:seek(whence, offset)
+  whence, offset = whence or "cur", offset or 0
+  if whence == "set" then
+    return self.pieces:seek(offset)
+  elseif whence == "end" then
+    return self.pieces:seek(fs.stat(self.path).size + offset)
+  end
+  return self.pieces:seek(self.pieces.offset + self.pieces.at - 1 + offset)
+end
+
+function Large:close()
+  self.closed = true
+  return true
+end
+
+function Large:write()
+  return nil, "the file is not open for writing", 9
+end
+
+Large.flush, Large.setvbuf = File.flush, File.setvbuf
+
+local function large(path)
+  return setmetatable({ path = path, pieces = fs.open(path) }, Large)
+end
+
 local io = {}
 local input, output
 
@@ -158,6 +228,8 @@ function io.open(path, mode)
     local ok, text = pcall(fs.read, path)
     if ok then
       file.text = text
+    elseif kind == "r" and plus == "" and find(tostring(text), "is larger than", 1, true) then
+      return large(path)
     elseif kind == "r" then
       return nil, text, 2
     else
@@ -265,7 +337,8 @@ function io.tmpfile()
 end
 
 function io.type(value)
-  if getmetatable(value) ~= File then
+  local meta = getmetatable(value)
+  if meta ~= File and meta ~= Large then
     return nil
   end
   return value.closed and "closed file" or "file"

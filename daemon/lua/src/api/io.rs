@@ -2,7 +2,15 @@
 
 use mlua::{Function, Lua, Value};
 
+use toold_engine::decision::decide_need;
+use toold_engine::need::Need;
+use toold_engine::permission::note_unasked;
+use toold_proto::permission::Verdict;
+use toold_proto::tool::Category;
+
 use crate::api::ApiTable;
+use crate::api::script_context::ScriptContext;
+use crate::vm::script_run::ScriptRun;
 
 pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
     let host = hygge.apart()?;
@@ -12,7 +20,7 @@ pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
         let call = crate::vm::script_run::current();
         let session = call.as_ref().and_then(|call| call.cx.as_ref()).and_then(|cx| cx.session.env.get(&name).cloned());
         let daemon = || context.plugin.shared.environment.get(&name).map(|value| value.to_string_lossy().into_owned());
-        Ok(session.or_else(daemon))
+        Ok(session.or_else(daemon).or_else(|| granted_variable(&name, context, call.as_deref())))
     })?;
     host.function("tmpname", "os.tmpname", |_, _, context| {
         context.note_side_effect();
@@ -37,6 +45,21 @@ pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
     })?;
     let settle: Function = hygge.prelude.table.raw_get::<Function>("note_changing")?.call(note)?;
     hygge.lua.set_named_registry_value(SETTLE, settle)
+}
+
+/// A variable of the daemon that it does not pass on by itself: only if a person granted it. Otherwise it is listed with what
+/// the plugin was refused.
+fn granted_variable(name: &str, context: &ScriptContext, call: Option<&ScriptRun>) -> Option<String> {
+    let value = context.plugin.shared.values.variables.get(name)?;
+    let call = call?;
+    let cx = call.authority().ok()?;
+    let reason = Some(format!("read the variable {name} of the daemon's environment"));
+    let need = Need { reason, ..Need::new(Category::Plugin, format!("env:{name}")) };
+    if decide_need(cx, &call.chain, &need).verdict == Verdict::Allow {
+        return Some(value.clone());
+    }
+    note_unasked(cx, &call.chain, &need);
+    None
 }
 
 /// Must be called after the plugin's script has run.

@@ -98,7 +98,8 @@ fn level(args: &Args, place: usize) -> Result<String, String> {
 }
 
 /// Writes to the daemon's log, and emits an event; within a call, an event of its session.
-fn log(plugin: &PluginVersion, level: &str, message: String, fields: Option<Json>) {
+pub(super) fn log(plugin: &PluginVersion, level: &str, message: String, fields: Option<Json>) {
+    let engine = &plugin.shared.engine;
     let current = script_run::current();
     let cx = current.as_ref().and_then(|call| call.cx.as_ref());
     {
@@ -111,7 +112,11 @@ fn log(plugin: &PluginVersion, level: &str, message: String, fields: Option<Json
             _ => tracing::info!(target: "toold::plugin", plugin, call, fields, "{message}"),
         }
     }
-    let Some(call) = &current else { return };
+    let Some(call) = &current else {
+        let (plugin, level) = (plugin.name().to_owned(), level.to_owned());
+        let event = EventBody::Log { call_id: None, session_id: None, plugin, level, message, fields };
+        return engine.events.emit(event);
+    };
     if let Some(cx) = cx.filter(|_| call.echoes_log) {
         let fields = fields.as_ref().map(|fields| format!(" {fields}")).unwrap_or_default();
         let level = if level == "info" { String::new() } else { format!("{level}: ") };
@@ -123,7 +128,7 @@ fn log(plugin: &PluginVersion, level: &str, message: String, fields: Option<Json
         MAX_LOGGED => "further lines are only in the daemon's log".to_owned(),
         _ => return,
     };
-    plugin.shared.engine.events.emit(EventBody::Log {
+    engine.events.emit(EventBody::Log {
         call_id: cx.map(|cx| cx.call_id.clone()),
         session_id: cx.map(|cx| cx.session.id.clone()),
         plugin: plugin.name().to_owned(),

@@ -7,18 +7,24 @@ use std::time::Duration;
 use mlua::{Lua, Value};
 use serde_json::{Value as Json, json};
 use toold_engine::hooks::HookEvent;
+use toold_engine::need::Need;
+use toold_engine::policy::OVERRIDE;
 use toold_engine::schema::Schema;
 use toold_engine::tool::ToolSpec;
-use toold_proto::tool::{Annotations, GrammarSyntax, TaskUse, ToolGrammar, ToolName, only_text_argument};
+use toold_proto::nearest::nearest;
+use toold_proto::tool::{
+    Annotations, Category, GrammarSyntax, SourceKind, TaskUse, ToolGrammar, ToolName, only_text_argument,
+};
 
 use crate::api::ApiTable;
+use crate::api::log::log;
 use crate::api::script_context::ScriptContext;
 use crate::plugin::hook::globs;
 use crate::plugin::registrations::{
     CommandRegistration, HookRegistration, NeedsSource, ScriptRegistrations, SubagentSpec, ToolHandlers, ToolPermission,
 };
 use crate::vm::args::{Args, Fields, text};
-use crate::vm::convert;
+use crate::vm::{convert, script_run};
 
 /// How many of one kind a plugin may register.
 const MAX_REGISTRATIONS: usize = 1_000;
@@ -34,7 +40,7 @@ pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
     hygge.function("register_tool", "register_tool", register)?;
     tools.function("register", "tools.register", register)?;
     hygge.function("register_hook", "register_hook", |lua, args, context| {
-        context.record_mistake(lua, register_hook(args, context))
+        context.record_mistake(lua, register_hook(lua, args, context))
     })?;
     hygge.function("register_command", "register_command", |lua, args, context| {
         context.record_mistake(lua, register_command(args, context))
@@ -46,7 +52,7 @@ pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
 }
 
 /// The fields that `register_tool` reads.
-const TOOL_FIELDS: [&str; 15] = [
+const TOOL_FIELDS: [&str; 16] = [
     "name",
     "description",
     "execute",
@@ -62,6 +68,7 @@ const TOOL_FIELDS: [&str; 15] = [
     "grammar",
     "permission",
     "version",
+    "override",
 ];
 
 /// Warns about things that load but are probably mistakes.
@@ -156,13 +163,7 @@ fn register_tool(lua: &Lua, args: &Args, context: &Arc<ScriptContext>) -> Result
         name,
     };
     warn(lua, &fields, &spec, context);
-    let plugin = &context.plugin;
-    if let Some(holder) = plugin.shared.engine.registry.holder(&spec.name, &plugin.key, plugin.origin) {
-        context.name_taken.store(true, Ordering::Relaxed);
-        let at = holder.path.map(|path| format!(" ({path})")).unwrap_or_default();
-        let holder = format!("{} {}{at}", holder.kind.as_str(), holder.name);
-        return Err(fields.wrong("name", format!("the tool name {} is taken by {holder}", spec.name)));
-    }
+    claim_name(&fields, &spec, context)?;
     add(args, context, |registered| {
         if registered.tools.iter().any(|(other, _)| other.name == spec.name) {
             return Err(fields.wrong("name", format!("this plugin has registered the tool {} already", spec.name)));
@@ -171,6 +172,50 @@ fn register_tool(lua: &Lua, args: &Args, context: &Arc<ScriptContext>) -> Result
         registered.tools.push((spec, ToolHandlers { execute, permission }));
         Ok(())
     })
+}
+
+/// Makes sure that the tool's name is free, or that the plugin may replace the built-in tool that has it.
+fn claim_name(fields: &Fields, spec: &ToolSpec, context: &Arc<ScriptContext>) -> Result<(), String> {
+    let plugin = &context.plugin;
+    let registry = &plugin.shared.engine.registry;
+    let holder = || registry.holder(&spec.name, &plugin.key, plugin.origin);
+    let replaces = fields.flag("override")?;
+    if replaces {
+        // The permission is asked for at each load.
+        context.note_side_effect();
+    }
+    let Some(taken) = holder() else { return Ok(()) };
+    let name = &spec.name;
+    let refuse = |why: String| {
+        context.name_taken.store(true, Ordering::Relaxed);
+        Err(fields.wrong("name", why))
+    };
+    let at = taken.path.map(|path| format!(" ({path})")).unwrap_or_default();
+    let words = format!("the tool name {name} is taken by {} {}{at}", taken.kind.as_str(), taken.name);
+    match (taken.kind, replaces) {
+        (SourceKind::Builtin, false) => refuse(format!(
+            "{words}: choose another name; or give the built-in tool one ([tools.rename] {name} = \"...\" in config.toml), or \
+             switch it off ([tools] disable = [\"{name}\"]); or register yours with override = true, which a person grants"
+        )),
+        (SourceKind::Builtin, true) => {
+            let need = Need {
+                reason: Some(format!("replace the built-in tool {name} with its own")),
+                ..Need::new(Category::Plugin, format!("{OVERRIDE}{name}"))
+            };
+            let call = script_run::current().ok_or("register_tool: no script is loading")?;
+            match call.effect_blocking(call.require(need))? {
+                Ok(()) => {
+                    registry.let_override(name.clone(), plugin.key.clone());
+                    match holder() {
+                        None => Ok(()),
+                        Some(_) => refuse(words),
+                    }
+                }
+                Err(error) => refuse(format!("{words}, and override needs a permission: {error}")),
+            }
+        }
+        (_, _) => refuse(words),
+    }
 }
 
 fn input_schema(lua: &Lua, fields: &Fields) -> Result<Schema, String> {
@@ -184,7 +229,8 @@ fn input_schema(lua: &Lua, fields: &Fields) -> Result<Schema, String> {
     if let Json::Object(schema) = &mut schema {
         schema.entry("type").or_insert_with(|| "object".into());
     }
-    Schema::compile_input(schema).map_err(|error| fields.wrong("input_schema", error))
+    let meant = meant_types(&schema);
+    Schema::compile_input(schema).map_err(|error| fields.wrong("input_schema", format!("{error}{meant}")))
 }
 
 fn output_schema(lua: &Lua, fields: &Fields) -> Result<Option<Schema>, String> {
@@ -196,7 +242,62 @@ fn output_schema(lua: &Lua, fields: &Fields) -> Result<Option<Schema>, String> {
         return Err(fields.mistake("output_schema", "a table with a JSON Schema", &given));
     }
     let schema = convert::to_schema(lua, &given).map_err(|error| fields.wrong("output_schema", error))?;
-    Schema::compile(schema).map(Some).map_err(|error| fields.wrong("output_schema", error))
+    let meant = meant_types(&schema);
+    Schema::compile(schema).map(Some).map_err(|error| fields.wrong("output_schema", format!("{error}{meant}")))
+}
+
+/// The types that other languages have, and what JSON Schema calls them.
+const TYPES: [(&str, &str); 16] = [
+    ("int", "integer"),
+    ("long", "integer"),
+    ("float", "number"),
+    ("double", "number"),
+    ("num", "number"),
+    ("decimal", "number"),
+    ("str", "string"),
+    ("text", "string"),
+    ("bool", "boolean"),
+    ("list", "array"),
+    ("dict", "object"),
+    ("map", "object"),
+    ("table", "object"),
+    ("nil", "null"),
+    ("none", "null"),
+    ("date", "string"),
+];
+
+/// The types of a schema that do not exist, with those that were probably meant; empty if there are none.
+fn meant_types(schema: &Json) -> String {
+    fn collect<'a>(schema: &'a Json, found: &mut Vec<&'a str>) {
+        match schema {
+            Json::Object(members) => {
+                for (key, member) in members {
+                    match member {
+                        Json::String(text) if key == "type" => found.push(text),
+                        Json::Array(list) if key == "type" => found.extend(list.iter().filter_map(Json::as_str)),
+                        other => collect(other, found),
+                    }
+                }
+            }
+            Json::Array(items) => items.iter().for_each(|item| collect(item, found)),
+            _ => {}
+        }
+    }
+    let known = ["string", "number", "integer", "boolean", "object", "array", "null"];
+    let mut found = Vec::new();
+    collect(schema, &mut found);
+    let mut meant = Vec::new();
+    for text in found.into_iter().filter(|text| !known.contains(text)) {
+        let lower = text.to_ascii_lowercase();
+        let alias = TYPES.iter().find(|(other, _)| *other == lower).map(|(_, meant)| *meant);
+        if let Some(right) = alias.or_else(|| nearest(&lower, known.iter().copied())) {
+            let words = format!("; {right} is meant, not {text}");
+            if !meant.contains(&words) {
+                meant.push(words);
+            }
+        }
+    }
+    meant.concat()
 }
 
 fn annotations(fields: &Fields) -> Result<Annotations, String> {
@@ -229,7 +330,7 @@ fn grammar(fields: &Fields, input: &Schema) -> Result<Option<ToolGrammar>, Strin
     Ok(Some(ToolGrammar { syntax, definition: given.text("definition")? }))
 }
 
-fn register_hook(args: &Args, context: &Arc<ScriptContext>) -> Result<(), String> {
+fn register_hook(lua: &Lua, args: &Args, context: &Arc<ScriptContext>) -> Result<(), String> {
     context.plugin.requires("hooks", |can| can.hooks)?;
     let named = args.text(1, "event")?;
     let event = HookEvent::parse(&named)
@@ -271,6 +372,23 @@ fn register_hook(args: &Args, context: &Arc<ScriptContext>) -> Result<(), String
         if let Some(patterns) = &hook.tools {
             globs(patterns).map_err(|error| options.wrong("tools", error))?;
         }
+    }
+    if hook.asynchronous && matches!(event, HookEvent::PreTool | HookEvent::PreMessage) {
+        // As in hygge: it could neither refuse nor change anything.
+        let words =
+            format!("the hook {} never runs: an asynchronous {named} hook is skipped; leave out its mode", hook.name);
+        context.warn(lua, &words);
+        log(&context.plugin, "warn", words, None);
+        return Ok(());
+    }
+    if matches!(event, HookEvent::PreMessage | HookEvent::PostMessage) {
+        let plugin = context.plugin.name();
+        let words = format!(
+            "the hook {} runs for prompts of agents that `toolctl agents install` set up, and in clients that run hooks of \
+             messages; `toolctl plugins show {plugin}` lists them",
+            hook.name
+        );
+        log(&context.plugin, "info", words, None);
     }
     add(args, context, |registered| {
         room(args, registered.hooks.len())?;

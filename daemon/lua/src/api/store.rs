@@ -7,6 +7,7 @@ use serde_json::Value as Json;
 
 use crate::api::{ApiTable, HostCall, HostReply, HostWork};
 use crate::plugin::store::KeyValueStore;
+use crate::vm::convert;
 
 const MAX_KEY: usize = 256;
 /// Bytes of JSON that one key may hold.
@@ -16,7 +17,7 @@ pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
     let store = hygge.within("store")?;
     store.waiting("get", "hygge.store.get", |host_call| {
         let key = key(host_call)?;
-        work(host_call, move |store, plugin| Ok(store.get(plugin, &key)?.map_or(HostReply::Nil, HostReply::Exact)))
+        work(host_call, move |store, plugin| Ok(store.get(plugin, &key)?.map_or(HostReply::Nil, HostReply::Stored)))
     })?;
     store.waiting("set", "hygge.store.set", |host_call| {
         let key = key(host_call)?;
@@ -61,7 +62,7 @@ fn update_parts(hygge: &ApiTable) -> mlua::Result<(Function, Function)> {
                 None => HostReply::Fields(Vec::new()),
                 Some(value) => {
                     let text = HostReply::Bytes(value.to_string().into_bytes());
-                    HostReply::Fields(vec![("text", text), ("value", HostReply::Exact(value))])
+                    HostReply::Fields(vec![("text", text), ("value", HostReply::Stored(value))])
                 }
             })
         })
@@ -78,7 +79,9 @@ fn update_parts(hygge: &ApiTable) -> mlua::Result<(Function, Function)> {
 
 /// The argument as JSON; `None` for nil and null, which stand for a missing key.
 fn value(host_call: &HostCall, place: usize, name: &str) -> Result<Option<Json>, String> {
-    let value = host_call.args.json(host_call.lua, place, name)?;
+    let (lua, called) = (host_call.lua, host_call.args.function);
+    let value = convert::to_json_with_bytes(lua, host_call.args.value(place));
+    let value = value.map_err(|error| format!("{called}: argument {place} '{name}': {error}"))?;
     if value.is_null() {
         return Ok(None);
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use mlua::Value as LuaValue;
+use mlua::{Lua, Value as LuaValue};
 use serde_json::{Value, json};
 use toold_engine::callable::Callable;
 use toold_engine::cx::Cx;
@@ -29,6 +29,18 @@ pub struct SlashCommand {
     pub description: String,
     /// Takes `{"input": "..."}`. For `toold_engine::execute::execute_tool`, since it is in no registry.
     pub tool: Arc<dyn Callable>,
+}
+
+/// The answer of a command: its message, or what a tool could return.
+pub(crate) fn command_output(lua: &Lua, value: &LuaValue, spec: &ToolSpec) -> Result<ToolOutput, String> {
+    let message = value.as_table().and_then(|table| table.raw_get::<Option<String>>("message").ok()?);
+    match message {
+        Some(message) => {
+            let json = convert::to_json(lua, value).unwrap_or_default();
+            Ok(ToolOutput { structured: Some(json), ..ToolOutput::text(message) })
+        }
+        None => tool_result::output(lua, value, spec),
+    }
 }
 
 struct LuaCommand {
@@ -72,17 +84,7 @@ impl LuaCommand {
         let execute = loaded.commands.get(&self.name).ok_or_else(missing)?;
         let cx = cx.shared();
         let text = json!(input["input"].as_str().unwrap_or_default());
-        let read = |value: &LuaValue| {
-            let lua = loaded.state.lua();
-            let message = value.as_table().and_then(|table| table.raw_get::<Option<String>>("message").ok()?);
-            match message {
-                Some(message) => {
-                    let json = convert::to_json(lua, value).unwrap_or_default();
-                    Ok(ToolOutput { structured: Some(json), ..ToolOutput::text(message) })
-                }
-                None => tool_result::output(lua, value, &self.spec),
-            }
-        };
+        let read = |value: &LuaValue| command_output(loaded.state.lua(), value, &self.spec);
         let handler = HandlerName { kind: "command", name: &self.name };
         handler::run(states, &loaded, (handler, execute), &cx, &text, &[&text], read).await
     }

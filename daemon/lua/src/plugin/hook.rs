@@ -7,15 +7,17 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use mlua::Value as LuaValue;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::time::Instant;
 use toold_engine::cx::Cx;
-use toold_engine::hooks::{Hook, HookAnswer, HookInput, HookSpec};
+use toold_engine::hooks::{Hook, HookAnswer, HookEvent, HookInput, HookSpec};
+use toold_proto::hook::HookDecision;
 use toold_proto::plugin::PluginError;
 use toold_proto::tool::SessionId;
 
 use crate::plugin::failures::HandlerName;
 use crate::plugin::registrations::HookRegistration;
+use crate::plugin::schema_shape::empty_lists;
 use crate::plugin::state_pool::{LoadedState, StatePool};
 use crate::vm::convert;
 use crate::vm::interrupt::ScriptInterrupt;
@@ -61,14 +63,11 @@ impl LuaHook {
         let explain = |error: &mlua::Error| plugin.sources.explain(error);
         let handler = loaded.hooks.get(self.index);
         let handler = handler.ok_or_else(|| PluginError::of("the plugin no longer registers this hook"))?;
+        let seen = cx.clone();
         let call = ScriptRun::of_hook(ScriptInterrupt::of_hook(self.spec.timeout), cx, plugin.name());
         let _watched = plugin.shared.watchdog.watch(&call.interrupt);
         let lua = loaded.state.lua();
-        let mut event = serde_json::to_value(input).map_err(|error| PluginError::of(error.to_string()))?;
-        for text in ["tool_name", "message", "mode_name"] {
-            // Hooks of several events compare them with texts.
-            event.as_object_mut().map(|event| event.entry(text).or_insert_with(|| "".into()));
-        }
+        let event = event_of(input, self.spec.event).map_err(|error| PluginError::of(error.to_string()))?;
         let event = convert::to_lua(lua, &event).map_err(|error| explain(&error))?;
         let script = lua.create_thread(handler.clone()).map_err(|error| explain(&error))?;
         let values = loaded.state.run(&call, script, event).await.map_err(|error| explain(&error))?;
@@ -76,15 +75,47 @@ impl LuaHook {
         let invalid = |why: String| PluginError::of(format!("its answer is not valid: {why}"));
         match convert::to_json(lua, answer).map_err(|error| invalid(error.to_string()))? {
             Value::Null => Ok(HookAnswer::default()),
-            mut table @ Value::Object(_) => {
-                for text in ["reason", "system_prompt_append"] {
-                    if let Some(number @ (Value::Number(_) | Value::Bool(_))) = table.get_mut(text) {
-                        *number = number.to_string().into();
+            Value::Object(table) => {
+                let mut answer = read_answer(table).map_err(|error| invalid(error.to_string()))?;
+                if let (Some(changed), Some(cx)) = (&mut answer.modified_tool_input, &seen) {
+                    let snapshot = plugin.shared.engine.registry.snapshot();
+                    if let Some(tool) = snapshot.view(cx.session.project()).find_own(cx.tool.as_str()) {
+                        empty_lists(changed, tool.spec().input.as_value());
                     }
                 }
-                serde_json::from_value(table).map_err(|error| invalid(error.to_string()))
+                Ok(answer)
             }
             other => Err(invalid(format!("expected a table or nil, got {other}"))),
+        }
+    }
+}
+
+/// The event as plugins of hygge know it: its own name as `hook_name`, a mode only before a message, and texts that are
+/// there for every event, since hooks of several events compare them.
+fn event_of(input: HookInput, event: HookEvent) -> serde_json::Result<Value> {
+    let mode_name = input.mode_name.filter(|_| event == HookEvent::PreMessage);
+    let input = HookInput { hook_name: event.as_str().to_owned(), mode_name, ..input };
+    let mut fields = serde_json::to_value(input)?;
+    for text in ["tool_name", "message", "mode_name"] {
+        fields.as_object_mut().map(|fields| fields.entry(text).or_insert_with(|| "".into()));
+    }
+    Ok(fields)
+}
+
+/// Only the decision `modify` changes anything, and an empty message replaces none, as in hygge.
+fn read_answer(mut table: Map<String, Value>) -> serde_json::Result<HookAnswer> {
+    for text in ["decision", "reason", "system_prompt_append", "modified_message"] {
+        match table.get_mut(text) {
+            Some(number @ (Value::Number(_) | Value::Bool(_))) => *number = number.to_string().into(),
+            Some(Value::String(empty)) if empty.is_empty() => drop(table.remove(text)),
+            Some(_) | None => {}
+        }
+    }
+    let answer: HookAnswer = serde_json::from_value(Value::Object(table))?;
+    match answer.decision {
+        Some(HookDecision::Modify) => Ok(answer),
+        None | Some(HookDecision::Allow | HookDecision::Deny) => {
+            Ok(HookAnswer { modified_tool_input: None, modified_tool_result: None, modified_message: None, ..answer })
         }
     }
 }

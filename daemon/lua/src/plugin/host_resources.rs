@@ -18,6 +18,7 @@ use toold_proto::plugin::PluginError;
 use crate::plugin::PluginVersion;
 use crate::plugin::load_refusals::LoadRefusals;
 use crate::plugin::registration_cache::RegistrationCache;
+use crate::plugin::secrets::PluginValues;
 use crate::plugin::state_pool::LoadedState;
 use crate::plugin::store::KeyValueStore;
 use crate::vm::create::HostChunks;
@@ -46,6 +47,7 @@ pub(crate) struct HostResources {
     pub(crate) store: Option<Arc<dyn KeyValueStore>>,
     /// The environment of programs, and of `os.getenv`.
     pub(crate) environment: Environment,
+    pub(crate) values: PluginValues,
     pub(crate) http: Arc<Http>,
     /// The sandbox for programs that scripts run.
     pub(crate) sandbox: Arc<Sandbox>,

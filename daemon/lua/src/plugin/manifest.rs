@@ -29,6 +29,8 @@ pub(crate) struct Manifest {
     /// Bytes.
     pub(crate) memory: Option<usize>,
     pub(crate) timeout: Option<Duration>,
+    /// The names of the secrets that it may ask for.
+    pub(crate) secrets: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -43,6 +45,9 @@ pub(crate) struct Capabilities {
     pub(crate) network: bool,
     pub(crate) fs_read: bool,
     pub(crate) fs_write: bool,
+    pub(crate) mcp: bool,
+    /// Another place for the names of `secrets`.
+    pub(crate) secrets: Vec<String>,
 }
 
 impl Capabilities {
@@ -58,6 +63,8 @@ impl Capabilities {
             ("network", self.network),
             ("fs_read", self.fs_read),
             ("fs_write", self.fs_write),
+            ("mcp", self.mcp),
+            ("secrets", !self.secrets.is_empty()),
         ];
         all.into_iter().filter(|(_, has)| *has).map(|(name, _)| name.to_owned()).collect()
     }
@@ -74,6 +81,8 @@ struct PluginToml {
     /// Read only with `api`: older manifests have other things here.
     capabilities: Option<toml::Value>,
     limits: Option<ManifestLimits>,
+    #[serde(default)]
+    secrets: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -84,7 +93,7 @@ struct ManifestLimits {
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ManifestError {
-    #[error("{0:?} is not a plugin name: expected [a-z][a-z0-9_-]*")]
+    #[error("{name:?} is not a plugin name: expected [a-z][a-z0-9_-]*{other}", name = .0, other = other_name(.0))]
     Name(String),
     #[error("can't read {}: {source}", .path.display())]
     Unreadable { path: PathBuf, source: std::io::Error },
@@ -92,8 +101,33 @@ pub(crate) enum ManifestError {
     Toml { path: PathBuf, line: Option<u32>, message: String },
     #[error("the entrypoint {} is outside the plugin's folder", .0.display())]
     Outside(PathBuf),
-    #[error("the entrypoint {} does not exist", .0.display())]
+    #[error("the entrypoint {} does not exist{}", .0.display(), other_entry(.0))]
     NoEntry(PathBuf),
+}
+
+/// A name that would do.
+fn other_name(name: &str) -> String {
+    let fits = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c.to_ascii_lowercase() } else { '-' };
+    let made: String = name.chars().map(fits).collect();
+    let made = made.trim_matches(['-', '_']);
+    match checked_name(made.to_owned()) {
+        Ok(made) => {
+            format!("; rename it to {made}, or write name = \"{made}\" into a plugin.toml in its folder")
+        }
+        Err(_) => String::new(),
+    }
+}
+
+/// What to do about a folder that has the script of other programs' plugins.
+fn other_entry(entry: &Path) -> String {
+    let other = entry.with_file_name("init.lua");
+    match entry.file_name().is_some_and(|name| name == "plugin.lua") && other.is_file() {
+        true => {
+            "; there is an init.lua: rename it to plugin.lua, or write entrypoint = \"init.lua\" into a plugin.toml"
+                .to_owned()
+        }
+        false => String::new(),
+    }
 }
 
 impl Manifest {
@@ -109,6 +143,7 @@ impl Manifest {
             capabilities: None,
             memory: None,
             timeout: None,
+            secrets: Vec::new(),
         })
     }
 
@@ -155,6 +190,7 @@ impl Manifest {
                 entrypoint: None,
                 capabilities: None,
                 limits: None,
+                secrets: Vec::new(),
             },
         };
         let name = match manifest.name {
@@ -165,7 +201,7 @@ impl Manifest {
         if !entrypoint.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
             return Err(ManifestError::Outside(entrypoint));
         }
-        let capabilities = match (manifest.api.as_deref(), manifest.capabilities) {
+        let capabilities: Option<Capabilities> = match (manifest.api.as_deref(), manifest.capabilities) {
             (Some("toold"), given) => {
                 let given = given.unwrap_or_else(|| toml::Value::Table(toml::Table::new()));
                 Some(given.try_into().map_err(|error: toml::de::Error| ManifestError::Toml {
@@ -176,6 +212,8 @@ impl Manifest {
             }
             (Some(_) | None, _) => None,
         };
+        let more = capabilities.iter().flat_map(|declared| declared.secrets.iter().cloned());
+        let secrets = manifest.secrets.into_iter().chain(more).collect();
         let limits = manifest.limits.unwrap_or(ManifestLimits { memory_mib: None, timeout_ms: None });
         Ok(Self {
             name: checked_name(name)?,
@@ -186,6 +224,7 @@ impl Manifest {
             capabilities,
             memory: limits.memory_mib.map(|mib| mib.clamp(1, 4_096) << 20),
             timeout: limits.timeout_ms.map(Duration::from_millis),
+            secrets,
         })
     }
 

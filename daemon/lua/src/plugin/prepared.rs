@@ -45,7 +45,7 @@ impl PreparedPlugin {
         // Between two runs of a timer, its plugin is not idle.
         let states = StatePool::new(plugin, loaded, rebuildable && registered.timers.is_empty());
         let tools = registered.tools.into_iter().map(|(spec, needs)| {
-            let tool: Arc<dyn Callable> = Arc::new(LuaTool { spec, states: states.clone(), needs });
+            let tool: Arc<dyn Callable> = Arc::new(LuaTool::new(spec, states.clone(), needs));
             tool
         });
         let tools = tools.collect();
@@ -54,8 +54,9 @@ impl PreparedPlugin {
             hook
         });
         let hooks = hooks.collect();
+        let (resources, prompts) = (registered.resources, registered.prompts);
+        let offer = offer(resources, prompts, registered.commands.clone(), &registered.subagents, &states);
         let commands = registered.commands.into_iter().map(|spec| SlashCommand::new(spec, &states)).collect();
-        let offer = offer(registered.resources, registered.prompts, &states);
         let Registrations { subagents, timers, .. } = registered;
         Self { key, tools, hooks, subagents, commands, offer, timers, names, states }
     }

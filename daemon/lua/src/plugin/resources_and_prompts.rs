@@ -15,11 +15,14 @@ use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::offers::{PromptTemplate, Resource, ResourceAddress, SourceOffer};
 use toold_engine::tool::{ToolError, ToolOutput, ToolSpec};
-use toold_proto::offer::{Completion, PromptArgument};
+use toold_proto::offer::{Completion, PromptArgument, PromptMessage, Rendered, Speaker};
+use toold_proto::tool::{Block, Source};
 
+use crate::plugin::command::command_output;
 use crate::plugin::failures::HandlerName;
 use crate::plugin::handler;
 use crate::plugin::messages::{completion, contents, rendered, texts};
+use crate::plugin::registrations::{CommandRegistration, SubagentSpec};
 use crate::plugin::state_pool::{LoadedState, StatePool};
 
 #[derive(Clone, Debug)]
@@ -65,6 +68,8 @@ pub(crate) enum Completer {
 pub(crate) fn offer(
     resources: Vec<ResourceRegistration>,
     prompts: Vec<PromptRegistration>,
+    commands: Vec<CommandRegistration>,
+    subagents: &[SubagentSpec],
     states: &Arc<StatePool>,
 ) -> SourceOffer {
     let of = |kind: &str, about: &About, task: OfferTask| -> Arc<dyn Callable> {
@@ -103,7 +108,51 @@ pub(crate) fn offer(
             more: Map::new(),
         })
     });
-    SourceOffer { resources: resources.collect(), prompts: prompts.collect() }
+    let mut prompts: Vec<Arc<PromptTemplate>> = prompts.collect();
+    for command in commands {
+        let CommandRegistration { name, description } = command;
+        let input = argument("input", "What stands behind the command", false);
+        let about = About { name: name.clone(), title: Some(format!("/{name}")), description: Some(description) };
+        add_unless_taken(&mut prompts, about, input, &source, |about| of("command", about, OfferTask::Command(name)));
+    }
+    for subagent in subagents {
+        let SubagentSpec { name, description, system_prompt, .. } = subagent;
+        let task = argument("task", "What the sub-agent is to do", true);
+        let about = About { name: name.clone(), title: None, description: Some(description.clone()) };
+        let prompt = system_prompt.clone();
+        add_unless_taken(&mut prompts, about, task, &source, |about| {
+            of("agent", about, OfferTask::Instructions(prompt))
+        });
+    }
+    SourceOffer { resources: resources.collect(), prompts }
+}
+
+fn argument(name: &str, description: &str, required: bool) -> PromptArgument {
+    PromptArgument { name: name.to_owned(), title: None, description: Some(description.to_owned()), required }
+}
+
+/// Offers a command or a sub-agent as a prompt, for clients that have no other way to it. A prompt that the plugin registers
+/// under the same name comes first.
+fn add_unless_taken(
+    prompts: &mut Vec<Arc<PromptTemplate>>,
+    about: About,
+    argument: PromptArgument,
+    source: &Source,
+    renderer: impl FnOnce(&About) -> Arc<dyn Callable>,
+) {
+    if prompts.iter().any(|prompt| prompt.name == about.name) {
+        return;
+    }
+    prompts.push(Arc::new(PromptTemplate {
+        renderer: renderer(&about),
+        completer: None,
+        name: about.name,
+        title: about.title,
+        description: about.description,
+        arguments: vec![argument],
+        source: source.clone(),
+        more: Map::new(),
+    }));
 }
 
 /// A function of a resource or a prompt, called like a tool.
@@ -116,10 +165,17 @@ struct LuaOffer {
 }
 
 enum OfferTask {
-    Read { place: usize, mime_type: Option<String> },
+    Read {
+        place: usize,
+        mime_type: Option<String>,
+    },
     Render(usize),
     CompleteResource(usize),
     CompletePrompt(usize),
+    /// Runs the slash command of this name; its answer is the message.
+    Command(String),
+    /// The instructions of a sub-agent, with its task.
+    Instructions(String),
 }
 
 impl Callable for LuaOffer {
@@ -140,8 +196,24 @@ impl Callable for LuaOffer {
 impl LuaOffer {
     async fn run(&self, input: Value, cx: &Cx) -> Result<ToolOutput, ToolError> {
         let states = &self.states;
+        if let OfferTask::Instructions(system_prompt) = &self.task {
+            let task = input["task"].as_str().unwrap_or_default();
+            return said(&format!("{system_prompt}\n\n{task}"));
+        }
         let loaded = states.main().await.map_err(ToolError::Failed)?;
         let missing = || ToolError::Failed(format!("the plugin no longer registers {}", self.spec.label));
+        if let OfferTask::Command(name) = &self.task {
+            let execute = loaded.commands.get(name).ok_or_else(missing)?;
+            let text = json!(input["input"].as_str().unwrap_or_default());
+            let read = |value: &LuaValue| command_output(loaded.state.lua(), value, &self.spec);
+            let handler = HandlerName { kind: "command", name };
+            let output = handler::run(states, &loaded, (handler, execute), &cx.shared(), &text, &[&text], read).await?;
+            return if output.is_error {
+                Ok(output)
+            } else {
+                said(&output.content.iter().filter_map(Block::as_text).collect::<Vec<_>>().join("\n"))
+            };
+        }
         let handlers = self.handlers(&loaded).ok_or_else(missing)?;
         let function = match (&self.task, &handlers.complete) {
             (OfferTask::Read { .. } | OfferTask::Render(_), _) => &handlers.run,
@@ -159,6 +231,7 @@ impl LuaOffer {
         match self.task {
             OfferTask::Read { place, .. } | OfferTask::CompleteResource(place) => loaded.resources.get(place),
             OfferTask::Render(place) | OfferTask::CompletePrompt(place) => loaded.prompts.get(place),
+            OfferTask::Command(_) | OfferTask::Instructions(_) => None,
         }
     }
 
@@ -167,6 +240,8 @@ impl LuaOffer {
             OfferTask::Read { .. } => "resource",
             OfferTask::Render(_) => "prompt",
             OfferTask::CompleteResource(_) | OfferTask::CompletePrompt(_) => "completion",
+            OfferTask::Command(_) => "command",
+            OfferTask::Instructions(_) => "sub-agent",
         }
     }
 
@@ -174,7 +249,7 @@ impl LuaOffer {
     fn given<'a>(&self, input: &'a Value) -> Vec<&'a Value> {
         match &self.task {
             OfferTask::Read { .. } => vec![&input["uri"], &input["variables"]],
-            OfferTask::Render(_) => vec![input],
+            OfferTask::Render(_) | OfferTask::Command(_) | OfferTask::Instructions(_) => vec![input],
             OfferTask::CompleteResource(_) | OfferTask::CompletePrompt(_) => {
                 vec![&input["argument"], &input["value"], &input["given"]]
             }
@@ -190,12 +265,22 @@ impl LuaOffer {
                 }
                 serde_json::to_value(contents(value, uri, mime_type.as_deref())?)
             }
-            OfferTask::Render(_) => serde_json::to_value(rendered(lua, value)?),
+            OfferTask::Render(_) | OfferTask::Command(_) | OfferTask::Instructions(_) => {
+                serde_json::to_value(rendered(lua, value)?)
+            }
             OfferTask::CompleteResource(_) | OfferTask::CompletePrompt(_) => serde_json::to_value(completion(value)?),
         };
         let structured = structured.map_err(|error| error.to_string())?;
         Ok(ToolOutput { structured: Some(structured), ..ToolOutput::default() })
     }
+}
+
+/// A prompt with one message of the user.
+fn said(text: &str) -> Result<ToolOutput, ToolError> {
+    let message = PromptMessage { role: Speaker::User, content: Block::text(text) };
+    let rendered = Rendered { description: None, messages: vec![message] };
+    let structured = serde_json::to_value(rendered).map_err(|error| ToolError::Failed(error.to_string()))?;
+    Ok(ToolOutput { structured: Some(structured), ..ToolOutput::default() })
 }
 
 /// The values of a list in the plugin that begin with the typed text.

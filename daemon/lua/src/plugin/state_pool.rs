@@ -18,6 +18,7 @@ use crate::plugin::registrations::ToolHandlers;
 use crate::plugin::resources_and_prompts::OfferHandlers;
 use crate::plugin::state_content::StateContent;
 use crate::vm::lua_state::LuaState;
+use crate::vm::script_run::SerialLock;
 
 /// A Lua state in which the plugin's script has run, and the functions that it registered there.
 pub(crate) struct LoadedState {
@@ -44,8 +45,8 @@ pub(crate) struct StatePool {
     /// A call could not yield.
     stalls: AtomicBool,
     others: Mutex<Vec<Arc<LoadedState>>>,
-    /// Held by a serial call from its start to its end, including its waits.
-    pub(crate) serial: tokio::sync::Mutex<()>,
+    /// Held by a serial call while its script runs, and not while it waits.
+    pub(crate) serial: Arc<SerialLock>,
     /// Held while a Lua state is made.
     creating: tokio::sync::Mutex<()>,
     failures: FailureLog,
@@ -81,7 +82,7 @@ impl StatePool {
             stalls: AtomicBool::new(false),
             main: Mutex::new(MainState { loaded: main.map(Arc::new), inherits: None }),
             others: Mutex::default(),
-            serial: tokio::sync::Mutex::default(),
+            serial: Arc::default(),
             creating: tokio::sync::Mutex::default(),
             failures: FailureLog::default(),
         })

@@ -1,10 +1,11 @@
 //! A tool whose `execute` is a Lua function.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use mlua::Value as LuaValue;
+use mlua::{MultiValue, Value as LuaValue};
 use serde_json::Value;
 use toold_engine::callable::Callable;
 use toold_engine::cx::Cx;
@@ -16,20 +17,29 @@ use toold_proto::provide::CallWait;
 use toold_proto::tool::Category;
 
 use crate::plugin::failures::HandlerName;
-use crate::plugin::handler::run;
+use crate::plugin::handler::run_script;
 use crate::plugin::needs::read_needs;
 use crate::plugin::registrations::{NeedsSource, ToolHandlers, ToolPermission};
+use crate::plugin::schema_shape::{fill_defaults, has_defaults};
+use crate::plugin::secrets::{knows_secrets, without_secrets};
 use crate::plugin::state_pool::{LoadedState, StateLease, StatePool};
 use crate::plugin::tool_result;
 use crate::vm::convert;
 use crate::vm::interrupt::ScriptInterrupt;
-use crate::vm::script_run::ScriptRun;
+use crate::vm::script_run::{ScriptRun, SerialTurn};
 
 pub(crate) struct LuaTool {
-    pub(crate) spec: ToolSpec,
-    pub(crate) states: Arc<StatePool>,
-    pub(crate) needs: NeedsSource,
+    spec: ToolSpec,
+    states: Arc<StatePool>,
+    needs: NeedsSource,
+    has_defaults: bool,
+    /// Its results may contain secrets.
+    knows_secrets: bool,
 }
+
+/// How often, and how far apart, a call looks for a plugin's file that is not there.
+const GONE_LOOKS: u32 = 3;
+const GONE_PAUSE: Duration = Duration::from_millis(50);
 
 impl Callable for LuaTool {
     fn spec(&self) -> &ToolSpec {
@@ -56,25 +66,60 @@ impl Callable for LuaTool {
 }
 
 impl LuaTool {
-    async fn run(&self, input: Value, cx: &Cx) -> Result<ToolOutput, ToolError> {
+    pub(crate) fn new(spec: ToolSpec, states: Arc<StatePool>, needs: NeedsSource) -> Self {
+        let has_defaults = has_defaults(spec.input.as_value());
+        let knows_secrets = knows_secrets(&states.plugin);
+        Self { spec, states, needs, has_defaults, knows_secrets }
+    }
+
+    async fn run(&self, mut input: Value, cx: &Cx) -> Result<ToolOutput, ToolError> {
         let states = &self.states;
         // An outer call of the same plugin holds the serial lock; an inner one runs under it.
         let nested = cx.outer_chain.iter().any(|plugin| plugin == states.plugin.name());
-        let _serial = match self.spec.parallelizable || nested {
+        let turn = match self.spec.parallelizable || nested {
             true => None,
-            false => match states.serial.try_lock() {
-                Ok(serial) => Some(serial),
-                Err(_) => {
-                    let _waiting = cx.wait_for(CallWait::Turn);
-                    Some(states.serial.lock().await)
-                }
-            },
+            false => {
+                let held = match states.serial.clone().try_lock_owned() {
+                    Ok(held) => held,
+                    Err(_) => {
+                        let _waiting = cx.wait_for(CallWait::Turn);
+                        states.serial.clone().lock_owned().await
+                    }
+                };
+                Some(SerialTurn::new(states.serial.clone(), held))
+            }
         };
+        self.must_exist().await?;
+        if self.has_defaults {
+            fill_defaults(&mut input, self.spec.input.as_value());
+        }
         let loaded = self.lease_state().await?;
         let execute = &self.handlers(&loaded)?.execute;
-        let read = |value: &LuaValue| tool_result::output(loaded.state.lua(), value, &self.spec);
+        let read = |values: &MultiValue| {
+            let value = values.front().unwrap_or(&LuaValue::Nil);
+            tool_result::output(loaded.state.lua(), value, &self.spec)
+        };
         let handler = HandlerName { kind: "tool", name: self.spec.name.as_str() };
-        run(states, &loaded, (handler, execute), &cx.shared(), &input, &[&input], read).await
+        let call = match turn {
+            Some(turn) => ScriptRun::of_call_in_turn(cx.shared(), turn),
+            None => ScriptRun::of_call(cx.shared()),
+        };
+        let output = run_script(states, &loaded, (handler, execute), &call, &input, &[&input], read).await;
+        output.map(|output| if self.knows_secrets { without_secrets(output) } else { output })
+    }
+
+    /// A plugin whose files were deleted serves no call from then on, even before the daemon has heard of it. An editor may
+    /// take a file away for a moment while it saves.
+    async fn must_exist(&self) -> Result<(), ToolError> {
+        let path = &self.states.plugin.path;
+        for _ in 0..GONE_LOOKS {
+            if path.symlink_metadata().is_ok() {
+                return Ok(());
+            }
+            tokio::time::sleep(GONE_PAUSE).await;
+        }
+        let (name, path) = (&self.spec.name, path.display());
+        Err(ToolError::Failed(format!("there is no tool {name} any more: its plugin {path} was removed")))
     }
 
     /// The Lua state to run in.
@@ -102,6 +147,11 @@ impl LuaTool {
         let call = ScriptRun::around_call(ScriptInterrupt::of_needs(cx.clone()), cx.clone());
         let _watched = self.states.plugin.shared.watchdog.watch(&call.interrupt);
         let lua = loaded.state.lua();
+        let mut filled = input.clone();
+        if self.has_defaults {
+            fill_defaults(&mut filled, self.spec.input.as_value());
+        }
+        let input = &filled;
         let begun = convert::to_lua(lua, input).and_then(|input| Ok((lua.create_thread(permission.clone())?, input)));
         let ended = match begun {
             Ok((script, input)) => loaded.state.run(&call, script, input).await,

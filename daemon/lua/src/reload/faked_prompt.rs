@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mlua::Function;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use toold_engine::Engine;
@@ -16,12 +17,15 @@ use toold_proto::plugin::PluginError;
 use toold_proto::session::Mode;
 use toold_proto::tool::ToolResult;
 
+use crate::api::testing;
 use crate::plugin::evaluate::Evaluator;
 use crate::plugin::prepared::PreparedPlugin;
 use crate::reload::load::{LoadOptions, LoadedScript, load_with};
+use crate::reload::memory_store::MemoryStore;
 use crate::reload::options::StandaloneOptions;
 use crate::reload::plugin_tests::Scratch;
 use crate::reload::standalone::{LOAD_LIMIT, call_in, plugin_at, session_in, shared};
+use crate::reload::test_functions::TestFunctions;
 
 /// How long an input may run.
 const INPUT_LIMIT: Duration = Duration::from_secs(600);
@@ -40,7 +44,10 @@ impl FakedPrompt {
     pub async fn open(path: &Path) -> std::io::Result<Result<Self, Box<PluginError>>> {
         let folder = Scratch::new()?;
         let engine = Arc::new(Engine::new("prompt"));
-        let plugin = match plugin_at(path, shared(engine.clone(), LOAD_LIMIT, StandaloneOptions::default())?) {
+        let store = Arc::<MemoryStore>::default();
+        let mut resources = shared(engine.clone(), LOAD_LIMIT, StandaloneOptions::default())?;
+        Arc::get_mut(&mut resources).expect("nothing else has it yet").store = Some(store.clone());
+        let plugin = match plugin_at(path, resources) {
             Ok(plugin) => plugin,
             Err(error) => return Ok(Err(error)),
         };
@@ -53,8 +60,13 @@ impl FakedPrompt {
             Ok(loaded) => loaded,
             Err(failure) => return Ok(Err(Box::new(failure.error))),
         };
-        let prepared = PreparedPlugin::new(plugin, Some(loaded), registered.as_data(), false);
-        engine.hooks.replace(&prepared.key, prepared.hooks);
+        let lua = loaded.state.lua().clone();
+        let connect: Function = lua.named_registry_value(testing::CONNECT).map_err(std::io::Error::other)?;
+        let mut prepared = PreparedPlugin::new(plugin, Some(loaded), registered.as_data(), false);
+        let hooks = prepared.hooks.clone();
+        let functions = TestFunctions::new(engine.clone(), &mut prepared, store, folder.path());
+        functions.install(&lua, &connect).map_err(std::io::Error::other)?;
+        engine.hooks.replace(&prepared.key, hooks);
         if let Err(taken) = engine.registry.put(prepared.key, Origin::UserPlugin, prepared.tools) {
             return Ok(Err(Box::new(PluginError::of(taken.to_string()))));
         }

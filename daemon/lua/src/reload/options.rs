@@ -17,6 +17,7 @@ use toold_host::sandbox::Sandbox;
 use crate::plugin::content::{ContentDigest, ContentTrust};
 use crate::plugin::kept_versions::KeptVersions;
 use crate::plugin::registration_cache::RegistrationCache;
+use crate::plugin::secrets::PluginValues;
 use crate::plugin::store::KeyValueStore;
 
 /// A folder of plugins, or one plugin's file or folder.
@@ -77,6 +78,8 @@ pub struct PluginHostOptions {
     pub store: Option<Arc<dyn KeyValueStore>>,
     /// The environment of programs that plugins run, and of `os.getenv`.
     pub environment: Environment,
+    /// Secrets, and variables that are not passed on by themselves.
+    pub values: PluginValues,
     /// The HTTP client of `hygge.http`.
     pub http: Arc<Http>,
     /// The sandbox of programs that plugins run.
@@ -158,6 +161,7 @@ impl PluginHostOptions {
             profile_dir: PathBuf::new(),
             store: None,
             environment: Environment::default(),
+            values: PluginValues::default(),
             http: Arc::new(Http::new(Guard::default())),
             sandbox: Arc::default(),
             registrations: None,

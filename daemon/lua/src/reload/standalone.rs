@@ -1,7 +1,7 @@
 //! A plugin without a daemon: for checks and tests.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
@@ -22,6 +22,7 @@ use toold_proto::tool::SessionId;
 use crate::plugin::host_resources::HostResources;
 use crate::plugin::load_refusals::LoadRefusals;
 use crate::plugin::manifest::{Manifest, explain};
+use crate::plugin::secrets::PluginValues;
 use crate::plugin::version_files::VersionFiles;
 use crate::plugin::{PluginPlace, PluginVersion};
 use crate::reload::load;
@@ -93,6 +94,7 @@ pub(crate) fn shared(
         profile_dir: options.profile_dir,
         store: Some(Arc::new(MemoryStore::default())),
         environment: options.environment,
+        values: PluginValues::default(),
         http: Arc::new(Http::new(Guard::default())),
         sandbox: Arc::default(),
         registration_cache: None,
@@ -103,9 +105,27 @@ pub(crate) fn shared(
     }))
 }
 
+/// The folder of a plugin that is named by its script: one with a manifest, or with modules beside the script.
+fn folder_of(script: &Path) -> Option<PathBuf> {
+    let folder = script.parent().filter(|folder| script.is_file() && !folder.ends_with("plugins"))?;
+    let is_entry = match Manifest::of_folder(folder) {
+        Ok(manifest) => manifest.entry == script,
+        Err(_) => script.ends_with("plugin.lua"),
+    };
+    let is_module = |entry: std::fs::DirEntry| {
+        let (name, path) = (entry.file_name(), entry.path());
+        let name = name.to_string_lossy();
+        path != script
+            && (path.is_dir() || name == "plugin.toml" || (name.ends_with(".lua") && !name.ends_with("_test.lua")))
+    };
+    let has_modules = || std::fs::read_dir(folder).is_ok_and(|entries| entries.flatten().any(is_module));
+    (is_entry && has_modules()).then(|| folder.to_owned())
+}
+
 pub(crate) fn plugin_at(path: &Path, shared: Arc<HostResources>) -> Result<Arc<PluginVersion>, Box<PluginError>> {
     let real =
         path.canonicalize().map_err(|error| Box::new(PluginError::of(format!("{}: {error}", path.display()))))?;
+    let real = folder_of(&real).unwrap_or(real);
     let (digest, files) = VersionFiles::read(&real)
         .map_err(|error| Box::new(PluginError::of(format!("can't read {}: {error}", path.display()))))?;
     let entry = Manifest::of_version(&real, &files).map_err(|error| Box::new(explain(&error)))?;

@@ -4,8 +4,10 @@
 
 use std::fmt;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use mlua::{AppDataRef, Function, Lua, Table, Thread, Value as LuaValue};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::vm::raw::{self, CtxFields, MAX_DEPTH, Nulls};
 
@@ -16,6 +18,9 @@ pub(crate) enum EmptyTables {
     /// As in a JSON Schema: `[]` where a list is expected, `{}` elsewhere.
     Schema,
 }
+
+/// The only member of an object that stands for bytes: they are its value, in Base64.
+pub(crate) const BYTES: &str = "$toold.bytes";
 
 impl EmptyTables {
     pub(crate) fn is_array_under(self, key: &str) -> bool {
@@ -35,7 +40,8 @@ pub(crate) struct ConvertError {
 pub(crate) enum ConvertProblem {
     Depth,
     Cycle,
-    Size,
+    /// With the limit, in MiB.
+    Size(usize),
     NotFinite,
     Key,
     Kind(&'static str),
@@ -71,7 +77,7 @@ impl fmt::Display for ConvertError {
         match self.problem {
             ConvertProblem::Depth => write!(f, "it nests deeper than {MAX_DEPTH} levels"),
             ConvertProblem::Cycle => f.write_str("a table contains itself"),
-            ConvertProblem::Size => f.write_str("it is larger than 64 MiB"),
+            ConvertProblem::Size(limit) => write!(f, "it is larger than {limit} MiB"),
             ConvertProblem::NotFinite => f.write_str("a number is infinite or not a number"),
             ConvertProblem::Key => f.write_str("a key is neither a string nor a number"),
             ConvertProblem::Kind(kind) => write!(f, "{kind} cannot be converted to JSON"),
@@ -88,13 +94,18 @@ pub(crate) struct Metatables {
     array: Table,
     /// The metatable of `ctx` tables.
     pub(crate) ctx: Table,
+    /// Bytes that the JSON of a value may take.
+    max_bytes: usize,
 }
 
-/// Prepares a new Lua state for the functions below.
-pub(crate) fn install(lua: &Lua) -> mlua::Result<()> {
+/// Bytes that the JSON of a value may take, unless the Lua state may use more.
+const MAX_BYTES: usize = 64 << 20;
+
+/// Prepares a new Lua state, which may use this much memory, for the functions below.
+pub(crate) fn install(lua: &Lua, memory: usize) -> mlua::Result<()> {
     let array = lua.create_table()?;
     array.raw_set("__metatable", "array")?;
-    lua.set_app_data(Metatables { array, ctx: lua.create_table()? });
+    lua.set_app_data(Metatables { array, ctx: lua.create_table()?, max_bytes: MAX_BYTES.max(memory) });
     Ok(())
 }
 
@@ -110,6 +121,37 @@ pub(crate) fn array_metatable(lua: &Lua) -> mlua::Result<Table> {
 /// Arguments as scripts expect them: a null field is absent.
 pub(crate) fn to_lua(lua: &Lua, json: &Value) -> mlua::Result<LuaValue> {
     raw::push(lua, json, &shapes(lua)?.array, Nulls::Absent)
+}
+
+/// As [`to_lua_exact`], with the bytes of [`to_json_with_bytes`].
+pub(crate) fn to_lua_with_bytes(lua: &Lua, json: &Value) -> mlua::Result<LuaValue> {
+    if let Some(bytes) = bytes_of(json) {
+        return Ok(LuaValue::String(lua.create_string(bytes)?));
+    }
+    let value = to_lua_exact(lua, json)?;
+    if let LuaValue::Table(table) = &value {
+        restore_bytes(lua, json, table)?;
+    }
+    Ok(value)
+}
+
+fn restore_bytes(lua: &Lua, json: &Value, table: &Table) -> mlua::Result<()> {
+    let restore = |key: LuaValue, member: &Value| {
+        if let Some(bytes) = bytes_of(member) {
+            return table.raw_set(key, lua.create_string(bytes)?);
+        }
+        match (member, table.raw_get::<LuaValue>(key)?) {
+            (Value::Array(_) | Value::Object(_), LuaValue::Table(inner)) => restore_bytes(lua, member, &inner),
+            _ => Ok(()),
+        }
+    };
+    match json {
+        Value::Array(items) => (1..).zip(items).try_for_each(|(place, item)| restore(LuaValue::Integer(place), item)),
+        Value::Object(members) => {
+            members.iter().try_for_each(|(name, member)| restore(LuaValue::String(lua.create_string(name)?), member))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Nothing is lost: null is `json.null`.
@@ -134,6 +176,50 @@ pub(crate) fn to_json(lua: &Lua, value: &LuaValue) -> Result<Value, ConvertError
     pull(lua, value, EmptyTables::Objects)
 }
 
+/// The same; a text that is not UTF-8 becomes an object with the member [`BYTES`].
+pub(crate) fn to_json_with_bytes(lua: &Lua, value: &LuaValue) -> Result<Value, ConvertError> {
+    let mut json = to_json(lua, value)?;
+    // Where a text was mended, this character stands in it.
+    if json.to_string().contains('\u{fffd}') {
+        keep_bytes(&mut json, value);
+    }
+    Ok(json)
+}
+
+/// Puts the bytes of a value into the places of its JSON where texts were mended.
+fn keep_bytes(json: &mut Value, value: &LuaValue) {
+    match (json, value) {
+        (json @ Value::String(_), LuaValue::String(bytes)) if bytes.to_str().is_err() => {
+            let encoded = STANDARD.encode(bytes.as_bytes());
+            *json = Value::Object(Map::from_iter([(BYTES.to_owned(), encoded.into())]));
+        }
+        (Value::Array(items), LuaValue::Table(table)) => {
+            for (place, item) in (1..).zip(items) {
+                if let Ok(value) = table.raw_get::<LuaValue>(place) {
+                    keep_bytes(item, &value);
+                }
+            }
+        }
+        (Value::Object(members), LuaValue::Table(table)) => {
+            for (name, member) in members {
+                let found = table.raw_get::<LuaValue>(name.as_str());
+                let found = found.ok().filter(|value| !value.is_nil());
+                let by_number = || table.raw_get::<LuaValue>(name.parse::<f64>().ok()?).ok();
+                if let Some(value) = found.or_else(by_number) {
+                    keep_bytes(member, &value);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The bytes that an object of [`to_json_with_bytes`] stands for.
+pub(crate) fn bytes_of(value: &Value) -> Option<Vec<u8>> {
+    let members = value.as_object().filter(|members| members.len() == 1)?;
+    STANDARD.decode(members.get(BYTES)?.as_str()?).ok()
+}
+
 /// The JSON Schema that a table describes.
 pub(crate) fn to_schema(lua: &Lua, value: &LuaValue) -> Result<Value, ConvertError> {
     pull(lua, value, EmptyTables::Schema)
@@ -141,7 +227,7 @@ pub(crate) fn to_schema(lua: &Lua, value: &LuaValue) -> Result<Value, ConvertErr
 
 fn pull(lua: &Lua, value: &LuaValue, empty: EmptyTables) -> Result<Value, ConvertError> {
     let shapes = shapes(lua).map_err(|_| ConvertProblem::Memory)?;
-    raw::pull(lua, value, &shapes.array, empty)
+    raw::pull(lua, value, &shapes.array, empty, shapes.max_bytes)
 }
 
 #[cfg(test)]
@@ -152,7 +238,7 @@ mod tests {
 
     fn new_state() -> Lua {
         let lua = Lua::new();
-        install(&lua).unwrap();
+        install(&lua, 0).unwrap();
         let array = array_metatable(&lua).unwrap();
         let mark = move |_: &Lua, table: Table| {
             table.set_metatable(Some(array.clone()))?;

@@ -31,7 +31,7 @@ pub(crate) fn new_lua_state(
         | StdLib::OS
         | StdLib::DEBUG;
     let lua = Lua::new_with(libraries, LuaOptions::new())?;
-    convert::install(&lua)?;
+    convert::install(&lua, memory)?;
     let globals = lua.globals();
     globals.raw_set("require", Value::Nil)?;
     let host = lua.create_table()?;

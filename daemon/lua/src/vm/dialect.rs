@@ -95,6 +95,10 @@ pub(crate) fn adapt(source: &[u8], mut changed: BTreeSet<Vec<u8>>) -> AdaptedSou
     changed.extend(text.changed());
     let mut edits = vec![text.reading_globals(&changed)];
     edits.extend(text.edits());
+    edits.extend(text.plain_escapes());
+    if ![&b"bit"[..], b"bit32"].iter().any(|library| changed.contains(*library)) {
+        edits.extend(text.bit_operations());
+    }
     edits.sort_by_key(|(range, _)| range.start);
     let (mut adapted, mut at) = (Vec::with_capacity(source.len() + 1_024), 0);
     for (range, replacement) in edits {
@@ -315,6 +319,105 @@ impl<'a> SourceText<'a> {
         edits
     }
 
+    /// Calls of `bit`, as expressions of `bit32`, which Luau compiles to instructions: results are signed, and shifts are
+    /// by 0 to 31.
+    fn bit_operations(&self) -> Vec<SourceEdit<'static>> {
+        let is_own = |at: usize| self.word(at) == b"bit" && self.is_name(at) && !self.is_field(at);
+        let is_known = |at: usize| {
+            let sets =
+                self.word(at + 1) == b"=" || matches!(self.before(at, 1), b"local" | b"function" | b"for" | b",");
+            let same = self.before(at, 1) == b"local"
+                && match self.word(at + 2) {
+                    b"bit" => !matches!(self.word(at + 3), b"." | b"[" | b"or" | b"and"),
+                    b"require" => self.word(at + 3).ends_with(b"bit\"") || self.word(at + 4).ends_with(b"bit\""),
+                    _ => false,
+                };
+            !sets || same || (self.before(at, 1) == b"," && self.word(at + 1) == b".")
+        };
+        let mut edits = Vec::new();
+        if !(0..self.tokens.len()).filter(|at| is_own(*at)).all(is_known) {
+            return edits;
+        }
+        for at in (0..self.tokens.len()).filter(|at| is_own(*at)) {
+            let name = self.word(at + 2);
+            let shifts = matches!(name, b"lshift" | b"rshift" | b"arshift");
+            let is_operation = shifts || matches!(name, b"band" | b"bor" | b"bxor" | b"bnot");
+            if !is_operation || self.word(at + 1) != b"." || self.word(at + 3) != b"(" || !self.begins_operand(at) {
+                continue;
+            }
+            let Some((commas, close)) = self.arguments(at + 3) else { continue };
+            let is_fit = match name {
+                b"bnot" => commas.is_empty(),
+                _ if shifts => commas.len() == 1,
+                _ => !commas.is_empty(),
+            };
+            if !is_fit {
+                continue;
+            }
+            edits.push((self.range(at, at + 3), [&b"((bit32."[..], name, b"("].concat().into()));
+            let mut end = b")+0x80000000)%0x100000000-0x80000000)".to_vec();
+            if shifts {
+                edits.push((self.range(commas[0], commas[0]), b",bit32.band("[..].into()));
+                end.splice(..0, *b",31)");
+            }
+            edits.push((self.range(close, close), end.into()));
+        }
+        edits
+    }
+
+    /// Whether an expression, and no statement, begins at a token.
+    fn begins_operand(&self, at: usize) -> bool {
+        let before = self.before(at, 1);
+        matches!(before, b"return" | b"and" | b"or" | b"not" | b"if" | b"elseif" | b"while" | b"until" | b"in")
+            || (matches!(
+                before.last(),
+                Some(b'=' | b'<' | b'>' | b'(' | b',' | b'{' | b'[' | b'+' | b'-' | b'*' | b'/' | b'%' | b'^')
+            ) || before == b"..")
+    }
+
+    /// The commas between the arguments of a call, and its closing parenthesis; `None` if they contain a function.
+    fn arguments(&self, open: usize) -> Option<(Vec<usize>, usize)> {
+        let (mut depth, mut commas) = (0usize, Vec::new());
+        for at in open..self.tokens.len() {
+            match self.word(at) {
+                b"(" | b"[" | b"{" => depth += 1,
+                b")" | b"]" | b"}" => {
+                    depth -= 1;
+                    if depth == 0 {
+                        return Some((commas, at));
+                    }
+                }
+                b"," if depth == 1 => commas.push(at),
+                b"function" => return None,
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// In Lua 5.1, `\\u` stands for `u`; in Luau it begins the number of a character.
+    fn plain_escapes(&self) -> Vec<SourceEdit<'static>> {
+        let mut edits = Vec::new();
+        let quoted = |token: &&Token| {
+            token.kind == TokenKind::Literal && matches!(token.text(self.source).first(), Some(b'"' | b'\''))
+        };
+        for token in self.tokens.iter().filter(quoted) {
+            let (start, text) = (token.range().start, token.text(self.source));
+            let mut at = 0;
+            while at + 1 < text.len() {
+                if text[at] != b'\\' {
+                    at += 1;
+                    continue;
+                }
+                if text[at + 1] == b'u' && text.get(at + 2) != Some(&b'{') {
+                    edits.push((start + at..start + at + 1, b""[..].into()));
+                }
+                at += 2;
+            }
+        }
+        edits
+    }
+
     /// Whether there is no statement before the token. Luau has no empty statements.
     fn begins_block(&self, at: usize) -> bool {
         at == 0 || matches!(self.before(at, 1), b";" | b"do" | b"then" | b"else" | b"repeat")
@@ -364,10 +467,14 @@ impl<'a> SourceText<'a> {
     fn reading_globals(&self, changed: &BTreeSet<Vec<u8>>) -> SourceEdit<'static> {
         let at = self.tokens.first().map_or(self.source.len(), |first| first.range().start);
         let names: Vec<&[u8]> = self.globals(changed).into_iter().collect();
-        let text = match &names[..] {
+        let mut text = match &names[..] {
             [] => Vec::new(),
             names => [b"if false then ", &*names.join(&b","[..]), b"=nil end "].concat(),
         };
+        // In Luau, a length that is no number is an error.
+        if memchr::memmem::find(self.source, b"__len").is_some() && !self.tokens.is_empty() {
+            text.extend_from_slice(b"local setmetatable=debug.setmetatable ");
+        }
         (at..at, text.into())
     }
 
@@ -431,6 +538,18 @@ mod tests {
             "for i = 1, 3 do if i == 2 then do continue end end f(i)  end",
         );
         check("repeat goto c ::c:: until true", "repeat do continue end  until true");
+    }
+
+    #[test]
+    fn operations_on_bits_are_instructions() {
+        check("x = bit.bxor(a, b)", "x = ((bit32.bxor(a, b)+0x80000000)%0x100000000-0x80000000)");
+        check(
+            "return bit.rshift(bit.band(a, 1), n)",
+            "return ((bit32.rshift(((bit32.band(a, 1)+0x80000000)%0x100000000-0x80000000),bit32.band( n,31))+0x80000000)%0x100000000-0x80000000)",
+        );
+        check("bit.bxor(a, b)", "bit.bxor(a, b)");
+        check("local bit = mine x = bit.bxor(a, b)", "local bit = mine x = bit.bxor(a, b)");
+        check("x = bit.bxor(a, function() end)", "x = bit.bxor(a, function() end)");
     }
 
     #[test]

@@ -31,10 +31,14 @@ end
 local raw_assert = assert
 function assert(...)
   local ok, value = ...
-  if not ok and value ~= nil and type(value) ~= "string" then
+  if ok or select("#", ...) == 0 then
+    return raw_assert(...)
+  elseif value ~= nil and type(value) ~= "string" then
     error(value, 0)
   end
-  return raw_assert(...)
+  value = value or "assertion failed!"
+  -- As in gopher-lua, the message says where, unless it does so already.
+  error(value, string_find(value, "^[^\n]-:%d+: ") and 0 or level())
 end
 
 local error = error
@@ -53,6 +57,10 @@ function string.rep(text, times, separator)
 end
 
 string.gfind = string.gmatch
+
+function string.dump()
+  error("string.dump: bytecode is never loaded here: keep the source text, and compile it with loadstring", level())
+end
 
 -- `%s` takes any value, as in gopher-lua.
 local function format_any(form, ...)
@@ -95,6 +103,8 @@ end
 -- math --------------------------------------------------------------------------------------
 
 math.mod = math.fmod
+-- Programs use the members of `math` as keys.
+math.nan = nil
 
 -- bit: as in LuaJIT, results are signed -----------------------------------------------------
 
@@ -102,19 +112,44 @@ local function signed(n)
   return n >= 0x80000000 and n - 0x100000000 or n
 end
 
-local function signing(f)
-  return function(...)
-    return signed(f(...))
-  end
-end
-
+-- Written out for two values: functions of any number of values, and calls of other functions, take much longer. Luau
+-- compiles the members of the global `bit32` to instructions.
 bit = {
-  band = signing(bit32.band), bor = signing(bit32.bor), bxor = signing(bit32.bxor), bnot = signing(bit32.bnot),
-  lshift = function(n, by) return signed(bit32.lshift(n, bit32.band(by, 31))) end,
-  rshift = function(n, by) return signed(bit32.rshift(n, bit32.band(by, 31))) end,
-  arshift = function(n, by) return signed(bit32.arshift(n, bit32.band(by, 31))) end,
-  rol = signing(bit32.lrotate), ror = signing(bit32.rrotate),
-  bswap = signing(bit32.byteswap), tobit = signing(bit32.band),
+  band = function(a, b, c, ...)
+    local n = bit32.band(a, b or a)
+    if c ~= nil then n = bit32.band(n, c, ...) end
+    return n >= 0x80000000 and n - 0x100000000 or n
+  end,
+  bor = function(a, b, c, ...)
+    local n = bit32.bor(a, b or a)
+    if c ~= nil then n = bit32.bor(n, c, ...) end
+    return n >= 0x80000000 and n - 0x100000000 or n
+  end,
+  bxor = function(a, b, c, ...)
+    local n = bit32.bxor(a, b or 0)
+    if c ~= nil then n = bit32.bxor(n, c, ...) end
+    return n >= 0x80000000 and n - 0x100000000 or n
+  end,
+  bnot = function(a)
+    local n = bit32.bnot(a)
+    return n >= 0x80000000 and n - 0x100000000 or n
+  end,
+  lshift = function(a, by)
+    local n = bit32.lshift(a, bit32.band(by, 31))
+    return n >= 0x80000000 and n - 0x100000000 or n
+  end,
+  rshift = function(a, by)
+    local n = bit32.rshift(a, bit32.band(by, 31))
+    return n >= 0x80000000 and n - 0x100000000 or n
+  end,
+  arshift = function(a, by)
+    local n = bit32.arshift(a, bit32.band(by, 31))
+    return n >= 0x80000000 and n - 0x100000000 or n
+  end,
+  rol = function(a, by) return signed(bit32.lrotate(a, by)) end,
+  ror = function(a, by) return signed(bit32.rrotate(a, by)) end,
+  bswap = function(a) return signed(bit32.byteswap(a)) end,
+  tobit = function(a) return signed(bit32.band(a)) end,
   tohex = function(n, digits)
     digits = digits or 8
     local form = digits < 0 and "%08X" or "%08x"
@@ -292,6 +327,21 @@ local function traceback(...)
   return message and message .. "\n" .. frames(trace) or frames(trace)
 end
 
+-- Lengths that are no numbers, which other Luas take.
+local measured = setmetatable({}, { __mode = "k" })
+local function with_number_lengths(meta)
+  local own = type(meta) == "table" and rawget(meta, "__len")
+  if type(own) == "function" and not measured[own] then
+    local function length(value)
+      local count = own(value)
+      return type(count) == "number" and count or 0
+    end
+    measured[length] = true
+    rawset(meta, "__len", length)
+  end
+  return meta
+end
+
 _G.debug = {
   getinfo = getinfo,
   traceback = traceback,
@@ -299,7 +349,7 @@ _G.debug = {
   getmetatable = getmetatable,
   setmetatable = function(value, meta)
     if type(value) == "table" then
-      return setmetatable(value, meta)
+      return setmetatable(value, with_number_lengths(meta))
     end
     host.set_type_metatable(value, meta)
     return value

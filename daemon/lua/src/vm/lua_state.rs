@@ -141,7 +141,11 @@ impl LuaState {
             pulse.outer.register(cx.waker());
             let mut inner = Context::from_waker(&waker);
             loop {
+                let waits;
                 {
+                    if !call.has_turn(cx) {
+                        break;
+                    }
                     let Some(_inside) = self.gate.enter(cx.waker()) else { break };
                     pulse.polling.store(true, Ordering::SeqCst);
                     let sampler = self.sampler.sampler();
@@ -157,6 +161,7 @@ impl LuaState {
                     if let Poll::Ready(ended) = polled {
                         return Poll::Ready(ended);
                     }
+                    waits = !slice_is_over;
                     if slice_is_over {
                         // Not merely at the end of the queue: tasks that became ready meanwhile come first, since the
                         // runtime polls its drivers before it goes on with tasks that yielded.
@@ -167,6 +172,9 @@ impl LuaState {
                     }
                 }
                 call.take_effects(&mut effects);
+                if waits {
+                    call.give_turn_away();
+                }
                 match effects.poll_next_unpin(cx) {
                     // An effect is done, so the script can continue.
                     Poll::Ready(Some(())) => {}

@@ -105,6 +105,29 @@ pub(crate) fn unknown_members(source: &[u8]) -> Vec<UnknownMember> {
     found
 }
 
+/// The members of `hygge` that a text uses, by their whole paths, with their lines.
+pub(crate) fn hygge_paths(words: &[SourceWord]) -> Vec<(u32, String)> {
+    let roots = roots(words);
+    let mut found = Vec::new();
+    for at in 0..words.len() {
+        let is_field = at > 0 && (words[at - 1].is(".") || words[at - 1].is(":"));
+        let Some(root) = words[at].name().filter(|_| !is_field).and_then(|name| roots.get(name)) else { continue };
+        let (mut path, mut place) = (root.clone(), at);
+        while words.get(place + 1).is_some_and(|link| link.is("."))
+            && let Some(known) = members(&path)
+            && let Some(member) = words.get(place + 2).and_then(|member| member.name())
+            && known.contains(member)
+        {
+            path = format!("{path}.{member}");
+            place += 2;
+        }
+        if path.starts_with("hygge.") && place > at {
+            found.push((words[at].line, path));
+        }
+    }
+    found
+}
+
 /// The variables that hold a known table, with its path.
 fn roots<'a>(words: &[SourceWord<'a>]) -> BTreeMap<&'a str, String> {
     let mut roots = BTreeMap::from([("hygge", "hygge".to_owned())]);

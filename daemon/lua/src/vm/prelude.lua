@@ -73,12 +73,54 @@ local function less(a, b)
   return a < b
 end
 
+-- Sorts by runs of 8 and merges them. Unlike the built-in one, it takes any comparison, such as `<=`, and one that raises
+-- leaves the list as it was.
+local RUN = 8
+local function sort_by(list, count, compare)
+  local from, to = table_move(list, 1, count, 1, table.create(count)), table.create(count)
+  for low = 1, count, RUN do
+    for place = low + 1, math.min(low + RUN - 1, count) do
+      local value, at = from[place], place - 1
+      while at >= low and compare(value, from[at]) do
+        from[at + 1] = from[at]
+        at = at - 1
+      end
+      from[at + 1] = value
+    end
+  end
+  local width = RUN
+  while width < count do
+    for low = 1, count, 2 * width do
+      local middle, last = math.min(low + width, count + 1), math.min(low + 2 * width, count + 1)
+      local left, right = low, middle
+      for place = low, last - 1 do
+        if left < middle and (right >= last or not compare(from[right], from[left])) then
+          to[place] = from[left]
+          left = left + 1
+        else
+          to[place] = from[right]
+          right = right + 1
+        end
+      end
+    end
+    from, to, width = to, from, 2 * width
+  end
+  table_move(from, 1, count, 1, list)
+end
+
 -- A comparison in Lua can be interrupted, the built-in one cannot.
 function table.sort(list, compare)
-  if compare == nil and type(list) == "table" and #list > 20000 then
+  if type(list) ~= "table" or (compare ~= nil and type(compare) ~= "function") then
+    return table_sort(list, compare)
+  end
+  local count = #list
+  if compare == nil then
+    if count <= 20000 then
+      return table_sort(list)
+    end
     compare = less
   end
-  return table_sort(list, compare)
+  sort_by(list, count, compare)
 end
 
 -- coroutines: host waits inside a plugin's own coroutine are passed up to the host, and so are the ends of slices --
@@ -198,6 +240,120 @@ local function all(functions)
   return results
 end
 
+-- `hygge.json.pairs`: the members in the order of the JSON text, then those that were added, by name. `order` has the names of
+-- decoded tables.
+local function json_pairs(order)
+  return function(value)
+    if type(value) ~= "table" then
+      error("hygge.json.pairs: argument 1 'value': expected a table, got " .. type(value), level())
+    end
+    local names, seen, added = {}, {}, {}
+    for _, name in order[value] or {} do
+      if value[name] ~= nil and not seen[name] then
+        seen[name] = true
+        names[#names + 1] = name
+      end
+    end
+    for name in next, value do
+      if not seen[name] then
+        added[#added + 1] = name
+      end
+    end
+    table_sort(added, function(a, b)
+      if type(a) == type(b) and (type(a) == "string" or type(a) == "number") then
+        return a < b
+      end
+      return type(a) < type(b)
+    end)
+    table_move(added, 1, #added, #names + 1, names)
+    local place = 0
+    return function()
+      while place < #names do
+        place = place + 1
+        local name = names[place]
+        if value[name] ~= nil then
+          return name, value[name]
+        end
+      end
+    end
+  end
+end
+
+-- `hygge.fs.open` and `hygge.fs.lines`: files in pieces, so that a file of any size can be read.
+local PIECE_BYTES = 262144
+local function file_pieces(read_at)
+  local Pieces = {}
+  Pieces.__index = Pieces
+
+  -- Reads on until the buffer has this many bytes, or the file ends.
+  local function fill(file, count)
+    while not file.ended and #file.buffer - file.at + 1 < count do
+      local piece = read_at(file.path, file.offset + #file.buffer, math.max(PIECE_BYTES, math.min(count, 16777216)))
+      if piece == "" then
+        file.ended = true
+      else
+        file.buffer, file.offset, file.at =
+          string.sub(file.buffer, file.at) .. piece, file.offset + file.at - 1, 1
+      end
+    end
+  end
+
+  -- The next `count` bytes, 256 KiB if it is not given; nil at the end.
+  function Pieces:read(count)
+    count = count or PIECE_BYTES
+    fill(self, count)
+    local piece = string.sub(self.buffer, self.at, self.at + count - 1)
+    self.at = self.at + #piece
+    return piece ~= "" and piece or nil
+  end
+
+  local function next_line(file)
+    local from = file.at
+    while true do
+      local stop = plain_find(file.buffer, "\n", from)
+      if stop then
+        local line = string.sub(file.buffer, file.at, stop - 1)
+        file.at = stop + 1
+        return line
+      elseif file.ended then
+        local line = string.sub(file.buffer, file.at)
+        file.at = #file.buffer + 1
+        return line ~= "" and line or nil
+      end
+      local searched = #file.buffer - file.at + 1
+      fill(file, searched + 1)
+      from = file.at + searched
+    end
+  end
+
+  function Pieces:line()
+    return next_line(self)
+  end
+
+  function Pieces:lines()
+    return function()
+      return next_line(self)
+    end
+  end
+
+  -- Goes on at this byte, counted from 0.
+  function Pieces:seek(offset)
+    self.buffer, self.at, self.offset, self.ended = "", 1, offset or 0, false
+    return self.offset
+  end
+
+  local function open(path)
+    local file = setmetatable({ path = path, buffer = "", at = 1, offset = 0, ended = false }, Pieces)
+    -- A file that cannot be read is an error here already.
+    fill(file, 1)
+    return file
+  end
+
+  return open, function(path)
+    return open(path):lines()
+  end
+end
+
 -- Variables that the script has set with os.setenv, for os.getenv and for the programs that it runs.
 local variables = {}
 
@@ -287,7 +443,7 @@ local function note_changing(note)
 end
 
 return {
-  all = all, create = raw_create, exec = exec, level = level, lift = lift, lift_waiting = lift_waiting,
+  all = all, create = raw_create, exec = exec, file_pieces = file_pieces, json_pairs = json_pairs, level = level, lift = lift, lift_waiting = lift_waiting,
   note_changing = note_changing, resume = resume, status = raw_status, update = make_update,
   variables = variables,
 }

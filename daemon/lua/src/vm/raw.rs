@@ -434,8 +434,15 @@ unsafe fn reserve(state: *mut ffi::lua_State) {
 /// The JSON for a Lua value. Only raw fields count; keys come out sorted.
 ///
 /// # Errors
-/// A value that is no JSON, with its path; more than [`MAX_DEPTH`] levels; more than 64 MiB.
-pub(crate) fn pull(lua: &Lua, value: &LuaValue, array: &Table, empty: EmptyTables) -> Result<Value, ConvertError> {
+/// A value that is no JSON, with its path; more than [`MAX_DEPTH`] levels; more memory than
+/// `max_bytes`.
+pub(crate) fn pull(
+    lua: &Lua,
+    value: &LuaValue,
+    array: &Table,
+    empty: EmptyTables,
+    max_bytes: usize,
+) -> Result<Value, ConvertError> {
     let mut pulled = Err(ConvertError::from(ConvertProblem::Memory));
     // SAFETY: slots for the deepest nesting are reserved first, and nothing after that raises:
     // `lua_type`, raw reads, `lua_rawiter`, and `lua_tolstring` of what is a string already do not
@@ -447,7 +454,8 @@ pub(crate) fn pull(lua: &Lua, value: &LuaValue, array: &Table, empty: EmptyTable
                     state,
                     array: ffi::lua_topointer(state, 2),
                     empty,
-                    left: MAX_BYTES,
+                    left: max_bytes,
+                    max_bytes,
                     path: [ptr::null(); MAX_DEPTH],
                     shapes: Vec::new(),
                     values: Vec::new(),
@@ -465,8 +473,6 @@ pub(crate) fn pull(lua: &Lua, value: &LuaValue, array: &Table, empty: EmptyTable
 
 /// How deep tables may nest.
 pub(crate) const MAX_DEPTH: usize = 128;
-/// Approximate limit of the memory that the JSON takes.
-const MAX_BYTES: usize = 64 << 20;
 /// Approximate size of one value, including its key and its slot.
 const VALUE_BYTES: usize = 40;
 
@@ -476,6 +482,8 @@ struct TableWalk {
     array: *const c_void,
     empty: EmptyTables,
     left: usize,
+    /// What `left` was at first.
+    max_bytes: usize,
     /// The tables that contain the current value, outermost first.
     path: [*const c_void; MAX_DEPTH],
     /// The last object at each depth: lists mostly hold objects with the same members.
@@ -823,7 +831,7 @@ impl TableWalk {
     }
 
     fn spend(&mut self, bytes: usize) -> Result<(), ConvertError> {
-        self.left = self.left.checked_sub(bytes).ok_or(ConvertProblem::Size)?;
+        self.left = self.left.checked_sub(bytes).ok_or(ConvertProblem::Size(self.max_bytes >> 20))?;
         Ok(())
     }
 }

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
+use std::task::{Context, Poll};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -11,7 +12,7 @@ use futures_util::stream::FuturesUnordered;
 use mlua::Function;
 use parking_lot::Mutex;
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedMutexGuard, oneshot};
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::permission::check_permission;
@@ -38,6 +39,34 @@ pub(crate) struct ScriptRun {
     /// Functions that run after the end of the call, the last one first; `None` where no call is running whose end they
     /// could wait for.
     endings: Option<Mutex<Vec<Function>>>,
+    /// That of a call which runs while no other serial call of its plugin runs.
+    turn: Option<Mutex<SerialTurn>>,
+}
+
+/// The turn of a serial call among those of its plugin.
+pub(crate) struct SerialTurn {
+    lock: Arc<SerialLock>,
+    held: Option<OwnedMutexGuard<()>>,
+    /// Waits for the next turn.
+    next: Option<BoxFuture<'static, OwnedMutexGuard<()>>>,
+}
+
+/// Held by the serial call whose script runs.
+pub(crate) type SerialLock = tokio::sync::Mutex<()>;
+
+impl SerialTurn {
+    pub(crate) fn new(lock: Arc<SerialLock>, held: OwnedMutexGuard<()>) -> Self {
+        Self { lock, held: Some(held), next: None }
+    }
+
+    fn take(&mut self, cx: &mut Context<'_>) -> bool {
+        if self.held.is_none() {
+            let next = self.next.get_or_insert_with(|| self.lock.clone().lock_owned().boxed());
+            let Poll::Ready(held) = next.poll_unpin(cx) else { return false };
+            (self.held, self.next) = (Some(held), None);
+        }
+        true
+    }
 }
 
 /// The authority with which a plugin loads.
@@ -83,6 +112,24 @@ impl ScriptRun {
         Arc::new(Self { endings: Some(Mutex::default()), ..run })
     }
 
+    /// The handler of a call that has its turn, which it gives away while it waits.
+    pub(crate) fn of_call_in_turn(cx: Arc<Cx>, turn: SerialTurn) -> Arc<Self> {
+        let run = Self::unshared(ScriptInterrupt::of_call(cx.clone()), Some(cx.clone()), cx.chain.clone(), false);
+        Arc::new(Self { endings: Some(Mutex::default()), turn: Some(Mutex::new(turn)), ..run })
+    }
+
+    /// Whether the script may run now: it has its turn, or needs none. Otherwise the task is woken when it has.
+    pub(crate) fn has_turn(&self, cx: &mut Context<'_>) -> bool {
+        self.turn.as_ref().is_none_or(|turn| turn.lock().take(cx))
+    }
+
+    /// The script waits: others may run.
+    pub(crate) fn give_turn_away(&self) {
+        if let Some(turn) = &self.turn {
+            turn.lock().held = None;
+        }
+    }
+
     /// Something else that runs for a call, before or after its handler.
     pub(crate) fn around_call(interrupt: ScriptInterrupt, cx: Arc<Cx>) -> Arc<Self> {
         let chain = cx.chain.clone();
@@ -125,6 +172,7 @@ impl ScriptRun {
             echoes_log: false,
             owns_thread,
             endings: None,
+            turn: None,
         }
     }
 

@@ -43,7 +43,7 @@ error('at the end')",
 }
 
 #[test]
-fn a_check_finds_unknown_members_in_functions_that_do_not_run() {
+fn a_check_finds_what_is_missing_in_functions_that_do_not_run() {
     let (_keep, root) = folder(&[
         (
             "p/plugin.lua",
@@ -51,21 +51,29 @@ fn a_check_finds_unknown_members_in_functions_that_do_not_run() {
 hygge.register_tool{name = 't', description = 'T', execute = function(c, input)
   c.progres('x')
   if hygge.future then hygge.future() end
+  if vim then vim.go() end
+  missng(c, hygge.exec)
   return fs.raed(input.path)
 end}",
         ),
         ("p/lib.lua", "return function() hygge.slep(1) end"),
+        ("p/plugin.toml", "api = 'toold'\nname = 'p'\n[capabilities]\ntools = true\n"),
     ]);
-    let report = checked(&root.join("p"));
-    assert!(report.is_good());
-    let warnings: Vec<_> = report.warnings.iter().map(|warning| (warning.line, warning.message.as_str())).collect();
+    // Its script names the whole folder.
+    let report = checked(&root.join("p/plugin.lua"));
+    let problems: Vec<_> = report.problems.iter().map(|problem| (problem.line, problem.message.as_str())).collect();
     let expected = [
         (Some(1), "p/lib.lua:1: hygge has no slep; sleep was meant"),
         (Some(3), "p/plugin.lua:3: c, the context of the call, has no progres; progress was meant"),
-        (Some(5), "p/plugin.lua:5: fs has no raed; read was meant"),
+        (Some(7), "p/plugin.lua:7: fs has no raed; read was meant"),
+        (Some(6), "p/plugin.lua:6: nothing sets the global missng"),
+        (
+            Some(6),
+            "p/plugin.lua:6: hygge.exec needs the capability exec: add exec = true to [capabilities] in plugin.toml",
+        ),
     ];
-    assert_eq!(warnings, expected);
-    assert_eq!(report.warnings[1].source_line.as_deref(), Some("  c.progres('x')"));
+    assert_eq!(problems, expected);
+    assert_eq!(report.problems[1].source_line.as_deref(), Some("  c.progres('x')"));
 }
 
 #[test]

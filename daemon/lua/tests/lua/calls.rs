@@ -283,7 +283,7 @@ async fn hooks_see_and_change_calls() {
            if event.tool_input.forbidden then return {decision = 'deny', reason = 'no ' .. event.tool_name} end
            return {decision = 'modify', modified_tool_input = {x = event.tool_input.x + 1}}
          end)
-         hygge.register_hook('post_tool', function(event) return {modified_tool_result = {content = event.tool_result.content[1].text .. '!'}} end)
+         hygge.register_hook('post_tool', function(event) return {decision = 'modify', modified_tool_result = {content = event.tool_result.content[1].text .. '!'}} end)
          hygge.register_tool{name = 't', execute = function(ctx, input) return input.x end}",
     )
     .await;
@@ -298,7 +298,7 @@ async fn hooks_may_use_the_host() {
         "hygge.register_hook('post_tool', {tools = 't'}, function(event)
            local r = hygge.exec('echo', {'from', event.tool_name})
            local inner = hygge.call_tool('inner')
-           return {modified_tool_result = {content = r.stdout .. inner.content .. hygge.session.id}}
+           return {decision = 'modify', modified_tool_result = {content = r.stdout .. inner.content .. hygge.session.id}}
          end)
          hygge.register_tool{name = 't', execute = function(ctx, input) return 'x' end}
          hygge.register_tool{name = 'inner', parallelizable = true, execute = function(ctx, input) return 'inner ' end}",
@@ -334,7 +334,7 @@ async fn a_slow_hook_ends_at_its_limit_and_the_call_goes_on() {
     for body in ["while true do pcall(function() while true do end end) end", "hygge.sleep('1h')"] {
         let world = TestPlugins::of(&format!(
             "hygge.register_hook('pre_tool', {{timeout = '30ms'}}, function() {body} end)
-             hygge.register_hook('pre_tool', {{mode = 'async', timeout = '30ms'}}, function() {body} end)
+             hygge.register_hook('post_tool', {{mode = 'async', timeout = '30ms'}}, function() {body} end)
              hygge.register_tool{{name = 't', execute = function() return 'ran' end}}"
         ))
         .await;

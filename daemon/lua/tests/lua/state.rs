@@ -16,7 +16,7 @@ fn counter(version: &str) -> String {
          hygge.register_tool{{name = 'serial', description = '{version}', execute = function() return add('tool') end}}
          hygge.register_tool{{name = 'other', parallelizable = true, execute = function() return 'other' end}}
          hygge.register_hook('post_tool', {{tools = 'other'}}, function(event)
-           return {{modified_tool_result = {{content = add('hook')}}}} end)
+           return {{decision = 'modify', modified_tool_result = {{content = add('hook')}}}} end)
          hygge.register_command{{name = 'command', execute = function() return add('command') end}}
          hygge.register_prompt{{name = 'prompt', render = function() return add('prompt') end}}"
     )
@@ -60,7 +60,7 @@ const WAITS: &str = "
       return answer.id .. ' ' .. serials end}
     hygge.register_tool{name = 'beside', parallelizable = true, execute = function() return 'beside' end}
     hygge.register_hook('post_tool', {tools = {'beside', 'elsewhere'}}, function(event)
-      return {modified_tool_result = {content = event.tool_result.content[1].text .. ', hooked'}} end)
+      return {decision = 'modify', modified_tool_result = {content = event.tool_result.content[1].text .. ', hooked'}} end)
     hygge.register_command{name = 'command', execute = function() return 'commanded' end}";
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,6 +1,7 @@
 //! Determines which plugins the Lua host loads, and with which settings.
 
 use std::collections::{HashMap, HashSet};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,9 +13,11 @@ use toold_engine::registry::SourceScope;
 use toold_host::files;
 use toold_host::http::Http;
 use toold_host::sandbox::Sandbox;
+use toold_host::secrets::SecretStore;
 use toold_lua::plugin::content::{ContentDigest, ContentTrust};
 use toold_lua::plugin::kept_versions::KeptVersions;
 use toold_lua::plugin::registration_cache::RegistrationCache;
+use toold_lua::plugin::secrets::PluginValues;
 use toold_lua::reload::PluginHost;
 use toold_lua::reload::options::{DirKind, PluginDir, PluginHostOptions, PluginSettings, StandaloneOptions};
 use toold_proto::permission::Verdict;
@@ -34,6 +37,7 @@ pub fn start(
     store: &Arc<Store>,
     sandbox: &Arc<Sandbox>,
     http: &Arc<Http>,
+    secrets: &Arc<SecretStore>,
 ) -> anyhow::Result<PluginHost> {
     // Before anything is watched: a watch for a folder that does not exist yet reports all changes
     // above it.
@@ -54,6 +58,11 @@ pub fn start(
     host.sandbox = sandbox.clone();
     host.http = http.clone();
     host.environment = options.of_children();
+    let text = |(name, value): &(OsString, OsString)| Some((name.to_str()?.to_owned(), value.to_str()?.to_owned()));
+    host.values = PluginValues {
+        secrets: Some(secrets.clone()),
+        variables: options.environment.iter().filter_map(text).collect(),
+    };
     PluginHost::start(host).context("can't start the Lua host")
 }
 
@@ -70,6 +79,17 @@ pub fn standalone(options: &Options) -> StandaloneOptions {
         config: tables_of(&loaded.config.plugins),
         environment: options.of_children(),
     }
+}
+
+/// The secrets that the user's `[plugins.<name>]` tables name, by plugin.
+pub fn secrets_in_tables(loaded: &LoadedConfig) -> Vec<(String, Vec<String>)> {
+    let names = |table: &Value| {
+        let text = table.to_string();
+        let names = text.split("${secret:").skip(1).filter_map(|rest| rest.split_once('}'));
+        names.map(|(name, _)| name.to_owned()).collect::<Vec<_>>()
+    };
+    let tables = tables_of(&loaded.config.plugins).into_iter().map(|(plugin, table)| (plugin, names(&table)));
+    tables.filter(|(_, names)| !names.is_empty()).collect()
 }
 
 /// The places of plugins and the configuration, with links resolved: permissions are about resolved paths.

@@ -12,6 +12,7 @@ use toold_proto::secret::{
     GivenBackSecret, NameSecret, SecretInfo, SecretList, SecretStoreState, SecretValue, SetSecret, UnlockSecrets,
 };
 
+use crate::config::plugins;
 use crate::rpc::error::{invalid_params, refused, unknown};
 use crate::rpc::{MethodRequest, MethodTable, Right, add_async};
 
@@ -71,8 +72,16 @@ async fn unlock(request: MethodRequest, params: UnlockSecrets) -> Result<SecretL
     list(&request).await
 }
 
-/// Servers that run with an old value, or wait for one, start again. The others read it when they start.
+/// Servers that run with an old value, or wait for one, start again, and plugins with one in their table load again. The others
+/// read it when they start.
 fn restart_users(request: &MethodRequest, uses: impl Fn(&[String]) -> bool) {
+    for (plugin, secrets) in plugins::secrets_in_tables(&request.services.config.loaded()) {
+        if uses(&secrets) {
+            let plugins = request.services.plugins.clone();
+            // It may not be there.
+            request.services.engine.tasks.spawn(async move { _ = plugins.reload(Some(&plugin)).await });
+        }
+    }
     let servers = &request.services.mcp_servers;
     let is_concerned =
         |state| matches!(state, McpServerState::Running | McpServerState::Failed | McpServerState::Starting);
@@ -98,6 +107,11 @@ async fn list(request: &MethodRequest) -> Result<SecretList, ErrorObjectOwned> {
         }
     }
     let config = services.config.loaded();
+    for (plugin, secrets) in plugins::secrets_in_tables(&config) {
+        for name in secrets {
+            used_by.entry(name).or_default().push(format!("[plugins.{plugin}]"));
+        }
+    }
     let token = config.config.notify.secret_token(&|name| services.config.options.variable(name)).ok().flatten();
     for name in token.iter().flat_map(SecretText::secrets) {
         used_by.entry(name.to_owned()).or_default().push("[notify]".to_owned());

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Args;
 
-use crate::commands::agents::hooks_file;
+use crate::commands::agents::{hooks_file, prompt_hooks};
 use crate::commands::hook::{FailArg, HookAgent};
 use crate::commands::mcp::install::{self, McpInstallArgs, back_up, create_folder_of, put_back};
 use crate::config_file::{difference, read, replace};
@@ -50,11 +50,11 @@ pub(crate) async fn run(install: &AgentsInstallArgs, globals: &Globals) -> anyho
     let (hooks, mcp) = (install.hooks || both, install.mcp || both);
     // The last change first, where both are in one file, so that each one finds the file as it left it.
     if hooks && !install.undo {
-        change_hooks(install).await?;
+        change_hooks(install, globals).await?;
     }
     let exit = if mcp { change_entry(install, both, globals).await? } else { OK };
     if hooks && install.undo {
-        change_hooks(install).await?;
+        change_hooks(install, globals).await?;
     }
     Ok(exit)
 }
@@ -68,7 +68,7 @@ async fn change_entry(install: &AgentsInstallArgs, both: bool, globals: &Globals
     install::run(McpInstallArgs::of(client, install.profile.clone(), install.undo, install.yes), globals).await
 }
 
-async fn change_hooks(install: &AgentsInstallArgs) -> anyhow::Result<()> {
+async fn change_hooks(install: &AgentsInstallArgs, globals: &Globals) -> anyhow::Result<()> {
     let agent = install.agent;
     let file = install::home()?.join(hooks_file::file(agent));
     // The target of a symbolic link is changed, not the link.
@@ -78,6 +78,7 @@ async fn change_hooks(install: &AgentsInstallArgs) -> anyhow::Result<()> {
     let there = read(&file)?;
     let before = there.clone().unwrap_or_default();
     let mut out = output::stdout();
+    let mut of_messages = Vec::new();
     let changed = || format!("can't change {}", file.display());
     let after = if install.undo {
         if !hooks_file::has_hooks(agent, &before) {
@@ -88,7 +89,9 @@ async fn change_hooks(install: &AgentsInstallArgs) -> anyhow::Result<()> {
     } else {
         let fail = install.fail.or_else(|| hooks_file::fail_in(agent, &before));
         let fail = fail.unwrap_or_else(|| hooks_file::default_fail(agent));
-        Some(hooks_file::with_hooks(agent, &before, &program, fail).with_context(changed)?)
+        let after = hooks_file::with_hooks(agent, &before, &program, fail).with_context(changed)?;
+        of_messages = prompt_hooks::of_messages(globals).await;
+        Some(prompt_hooks::changed(agent, &after, &program, !of_messages.is_empty()).with_context(changed)?)
     };
     if there == after {
         writeln!(out, "{} already has the hooks", file.display())?;
@@ -106,6 +109,9 @@ async fn change_hooks(install: &AgentsInstallArgs) -> anyhow::Result<()> {
     }
     write_hooks(agent, &file, &backup, there.as_deref(), &after.unwrap_or_default())?;
     writeln!(out, "done: {} asks toold before each of its tools, and starts it with each session", agent.title())?;
+    if let Some(words) = prompt_hooks::words(agent, &of_messages) {
+        writeln!(out, "{words}")?;
+    }
     if let Some(note) = next_step(agent) {
         writeln!(out, "{note}")?;
     }
@@ -128,11 +134,13 @@ fn undone(agent: HookAgent, now: &str, before: Option<String>, program: &str) ->
     }
     let text = before.as_deref().unwrap_or_default();
     if let Some(fail) = hooks_file::fail_in(agent, now)
-        && hooks_file::with_hooks(agent, text, program, fail).is_ok_and(|after| after == now)
+        && let Ok(after) = hooks_file::with_hooks(agent, text, program, fail)
+        && (after == now || prompt_hooks::changed(agent, &after, program, true).is_ok_and(|after| after == now))
     {
         return Ok(before);
     }
-    hooks_file::without_hooks(agent, now, text).map(Some)
+    let without = hooks_file::without_hooks(agent, now, text)?;
+    prompt_hooks::changed(agent, &without, program, false).map(Some)
 }
 
 /// The step that a person has to take before the hooks run.

@@ -13,12 +13,14 @@ pub(super) mod remove;
 pub(super) mod source;
 pub(super) mod update;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context;
 use toold_client::Client;
 use toold_proto::daemon::NoParams;
-use toold_proto::method::DaemonGetStatus;
+use toold_proto::method::{DaemonGetStatus, PluginsList, PluginsReload};
+use toold_proto::plugin::{ListPlugins, ReloadPlugins};
 
 use crate::exit::INTERRUPTED;
 
@@ -26,6 +28,34 @@ use crate::exit::INTERRUPTED;
 async fn plugin_folder(client: &Client) -> anyhow::Result<PathBuf> {
     let status = client.call::<DaemonGetStatus>(NoParams {}).await?;
     status.plugin_dirs.first().map(PathBuf::from).context("the daemon has no plugin folder")
+}
+
+/// Waits until the daemon serves what now lies in a place of the plugin folder, or has found that it cannot. Without a daemon
+/// that lets this client reload plugins, the daemon takes the change up by itself.
+async fn taken_up(client: &Client, path: &Path) {
+    const PATIENCE: Duration = Duration::from_secs(10);
+    const PAUSE: Duration = Duration::from_millis(50);
+    let known = async || {
+        let list = client.call::<PluginsList>(ListPlugins { all: true }).await.ok()?;
+        list.plugins.into_iter().find(|plugin| Path::new(&plugin.path) == path)
+    };
+    let wait = async {
+        loop {
+            match (known().await, path.symlink_metadata().is_ok()) {
+                (Some(plugin), there) => {
+                    // Waits for the load of the plugin, or for its end. It fails where it is gone already.
+                    let reloaded = client.call::<PluginsReload>(ReloadPlugins { name: Some(plugin.name) }).await;
+                    if there || reloaded.is_err() {
+                        return;
+                    }
+                }
+                (None, false) => return,
+                (None, true) => tokio::time::sleep(PAUSE).await,
+            }
+        }
+    };
+    // A slow plugin is shown by `toolctl plugins list`.
+    let _ = tokio::time::timeout(PATIENCE, wait).await;
 }
 
 /// Runs until Ctrl-C; what was begun is removed then.

@@ -3,13 +3,14 @@
 use std::io::Write;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use toold_proto::event::{EventBody, SubscribeEvents};
 use toold_proto::method::{EventsSubscribe, PluginsList, PluginsLogs, PluginsShow};
 use toold_proto::plugin::{ListPlugins, NamePlugin, PluginDetails, PluginTimer};
 use toold_proto::plugin_log::LogsOfPlugin;
 
 use crate::clock;
+use crate::commands::agents::prompt_hooks;
 use crate::commands::plugins::packages::changed::{InstalledPlugin, installed};
 use crate::connection;
 use crate::event_line::{event_line, traceback};
@@ -21,16 +22,19 @@ pub(crate) async fn show(name: String, json: bool, globals: &Globals) -> anyhow:
     let client = connection::open(globals).await?;
     let details = client.call::<PluginsShow>(NamePlugin { name }).await?;
     let installed = installed(&client, std::slice::from_ref(&details.plugin)).await?.remove(&details.plugin.path);
+    let users = PartUsers::find();
     if json {
+        let used_by = users.of_all(&details);
         let mut details = serde_json::to_value(&details)?;
         if let Some(installed) = installed {
             details["plugin"]["installed"] = serde_json::to_value(installed)?;
         }
+        details["used_by"] = used_by;
         print_json(&details)?;
         return Ok(OK);
     }
     let mut out = output::stdout();
-    write_details(&details, installed.as_ref(), &mut out)?;
+    write_details(&details, installed.as_ref(), &users, &mut out)?;
     out.flush()?;
     Ok(OK)
 }
@@ -38,6 +42,7 @@ pub(crate) async fn show(name: String, json: bool, globals: &Globals) -> anyhow:
 fn write_details(
     details: &PluginDetails,
     installed: Option<&InstalledPlugin>,
+    users: &PartUsers,
     out: &mut impl Write,
 ) -> std::io::Result<()> {
     let plugin = &details.plugin;
@@ -67,14 +72,24 @@ fn write_details(
         line("tool", format!("{}  {DIM}{}{DIM:#}", one_line(tool.name.as_str()), one_line(&tool.description)))?;
     }
     for hook in &details.hooks {
-        line("hook", format!("{}  {DIM}{}{DIM:#}", one_line(&hook.name), one_line(&hook.event)))?;
+        let used = users.of_hook(&hook.event);
+        let event = one_line(&hook.event);
+        line("hook", format!("{}  {DIM}{event}  used by: {used}{DIM:#}", one_line(&hook.name)))?;
     }
     for command in &details.commands {
-        line("command", format!("/{}  {DIM}{}{DIM:#}", one_line(&command.name), one_line(&command.description)))?;
+        let (name, about) = (one_line(&command.name), one_line(&command.description));
+        let used = users.of_command(&command.name);
+        line("command", format!("/{name}  {DIM}{about}  used by: {used}{DIM:#}"))?;
     }
-    for (what, names) in
-        [("sub-agent", &details.subagents), ("resource", &details.resources), ("prompt", &details.prompts)]
-    {
+    for name in &details.subagents {
+        let used = users.of_subagent();
+        line("sub-agent", format!("{}  {DIM}used by: {used}{DIM:#}", one_line(name)))?;
+    }
+    let is_part = |name: &&String| {
+        details.commands.iter().any(|command| command.name == **name) || details.subagents.contains(name)
+    };
+    let prompts: Vec<String> = details.prompts.iter().filter(|name| !is_part(name)).cloned().collect();
+    for (what, names) in [("resource", &details.resources), ("prompt", &prompts)] {
         for name in names {
             line(what, one_line(name))?;
         }
@@ -96,6 +111,47 @@ fn write_details(
     match &plugin.error {
         Some(error) => write!(out, "{}", super::explain(&plugin.name, error)),
         None => Ok(()),
+    }
+}
+
+/// The clients of this person that use the parts of a plugin.
+struct PartUsers {
+    /// Agents that run hooks at their prompts.
+    at_prompts: Vec<&'static str>,
+    /// Agents that have toold as an MCP server.
+    of_mcp: Vec<&'static str>,
+}
+
+impl PartUsers {
+    fn find() -> Self {
+        Self { at_prompts: prompt_hooks::installed(), of_mcp: prompt_hooks::with_entry() }
+    }
+
+    fn of_hook(&self, event: &str) -> String {
+        match event.ends_with("_tool") {
+            true => "every call of a tool".to_owned(),
+            false if self.at_prompts.is_empty() => {
+                "nobody yet: `toolctl agents install AGENT` lets an agent run it at its prompts".to_owned()
+            }
+            false => self.at_prompts.join(", "),
+        }
+    }
+
+    fn of_command(&self, name: &str) -> String {
+        let own = format!("`toolctl do {}`", one_line(name));
+        std::iter::once(own.as_str()).chain(self.of_mcp.iter().copied()).collect::<Vec<_>>().join(", ")
+    }
+
+    fn of_subagent(&self) -> String {
+        std::iter::once("the tool `agent`").chain(self.of_mcp.iter().copied()).collect::<Vec<_>>().join(", ")
+    }
+
+    fn of_all(&self, details: &PluginDetails) -> Value {
+        let hooks = details.hooks.iter().map(|hook| (hook.name.clone(), self.of_hook(&hook.event).into()));
+        let commands = details.commands.iter().map(|one| (one.name.clone(), self.of_command(&one.name).into()));
+        let subagents = details.subagents.iter().map(|name| (name.clone(), self.of_subagent().into()));
+        let map = |parts: Vec<(String, Value)>| Value::Object(parts.into_iter().collect());
+        json!({"hooks": map(hooks.collect()), "commands": map(commands.collect()), "subagents": map(subagents.collect())})
     }
 }
 

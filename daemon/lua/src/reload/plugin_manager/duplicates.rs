@@ -52,7 +52,13 @@ impl PluginManager {
             }
         }
         let hidden = self.shared.engine.offers.hidden(&serving.key);
-        warnings.extend(hidden.iter().map(|hidden| warning(hidden.kind, &hidden.name, &hidden.holder)));
+        // Commands and sub-agents are prompts too, and have their warnings already.
+        let is_part = |name: &str| {
+            serving.commands.iter().any(|command| command.name == name)
+                || serving.subagents.iter().any(|subagent| subagent.name == name)
+        };
+        let hidden = hidden.iter().filter(|hidden| hidden.kind != "prompt" || !is_part(&hidden.name));
+        warnings.extend(hidden.map(|hidden| warning(hidden.kind, &hidden.name, &hidden.holder)));
         warnings
     }
 }

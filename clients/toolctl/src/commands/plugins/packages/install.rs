@@ -4,12 +4,13 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
+use toold_client::Client;
 
 use super::fresh_clone::{FreshClone, digest};
 use super::lock::{LockedPlugin, PluginLock, path_in};
 use super::outcome::{PackageOutcome, PackageResult, report};
 use super::source::PluginSource;
-use super::{plugin_folder, until_interrupted};
+use super::{plugin_folder, taken_up, until_interrupted};
 use crate::commands::author;
 use crate::confirm::confirm;
 use crate::connection;
@@ -24,18 +25,27 @@ pub(crate) async fn install(source: Option<&str>, yes: bool, json: bool, globals
     match source {
         Some(source) => {
             let source = PluginSource::parse(source)?;
-            until_interrupted(install_new(&source, &folder, yes, json)).await
+            until_interrupted(install_new(&client, &source, &folder, yes, json)).await
         }
-        None => until_interrupted(install_locked(&folder, yes, json)).await,
+        None => until_interrupted(install_locked(&client, &folder, yes, json)).await,
     }
 }
 
-async fn install_new(source: &PluginSource, folder: &Path, yes: bool, json: bool) -> anyhow::Result<u8> {
+async fn install_new(
+    client: &Client,
+    source: &PluginSource,
+    folder: &Path,
+    yes: bool,
+    json: bool,
+) -> anyhow::Result<u8> {
     let target = folder.join(&source.folder);
     ensure!(!target.exists(), "{} already exists: update it, or remove it first", target.display());
     std::fs::create_dir_all(folder).with_context(|| format!("can't create {}", folder.display()))?;
     let clone = FreshClone::make(folder, source, None).await?;
     let outcome = review_and_install(clone, source, folder, yes).await?;
+    if outcome.result == PackageResult::Installed {
+        taken_up(client, &target).await;
+    }
     if outcome.result == PackageResult::Installed && !json {
         writeln!(output::stdout(), "{}", target.display())?;
         return Ok(OK);
@@ -44,7 +54,7 @@ async fn install_new(source: &PluginSource, folder: &Path, yes: bool, json: bool
 }
 
 /// Goes on after a failure.
-async fn install_locked(folder: &Path, yes: bool, json: bool) -> anyhow::Result<u8> {
+async fn install_locked(client: &Client, folder: &Path, yes: bool, json: bool) -> anyhow::Result<u8> {
     let lock = PluginLock::read(folder)?;
     if lock.plugins.is_empty() {
         return Err(usage(format!("expected the source of a plugin, since {} names none", path_in(folder).display())));
@@ -52,7 +62,12 @@ async fn install_locked(folder: &Path, yes: bool, json: bool) -> anyhow::Result<
     let mut outcomes = Vec::new();
     for (name, locked) in &lock.plugins {
         outcomes.push(match install_as_locked(name, locked, folder, yes).await {
-            Ok(outcome) => outcome,
+            Ok(outcome) => {
+                if outcome.result == PackageResult::Installed {
+                    taken_up(client, &folder.join(name)).await;
+                }
+                outcome
+            }
             Err(error) if exit::status(&error) == USAGE => return Err(error),
             Err(error) => PackageOutcome::new(name, PackageResult::Failed).with_note(&format!("{error:#}")),
         });

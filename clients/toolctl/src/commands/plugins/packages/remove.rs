@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 use super::lock::PluginLock;
-use super::plugin_folder;
+use super::{plugin_folder, taken_up};
 use crate::confirm::confirm;
 use crate::connection;
 use crate::exit::{NOT_RUN, OK, not_found};
@@ -24,6 +24,7 @@ pub(crate) async fn remove(name: &str, yes: bool, json: bool, globals: &Globals)
     let beside = folder.join(format!(".removing-{name}-{}", std::process::id()));
     std::fs::rename(&entry, &beside).with_context(|| format!("can't remove {}", entry.display()))?;
     PluginLock::change(&folder, |plugins| drop(plugins.remove(name)))?;
+    taken_up(&client, &entry).await;
     // Of a symbolic link, only the link is removed.
     let removed = if beside.is_dir() && !beside.is_symlink() {
         std::fs::remove_dir_all(&beside)

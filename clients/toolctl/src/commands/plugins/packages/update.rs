@@ -4,12 +4,13 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{bail, ensure};
+use toold_client::Client;
 
 use super::fresh_clone::{FreshClone, digest, newest};
 use super::lock::{LockedPlugin, PluginLock};
 use super::outcome::{PackageOutcome, PackageResult, report, short};
 use super::source::{PluginSource, WantedVersion};
-use super::{plugin_folder, until_interrupted};
+use super::{plugin_folder, taken_up, until_interrupted};
 use crate::commands::author;
 use crate::confirm::confirm;
 use crate::connection;
@@ -31,11 +32,11 @@ pub(crate) struct UpdateArgs {
 pub(crate) async fn update(args: &UpdateArgs, json: bool, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
     let folder = plugin_folder(&client).await?;
-    until_interrupted(update_in(&folder, args, json)).await
+    until_interrupted(update_in(&client, &folder, args, json)).await
 }
 
 /// Goes on after a failure.
-async fn update_in(folder: &Path, args: &UpdateArgs, json: bool) -> anyhow::Result<u8> {
+async fn update_in(client: &Client, folder: &Path, args: &UpdateArgs, json: bool) -> anyhow::Result<u8> {
     let mut plugins = PluginLock::read(folder)?.plugins;
     if let Some(name) = &args.name {
         let locked = plugins.remove_entry(name);
@@ -47,7 +48,12 @@ async fn update_in(folder: &Path, args: &UpdateArgs, json: bool) -> anyhow::Resu
     let mut outcomes = Vec::new();
     for (name, locked) in &plugins {
         outcomes.push(match update_one(name, locked, folder, args).await {
-            Ok(outcome) => outcome,
+            Ok(outcome) => {
+                if outcome.result == PackageResult::Updated {
+                    taken_up(client, &folder.join(name)).await;
+                }
+                outcome
+            }
             Err(error) if exit::status(&error) == USAGE => return Err(error),
             Err(error) => {
                 PackageOutcome::new(name, PackageResult::Failed).at(&locked.revision).with_note(&format!("{error:#}"))

@@ -1,0 +1,135 @@
+//! The hooks of an agent's prompts, which are installed only when a plugin or the configuration has hooks of messages.
+
+use serde_json::{Value, json};
+use toold_proto::daemon::NoParams;
+use toold_proto::method::HooksList;
+use toold_proto::shell_word::quoted;
+
+use crate::commands::agents::hooks_file;
+use crate::commands::hook::{HookAgent, limits, prompts};
+use crate::commands::mcp::{install, jsonc};
+use crate::globals::Globals;
+use crate::output::one_line;
+use crate::{config_file, connection};
+
+/// The names of the hooks of messages; none without a daemon.
+pub(super) async fn of_messages(globals: &Globals) -> Vec<String> {
+    let Ok(client) = connection::open(globals).await else { return Vec::new() };
+    let Ok(list) = client.call::<HooksList>(NoParams {}).await else { return Vec::new() };
+    let of_messages = list.hooks.into_iter().filter(|hook| hook.event.ends_with("_message"));
+    of_messages.map(|hook| hook.name).collect()
+}
+
+/// What was installed for the hooks of messages, in words; `None` if there are none.
+pub(super) fn words(agent: HookAgent, of_messages: &[String]) -> Option<String> {
+    if of_messages.is_empty() {
+        return None;
+    }
+    let names = one_line(&of_messages.join(", "));
+    Some(match prompts::events(agent) {
+        Some(_) => format!("these hooks of messages run for the prompts of {} too: {names}", agent.title()),
+        None => {
+            format!("{} has no hooks for prompts, so these hooks of messages do not run for it: {names}", agent.title())
+        }
+    })
+}
+
+/// The agents whose prompts run the hooks of messages, by their titles.
+pub(crate) fn installed() -> Vec<&'static str> {
+    let Ok(home) = install::home() else { return Vec::new() };
+    let has = |agent: &HookAgent| {
+        let text = config_file::read(&home.join(hooks_file::file(*agent))).ok().flatten();
+        text.is_some_and(|text| are_in(*agent, &text))
+    };
+    HookAgent::ALL.into_iter().filter(has).map(HookAgent::title).collect()
+}
+
+/// The agents that have toold among their MCP servers, by their titles.
+pub(crate) fn with_entry() -> Vec<&'static str> {
+    let Ok(home) = install::home() else { return Vec::new() };
+    let has = |agent: &HookAgent| {
+        let client = agent.mcp_client();
+        let text = config_file::read(&home.join(client.file())).ok().flatten();
+        text.is_some_and(|text| client.has_entry(&text))
+    };
+    HookAgent::ALL.into_iter().filter(has).map(HookAgent::title).collect()
+}
+
+/// The text with the hooks of prompts, or without them.
+///
+/// # Errors
+/// The text is not in the agent's form.
+pub(super) fn changed(agent: HookAgent, text: &str, program: &str, wanted: bool) -> anyhow::Result<String> {
+    let mut changed = text.to_owned();
+    for event in events(agent) {
+        changed = match wanted {
+            true => {
+                jsonc::with_item(&changed, &[HOLDER, event], &item(agent, event, program), |item| is_ours(agent, item))?
+            }
+            false if has(agent, &changed, event) => {
+                jsonc::without_items(&changed, &[HOLDER, event], "", |item| is_ours(agent, item))?
+            }
+            false => changed,
+        };
+    }
+    Ok(changed)
+}
+
+/// Whether the text has them.
+fn are_in(agent: HookAgent, text: &str) -> bool {
+    events(agent).into_iter().any(|event| has(agent, text, event))
+}
+
+/// The member of the file that holds the hooks by event.
+const HOLDER: &str = "hooks";
+
+fn events(agent: HookAgent) -> Vec<&'static str> {
+    prompts::events(agent).map(|(before, after)| vec![before, after]).unwrap_or_default()
+}
+
+fn has(agent: HookAgent, text: &str, event: &str) -> bool {
+    jsonc::items(text, &[HOLDER, event]).iter().any(|item| is_ours(agent, item))
+}
+
+fn item(agent: HookAgent, event: &str, program: &str) -> Value {
+    let limit = limits::installed(agent);
+    let command = format!("{} hook {} --limit {limit}", quoted(program), agent.name());
+    match agent {
+        HookAgent::ClaudeCode | HookAgent::Codex => {
+            json!({"hooks": [{"type": "command", "command": command, "timeout": limit}]})
+        }
+        HookAgent::Gemini => {
+            json!({"hooks": [{"name": "toold", "type": "command", "command": command, "timeout": limit * 1000}]})
+        }
+        HookAgent::Cursor => json!({"command": command, "timeout": limit}),
+        HookAgent::Copilot => {
+            json!({"type": "command", "bash": format!("{command} --event {event}"), "timeoutSec": limit})
+        }
+        HookAgent::Opencode => Value::Null,
+    }
+}
+
+fn is_ours(agent: HookAgent, item: &Value) -> bool {
+    let own = [&item["command"], &item["bash"]];
+    let inner = item["hooks"].as_array().into_iter().flatten().map(|hook| &hook["command"]);
+    let mut commands = own.into_iter().chain(inner).filter_map(Value::as_str).peekable();
+    let runs = |command: &str| command.contains("toolctl") && command.contains(&format!(" hook {}", agent.name()));
+    commands.peek().is_some() && commands.all(runs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hooks_of_prompts_come_and_go_alone() {
+        for agent in HookAgent::ALL.into_iter().filter(|agent| *agent != HookAgent::Opencode) {
+            let before = "{\n  \"hooks\": {\"Stop\": [{\"command\": \"theirs\"}], \"x\": []}\n}\n";
+            let with = changed(agent, before, "/opt/toolctl", true).unwrap();
+            assert!(are_in(agent, &with) && !are_in(agent, before) && with.contains("theirs"), "{with}");
+            assert_eq!(changed(agent, &with, "/opt/toolctl", true).unwrap(), with);
+            let without = changed(agent, &with, "/opt/toolctl", false).unwrap();
+            assert!(!are_in(agent, &without) && without.contains("theirs"), "{without}");
+        }
+    }
+}
