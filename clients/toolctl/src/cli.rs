@@ -5,9 +5,9 @@ use std::pin::Pin;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    agents, approve, audit, call, completions, config, connect, doctor, events, fleet, hook, list, logs, man, mcp,
-    memories, notify, page, parse, permissions, plugins, prompt, remotes, restart, schema, secrets, sessions, shells,
-    skills, status, stop, tools, undo, watch, workspaces,
+    agents, approve, audit, call, changes, completions, config, connect, doctor, events, fleet, hook, list, logs, man,
+    mcp, memories, notify, page, parse, permissions, plugins, prompt, remotes, restart, schema, secrets, sessions,
+    shells, skills, status, stop, tools, undo, watch, workspaces,
 };
 use crate::exit::STATUS_HELP;
 use crate::globals::Globals;
@@ -48,6 +48,7 @@ pub(crate) enum CliCommand {
     Audit(audit::AuditArgs),
     Tools(tools::ToolsArgs),
     Undo(undo::UndoArgs),
+    Changes(changes::ChangesArgs),
     Skills(skills::SkillsArgs),
     Memories(memories::MemoriesArgs),
     Prompt(prompt::PromptArgs),
@@ -92,6 +93,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
         CliCommand::Tools(tools) => Box::pin(tools::run(tools, globals)),
         CliCommand::Skills(skills) => Box::pin(skills::run(skills, globals)),
         CliCommand::Memories(memories) => Box::pin(memories::run(memories, globals)),
+        CliCommand::Changes(changes) => Box::pin(changes::run(changes, globals)),
         CliCommand::Undo(undo) => Box::pin(undo::run(undo, globals)),
         CliCommand::Prompt(prompt) => Box::pin(prompt::run(prompt, globals)),
         CliCommand::Parse(parse) => Box::pin(parse::run(parse, globals)),

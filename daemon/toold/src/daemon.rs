@@ -131,7 +131,7 @@ impl Daemon {
         web::follow(&config, &builtins);
         skills::follow(&engine, &builtins);
         let notifier = Notifier::start(&engine, &config, &secrets, lifecycle.stopping().clone());
-        cleaning::start(&engine, &config, &sessions, &lifecycle);
+        cleaning::start(&engine, &config, &sessions, &lifecycle, &builtins);
         let services = Arc::new(Services {
             engine,
             store,

@@ -1,11 +1,11 @@
 //! Periodic cleaning while the daemon runs: long results and file changes beyond their limits,
 //! abandoned sessions, and unread outcomes of detached calls.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use toold_builtins::memories;
+use toold_builtins::toolkit::Toolkit;
 use toold_engine::Engine;
 use toold_engine::detached;
 use toold_proto::event::EventBody;
@@ -27,6 +27,7 @@ struct Cleaner {
     config: Arc<ActiveConfig>,
     sessions: Arc<SessionService>,
     lifecycle: Arc<Lifecycle>,
+    builtins: Arc<Toolkit>,
 }
 
 /// The calls at one moment, as far as they fill folders.
@@ -52,12 +53,14 @@ pub(crate) fn start(
     config: &Arc<ActiveConfig>,
     sessions: &Arc<SessionService>,
     lifecycle: &Arc<Lifecycle>,
+    builtins: &Arc<Toolkit>,
 ) {
     let cleaner = Cleaner {
         engine: engine.clone(),
         config: config.clone(),
         sessions: sessions.clone(),
         lifecycle: lifecycle.clone(),
+        builtins: builtins.clone(),
     };
     engine.tasks.spawn(async move { cleaner.run().await });
 }
@@ -67,7 +70,14 @@ impl Cleaner {
         let stop = self.lifecycle.stopping();
         // The last cleaning: when it began, with the calls and the configuration at that moment.
         let mut last: Option<(Instant, CallActivity, Arc<LoadedConfig>)> = None;
+        let mut changes_cleaned: Option<Instant> = None;
         loop {
+            if changes_cleaned.is_none_or(|cleaned| cleaned.elapsed() >= AT_LEAST_EVERY) {
+                changes_cleaned = Some(Instant::now());
+                let builtins = self.builtins.clone();
+                // Reads all records, so it is not done after each call.
+                drop(self.engine.tasks.spawn_blocking(move || builtins.clean_changes()));
+            }
             let (now, loaded) = (self.activity(), self.config.loaded());
             let is_due = last.as_ref().is_none_or(|(began, activity, config)| {
                 activity.may_have_written_until(now)
@@ -103,7 +113,7 @@ impl Cleaner {
 
     async fn clean_folders(&self) {
         let places = &self.config.options.paths;
-        let folders: [PathBuf; 2] = [places.spool(), places.undo()];
+        let folder = places.spool();
         let loaded = self.config.loaded();
         let spool = &loaded.config.spool;
         let (sessions, days) = (places.sessions(), loaded.config.audit.max_age_days);
@@ -111,10 +121,8 @@ impl Cleaner {
         let age = Duration::from_secs(spool.max_age_hours.saturating_mul(3600));
         let bytes = spool.max_mib.saturating_mul(1024 * 1024);
         let cleaned = self.engine.tasks.spawn_blocking(move || {
-            for folder in folders {
-                if let Err(error) = SpoolDir::clean(&folder, age, bytes) {
-                    tracing::warn!(%error, folder = %folder.display(), "can't remove old files");
-                }
+            if let Err(error) = SpoolDir::clean(&folder, age, bytes) {
+                tracing::warn!(%error, folder = %folder.display(), "can't remove old files");
             }
             memories::clean(&sessions, sessions_age);
         });
