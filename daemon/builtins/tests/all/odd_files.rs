@@ -139,12 +139,9 @@ async fn odd_files_are_what_they_were_once_all_is_undone() {
             undo(&test.toolkit, &test.session, JournalScope::Everybody, &everything).await.unwrap();
         }
         check(&path, row, "write");
-        for line in [
-            "rm -rf ./* ./.[!.]*",
-            "for f in ./* ./.[!.]*; do [ -e \"$f\" ] && mv \"$f\" moved && chmod 711 moved; done; true",
-        ] {
-            let command = format!("cd {n} && {line}");
-            let ran = test.call("bash", json!({"command": command})).await;
+        let commands = [format!("rm -rf {n}"), format!("chmod 700 {n} && mv {n} {n}moved && touch {n}moved/new")];
+        for line in &commands {
+            let ran = test.call("bash", json!({"command": line})).await;
             assert!(!ran.is_error, "{name:?}: {}", ran.text());
             assert!(!path.exists(), "{name:?}: {line}");
             undo(&test.toolkit, &test.session, JournalScope::Everybody, &everything)
