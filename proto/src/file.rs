@@ -13,6 +13,15 @@ pub struct FileHistory {
     /// The changes of every session, including ended ones; for people only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub all: bool,
+    /// Only changes since this time (RFC 3339), or for so long, such as `10min`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// Only changes of calls of this agent or client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Also give the changes as one diff, with who made them; for people only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub diff: bool,
 }
 
 /// Answer of `files.history`.
@@ -21,6 +30,10 @@ pub struct FileHistory {
 pub struct FileChanges {
     /// The oldest first.
     pub changes: Vec<FileChange>,
+    /// From what was before the first of the changes to what was after the last, as a unified diff. Lines that begin with
+    /// `#` say who changed the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -39,9 +52,19 @@ pub struct FileChange {
     pub removed: bool,
     /// The change was undone.
     pub undone: bool,
+    /// The agent or client that called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The command line that changed it, without secrets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// Other calls that ran meanwhile and may have made the change, as `SESSION/CALL`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shared_with: Vec<String>,
 }
 
-/// Params of `files.undo`: all changes of a call, or of the call that changed a file last.
+/// Params of `files.undo`: all changes of a call, or of the call that changed a path last, or of all calls that are named
+/// by `since`, `agent` or `every`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct UndoFiles {
@@ -54,6 +77,15 @@ pub struct UndoFiles {
     /// Include changes of every session, including ended ones.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub all: bool,
+    /// All changes since this time (RFC 3339), or for so long, such as `10min`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// All changes of calls of this agent or client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// All changes of the session.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub every: bool,
     /// Only report what would be done.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
@@ -67,6 +99,26 @@ pub struct UndoneFiles {
     /// Of a dry run: from each file as it is to what it would be, as a unified diff.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
+}
+
+/// Params of `files.forget`: recorded changes to remove, with the former contents.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ForgetChanges {
+    /// A path; the changes of all below it are forgotten too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Forget all changes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub all: bool,
+}
+
+/// Answer of `files.forget`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ForgottenChanges {
+    /// How many changes were removed.
+    pub forgotten: u64,
 }
 
 /// Params of `buffers.set`: an editor's unsaved text, which tools see in place of the file while the connection lives.

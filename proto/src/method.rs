@@ -22,7 +22,10 @@ use crate::config::{ReloadedConfig, ShownConfig};
 use crate::cost::{MeasureTools, ToolCosts};
 use crate::daemon::{DaemonStatus, Done, Metrics, NoParams, Restart, Restarted, Shutdown};
 use crate::event::{Event, SubscribeEvents};
-use crate::file::{ClearBuffer, ClearedBuffer, FileChanges, FileHistory, SetBuffer, UndoFiles, UndoneFiles};
+use crate::file::{
+    ClearBuffer, ClearedBuffer, FileChanges, FileHistory, ForgetChanges, ForgottenChanges, SetBuffer, UndoFiles,
+    UndoneFiles,
+};
 use crate::fleet::{FleetAuditList, FleetAuditQuery, FleetGrants, FleetStatus, MakeFleetGrant, RevokeFleetGrant};
 use crate::hook::{HookAction, HookList, RunHooks};
 use crate::mcp::{
@@ -203,6 +206,7 @@ methods! {
     FleetSearchAudit = "fleet.audit", "Finds calls in the audit logs of all daemons of the fleet.", FleetAuditQuery => FleetAuditList;
     FleetGrantRevoke = "fleet.revoke", "Revokes a grant of the fleet, everywhere.", RevokeFleetGrant => FleetGrants;
     FilesHistory = "files.history", "Lists the file changes of a session.", FileHistory => FileChanges;
+    FilesForget = "files.forget", "Removes recorded changes, and what is kept to undo them.", ForgetChanges => ForgottenChanges;
     FilesUndo = "files.undo", "Undoes changes; refused when a file has changed since.", UndoFiles => UndoneFiles;
     BuffersSet = "buffers.set", "Gives tools an editor's unsaved text in place of a file.", SetBuffer => Done;
     BuffersClear = "buffers.clear", "Removes an unsaved text.", ClearBuffer => ClearedBuffer;

@@ -8,9 +8,9 @@ use std::ffi::OsString;
 use clap::{ArgMatches, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
-    agents, approve, audit, call, completions, config, connect, do_command, doctor, events, fleet, hook, list, logs,
-    man, mcp, memories, notify, page, parse, permissions, plugins, prompt, remotes, restart, schema, secrets, sessions,
-    setup, shells, skills, status, stop, tools, undo, upgrade, watch, workspaces,
+    agents, approve, audit, call, changes, completions, config, connect, do_command, doctor, events, fleet, hook, list,
+    logs, man, mcp, memories, notify, page, parse, permissions, plugins, prompt, remotes, restart, schema, secrets,
+    sessions, setup, shells, skills, status, stop, tools, undo, upgrade, watch, workspaces,
 };
 use crate::exit::STATUS_HELP;
 use crate::globals::Globals;
@@ -53,6 +53,7 @@ pub(crate) enum CliCommand {
     Audit(audit::AuditArgs),
     Tools(tools::ToolsArgs),
     Undo(undo::UndoArgs),
+    Changes(changes::ChangesArgs),
     Skills(skills::SkillsArgs),
     Memories(memories::MemoriesArgs),
     Prompt(prompt::PromptArgs),
@@ -187,6 +188,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
         CliCommand::Tools(tools) => Box::pin(tools::run(tools, globals)),
         CliCommand::Skills(skills) => Box::pin(skills::run(skills, globals)),
         CliCommand::Memories(memories) => Box::pin(memories::run(memories, globals)),
+        CliCommand::Changes(changes) => Box::pin(changes::run(changes, globals)),
         CliCommand::Undo(undo) => Box::pin(undo::run(undo, globals)),
         CliCommand::Prompt(prompt) => Box::pin(prompt::run(prompt, globals)),
         CliCommand::Parse(parse) => Box::pin(parse::run(parse, globals)),

@@ -5,6 +5,7 @@ pub(crate) mod approve;
 pub(crate) mod audit;
 pub(crate) mod author;
 pub(crate) mod call;
+pub(crate) mod changes;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod connect;

@@ -1250,12 +1250,32 @@ export interface EventsUnsubscribeParams {
   subscription: string;
 }
 
+/** Params of `files.forget`. */
+export interface FilesForgetParams {
+  /** A path; the changes of all below it are forgotten too. */
+  path?: string;
+  /** Forget all changes. */
+  all?: boolean;
+}
+
+/** Answer of `files.forget`. */
+export interface FilesForgetResult {
+  /** How many changes were removed. */
+  forgotten: number;
+}
+
 /** Params of `files.history`. */
 export interface FilesHistoryParams {
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id?: string;
   /** The changes of every session, including ended ones; for people only. */
   all?: boolean;
+  /** Only changes since this time (RFC 3339), or for so long, such as `10min`. */
+  since?: string;
+  /** Only changes of calls of this agent or client. */
+  agent?: string;
+  /** Also give the changes as one diff, with who made them; for people only. */
+  diff?: boolean;
 }
 
 /** Answer of `files.history`. */
@@ -1279,7 +1299,18 @@ export interface FilesHistoryResult {
     removed?: boolean;
     /** The change was undone. */
     undone: boolean;
+    /** The agent or client that called. */
+    agent?: string;
+    /** The command line that changed it, without secrets. */
+    command?: string;
+    /** Other calls that ran meanwhile and may have made the change, as `SESSION/CALL`. */
+    shared_with?: string[];
   }[];
+  /**
+   * From what was before the first of the changes to what was after the last, as a unified diff. Lines that begin with
+   * `#` say who changed the file.
+   */
+  diff?: string;
 }
 
 /** Params of `files.undo`. */
@@ -1294,6 +1325,12 @@ export interface FilesUndoParams {
   session_id?: string;
   /** Include changes of every session, including ended ones. */
   all?: boolean;
+  /** All changes since this time (RFC 3339), or for so long, such as `10min`. */
+  since?: string;
+  /** All changes of calls of this agent or client. */
+  agent?: string;
+  /** All changes of the session. */
+  every?: boolean;
   /** Only report what would be done. */
   dry_run?: boolean;
 }
@@ -2924,6 +2961,8 @@ export interface Methods {
   "daemon.status": { params: Record<string, never>; result: DaemonStatus };
   /** Ends a subscription of events.subscribe. */
   "events.unsubscribe": { params: EventsUnsubscribeParams; result: boolean };
+  /** Removes recorded changes, and what is kept to undo them. */
+  "files.forget": { params: FilesForgetParams; result: FilesForgetResult };
   /** Lists the file changes of a session. */
   "files.history": { params: FilesHistoryParams; result: FilesHistoryResult };
   /** Undoes changes; refused when a file has changed since. */

@@ -32,6 +32,9 @@ use needs::{Deriving, description_in};
 use shell_snapshot::ShellSnapshot;
 use touched::{ToolEnd, TouchedFiles};
 
+use crate::bash;
+use crate::command_changes::{CommandChanges, CommandWindow};
+use crate::journal::ChangingCall;
 use crate::toolkit::Toolkit;
 
 /// How long an agent may take to report the end of its tool, in which its own prompt may wait for a person.
@@ -217,8 +220,25 @@ impl AgentTool {
         work.actions.iter().all(is_judged) && !(work.actions.is_empty() && work.named.is_empty())
     }
 
+    /// Begins to watch for what a command changes; `None` if the tool runs none.
+    async fn window(&self, cx: &Cx) -> Option<CommandWindow> {
+        let lines = self.work.actions.iter().filter_map(|action| match action {
+            AgentAction::Command { line, .. } => Some(line.as_str()),
+            _ => None,
+        });
+        let lines: Vec<&str> = lines.collect();
+        if lines.is_empty() {
+            return None;
+        }
+        let call = ChangingCall::of(cx).with_command(&lines.join("; "));
+        let only_reads = |line: &&str| bash::only_reads(&bash::needs(line, &cx.cwd, None, &self.work.environment, cx));
+        let may_write = !lines.iter().all(only_reads);
+        Some(CommandChanges::begin(&self.toolkit, &cx.session, call, may_write).await)
+    }
+
     async fn accompany(&self, cx: &Cx) -> Result<ToolOutput, ToolError> {
         let touched = TouchedFiles::look(&self.toolkit, &self.work.actions, cx).await;
+        let window = self.window(cx).await;
         let (judged, report) = (self.judged.lock().take(), self.report.lock().take());
         let (Some(judged), Some(report)) = (judged, report) else {
             return Err(ToolError::Unavailable("an agent's tool is called once".to_owned()));
@@ -240,6 +260,9 @@ impl AgentTool {
             None => ToolEnd::Unknown,
         };
         touched.record(&self.toolkit, cx, end).await;
+        if let Some(window) = window {
+            window.end().await;
+        }
         Ok(match report {
             Some(AgentReport { ok: true, summary }) => ToolOutput::text(summary),
             Some(AgentReport { ok: false, summary }) => ToolOutput::error(summary),

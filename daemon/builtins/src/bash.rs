@@ -20,6 +20,8 @@ use toold_proto::tool::Category;
 use crate::blocking::with_heartbeat;
 use crate::builds::is_build;
 use crate::builtin::{Builtin, CHANGES, ToolFacts};
+use crate::command_changes::{CommandChanges, CommandWindow};
+use crate::journal::ChangingCall;
 use crate::paths::{Located, knows, may_read};
 use crate::plain_output::PlainLines;
 use crate::toolkit::Toolkit;
@@ -122,6 +124,7 @@ impl Builtin for BashTool {
         let environment = self.toolkit.environment.clone().with(&cx.session.env);
         let mut command = ProcessCommand::shell(&input.command, cwd, environment);
         command.confinement = self.toolkit.sandbox.confine(cx)?;
+        command.one_output = true;
         command.started_for = Some(StartedFor::call(cx, &cx.chain));
         command.kept = Some(self.toolkit.kept_programs.lock().clone());
         let sandbox = command.confinement.as_ref().map(|confinement| confinement.words.clone());
@@ -129,9 +132,10 @@ impl Builtin for BashTool {
             Some(sandbox) => output.with("sandbox", sandbox.as_str()),
             None => output,
         };
+        let window = self.window(&input.command, &command.cwd, cx).await;
         if input.background {
             command.timeout = input.timeout_ms.map(Duration::from_millis);
-            let shell = self.toolkit.shells.start(cx, command, &input.command, input.terminal())?;
+            let shell = self.toolkit.shells.start(cx, command, &input.command, input.terminal(), window)?;
             let words =
                 format!("{0} runs in the background: read its output with bash_output, shell_id {0}", shell.id());
             return Ok(with_sandbox(ToolOutput::text(words).with("shell_id", shell.id())));
@@ -162,11 +166,34 @@ impl Builtin for BashTool {
         });
         let finished = with_heartbeat(cx, work).await?;
         kept.push(&lines.finish());
+        let not_undoable = window.end().await;
         if finished.ending == ProcessEnding::Cancelled && !cx.timed_out() {
             return Err(ToolError::Cancelled.into());
         }
-        Ok(with_sandbox(output(&finished, &kept, time, sandbox.as_deref())))
+        let output = with_sandbox(output(&finished, &kept, time, sandbox.as_deref()));
+        Ok(match not_undoable {
+            Some(why) => output.with("not_undoable", why),
+            None => output,
+        })
     }
+}
+
+impl BashTool {
+    /// Begins to watch for what the command changes.
+    async fn window(&self, line: &str, cwd: &Path, cx: &Cx) -> CommandWindow {
+        let needs = needs(line, cwd, None, &self.toolkit.environment, cx);
+        let call = ChangingCall::of(cx).with_command(line);
+        CommandChanges::begin(&self.toolkit, &cx.session, call, !only_reads(&needs)).await
+    }
+}
+
+/// Whether a command is known to change nothing.
+pub(crate) fn only_reads(needs: &[Need]) -> bool {
+    needs.iter().all(|need| match need.category {
+        Category::Shell => need.reads_only,
+        Category::FileRead => true,
+        _ => false,
+    })
 }
 
 /// The permissions that running `command` in `cwd` needs. Redirects to files respect the ignore files of tools, too.

@@ -1,7 +1,9 @@
 //! Changes of files for `write`, `edit` and `apply_patch`: planned, shown to the user who approves them, then made, all
 //! or none.
 
+use std::collections::BTreeMap;
 use std::fs::{File, Permissions};
+use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,12 +19,13 @@ use toold_host::file_needs;
 use toold_host::files::{self, OpenError};
 use toold_host::replace::{Expected, ReplaceError, remove, replace};
 use toold_proto::permission::Verdict;
-use toold_proto::tool::{Block, CallId, ToolName};
+use toold_proto::tool::Block;
 
 use crate::blocking::{blocking, check};
 use crate::buffers::Buffer;
 use crate::diff::{self, Diff};
 use crate::document::MAX_BYTES;
+use crate::journal::{ChangingCall, PathChange, PathState};
 use crate::near_names::{self, MissingKind};
 use crate::paths::{self, Located, may_read, verdict};
 use crate::stamps::FileDigest;
@@ -323,18 +326,60 @@ pub(crate) async fn make(change: Change, cx: &Cx) -> anyhow::Result<ToolOutput> 
         cx.require(with_diff(plan)).await?;
     }
     let readable: Vec<bool> = planned.iter().map(|plan| may_read(&plan.target.path, cx)).collect();
-    let (call_id, tool) = (cx.call_id.clone(), cx.tool.clone());
+    let (call, toolkit) = (ChangingCall::of(cx), change.targets[0].toolkit.clone());
     blocking(cx, move |cancel| {
         let _guards = guards;
         check(cancel)?;
+        let changes = changes_of(&planned, &toolkit);
         make_all(&planned)?;
-        let mut outputs = Vec::new();
-        for (plan, may_read) in planned.iter().zip(readable) {
-            outputs.push(plan.record(may_read, (&call_id, &tool)));
-        }
-        Ok(joined(outputs))
+        let outputs = planned.iter().zip(readable).map(|(plan, may_read)| plan.result(may_read)).collect();
+        let output = joined(outputs);
+        let recorded = changes.and_then(|changes| toolkit.journal.record(&call, changes, Vec::new()));
+        Ok(match recorded {
+            Ok(()) => output,
+            Err(error) => {
+                let mut output = output.with("not_undoable", error.to_string());
+                output.content.push(Block::text(format!("[this change cannot be undone: {error}]")));
+                output
+            }
+        })
     })
     .await
+}
+
+/// What is about to change, with the folders that it makes. The contents before are kept.
+fn changes_of(planned: &[PlannedChange], toolkit: &Toolkit) -> io::Result<Vec<PathChange>> {
+    let mut changes: BTreeMap<PathBuf, PathChange> = BTreeMap::new();
+    for plan in planned.iter().filter(|plan| !plan.is_made_already()) {
+        let path = &plan.target.path;
+        let kept = |before: &KnownContent| {
+            let removed = plan.after.content.is_none();
+            let state = toolkit.journal.keep(&before.bytes, before.mode)?;
+            // The bits of a file that stays are not a part of the change.
+            io::Result::Ok(if removed { state } else { without_mode(state) })
+        };
+        let before = plan.before.as_ref().map(kept).transpose()?;
+        let after = plan.after.content.as_ref().map(|content| {
+            let digest = Some(blake3::hash(content));
+            PathState::File { content: digest, mode: None, size: content.len() as u64 }
+        });
+        if before.is_none() {
+            for folder in path.ancestors().skip(1).take_while(|folder| !folder.exists()) {
+                let made = PathChange::new(folder, None, Some(PathState::Folder { mode: None }));
+                changes.entry(folder.to_owned()).or_insert(made);
+            }
+        }
+        changes.insert(path.clone(), PathChange::new(path, before, after));
+    }
+    toolkit.command_changes.expect_others(changes.keys());
+    Ok(changes.into_values().collect())
+}
+
+fn without_mode(state: PathState) -> PathState {
+    match state {
+        PathState::File { content, size, .. } => PathState::File { content, mode: None, size },
+        state => state,
+    }
 }
 
 /// Writes and removes the files. When one of them fails, those before it are brought back.
@@ -409,8 +454,8 @@ impl PlannedChange {
         done.map_err(|error| format!("{}: {error}", self.target.shown))
     }
 
-    /// Records that the change was made, for later changes and for those who undo it.
-    fn record(&self, may_read: bool, call: (&CallId, &ToolName)) -> ToolOutput {
+    /// The result of the change, after it was made; what the session has seen of the file is noted.
+    fn result(&self, may_read: bool) -> ToolOutput {
         let ChangeTarget { toolkit, session, path, shown, .. } = &self.target;
         if self.is_made_already() {
             return ToolOutput::text(format!("{shown} already has this content: nothing was written"));
@@ -424,16 +469,7 @@ impl PlannedChange {
             Some(_) => {}
             None => toolkit.stamps.forget(session, path),
         }
-        let output = if knows { self.output() } else { self.output_unseen() };
-        let before = self.before.as_ref().map(|before| (before.bytes.as_slice(), before.mode));
-        match toolkit.journal.record(session, call, path, before, digest) {
-            Ok(()) => output,
-            Err(error) => {
-                let mut output = output.with("not_undoable", error.to_string());
-                output.content.push(Block::text(format!("[this change cannot be undone: {error}]")));
-                output
-            }
-        }
+        if knows { self.output() } else { self.output_unseen() }
     }
 
     /// The result for a caller that may write the file but not read it.

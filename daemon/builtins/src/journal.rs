@@ -1,54 +1,113 @@
-//! The journal: records changes of files so that [`crate::undo`] can undo them.
+//! The journal: records what calls changed, so that [`crate::undo`] can undo it.
 //!
-//! Each change is a file of its own, `UNDO/SESSION/WHEN.change`: a line of JSON that describes it, then the complete
-//! content before the change. So a change can be undone long after its session or its daemon has ended. The owner of
-//! the folder removes the oldest files. Undoing a change renames its file to `.undone`.
+//! What a call did is one record, the file `UNDO/SESSION/WHEN.call`: each path that it changed, with what was there before
+//! and after. Contents are in [a store of their own](contents), by their hash. So a change can be undone long after its
+//! session or its daemon has ended. Undoing a call renames its file to `.undone`.
 
+pub(crate) mod contents;
 pub(crate) mod draft;
+pub(crate) mod state;
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::collections::HashSet;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
-use toold_engine::session::Session;
-use toold_host::files;
+use toold_engine::cx::Cx;
+use toold_engine::redact;
 use toold_proto::tool::{CallId, SessionId, ToolName};
 
-use crate::document::MAX_BYTES;
-use crate::stamps::FileDigest;
+use contents::Contents;
+pub use state::{PathState, RawPath};
 
-const OPEN: &str = "change";
+const OPEN: &str = "call";
 const UNDONE: &str = "undone";
-/// The limit of a description in bytes; the daemon never writes a longer one.
-const MAX_HEADER: u64 = 64 * 1024;
+/// The folder of contents. No session has this id.
+const CONTENTS: &str = "@contents";
+/// Bytes of a record, which is some 200 for each path.
+const MAX_RECORD: u64 = 256 << 20;
+/// Bytes of a command line in a record.
+const MAX_COMMAND: usize = 500;
+/// How long changes are kept, and how many bytes of contents.
+const MAX_AGE: Duration = Duration::from_secs(7 * 24 * 3600);
+const MAX_KEPT: u64 = 1 << 30;
 
-/// One change of a file.
+/// What one call changed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct JournalEntry {
+pub struct ChangeRecord {
     pub session_id: SessionId,
     pub call_id: CallId,
     pub tool: ToolName,
-    pub path: PathBuf,
+    /// Who called: an agent's name, or that of the client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The command line, without secrets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
     pub at: SystemTime,
-    /// The change created the file.
-    pub created: bool,
-    /// The change removed the file.
-    #[serde(default)]
-    pub removed: bool,
+    /// By path, each once.
+    pub changes: Vec<PathChange>,
+    /// Other calls that ran meanwhile and may have made a part of the changes, as `SESSION/CALL`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shared_with: Vec<String>,
     #[serde(skip)]
     pub undone: bool,
-    /// BLAKE3 of the content after the change, in hexadecimal; empty for a removed file.
-    pub(crate) after: String,
-    /// The permission bits of a removed file.
-    #[serde(default)]
-    pub(crate) mode: Option<u32>,
-    /// The journal's file with the content before the change.
+    /// The record's file.
     #[serde(skip)]
     pub(crate) kept: PathBuf,
+}
+
+/// What a call changed at one path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathChange {
+    pub path: RawPath,
+    /// `None` if there was nothing.
+    pub before: Option<PathState>,
+    /// `None` if there is nothing any more.
+    pub after: Option<PathState>,
+}
+
+impl PathChange {
+    pub(crate) fn new(path: &Path, before: Option<PathState>, after: Option<PathState>) -> Self {
+        Self { path: RawPath(path.to_owned()), before, after }
+    }
+}
+
+/// The call that changes something.
+#[derive(Clone, Debug)]
+pub(crate) struct ChangingCall {
+    pub(crate) session_id: SessionId,
+    pub(crate) call_id: CallId,
+    pub(crate) tool: ToolName,
+    pub(crate) agent: Option<String>,
+    pub(crate) command: Option<String>,
+}
+
+impl ChangingCall {
+    pub(crate) fn of(cx: &Cx) -> Self {
+        let client = || cx.session.client.as_ref().map(|client| client.name.clone());
+        Self {
+            session_id: cx.session.id.clone(),
+            call_id: cx.call_id.clone(),
+            tool: cx.tool.clone(),
+            agent: cx.agent.as_ref().map(|request| request.agent.clone()).or_else(client),
+            command: None,
+        }
+    }
+
+    pub(crate) fn with_command(mut self, line: &str) -> Self {
+        self.command = Some(redact::one_line(line, MAX_COMMAND));
+        self
+    }
+
+    /// Its name in the records of other calls.
+    pub(crate) fn name(&self) -> String {
+        format!("{}/{}", self.session_id, self.call_id)
+    }
 }
 
 /// The sessions to look at.
@@ -63,126 +122,227 @@ pub enum JournalScope<'a> {
 pub enum Selection {
     /// All changes of a call.
     Call(CallId),
-    /// All changes of the call that made the last change of a file that is not yet undone: a call is undone as a whole.
+    /// All changes of the call that made the last change of a path that is not yet undone: a call is undone as a whole.
     /// The path is absolute and resolved.
     Path(PathBuf),
+    /// All changes of these calls, but for those that other calls may have made.
+    All(ChangeFilter),
+}
+
+/// Calls, by what is known of them.
+#[derive(Clone, Debug, Default)]
+pub struct ChangeFilter {
+    pub since: Option<SystemTime>,
+    pub agent: Option<String>,
+}
+
+impl ChangeFilter {
+    pub fn has(&self, record: &ChangeRecord) -> bool {
+        self.since.is_none_or(|since| record.at >= since)
+            && self.agent.as_ref().is_none_or(|agent| record.agent.as_ref() == Some(agent))
+    }
 }
 
 /// The journal of all sessions, in one folder.
 pub(crate) struct Journal {
     /// `None` if the daemon has no folder for it.
-    folder: Option<PathBuf>,
+    place: Option<JournalPlace>,
     next: AtomicU64,
+}
+
+struct JournalPlace {
+    folder: PathBuf,
+    contents: Contents,
 }
 
 impl Journal {
     pub(crate) fn new(folder: Option<PathBuf>) -> Self {
-        Self { folder, next: AtomicU64::new(1) }
+        let place = folder.map(|folder| JournalPlace { contents: Contents::new(folder.join(CONTENTS)), folder });
+        Self { place, next: AtomicU64::new(1) }
     }
 
-    /// Records a change that was made: `before` is the content and the permission bits, `None` for a new file; `after` is
-    /// `None` for a removed one. Blocks.
+    /// The store of contents.
     ///
     /// # Errors
-    /// The change cannot be recorded, and so cannot be undone later.
+    /// The daemon has no folder for it.
+    pub(crate) fn contents(&self) -> io::Result<&Contents> {
+        Ok(&self.place()?.contents)
+    }
+
+    /// The folder of the journal, if there is one.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.place.as_ref().map(|place| place.folder.as_path())
+    }
+
+    fn place(&self) -> io::Result<&JournalPlace> {
+        self.place.as_ref().ok_or_else(|| io::Error::other("the daemon has no folder to keep the old content in"))
+    }
+
+    /// Records what a call did; nothing if that is nothing. Blocks.
+    ///
+    /// # Errors
+    /// It cannot be recorded, and so cannot be undone later.
     pub(crate) fn record(
         &self,
-        session: &Session,
-        (call_id, tool): (&CallId, &ToolName),
-        path: &Path,
-        before: Option<(&[u8], u32)>,
-        after: Option<FileDigest>,
+        call: &ChangingCall,
+        mut changes: Vec<PathChange>,
+        shared_with: Vec<String>,
     ) -> io::Result<()> {
-        let folder = self.folder.as_ref().ok_or_else(Self::no_folder)?;
-        let folder = folder.join(session.id.as_str());
+        if changes.is_empty() {
+            return Ok(());
+        }
+        changes.sort_by(|one, other| one.path.cmp(&other.path));
+        let folder = self.place()?.folder.join(call.session_id.as_str());
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
         let at = SystemTime::now();
         let nanos = at.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_nanos();
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         // File names sort by time; another daemon may write to the same folder.
         let name = format!("{nanos:020}-{:08}-{number:08}.{OPEN}", std::process::id());
-        let change = JournalEntry {
-            session_id: session.id.clone(),
-            call_id: call_id.clone(),
-            tool: tool.clone(),
-            path: path.to_owned(),
+        let call = call.clone();
+        let record = ChangeRecord {
+            session_id: call.session_id,
+            call_id: call.call_id,
+            tool: call.tool,
+            agent: call.agent,
+            command: call.command,
             at,
-            created: before.is_none(),
-            removed: after.is_none(),
+            changes,
+            shared_with,
             undone: false,
-            after: after.map(|after| after.to_hex().to_string()).unwrap_or_default(),
-            mode: before.filter(|_| after.is_none()).map(|(_, mode)| mode),
             kept: PathBuf::new(),
         };
-        let mut content = serde_json::to_vec(&change)?;
-        content.push(b'\n');
-        content.extend_from_slice(before.map_or(&[], |(before, _)| before));
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(folder.join(name))?;
-        file.write_all(&content)
+        file.write_all(&serde_json::to_vec(&record)?)
     }
 
-    fn no_folder() -> io::Error {
-        io::Error::other("the daemon has no folder to keep the old content in")
-    }
-
-    pub(crate) fn read(&self, whose: JournalScope<'_>) -> Vec<JournalEntry> {
-        let Some(folder) = &self.folder else { return Vec::new() };
-        let mut changes = match whose {
+    /// The records, oldest first. Blocks.
+    pub(crate) fn read(&self, whose: JournalScope<'_>) -> Vec<ChangeRecord> {
+        let Some(JournalPlace { folder, .. }) = &self.place else { return Vec::new() };
+        let mut records = match whose {
             JournalScope::Session(id) => of_folder(&folder.join(id.as_str())),
             JournalScope::Everybody => {
                 let folders = fs::read_dir(folder).into_iter().flatten().flatten();
-                folders.flat_map(|folder| of_folder(&folder.path())).collect()
+                let of_sessions = folders.filter(|folder| folder.file_name() != CONTENTS);
+                of_sessions.flat_map(|folder| of_folder(&folder.path())).collect()
             }
         };
-        changes.sort_by(|a, b| a.kept.file_name().cmp(&b.kept.file_name()));
-        changes
+        records.sort_by(|a, b| a.kept.file_name().cmp(&b.kept.file_name()));
+        records
     }
 
-    pub(crate) fn selected(&self, whose: JournalScope<'_>, selection: &Selection) -> Vec<JournalEntry> {
-        let mut open: Vec<JournalEntry> = self.read(whose).into_iter().rev().filter(|change| !change.undone).collect();
+    /// The selected records that are not undone, newest first. Blocks.
+    pub(crate) fn selected(&self, whose: JournalScope<'_>, selection: &Selection) -> Vec<ChangeRecord> {
+        let mut open: Vec<ChangeRecord> = self.read(whose).into_iter().rev().filter(|record| !record.undone).collect();
+        let touches = |record: &ChangeRecord, path: &Path| record.changes.iter().any(|change| change.path.0 == path);
         // Call ids are unique only within a session.
         let of_call = match selection {
-            Selection::Call(id) => open.iter().find(|change| change.call_id == *id),
-            Selection::Path(path) => open.iter().find(|change| change.path == *path),
+            Selection::Call(id) => open.iter().find(|record| record.call_id == *id),
+            Selection::Path(path) => open.iter().find(|record| touches(record, path)),
+            Selection::All(filter) => {
+                open.retain(|record| filter.has(record) && record.shared_with.is_empty());
+                return open;
+            }
         };
-        let Some((call, session)) = of_call.map(|change| (change.call_id.clone(), change.session_id.clone())) else {
+        let Some((call, session)) = of_call.map(|record| (record.call_id.clone(), record.session_id.clone())) else {
             return Vec::new();
         };
-        open.retain(|change| change.call_id == call && change.session_id == session);
+        open.retain(|record| record.call_id == call && record.session_id == session);
         open
+    }
+
+    /// Removes the changes of `path` and of all below it from all records, and the records that are empty then; all
+    /// records without a path. Contents that nothing else needs are removed too. Returns how many changes it removed.
+    /// Blocks.
+    ///
+    /// # Errors
+    /// A record cannot be written or removed.
+    pub(crate) fn forget(&self, path: Option<&Path>) -> io::Result<usize> {
+        let mut forgotten = 0;
+        for mut record in self.read(JournalScope::Everybody) {
+            let all = record.changes.len();
+            record.changes.retain(|change| path.is_some_and(|path| !change.path.0.starts_with(path)));
+            let left = record.changes.len();
+            forgotten += all - left;
+            if left == 0 {
+                fs::remove_file(&record.kept)?;
+            } else if left < all {
+                // A crash leaves either the old or the new record.
+                let new = record.kept.with_extension("new");
+                let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+                file.write_all(&serde_json::to_vec(&record)?)?;
+                fs::rename(&new, &record.kept)?;
+            }
+        }
+        if let Some(place) = &self.place {
+            place.contents.clean(&self.needed(), true);
+        }
+        Ok(forgotten)
+    }
+
+    fn needed(&self) -> HashSet<String> {
+        let records = self.read(JournalScope::Everybody);
+        let changes = records.iter().flat_map(|record| &record.changes);
+        let states = changes.flat_map(|change| [&change.before, &change.after]).flatten();
+        states.filter_map(PathState::content).map(|digest| digest.to_hex().to_string()).collect()
+    }
+
+    /// Removes the records that are too old, if `may_remove` allows it for one more of that many, then the oldest until their
+    /// contents fit, and all contents that nobody needs. Blocks.
+    pub(crate) fn clean(&self, may_remove: &mut dyn FnMut(u64) -> bool) {
+        let Some(place) = &self.place else { return };
+        let records = self.read(JournalScope::Everybody);
+        let (mut seen, mut bytes) = (HashSet::new(), 0);
+        let fitting = records.iter().rev().take_while(|record| {
+            for digest in record.changes.iter().filter_map(|change| change.before.as_ref()?.content()) {
+                if seen.insert(digest) {
+                    bytes += place.contents.size(digest);
+                }
+            }
+            bytes <= MAX_KEPT
+        });
+        let too_many = records.len() - fitting.count();
+        for (at, record) in records.iter().enumerate() {
+            let is_old = record.at.elapsed().is_ok_and(|age| age > MAX_AGE);
+            if at < too_many || is_old && may_remove(records.len() as u64) {
+                // If this fails, it is tried again at the next cleaning.
+                let _ = fs::remove_file(&record.kept);
+                if let Some(session) = record.kept.parent() {
+                    // Fails while the folder is not empty.
+                    let _ = fs::remove_dir(session);
+                }
+            }
+        }
+        place.contents.clean(&self.needed(), false);
     }
 }
 
-impl JournalEntry {
-    /// The content before the change; `None` if there was no file.
-    pub(crate) fn before(&self) -> io::Result<Option<Vec<u8>>> {
-        if self.created {
-            return Ok(None);
-        }
-        let mut reader = BufReader::new(File::open(&self.kept)?);
-        reader.skip_until(b'\n')?;
-        Ok(Some(files::read_opened(&mut reader, &self.kept, MAX_BYTES)?))
-    }
-
-    /// Marks the change as undone. If this fails, a second attempt to undo it reports that the file has changed since.
+impl ChangeRecord {
+    /// Marks the changes as undone. If this fails, a second attempt to undo them reports that the files have changed
+    /// since.
     pub(crate) fn set_undone(&self) -> io::Result<()> {
         fs::rename(&self.kept, self.kept.with_extension(UNDONE))
     }
+
+    /// Its name in messages.
+    pub(crate) fn name(&self) -> String {
+        let agent = self.agent.as_ref().map(|agent| format!(" of {agent}")).unwrap_or_default();
+        format!("{} in call {}{agent}", self.tool, self.call_id)
+    }
 }
 
-fn of_folder(folder: &Path) -> Vec<JournalEntry> {
+fn of_folder(folder: &Path) -> Vec<ChangeRecord> {
     fs::read_dir(folder).into_iter().flatten().flatten().filter_map(|entry| described(&entry.path())).collect()
 }
 
-/// Reads the description in a file of the journal; `None` for other files, and for one that a crash left incomplete.
-fn described(kept: &Path) -> Option<JournalEntry> {
+/// Reads a record; `None` for other files, and for one that a crash left incomplete.
+fn described(kept: &Path) -> Option<ChangeRecord> {
     let undone = match kept.extension()?.to_str()? {
         OPEN => false,
         UNDONE => true,
         _ => return None,
     };
-    let mut line = Vec::new();
-    BufReader::new(File::open(kept).ok()?).take(MAX_HEADER).read_until(b'\n', &mut line).ok()?;
-    let change: JournalEntry = serde_json::from_slice(&line).ok()?;
-    Some(JournalEntry { undone, kept: kept.to_owned(), ..change })
+    let text = toold_host::files::read_named(kept, MAX_RECORD).ok()?;
+    let record: ChangeRecord = serde_json::from_slice(&text).ok()?;
+    Some(ChangeRecord { undone, kept: kept.to_owned(), ..record })
 }

@@ -42,6 +42,7 @@ mod blocking;
 mod builds;
 mod change;
 mod closest_match;
+mod command_changes;
 mod diff;
 mod document;
 mod edits;

@@ -18,6 +18,7 @@ use toold_proto::event::EventBody;
 use toold_proto::shell::TerminalSize;
 use toold_proto::tool::{CallId, SessionId};
 
+use crate::command_changes::CommandWindow;
 use crate::plain_output::{plain, whole_sequences};
 use crate::ring::{OutputRing, RingRead};
 
@@ -123,7 +124,7 @@ pub enum ShellError {
 }
 
 impl BackgroundShells {
-    /// Starts a command, in a terminal if a size is given. The engine's task set owns it. It ends when the session is
+    /// Starts a command, in a terminal if a size is given. Until it ends, what changes in `window` is its work. The engine's task set owns it. It ends when the session is
     /// closed or the engine stops.
     pub(crate) fn start(
         &self,
@@ -131,6 +132,7 @@ impl BackgroundShells {
         mut command: ProcessCommand,
         line: &str,
         terminal: Option<TerminalSize>,
+        window: CommandWindow,
     ) -> Result<Arc<BackgroundShell>, ShellError> {
         let (sender, receiver) = mpsc::channel(MAX_INPUT);
         let terminal = terminal.map(watch::Sender::new);
@@ -169,6 +171,7 @@ impl BackgroundShells {
                 () = closed.cancelled() => { own.cancel.cancel(); work.await }
                 () = stop.cancelled() => { own.cancel.cancel(); work.await }
             };
+            window.end().await;
             let ended = own.end(finished);
             let exit_code = if let ShellEnding::Exited(code) = ended { Some(code) } else { None };
             let (session_id, shell_id) = (own.session.clone(), own.id());

@@ -16,6 +16,7 @@ use toold_proto::tool::SessionId;
 
 use crate::agents::{AgentType, Agents};
 use crate::buffers::Buffers;
+use crate::command_changes::CommandChanges;
 use crate::journal::Journal;
 use crate::shells::BackgroundShells;
 use crate::skills::SkillPlaces;
@@ -30,6 +31,7 @@ pub struct Toolkit {
     next_file: AtomicU64,
     pub(crate) stamps: Stamps,
     pub(crate) journal: Journal,
+    pub(crate) command_changes: CommandChanges,
     /// Unsaved texts of editors.
     pub buffers: Buffers,
     /// Background commands.
@@ -52,7 +54,7 @@ pub struct ToolkitFolders {
     /// Long results: `SPOOL/SESSION/...`. A session may read its own folder there without being asked. Closing the
     /// session removes the folder.
     pub spool: Option<PathBuf>,
-    /// The contents of files before changes: `UNDO/SESSION/...`. No tool may read them.
+    /// Records of changes, `UNDO/SESSION/...`, and the contents before them. No tool may read them.
     pub undo: Option<PathBuf>,
     /// To-do lists and memories of sessions: `SESSIONS/SESSION/...`.
     pub sessions: Option<PathBuf>,
@@ -70,6 +72,7 @@ impl Toolkit {
             next_file: AtomicU64::new(1),
             stamps: Stamps::default(),
             journal: Journal::new(places.undo.clone()),
+            command_changes: CommandChanges::default(),
             buffers: Buffers::default(),
             shells: BackgroundShells::default(),
             sandbox: Arc::default(),
@@ -88,6 +91,28 @@ impl Toolkit {
 
     pub fn skill_places(&self) -> &SkillPlaces {
         &self.places.skills
+    }
+
+    /// Removes recorded changes that are too old, if `may_remove` allows it for one more of that many, and the contents that
+    /// nobody needs. Blocks.
+    pub fn clean_changes(&self, may_remove: &mut dyn FnMut(u64) -> bool) {
+        self.journal.clean(may_remove);
+    }
+
+    /// Sets how long a command waits for the index of its folder, before and after it; by default 300 ms.
+    pub fn wait_for_changes(&self, wait: std::time::Duration) {
+        self.command_changes.set_wait(wait);
+    }
+
+    /// Forgets the recorded changes of `path` and of all below it, or all, with their contents; returns how many there
+    /// were. Blocks.
+    ///
+    /// # Errors
+    /// A record cannot be changed.
+    pub fn forget_changes(&self, path: Option<&Path>) -> std::io::Result<usize> {
+        let forgotten = self.journal.forget(path)?;
+        self.command_changes.forget();
+        Ok(forgotten)
     }
 
     /// The spool folder of the call's session.

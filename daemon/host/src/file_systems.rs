@@ -12,6 +12,12 @@ pub fn silent(path: &Path) -> Option<&'static str> {
     kind(there)
 }
 
+/// The bytes that are free for this user on the file system of a path; `None` if the system does not tell. Blocks.
+pub fn free_bytes(path: &Path) -> Option<u64> {
+    let there = path.ancestors().find(|path| path.exists())?;
+    rustix::fs::statvfs(there).ok().map(|facts| facts.f_bavail.saturating_mul(facts.f_frsize))
+}
+
 #[cfg(target_os = "linux")]
 fn kind(path: &Path) -> Option<&'static str> {
     // The numbers are 32 bits wide, whatever type the platform uses for them.

@@ -19,7 +19,10 @@ use crate::file_systems::answering;
 
 pub use rustix::fs::FileType;
 
-pub use entry::{PathFacts, append, facts, is_folder, link_target, list, make_folders, remove, rename, write};
+pub use entry::{
+    EntryStat, PathFacts, append, facts, is_folder, link_target, list, make_folders, make_link, remove, remove_link,
+    rename, set_mode, stat_entry, write,
+};
 
 /// The kernel's limit before it reports a loop of links.
 const MAX_LINKS: usize = 40;

@@ -30,7 +30,8 @@ const MAX_INDEX: u64 = 64 * 1024 * 1024;
 /// The ignore files that apply to one walk. Each is read when the walk reaches its folder.
 pub struct IgnoreFiles {
     root: PathBuf,
-    judge: Arc<ReadAccess>,
+    /// `None` reads no ignore file that is a link, and keeps no problems.
+    judge: Option<Arc<ReadAccess>>,
     /// The user's global list for all repositories (`core.excludesFile`).
     global: Gitignore,
     known: Mutex<IgnoreState>,
@@ -64,6 +65,15 @@ impl IgnoreFiles {
     ///
     /// `judge` decides about files that are reached through links.
     pub fn new(root: &Path, cwd: &Path, judge: Arc<ReadAccess>) -> Self {
+        Self::judged(root, cwd, Some(judge))
+    }
+
+    /// As [`IgnoreFiles::new`], for a walk whose results nobody is given. Ignore files that are links are not used. Blocks.
+    pub fn for_daemon(root: &Path) -> Self {
+        Self::judged(root, root, None)
+    }
+
+    fn judged(root: &Path, cwd: &Path, judge: Option<Arc<ReadAccess>>) -> Self {
         let known = IgnoreState {
             folders: HashMap::new(),
             above: None,
@@ -198,7 +208,7 @@ impl IgnoreFiles {
             // A link, at the end or on the way: the caller may not be allowed to read its target.
             Err(OpenError::Swapped(_)) => {
                 let resolved = files::resolve(file, Path::new("/")).ok()?;
-                self.judge.may_read(&resolved, false, &mut known.exclusions).then_some(resolved)?
+                self.may_read(&resolved, known).then_some(resolved)?
             }
             Ok(None) | Err(_) => return None,
         };
@@ -212,8 +222,12 @@ impl IgnoreFiles {
         }
     }
 
+    fn may_read(&self, file: &Path, known: &mut IgnoreState) -> bool {
+        self.judge.as_ref().is_some_and(|judge| judge.may_read(file, false, &mut known.exclusions))
+    }
+
     fn note_in(&self, file: &Path, problem: &str, known: &mut IgnoreState) {
-        if known.problems.len() < MAX_PROBLEMS && self.judge.may_read(file, false, &mut known.exclusions) {
+        if known.problems.len() < MAX_PROBLEMS && self.may_read(file, known) {
             known.problems.push(format!("{}: {problem}", file.display()));
         }
     }

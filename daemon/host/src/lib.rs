@@ -32,6 +32,7 @@ pub mod exclude;
 pub mod file_needs;
 pub mod file_systems;
 pub mod files;
+pub mod folder_events;
 pub mod folders;
 pub mod ignore_files;
 mod pattern_budget;

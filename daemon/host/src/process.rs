@@ -18,6 +18,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal};
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWriteExt};
+use tokio::net::unix::pipe::Receiver as PipeReceiver;
 use tokio::process::Child;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -58,6 +59,8 @@ pub struct ProcessCommand {
     /// The size of a terminal to use instead of pipes; it may change while the program runs. All output is stdout then.
     /// Without input, the program finds its input closed, and input is not echoed.
     pub terminal: Option<watch::Receiver<TerminalSize>>,
+    /// Stdout and stderr are one pipe, so that what is written to both keeps its order. All output is stdout then.
+    pub one_output: bool,
     /// The sandbox. With one, a failure to start the program itself cannot be detected from outside.
     pub confinement: Option<Confinement>,
     /// The call for which it runs. Through the daemon, the program and its children may do no more than that call.
@@ -102,6 +105,7 @@ impl ProcessCommand {
             grace: Duration::from_secs(1),
             keep: 1024 * 1024,
             terminal: None,
+            one_output: false,
             confinement: None,
             started_for: None,
             kept: None,
@@ -270,7 +274,8 @@ fn start(command: ProcessCommand, input: Option<mpsc::Receiver<Vec<u8>>>) -> Res
         return start_at_terminal(command, size, input);
     }
     let stdin = if input.is_some() { Stdio::piped() } else { Stdio::null() };
-    let mut running = spawn(command, stdin)?;
+    let both = command.one_output;
+    let mut running = if both { spawn_with_one_output(command, stdin)? } else { spawn(command, stdin)? };
     running.writer = input.zip(running.child.stdin.take()).map(|(mut input, mut stdin)| {
         tokio::spawn(async move {
             while let Some(bytes) = input.recv().await {
@@ -281,7 +286,9 @@ fn start(command: ProcessCommand, input: Option<mpsc::Receiver<Vec<u8>>>) -> Res
             }
         })
     });
-    running.stdout = running.child.stdout.take().map(|stdout| Box::new(stdout) as ProcessStream);
+    if !both {
+        running.stdout = running.child.stdout.take().map(|stdout| Box::new(stdout) as ProcessStream);
+    }
     running.stderr = running.child.stderr.take().map(|stderr| Box::new(stderr) as ProcessStream);
     Ok(running)
 }
@@ -306,11 +313,32 @@ fn start_at_terminal(
     Ok(running)
 }
 
+/// With one pipe for all its output.
+fn spawn_with_one_output(command: ProcessCommand, stdin: Stdio) -> Result<RunningProcess, StartError> {
+    let program = command.program.display().to_string();
+    let failed = |source| StartError::System { program: program.clone(), source };
+    let (reader, writer) = std::io::pipe().map_err(failed)?;
+    let output = PipeReceiver::from_owned_fd(reader.into()).map_err(failed)?;
+    let other = writer.try_clone().map_err(failed)?;
+    // The daemon's own ends of the pipe are closed when the command is dropped.
+    let mut running = spawn_with(command, stdin, (writer.into(), other.into()))?;
+    running.stdout = Some(Box::new(output));
+    Ok(running)
+}
+
 /// With pipes for its output, which are still in the child.
 fn spawn(command: ProcessCommand, stdin: Stdio) -> Result<RunningProcess, StartError> {
+    spawn_with(command, stdin, (Stdio::piped(), Stdio::piped()))
+}
+
+fn spawn_with(
+    command: ProcessCommand,
+    stdin: Stdio,
+    (stdout, stderr): (Stdio, Stdio),
+) -> Result<RunningProcess, StartError> {
     let program = command.program.display().to_string();
     let Prepared { mut system, mark, ward } = prepare(&command)?;
-    system.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+    system.stdin(stdin).stdout(stdout).stderr(stderr);
     let spawned = start_for(command.started_for, || system.spawn(), Child::id);
     let (child, known) = spawned.map_err(|source| StartError::System { program, source })?;
     Ok(RunningProcess::new(child, mark, known, ward))

@@ -132,7 +132,7 @@ impl Daemon {
         web::follow(&config, &builtins);
         skills::follow(&engine, &builtins);
         let notifier = Notifier::start(&engine, &config, &secrets, lifecycle.stopping().clone());
-        cleaning::start(&engine, &config, &sessions, &lifecycle, &store);
+        cleaning::start(&engine, &config, &sessions, &lifecycle, &store, &builtins);
         let services = Arc::new(Services {
             engine,
             store,

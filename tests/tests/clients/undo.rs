@@ -85,12 +85,36 @@ fn no_tool_sees_the_text_before_a_change() {
     let daemon = daemon();
     change(&daemon, "before", "after");
     let undo = daemon.setup.path("state/toold/undo");
-    let folder = fs::read_dir(&undo).unwrap().next().unwrap().unwrap().path();
-    let kept = fs::read_dir(folder).unwrap().next().unwrap().unwrap().path();
+    let kept = fs::read_dir(undo.join("@contents")).unwrap().next().unwrap().unwrap().path();
     let mut wire = daemon.connect();
     wire.result("permissions.set_mode", json!({"mode": "yolo"}));
     let read = wire.tool("read", json!({"path": kept}));
     assert_eq!(read["is_error"], true, "{read}");
     let written = wire.tool("write", json!({"path": kept, "content": "x"}));
     assert_eq!(written["is_error"], true, "{written}");
+}
+
+#[test]
+fn changes_are_shown_as_one_diff_and_forgotten() {
+    let daemon = daemon();
+    change(&daemon, "before", "between");
+    change(&daemon, "between", "after");
+    let shown = String::from_utf8(run(&daemon, &["changes", "--since", "1h"]).stdout).unwrap();
+    assert!(shown.contains("-before\n+after\n"), "{shown}");
+    assert_eq!(shown.matches("# by edit in call").count(), 2, "{shown}");
+    assert!(!shown.contains("between"), "{shown}");
+    let forgotten = run(&daemon, &["changes", "forget", "--all", "--yes"]).stdout;
+    assert_eq!(String::from_utf8(forgotten).unwrap(), "forgot 2 changes\n");
+    let none = command(&daemon, &["undo", "--yes", "a.txt"]).stdin(std::process::Stdio::null()).output().unwrap();
+    assert_eq!(none.status.code(), Some(5));
+    assert_eq!(content(&daemon), "after\n");
+}
+
+#[test]
+fn all_changes_of_an_hour_are_undone_at_once() {
+    let daemon = daemon();
+    change(&daemon, "before", "between");
+    change(&daemon, "between", "after");
+    run(&daemon, &["undo", "--since", "1h", "--yes"]);
+    assert_eq!(content(&daemon), "before\n");
 }

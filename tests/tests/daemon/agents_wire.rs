@@ -740,3 +740,29 @@ fn a_hook_may_deny_what_an_agent_does() {
     assert!(denied["reason"].as_str().unwrap().contains("not today"), "{denied}");
     check(&daemon, ("claude-code", "Read", json!({"file_path": "x"})), "allow", "default");
 }
+
+#[test]
+fn commands_of_agents_are_undone_by_toold() {
+    let daemon = daemon();
+    let file = daemon.work().join("src/a.txt");
+    let mut person = daemon.connect();
+    let mut changes =
+        |diff: bool| person.result("files.history", json!({"all": true, "agent": "claude-code", "diff": diff}));
+    // The first look at a folder may take longer than a command waits.
+    let recorded = (0..50).find_map(|_| {
+        let before = fs::read_to_string(&file).unwrap();
+        let judged = check(&daemon, ("claude-code", "Bash", json!({"command": "make test"})), "allow", "rule");
+        fs::write(&file, format!("{before}made\n")).unwrap();
+        done(&daemon, &judged, true);
+        let history = changes(false);
+        let is_of_call = |change: &Value| change["call_id"] == judged["call_id"];
+        history["changes"].as_array().unwrap().iter().any(is_of_call).then(|| (judged["call_id"].clone(), before))
+    });
+    let (call_id, before) = recorded.expect("the command's changes are recorded");
+    let history = changes(true);
+    assert_eq!(history["changes"][0]["command"], "make test", "{history}");
+    assert!(history["diff"].as_str().unwrap().contains("of claude-code: make test\n"), "{history}");
+    assert!(history["diff"].as_str().unwrap().contains("+made\n"), "{history}");
+    daemon.connect().result("files.undo", json!({"all": true, "call_id": call_id}));
+    assert_eq!(fs::read_to_string(&file).unwrap(), before);
+}

@@ -60,6 +60,7 @@ const FOR_PERSONS: &[&str] = &[
     "daemon.reload",
     "daemon.restart",
     "daemon.shutdown",
+    "files.forget",
     "files.undo",
     "fleet.audit",
     "fleet.grant",
@@ -107,6 +108,7 @@ const FOR_LOCAL_PERSONS: &[&str] = &["page.open", "page.revoke", "page.sessions"
 
 /// Of the methods for persons, those that the page may call. Sorted.
 const PAGE_DECIDES: &[&str] = &[
+    "files.forget",
     "files.undo",
     "fleet.grant",
     "fleet.grants",
@@ -153,6 +155,7 @@ fn params_of(method: &str) -> Value {
     match method {
         "buffers.clear" => json!({"path": "/x"}),
         "buffers.set" => json!({"path": "/x", "version": 1, "text": ""}),
+        "files.forget" => json!({"path": "/none"}),
         "mcp.registry.search" => json!({"query": "x"}),
         "mcp.registry.get" | "mcp.restart" | "mcp.logout" | "remotes.reconnect" | "plugins.disable"
         | "plugins.enable" | "plugins.profile" => {

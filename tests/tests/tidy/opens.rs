@@ -12,7 +12,7 @@ use regex::Regex;
 const PLACES: &[(&str, usize, &str)] = &[
     // The checked way itself.
     ("host/src/files.rs", 4, "the checked way: resolves, and opens with links refused"),
-    ("host/src/files/entry.rs", 5, "the checked way: changes through the opened folder"),
+    ("host/src/files/entry.rs", 8, "the checked way: changes through the opened folder"),
     ("host/src/replace.rs", 8, "the checked way: writes files whole, through the opened folder"),
     ("host/src/tree.rs", 1, "walks for names below a root that is judged; reads no file"),
     ("host/src/replace/record.rs", 6, "the daemon's own folder of temporary names"),
@@ -41,8 +41,8 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("toold/src/config/warnings.rs", 1, "names of plugins in the folders that the user's configuration names"),
     ("toold/src/config/tools.rs", 1, "names of tools in the folders of plugins that the user's configuration names"),
     // The daemon's own folders.
-    ("builtins/src/journal.rs", 7, "the daemon's own folder of changes"),
-    ("builtins/src/journal/draft.rs", 3, "the daemon's own folder of changes"),
+    ("builtins/src/journal.rs", 10, "the daemon's own folder of changes"),
+    ("builtins/src/journal/contents.rs", 8, "the daemon's own folder of contents"),
     ("fleet/src/grant_book.rs", 1, "the daemon's own file of grants"),
     ("fleet/src/serve.rs", 1, "the folder of the fleet in the daemon's own state"),
     ("fleet/src/keys.rs", 2, "the key file that the user's configuration or command line names"),

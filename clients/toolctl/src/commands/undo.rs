@@ -21,8 +21,11 @@ use crate::{clock, connection, table};
 
 /// Undo changes that tools made to files
 ///
-/// Without arguments, undoes the last change below the current folder, whichever session made it. Shows a diff and
-/// asks for confirmation. A file that has changed since is left alone.
+/// Without arguments, undoes the last call that changed something below the current folder, whichever session made it: an
+/// edit, or a command of a tool or an agent. Shows a diff and asks for confirmation. A call is undone as a whole, and not
+/// at all if one of its files has changed since. With --since, --agent or --session, undoes all changes that fit, but for
+/// those that other calls may have made too: such a change is undone with --call or by its path. Git's own folder is never
+/// changed: after `git checkout -- .` the files come back, and the index and branches stay as they are.
 #[derive(Debug, Args)]
 pub(crate) struct UndoArgs {
     /// Undo the call that changed this file last
@@ -30,9 +33,15 @@ pub(crate) struct UndoArgs {
     /// Undo all changes of this call
     #[arg(long, value_name = "ID", value_parser = call_id, conflicts_with = "path")]
     call: Option<CallId>,
-    /// Only changes that this session made
+    /// All changes of this session; with a path or --call, only if this session made them
     #[arg(long, value_name = "ID", value_parser = session_id)]
     session: Option<SessionId>,
+    /// All changes since this time: 2026-01-31T12:00:00Z, or how long ago, such as 15m
+    #[arg(long, value_name = "WHEN", conflicts_with_all = ["path", "call", "list"])]
+    since: Option<String>,
+    /// All changes of this agent or client
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["path", "call", "list"])]
+    agent: Option<String>,
     /// List the changes below the current folder, the oldest first; change nothing
     #[arg(long, short, conflicts_with_all = ["path", "call"])]
     list: bool,
@@ -55,19 +64,19 @@ pub(crate) async fn run(args: UndoArgs, globals: &Globals) -> anyhow::Result<u8>
         list(&changes(&client, args.session, &cwd).await?, args.json)?;
         return Ok(OK);
     }
-    let all = args.session.is_none();
+    let of_all = UndoFiles { session_id: args.session.clone(), all: true, ..UndoFiles::default() };
+    let is_of_many = args.session.is_some() || args.since.is_some() || args.agent.is_some();
     let selected = match (args.path, args.call) {
-        (Some(path), _) => {
-            let path = cwd.join(path).to_string_lossy().into_owned();
-            UndoFiles { path: Some(path), session_id: args.session, all, ..UndoFiles::default() }
-        }
-        (None, Some(call)) => UndoFiles { call_id: Some(call), session_id: args.session, all, ..UndoFiles::default() },
+        (Some(path), _) => UndoFiles { path: Some(cwd.join(path).to_string_lossy().into_owned()), ..of_all },
+        (None, Some(call)) => UndoFiles { call_id: Some(call), ..of_all },
+        (None, None) if is_of_many => UndoFiles { since: args.since, agent: args.agent, every: true, ..of_all },
         (None, None) => {
-            let changes = changes(&client, args.session, &cwd).await?;
-            let Some(last) = changes.into_iter().rev().find(|change| !change.undone) else {
+            let changes = changes(&client, None, &cwd).await?;
+            let is_certain = |change: &FileChange| !change.undone && change.shared_with.is_empty();
+            let Some(last) = changes.into_iter().rev().find(is_certain) else {
                 return Err(not_found("there is no change below this folder to undo"));
             };
-            UndoFiles { path: Some(last.path), session_id: Some(last.session_id), all, ..UndoFiles::default() }
+            UndoFiles { call_id: Some(last.call_id), session_id: Some(last.session_id), ..of_all }
         }
     };
     if !args.yes {
@@ -94,12 +103,12 @@ pub(crate) async fn run(args: UndoArgs, globals: &Globals) -> anyhow::Result<u8>
 
 /// The recorded changes below `cwd`.
 async fn changes(client: &Client, session: Option<SessionId>, cwd: &Path) -> anyhow::Result<Vec<FileChange>> {
-    let all = session.is_none();
-    let known = client.call::<method::FilesHistory>(FileHistory { session_id: session, all }).await?;
+    let history = FileHistory { session_id: session, all: true, ..FileHistory::default() };
+    let known = client.call::<method::FilesHistory>(history).await?;
     Ok(known.changes.into_iter().filter(|change| Path::new(&change.path).starts_with(cwd)).collect())
 }
 
-fn list(changes: &[FileChange], json: bool) -> anyhow::Result<()> {
+pub(crate) fn list(changes: &[FileChange], json: bool) -> anyhow::Result<()> {
     if json {
         return print_json(&changes);
     }
@@ -108,6 +117,7 @@ fn list(changes: &[FileChange], json: bool) -> anyhow::Result<()> {
     for change in changes {
         let state = match change {
             FileChange { undone: true, .. } => "undone",
+            FileChange { shared_with, .. } if !shared_with.is_empty() => "one of several",
             FileChange { created: true, .. } => "created",
             FileChange { removed: true, .. } => "removed",
             FileChange { .. } => "changed",

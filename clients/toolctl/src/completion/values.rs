@@ -191,7 +191,7 @@ pub(super) fn workspaces(current: &OsStr) -> Vec<CompletionCandidate> {
 
 /// Calls that changed files below the current folder, the last ones first.
 pub(super) fn changing_calls(current: &OsStr) -> Vec<CompletionCandidate> {
-    let history = FileHistory { session_id: None, all: true };
+    let history = FileHistory { all: true, ..FileHistory::default() };
     let known = ask(async |client: Client| client.call::<FilesHistory>(history).await);
     let changes = known.into_iter().flat_map(|known| known.changes.into_iter().rev());
     let undoable = changes.filter(|change| !change.undone);

@@ -164,7 +164,7 @@ async fn session(client: &Client, session_id: &SessionId, zone: Zone) -> Result<
         let line = format!("{} {} {state} {}", time_of_day_in(&call.started_at, zone), call.tool, call.call_id);
         lines.push(PaneLine::new(tone, line));
     }
-    let history = FileHistory { session_id: Some(session_id.clone()), all: true };
+    let history = FileHistory { session_id: Some(session_id.clone()), all: true, ..FileHistory::default() };
     let changes = client.call::<FilesHistory>(history).await?.changes;
     if !changes.is_empty() {
         lines.push(heading("Changed files, with the diffs that undoing would make"));

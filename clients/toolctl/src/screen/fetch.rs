@@ -82,7 +82,7 @@ async fn fetch(client: &Client, what: ListKind) -> Result<Fetched, ClientError> 
         },
         ListKind::Sessions => Fetched::Sessions(client.call::<SessionsList>(NoParams {}).await?.sessions),
         ListKind::Changes => {
-            let all = FileHistory { session_id: None, all: true };
+            let all = FileHistory { all: true, ..FileHistory::default() };
             Fetched::Changes(client.call::<FilesHistory>(all).await?.changes)
         }
         ListKind::Shells => {

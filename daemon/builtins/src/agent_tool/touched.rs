@@ -12,8 +12,8 @@ use super::needs::change_of;
 use crate::change::ChangeTarget;
 use crate::document::MAX_BYTES;
 use crate::journal::draft::Draft;
+use crate::journal::{ChangingCall, PathChange};
 use crate::paths::Located;
-use crate::stamps::FileDigest;
 use crate::toolkit::Toolkit;
 
 /// The files, as they are before the tool touches them.
@@ -67,8 +67,11 @@ impl TouchedFiles {
         }
         let (toolkit, cx) = (toolkit.clone(), cx.shared());
         let work = tokio::task::spawn_blocking(move || {
-            for draft in &self.changed {
-                record_change(&toolkit, &cx, draft, end);
+            let changes: Vec<PathChange> =
+                self.changed.iter().filter_map(|draft| change_since(&toolkit, &cx, draft, end)).collect();
+            toolkit.command_changes.expect_others(self.changed.iter().map(|draft| &draft.path));
+            if let Err(error) = toolkit.journal.record(&ChangingCall::of(&cx), changes, Vec::new()) {
+                cx.message(format!("this cannot be undone: {error}"));
             }
             for stamp in self.read.iter().filter(|_| end == ToolEnd::Done) {
                 record_read(&toolkit, &cx, stamp);
@@ -81,30 +84,24 @@ impl TouchedFiles {
 
 fn draft(target: &ChangeTarget) -> Option<Draft> {
     let before = target.open_file().ok()?;
-    let before = before.as_ref().map(|before| (before.bytes.as_slice(), before.digest, before.mode));
-    target.toolkit.journal.draft(&target.session, &target.path, before).ok()
+    let before = before.as_ref().map(|before| (before.bytes.as_slice(), before.mode));
+    target.toolkit.journal.draft(&target.path, before).ok()
 }
 
-fn record_change(toolkit: &Toolkit, cx: &Cx, draft: &Draft, end: ToolEnd) {
+fn change_since(toolkit: &Toolkit, cx: &Cx, draft: &Draft, end: ToolEnd) -> Option<PathChange> {
     // No longer one that can be undone, if it cannot be read.
-    let Ok(after) = digest_of(draft) else { return };
+    let after = match files::read_whole(&draft.path, MAX_BYTES) {
+        Ok(content) => Some((blake3::hash(&content), content.len() as u64)),
+        Err(OpenError::NotFound(_)) => None,
+        Err(_) => return None,
+    };
     if end == ToolEnd::Done {
         match after {
-            Some(after) => toolkit.stamps.wrote(&cx.session, &draft.path, after),
+            Some((after, _)) => toolkit.stamps.wrote(&cx.session, &draft.path, after),
             None => toolkit.stamps.forget(&cx.session, &draft.path),
         }
     }
-    if let Err(error) = toolkit.journal.commit(&cx.session, (&cx.call_id, &cx.tool), draft, after) {
-        cx.message(format!("{} cannot be undone: {error}", draft.path.display()));
-    }
-}
-
-fn digest_of(draft: &Draft) -> Result<Option<FileDigest>, OpenError> {
-    match files::read_whole(&draft.path, MAX_BYTES) {
-        Ok(content) => Ok(Some(blake3::hash(&content))),
-        Err(OpenError::NotFound(_)) => Ok(None),
-        Err(error) => Err(error),
-    }
+    draft.change_to(after)
 }
 
 /// Only a file that has not changed since the tool was about to read it has certainly been seen as it is.

@@ -51,12 +51,13 @@ async fn a_moved_file_keeps_its_mode_and_comes_back() {
     assert_eq!((test.content("bin/run.sh").as_str(), mode("bin/run.sh")), ("echo b\n", 0o755));
     assert!(!old.exists());
     let changes = history(&test.toolkit, JournalScope::Session(&test.session.id));
-    let removed: Vec<bool> = changes.iter().map(|change| change.removed).collect();
-    assert_eq!(removed, [true, false]);
+    let changed = changes[0].changes.iter().map(|change| (change.before.is_some(), change.after.is_some()));
+    // The folder, the new file, the old file.
+    assert_eq!((changes.len(), changed.collect()), (1, vec![(false, true), (false, true), (true, false)]));
     let selection = Selection::Call(CallId::parse("moved").unwrap());
     undo(&test.toolkit, &test.session, JournalScope::Everybody, &selection).await.unwrap();
     assert_eq!((test.content("run.sh").as_str(), mode("run.sh")), ("echo a\n", 0o755));
-    assert!(!test.root.join("bin/run.sh").exists());
+    assert!(!test.root.join("bin").exists(), "the folder that the call made is gone too");
 }
 
 #[tokio::test]

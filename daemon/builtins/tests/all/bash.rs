@@ -28,7 +28,15 @@ async fn output_streams_as_it_comes() {
     call.progress.push(ears.clone());
     test.run(call).await.unwrap();
     let heard = ears.heard.lock().unwrap().clone();
-    assert_eq!(heard, [(Stream::Stdout, "one\n".to_owned()), (Stream::Stderr, "two\n".to_owned())]);
+    assert_eq!(heard, [(Stream::Stdout, "one\n".to_owned()), (Stream::Stdout, "two\n".to_owned())]);
+}
+
+#[tokio::test]
+async fn stdout_and_stderr_keep_their_order() {
+    let test = BuiltinTest::new();
+    let text = test.ok("bash", json!({"command": "for i in {1..200}; do echo $i; echo e$i >&2; done"})).await;
+    let expected: String = (1..=200).map(|n| format!("{n}\ne{n}\n")).collect();
+    assert_eq!(text, expected);
 }
 
 #[tokio::test]

@@ -211,8 +211,8 @@ async fn changes_are_taken_back_by_path_and_by_call() {
     test.ok("write", json!({"path": "made", "content": "x"})).await;
     let changes = history(&test.toolkit, JournalScope::Session(&test.session.id));
     assert_eq!(changes.len(), 3);
-    assert_eq!((changes[0].path.as_path(), changes[0].created), (file.as_path(), false));
-    assert!(changes[2].created);
+    assert_eq!((changes[0].changes[0].path.path(), changes[0].changes[0].before.is_some()), (file.as_path(), true));
+    assert!(changes[2].changes[0].before.is_none());
 
     let by_path = Selection::Path(file.clone());
     let shown = preview(&test.toolkit, JournalScope::Session(&test.session.id), &by_path).unwrap();
@@ -247,7 +247,7 @@ async fn file_changed_since_is_not_undone() {
     test.ok("write", json!({"path": "file", "content": "x"})).await;
     let file = test.write("file", "other");
     let undone = undo(&test.toolkit, &test.session, JournalScope::Everybody, &Selection::Path(file.clone())).await;
-    assert!(matches!(undone, Err(UndoError::Changed(_))));
+    assert!(matches!(undone, Err(UndoError::Changed { .. })));
     assert_eq!(test.content("file"), "other");
     std::fs::remove_file(&file).unwrap();
     assert!(undo(&test.toolkit, &test.session, JournalScope::Everybody, &Selection::Path(file)).await.is_err());
@@ -344,7 +344,7 @@ async fn a_call_is_undone_as_a_whole_or_not_at_all() {
     test.ok("apply_patch", json!({"input": patch})).await;
     // One of the files has changed since: nothing is undone.
     test.write("b", "another\n");
-    assert!(matches!(undone("new").await, Err(UndoError::Changed(path)) if path == test.root.join("b")));
+    assert!(matches!(undone("new").await, Err(UndoError::Changed { path, .. }) if path == test.root.join("b")));
     assert!(!test.root.join("old").exists());
     assert_eq!((test.content("new"), test.content("c")), ("changed\n".to_owned(), "c\n".to_owned()));
     test.write("b", "B\n");

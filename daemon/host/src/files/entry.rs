@@ -203,6 +203,83 @@ pub fn link_target(link: &Path) -> Result<PathBuf, OpenError> {
     Ok(PathBuf::from(OsStr::from_bytes(target.as_bytes())))
 }
 
+/// What is at a path, a link included, as the system describes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntryStat {
+    pub kind: FileType,
+    /// The permission bits, with those for set-user-ID and the like.
+    pub mode: u32,
+    pub size: u64,
+    /// Device and inode number.
+    pub identity: (u64, u64),
+    /// The times of the last change of the content and of the inode, in nanoseconds since 1970.
+    pub changed: (i128, i128),
+}
+
+impl EntryStat {
+    #[allow(clippy::unnecessary_cast, clippy::useless_conversion, reason = "the types differ between systems")]
+    fn of(stat: &Stat) -> Self {
+        let nanos = |seconds: i64, nanos: i64| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
+        Self {
+            kind: FileType::from_raw_mode(stat.st_mode),
+            mode: u32::from(stat.st_mode) & 0o7777,
+            size: u64::try_from(stat.st_size).unwrap_or(0),
+            identity: (stat.st_dev as u64, stat.st_ino as u64),
+            changed: (
+                nanos(stat.st_mtime as i64, stat.st_mtime_nsec as i64),
+                nanos(stat.st_ctime as i64, stat.st_ctime_nsec as i64),
+            ),
+        }
+    }
+}
+
+/// What is at the path itself, be it a link; `None` if nothing is there.
+///
+/// # Errors
+/// See [`OpenError`]; links on the way are refused.
+pub fn stat_entry(resolved: &Path) -> Result<Option<EntryStat>, OpenError> {
+    let entry = match FolderEntry::of(resolved) {
+        Ok(entry) => entry,
+        Err(OpenError::NoFolder(_)) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    match rustix::fs::statat(&entry.folder, entry.name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => Ok(Some(EntryStat::of(&stat))),
+        Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+        Err(error) => Err(system(resolved, error)),
+    }
+}
+
+/// Makes a link with this target, whether or not the target exists.
+///
+/// # Errors
+/// See [`OpenError`]; `System` if something is at the path.
+pub fn make_link(resolved: &Path, target: &Path) -> Result<(), OpenError> {
+    let entry = FolderEntry::of(resolved)?;
+    rustix::fs::symlinkat(target, &entry.folder, entry.name).map_err(|error| system(resolved, error))
+}
+
+/// Removes a link, and nothing else.
+///
+/// # Errors
+/// See [`OpenError`].
+pub fn remove_link(resolved: &Path) -> Result<(), OpenError> {
+    link_target(resolved)?;
+    let entry = FolderEntry::of(resolved)?;
+    rustix::fs::unlinkat(&entry.folder, entry.name, AtFlags::empty()).map_err(|error| system(resolved, error))
+}
+
+/// Sets the permission bits of a file or folder.
+///
+/// # Errors
+/// See [`OpenError`]; links are refused.
+pub fn set_mode(resolved: &Path, mode: u32) -> Result<(), OpenError> {
+    let entry = FolderEntry::of(resolved)?;
+    entry.stat()?.ok_or_else(|| OpenError::NotFound(resolved.to_owned()))?;
+    let mode = Mode::from_raw_mode(mode as _);
+    rustix::fs::chmodat(&entry.folder, entry.name, mode, AtFlags::empty()).map_err(|error| system(resolved, error))
+}
+
 /// Whether the path is a folder; false for a link to one.
 pub fn is_folder(resolved: &Path) -> bool {
     facts(resolved).is_ok_and(|facts| facts.is_some_and(|facts| facts.kind.is_dir()))

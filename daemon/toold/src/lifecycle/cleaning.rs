@@ -1,12 +1,12 @@
 //! Periodic cleaning while the daemon runs: long results and file changes beyond their limits,
 //! abandoned sessions, and unread outcomes of detached calls.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use toold_builtins::memories;
+use toold_builtins::toolkit::Toolkit;
 use toold_engine::Engine;
 use toold_engine::detached;
 use toold_proto::event::EventBody;
@@ -31,8 +31,9 @@ struct Cleaner {
     sessions: Arc<SessionService>,
     lifecycle: Arc<Lifecycle>,
     store: Arc<Store>,
-    /// What may still be removed because of its age in the folder of each index, while the clock is not trusted.
+    /// What may still be removed because of its age while the clock is not trusted: results, changes, sessions.
     shares: Arc<Mutex<[AgeShare; 3]>>,
+    builtins: Arc<Toolkit>,
 }
 
 /// The calls at one moment, as far as they fill folders.
@@ -59,6 +60,7 @@ pub(crate) fn start(
     sessions: &Arc<SessionService>,
     lifecycle: &Arc<Lifecycle>,
     store: &Arc<Store>,
+    builtins: &Arc<Toolkit>,
 ) {
     let cleaner = Cleaner {
         engine: engine.clone(),
@@ -67,6 +69,7 @@ pub(crate) fn start(
         lifecycle: lifecycle.clone(),
         store: store.clone(),
         shares: Arc::default(),
+        builtins: builtins.clone(),
     };
     engine.tasks.spawn(async move { cleaner.run().await });
 }
@@ -76,7 +79,17 @@ impl Cleaner {
         let stop = self.lifecycle.stopping();
         // The last cleaning: when it began, with the calls and the configuration at that moment.
         let mut last: Option<(Instant, CallActivity, Arc<LoadedConfig>)> = None;
+        let mut changes_cleaned: Option<Instant> = None;
         loop {
+            if changes_cleaned.is_none_or(|cleaned| cleaned.elapsed() >= AT_LEAST_EVERY) {
+                changes_cleaned = Some(Instant::now());
+                let (builtins, store, shares) = (self.builtins.clone(), self.store.clone(), self.shares.clone());
+                // Reads all records, so it is not done after each call.
+                drop(self.engine.tasks.spawn_blocking(move || {
+                    let [_, of_changes, _] = &mut *shares.lock();
+                    builtins.clean_changes(&mut |all| may_remove(&store, of_changes, all));
+                }));
+            }
             let (now, loaded) = (self.activity(), self.config.loaded());
             let is_due = last.as_ref().is_none_or(|(began, activity, config)| {
                 activity.may_have_written_until(now)
@@ -112,7 +125,7 @@ impl Cleaner {
 
     async fn clean_folders(&self) {
         let places = &self.config.options.paths;
-        let folders: [PathBuf; 2] = [places.spool(), places.undo()];
+        let folder = places.spool();
         let loaded = self.config.loaded();
         let spool = &loaded.config.spool;
         let (sessions, days) = (places.sessions(), loaded.config.audit.max_age_days);
@@ -122,11 +135,9 @@ impl Cleaner {
         let (store, shares) = (self.store.clone(), self.shares.clone());
         let cleaned = self.engine.tasks.spawn_blocking(move || {
             let mut shares = shares.lock();
-            let [of_results, of_changes, of_sessions] = &mut *shares;
-            for (folder, share) in folders.iter().zip([of_results, of_changes]) {
-                if let Err(error) = SpoolDir::clean(folder, age, &mut |all| may_remove(&store, share, all), bytes) {
-                    tracing::warn!(%error, folder = %folder.display(), "can't remove old files");
-                }
+            let [of_results, _, of_sessions] = &mut *shares;
+            if let Err(error) = SpoolDir::clean(&folder, age, &mut |all| may_remove(&store, of_results, all), bytes) {
+                tracing::warn!(%error, folder = %folder.display(), "can't remove old files");
             }
             memories::clean(&sessions, sessions_age, &mut |all| may_remove(&store, of_sessions, all));
         });

@@ -1,19 +1,21 @@
 //! `files.*` and `buffers.*`: undoing changes, and unsaved texts in place of files.
 
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use jsonrpsee::types::ErrorObjectOwned;
 use toold_builtins::buffers::Buffer;
-use toold_builtins::journal::{JournalEntry, JournalScope, Selection};
+use toold_builtins::journal::{ChangeFilter, ChangeRecord, JournalScope, PathChange, Selection};
 use toold_builtins::undo::{self, UndoError};
 use toold_engine::session::Session;
-use toold_engine::time::rfc3339;
+use toold_engine::time::{read_since, rfc3339};
 use toold_host::files::resolve;
 use toold_proto::daemon::Done;
 use toold_proto::file::{
-    ClearBuffer, ClearedBuffer, FileChange, FileChanges, FileHistory, SetBuffer, UndoFiles, UndoneFiles,
+    ClearBuffer, ClearedBuffer, FileChange, FileChanges, FileHistory, ForgetChanges, ForgottenChanges, SetBuffer,
+    UndoFiles, UndoneFiles,
 };
-use toold_proto::method::{BuffersClear, BuffersSet, FilesHistory, FilesUndo};
+use toold_proto::method::{BuffersClear, BuffersSet, FilesForget, FilesHistory, FilesUndo};
 
 use crate::rpc::blocking::blocking;
 use crate::rpc::error::{invalid_params, refused};
@@ -21,6 +23,7 @@ use crate::rpc::{MethodRequest, MethodTable, Right, add, add_async, client_name,
 
 pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add_async::<FilesHistory, _>(module, Right::Anyone, history)?;
+    add_async::<FilesForget, _>(module, Right::Decider, forget)?;
     add_async::<FilesUndo, _>(module, Right::Decider, take_back)?;
     add::<BuffersSet>(module, Right::Administrator, set)?;
     add::<BuffersClear>(module, Right::Administrator, |request, params: ClearBuffer| {
@@ -31,53 +34,88 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
 }
 
 async fn history(request: MethodRequest, params: FileHistory) -> Result<FileChanges, ErrorObjectOwned> {
-    let session = match params.all {
-        true => {
+    let session = match (params.all, params.session_id) {
+        (true, session_id) => {
             decides("files.history of other sessions", &request)?;
-            None
+            // It may have ended.
+            session_id
         }
-        false => Some(request.session(params.session_id.as_ref())?.id.clone()),
+        (false, session_id) => Some(request.session(session_id.as_ref())?.id.clone()),
     };
+    if params.diff {
+        decides("files.history with a diff", &request)?;
+    }
+    let filter = filter(params.since.as_deref(), params.agent)?;
     let builtins = request.services.builtins.clone();
     blocking(move || {
         let whose = session.as_ref().map_or(JournalScope::Everybody, JournalScope::Session);
-        FileChanges { changes: undo::history(&builtins, whose).iter().map(describe).collect() }
+        let records = undo::changes_of(&builtins, whose, &filter);
+        let changes =
+            records.iter().flat_map(|record| record.changes.iter().map(move |change| describe(record, change)));
+        let diff = params.diff.then(|| undo::combined_diff(&builtins, &records));
+        FileChanges { changes: changes.collect(), diff }
     })
     .await
 }
 
-fn describe(change: &JournalEntry) -> FileChange {
+fn filter(since: Option<&str>, agent: Option<String>) -> Result<ChangeFilter, ErrorObjectOwned> {
+    let since = since.map(|since| read_since(since, SystemTime::now())).transpose();
+    Ok(ChangeFilter { since: since.map_err(|why| invalid_params(&why))?, agent })
+}
+
+fn describe(record: &ChangeRecord, change: &PathChange) -> FileChange {
     FileChange {
-        session_id: change.session_id.clone(),
-        call_id: change.call_id.clone(),
-        tool: change.tool.to_string(),
-        path: change.path.display().to_string(),
-        at: rfc3339(change.at),
-        created: change.created,
-        removed: change.removed,
-        undone: change.undone,
+        session_id: record.session_id.clone(),
+        call_id: record.call_id.clone(),
+        tool: record.tool.to_string(),
+        path: change.path.path().display().to_string(),
+        at: rfc3339(record.at),
+        created: change.before.is_none(),
+        removed: change.after.is_none(),
+        undone: record.undone,
+        agent: record.agent.clone(),
+        command: record.command.clone(),
+        shared_with: record.shared_with.clone(),
+    }
+}
+
+async fn forget(request: MethodRequest, params: ForgetChanges) -> Result<ForgottenChanges, ErrorObjectOwned> {
+    let session = request.session(None)?;
+    let path = match (params.path, params.all) {
+        (Some(path), false) => Some(resolved(&session, &path)?),
+        (None, true) => None,
+        (Some(_), true) | (None, false) => return Err(invalid_params("expected either path or all")),
+    };
+    let builtins = request.services.builtins.clone();
+    let forgotten = blocking(move || builtins.forget_changes(path.as_deref())).await?;
+    match forgotten {
+        Ok(forgotten) => Ok(ForgottenChanges { forgotten: forgotten as u64 }),
+        Err(error) => Err(refused("execution_failed", &format!("can't forget: {error}"))),
     }
 }
 
 async fn take_back(request: MethodRequest, params: UndoFiles) -> Result<UndoneFiles, ErrorObjectOwned> {
     let session = request.session(if params.all { None } else { params.session_id.as_ref() })?;
+    let names_all = params.every || params.since.is_some() || params.agent.is_some();
     let selection = match (params.call_id, params.path) {
-        (Some(call), None) => Selection::Call(call),
-        (None, Some(path)) => Selection::Path(resolved(&session, &path)?),
-        (Some(_), Some(_)) | (None, None) => return Err(invalid_params("expected either call_id or path")),
+        (Some(call), None) if !names_all => Selection::Call(call),
+        (None, Some(path)) if !names_all => Selection::Path(resolved(&session, &path)?),
+        (None, None) if names_all => Selection::All(filter(params.since.as_deref(), params.agent)?),
+        _ => return Err(invalid_params("expected either call_id or path, or some of since, agent and every")),
     };
     let builtins = request.services.builtins.clone();
-    let whose = if params.all { JournalScope::Everybody } else { JournalScope::Session(&session.id) };
+    // The session that changed something may have ended.
+    let of_session = if params.all { params.session_id } else { Some(session.id.clone()) };
     if params.dry_run {
-        let (session, all) = (session.clone(), params.all);
         let shown = blocking(move || {
-            let whose = if all { JournalScope::Everybody } else { JournalScope::Session(&session.id) };
+            let whose = of_session.as_ref().map_or(JournalScope::Everybody, JournalScope::Session);
             undo::preview(&builtins, whose, &selection)
         });
         let shown = shown.await?.map_err(|error| refusal(&error))?;
         let (paths, diffs): (Vec<PathBuf>, Vec<String>) = shown.into_iter().unzip();
         return Ok(UndoneFiles { paths: names(&paths), diff: Some(diffs.concat()) });
     }
+    let whose = of_session.as_ref().map_or(JournalScope::Everybody, JournalScope::Session);
     let paths = undo::undo(&builtins, &session, whose, &selection).await.map_err(|error| refusal(&error))?;
     Ok(UndoneFiles { paths: names(&paths), diff: None })
 }
@@ -85,8 +123,10 @@ async fn take_back(request: MethodRequest, params: UndoFiles) -> Result<UndoneFi
 fn refusal(error: &UndoError) -> ErrorObjectOwned {
     let kind = match error {
         UndoError::Nothing => "nothing_to_undo",
-        UndoError::Changed(_) => "changed_since",
-        UndoError::Open(_) | UndoError::Replace(_) | UndoError::Read { .. } => "execution_failed",
+        UndoError::Changed { .. } => "changed_since",
+        UndoError::NotKept(_) | UndoError::Open(_) | UndoError::Replace(_) | UndoError::Read { .. } => {
+            "execution_failed"
+        }
     };
     refused(kind, &error.to_string())
 }

@@ -1,0 +1,280 @@
+//! What commands change in the session's folders, so that it can be undone like the changes of `edit`.
+//!
+//! Around each command, an [index](index::FolderIndex) of the session's folders is brought up to date; the difference
+//! becomes a record of [`crate::journal`]. A change while only one command runs is that command's. One while several run
+//! is recorded as possibly made by each of them.
+
+mod index;
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+use tokio::time::{Instant, timeout};
+use toold_engine::session::Session;
+use toold_host::file_systems::{answering, free_bytes};
+
+use crate::journal::{ChangingCall, Journal, PathChange};
+use crate::toolkit::Toolkit;
+use index::{FolderIndex, WatchBudget, WindowChanges};
+
+/// How long a command waits for the index, before it and after it.
+const MAX_WAIT: Duration = Duration::from_millis(300);
+/// How long undoing waits for the record of a command that changed much.
+const MAX_RECORDING: Duration = Duration::from_secs(10);
+/// The limit of indexed folders, and how long one is kept without use.
+const MAX_FOLDERS: usize = 8;
+const MAX_UNUSED: Duration = Duration::from_secs(3600);
+/// Nothing is kept when less is free on the disk.
+const MIN_FREE: u64 = 512 << 20;
+
+/// The indexed folders of a daemon.
+pub(crate) struct CommandChanges {
+    folders: Mutex<HashMap<PathBuf, Arc<IndexedFolder>>>,
+    next: AtomicU64,
+    budget: WatchBudget,
+    /// How long a command waits.
+    wait: Mutex<Duration>,
+    /// The number of commands that have ended and whose changes are still being recorded.
+    unrecorded: Mutex<usize>,
+    recorded: Condvar,
+}
+
+struct IndexedFolder {
+    index: Mutex<FolderIndex>,
+    used: Mutex<Instant>,
+    /// Its first look takes longer than a command waits. Further commands do not wait for it.
+    is_slow: AtomicBool,
+}
+
+impl Default for CommandChanges {
+    fn default() -> Self {
+        Self {
+            folders: Mutex::default(),
+            next: AtomicU64::new(1),
+            budget: WatchBudget::new(),
+            wait: Mutex::new(MAX_WAIT),
+            unrecorded: Mutex::default(),
+            recorded: Condvar::new(),
+        }
+    }
+}
+
+impl CommandChanges {
+    pub(crate) fn set_wait(&self, wait: Duration) {
+        *self.wait.lock() = wait;
+    }
+
+    /// Waits until the changes of commands that have ended are recorded, within bounds. Blocks.
+    pub(crate) fn wait_until_recorded(&self) {
+        let mut unrecorded = self.unrecorded.lock();
+        self.recorded.wait_while_for(&mut unrecorded, |unrecorded| *unrecorded > 0, MAX_RECORDING);
+    }
+
+    /// Begins to watch for the changes of a call: before its command starts. Waits a moment at most. `may_write` is
+    /// false for a command that is known only to read.
+    pub(crate) async fn begin(
+        toolkit: &Arc<Toolkit>,
+        session: &Session,
+        call: ChangingCall,
+        may_write: bool,
+    ) -> CommandWindow {
+        let changes = &toolkit.command_changes;
+        let id = changes.next.fetch_add(1, Ordering::Relaxed);
+        let mut window = CommandWindow { toolkit: toolkit.clone(), call, id, open: Vec::new(), lost: None };
+        let Some(own_folder) = toolkit.journal.folder().map(Path::to_owned) else {
+            window.lost = Some("the daemon has no folder for former contents".to_owned());
+            return window;
+        };
+        for root in roots(session) {
+            if let Some(why) = is_no_place(&root) {
+                window.lost = Some(why);
+                continue;
+            }
+            let Some(folder) = changes.folder(&root, own_folder.parent()) else {
+                window.lost = Some(format!("commands run in more than {MAX_FOLDERS} folders"));
+                continue;
+            };
+            let is_late = Arc::new(AtomicBool::new(false));
+            let (late, own, of_toolkit, name) = (is_late.clone(), folder.clone(), toolkit.clone(), window.call.name());
+            let longest = *changes.wait.lock();
+            let work = tokio::task::spawn_blocking(move || {
+                let is_late = || late.load(Ordering::Relaxed);
+                own.open(&of_toolkit.journal, (id, &name, may_write), longest, is_late)
+            });
+            let wait = if folder.is_slow.load(Ordering::Relaxed) { Duration::from_millis(1) } else { longest };
+            match timeout(wait, work).await {
+                Ok(Ok(Ok(()))) => window.open.push(folder),
+                Ok(Ok(Err(why))) => window.lost = Some(why),
+                // The runtime stops.
+                Ok(Err(_)) => {}
+                Err(_) => {
+                    is_late.store(true, Ordering::Relaxed);
+                    folder.is_slow.store(true, Ordering::Relaxed);
+                    // It may have been opened just now.
+                    window.open.push(folder);
+                    window.lost = Some("the daemon is still reading the session's folder".to_owned());
+                }
+            }
+        }
+        window
+    }
+
+    /// Paths that the daemon changes by itself now: no command did it. Blocks for a moment at most.
+    pub(crate) fn expect_others<'p>(&self, paths: impl Iterator<Item = &'p PathBuf> + Clone) {
+        let folders: Vec<Arc<IndexedFolder>> = self.folders.lock().values().cloned().collect();
+        for folder in folders {
+            if let Some(mut index) = folder.index.try_lock_for(MAX_WAIT) {
+                index.expect_others(paths.clone());
+            }
+        }
+    }
+
+    /// Drops all indexes that no command uses, since the contents that they need are gone.
+    pub(crate) fn forget(&self) {
+        self.folders.lock().retain(|_, folder| folder.is_used());
+    }
+
+    fn folder(&self, root: &Path, own_folder: Option<&Path>) -> Option<Arc<IndexedFolder>> {
+        let mut folders = self.folders.lock();
+        folders.retain(|known, folder| known == root || folder.used.lock().elapsed() < MAX_UNUSED || folder.is_used());
+        if let Some(known) = folders.get(root) {
+            *known.used.lock() = Instant::now();
+            return Some(known.clone());
+        }
+        if folders.len() >= MAX_FOLDERS {
+            let unused = folders.iter().filter(|(_, folder)| !folder.is_used());
+            let oldest = unused.min_by_key(|(_, folder)| *folder.used.lock()).map(|(root, _)| root.clone())?;
+            folders.remove(&oldest);
+        }
+        let folder = Arc::new(IndexedFolder {
+            index: Mutex::new(FolderIndex::new(root, own_folder, self.budget.clone())),
+            used: Mutex::new(Instant::now()),
+            is_slow: AtomicBool::new(false),
+        });
+        folders.insert(root.to_owned(), folder.clone());
+        Some(folder)
+    }
+}
+
+impl IndexedFolder {
+    /// One that is being read is in use.
+    fn is_used(&self) -> bool {
+        self.index.try_lock().is_none_or(|index| index.is_used())
+    }
+
+    fn open(
+        &self,
+        journal: &Journal,
+        window: (u64, &str, bool),
+        wait: Duration,
+        is_late: impl Fn() -> bool,
+    ) -> Result<(), String> {
+        let contents = journal.contents().map_err(|error| error.to_string())?;
+        if journal.folder().and_then(free_bytes).is_some_and(|free| free < MIN_FREE) {
+            return Err("the disk is nearly full".to_owned());
+        }
+        let Some(mut index) = self.index.try_lock_for(wait) else {
+            return Err("the daemon is still reading the session's folder".to_owned());
+        };
+        let opened = index.open(contents, window, is_late);
+        self.is_slow.store(false, Ordering::Relaxed);
+        opened
+    }
+}
+
+/// The time in which a command runs. Dropped without an end, it ends.
+pub(crate) struct CommandWindow {
+    toolkit: Arc<Toolkit>,
+    call: ChangingCall,
+    id: u64,
+    open: Vec<Arc<IndexedFolder>>,
+    lost: Option<String>,
+}
+
+impl CommandWindow {
+    /// Records what changed. Waits a moment at most: many changes are recorded while the caller goes on. Returns why the
+    /// changes cannot be undone, if so.
+    pub(crate) async fn end(mut self) -> Option<String> {
+        let wait = *self.toolkit.command_changes.wait.lock();
+        let Some(work) = self.take_work() else { return self.lost.take() };
+        match timeout(wait, tokio::task::spawn_blocking(work)).await {
+            Ok(Ok(lost)) => lost,
+            // They are still recorded, unless the runtime stops.
+            Ok(Err(_)) | Err(_) => None,
+        }
+    }
+
+    fn take_work(&mut self) -> Option<impl FnOnce() -> Option<String> + Send + use<>> {
+        let open = std::mem::take(&mut self.open);
+        let (toolkit, call, id, lost) = (self.toolkit.clone(), self.call.clone(), self.id, self.lost.clone());
+        if open.is_empty() {
+            return None;
+        }
+        *self.toolkit.command_changes.unrecorded.lock() += 1;
+        Some(move || {
+            let lost = record(&toolkit, &call, id, &open, lost);
+            *toolkit.command_changes.unrecorded.lock() -= 1;
+            toolkit.command_changes.recorded.notify_all();
+            lost
+        })
+    }
+}
+
+impl Drop for CommandWindow {
+    fn drop(&mut self) {
+        if let Some(work) = self.take_work()
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            drop(runtime.spawn_blocking(work));
+        }
+    }
+}
+
+/// Ends the window, and records the changes; returns why they cannot be undone.
+fn record(
+    toolkit: &Toolkit,
+    call: &ChangingCall,
+    id: u64,
+    folders: &[Arc<IndexedFolder>],
+    mut lost: Option<String>,
+) -> Option<String> {
+    let Ok(contents) = toolkit.journal.contents() else { return lost };
+    let (mut own, mut shared): (Vec<PathChange>, Vec<PathChange>) = Default::default();
+    let mut shared_with: BTreeSet<String> = BTreeSet::new();
+    for folder in folders {
+        let WindowChanges { own: of_call, shared: of_several, shared_with: others, lost: why } =
+            folder.index.lock().close(contents, id);
+        own.extend(of_call);
+        shared.extend(of_several);
+        shared_with.extend(others);
+        lost = lost.or(why);
+    }
+    let recorded = toolkit.journal.record(call, own, Vec::new());
+    let recorded = recorded.and_then(|()| toolkit.journal.record(call, shared, shared_with.into_iter().collect()));
+    lost.or_else(|| recorded.err().map(|error| error.to_string()))
+}
+
+/// The session's folders, without those that lie in others of them.
+fn roots(session: &Session) -> Vec<PathBuf> {
+    let mut roots: Vec<PathBuf> = session.places().into_iter().map(|place| place.into_owned()).collect();
+    roots.sort();
+    // A folder is before those in it.
+    roots.dedup_by(|inner, outer| inner.starts_with(&*outer));
+    roots
+}
+
+/// Why a folder is not indexed at all: it holds more than the work of a session.
+fn is_no_place(root: &Path) -> Option<String> {
+    let home = std::env::home_dir();
+    let holds_home = home.is_some_and(|home| home.starts_with(root));
+    let is_shared = root.parent().is_none() || root == std::env::temp_dir() || root == Path::new("/tmp");
+    if holds_home || is_shared {
+        return Some(format!("{} is not the folder of a project", root.display()));
+    }
+    // Never waited for.
+    (answering::any() && answering::ask(root).is_err()).then(|| "its file system does not answer".to_owned())
+}

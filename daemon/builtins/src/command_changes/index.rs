@@ -1,0 +1,484 @@
+//! The index of one folder: what is at each path below it, with the contents of files kept.
+//!
+//! Events of the system say what to look at again, so that bringing the index up to date costs only what has changed.
+//! Where there are no events, or some were lost, the whole folder is looked through.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fs::Metadata;
+use std::ops::Bound;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use toold_host::file_systems;
+use toold_host::files;
+use toold_host::folder_events::{FolderEvent, FolderEvents};
+use toold_host::ignore_files::IgnoreFiles;
+
+use crate::journal::contents::Contents;
+use crate::journal::{PathChange, PathState, RawPath};
+
+/// The largest file whose content is kept, and the largest that is ignored by Git.
+const MAX_FILE: u64 = 64 << 20;
+const MAX_IGNORED_FILE: u64 = 1 << 20;
+/// The limits of one index.
+const MAX_ENTRIES: usize = 100_000;
+const MAX_BYTES: u64 = 1 << 30;
+/// The longest look through a whole folder around a command.
+const MAX_WALK: Duration = Duration::from_millis(150);
+/// Folders of version control, which record changes themselves.
+const OWN_RECORDS: [&str; 4] = [".git", ".jj", ".hg", ".svn"];
+
+/// The watches that all indexes of a daemon may have together.
+#[derive(Clone)]
+pub(super) struct WatchBudget(Arc<AtomicU64>);
+
+impl WatchBudget {
+    /// At most a quarter of those that the system allows a user.
+    pub(super) fn new() -> Self {
+        Self(Arc::new(AtomicU64::new(FolderEvents::limit() / 4)))
+    }
+
+    fn take(&self) -> bool {
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+    }
+
+    fn give_back(&self, count: usize) {
+        self.0.fetch_add(count as u64, Ordering::Relaxed);
+    }
+}
+
+/// What is known of a path.
+#[derive(Clone)]
+struct IndexEntry {
+    state: PathState,
+    /// Differs if the entry was written, replaced or given another mode.
+    stamp: EntryStamp,
+}
+
+type EntryStamp = (u64, i64, i64, i64, i64, u64, u32);
+
+fn stamp(facts: &Metadata) -> EntryStamp {
+    let (modified, changed) = ((facts.mtime(), facts.mtime_nsec()), (facts.ctime(), facts.ctime_nsec()));
+    (facts.ino(), modified.0, modified.1, changed.0, changed.1, facts.size(), facts.mode())
+}
+
+impl IndexEntry {
+    /// Whether a content that is not kept cannot be compared, so that the stamps decide.
+    fn is_same(&self, other: &Self) -> bool {
+        let unknown = |entry: &Self| matches!(entry.state, PathState::File { content: None, .. });
+        match unknown(self) || unknown(other) {
+            true => self.stamp == other.stamp,
+            false => self.state == other.state,
+        }
+    }
+}
+
+/// The time in which a call runs.
+struct Window {
+    id: u64,
+    /// Its call, as `SESSION/CALL`.
+    name: String,
+    /// Whether the call may change files, as far as its command is known.
+    may_write: bool,
+    /// What was at the paths that changed, before the first change.
+    touched: BTreeMap<PathBuf, Option<IndexEntry>>,
+    /// The other calls that may have changed a path.
+    shared: HashMap<PathBuf, BTreeSet<String>>,
+    /// Paths that the daemon's own tools change, and record themselves.
+    others: HashSet<PathBuf>,
+    /// Why the changes of the call are not known.
+    lost: Option<String>,
+}
+
+/// What happened while a call ran.
+#[derive(Default)]
+pub(super) struct WindowChanges {
+    pub(super) own: Vec<PathChange>,
+    /// Changes that other calls may have made, too.
+    pub(super) shared: Vec<PathChange>,
+    pub(super) shared_with: BTreeSet<String>,
+    pub(super) lost: Option<String>,
+}
+
+pub(super) struct FolderIndex {
+    root: PathBuf,
+    /// A folder of the daemon's own below the root, which is left out.
+    own_folder: Option<PathBuf>,
+    device: u64,
+    entries: BTreeMap<PathBuf, IndexEntry>,
+    rules: Option<IgnoreFiles>,
+    bytes: u64,
+    is_built: bool,
+    /// Why there is no index.
+    off: Option<String>,
+    events: Option<FolderEvents>,
+    budget: WatchBudget,
+    folders: HashMap<i32, PathBuf>,
+    watches: HashMap<PathBuf, i32>,
+    windows: Vec<Window>,
+}
+
+impl FolderIndex {
+    pub(super) fn new(root: &Path, own_folder: Option<&Path>, budget: WatchBudget) -> Self {
+        Self {
+            root: root.to_owned(),
+            own_folder: own_folder.map(Path::to_owned),
+            device: 0,
+            entries: BTreeMap::new(),
+            rules: None,
+            bytes: 0,
+            is_built: false,
+            off: None,
+            events: None,
+            budget,
+            folders: HashMap::new(),
+            watches: HashMap::new(),
+            windows: Vec::new(),
+        }
+    }
+
+    pub(super) fn is_used(&self) -> bool {
+        !self.windows.is_empty()
+    }
+
+    /// Opens the window of a call. Blocks; at first for as long as it takes to read the folder. `is_late` says whether
+    /// the call has begun meanwhile, so that it gets no window.
+    ///
+    /// # Errors
+    /// Why the changes of the call cannot be undone.
+    pub(super) fn open(
+        &mut self,
+        contents: &Contents,
+        (id, name, may_write): (u64, &str, bool),
+        is_late: impl Fn() -> bool,
+    ) -> Result<(), String> {
+        self.settle(contents)?;
+        if is_late() {
+            return Err("the folder was not known yet when the command began".to_owned());
+        }
+        self.windows.push(Window {
+            id,
+            name: name.to_owned(),
+            may_write,
+            touched: BTreeMap::new(),
+            shared: HashMap::new(),
+            others: HashSet::new(),
+            lost: None,
+        });
+        Ok(())
+    }
+
+    /// Closes a window. Blocks for as long as it takes to read what has changed.
+    pub(super) fn close(&mut self, contents: &Contents, id: u64) -> WindowChanges {
+        let settled = self.settle(contents);
+        let Some(at) = self.windows.iter().position(|window| window.id == id) else { return WindowChanges::default() };
+        let mut window = self.windows.swap_remove(at);
+        let mut changes = WindowChanges { lost: window.lost.take().or(settled.err()), ..WindowChanges::default() };
+        if changes.lost.is_some() {
+            return changes;
+        }
+        for (path, before) in window.touched {
+            let after = self.entries.get(&path);
+            let is_same = match (&before, after) {
+                (Some(before), Some(after)) => before.is_same(after),
+                (None, None) => true,
+                _ => false,
+            };
+            if is_same || window.others.contains(&path) {
+                continue;
+            }
+            let change =
+                PathChange::new(&path, before.map(|before| before.state), after.map(|after| after.state.clone()));
+            match window.shared.remove(&path) {
+                None => changes.own.push(change),
+                Some(names) => {
+                    changes.shared_with.extend(names);
+                    changes.shared.push(change);
+                    // Recorded once. What the others do to it from now on is a change of its own.
+                    self.windows.iter_mut().for_each(|other| _ = other.touched.remove(&path));
+                }
+            }
+        }
+        changes
+    }
+
+    /// Paths that the daemon itself changes now: no command did it.
+    pub(super) fn expect_others<'p>(&mut self, paths: impl Iterator<Item = &'p PathBuf> + Clone) {
+        for window in &mut self.windows {
+            window.others.extend(paths.clone().filter(|path| path.starts_with(&self.root)).cloned());
+        }
+    }
+
+    /// Brings the index up to date.
+    fn settle(&mut self, contents: &Contents) -> Result<(), String> {
+        if let Some(off) = &self.off {
+            return Err(off.clone());
+        }
+        if !self.is_built {
+            return self.build(contents).inspect_err(|why| self.turn_off(why));
+        }
+        let mut dirty: BTreeMap<PathBuf, bool> = BTreeMap::new();
+        let mut is_complete = false;
+        if let Some(events) = &self.events {
+            is_complete = true;
+            let folders = &mut self.folders;
+            let watches = &mut self.watches;
+            let taken = events.take(|event| match event {
+                FolderEvent::Entry { watch, name, is_other, is_folder } => {
+                    let Some(folder) = folders.get(&watch) else { return };
+                    *dirty.entry(folder.join(name)).or_default() |= is_other && is_folder;
+                }
+                FolderEvent::Folder { watch } => {
+                    if let Some(folder) = folders.get(&watch) {
+                        dirty.entry(folder.clone()).or_default();
+                    }
+                }
+                FolderEvent::Ended { watch } => {
+                    if let Some(folder) = folders.remove(&watch)
+                        && watches.get(&folder) == Some(&watch)
+                    {
+                        watches.remove(&folder);
+                    }
+                }
+                FolderEvent::Lost => is_complete = false,
+            });
+            is_complete &= taken.is_ok();
+        }
+        if !is_complete {
+            return self.look_through(contents);
+        }
+        if dirty.keys().any(|path| path.file_name().is_some_and(|name| name == ".gitignore" || name == ".ignore")) {
+            self.rules = None;
+        }
+        for (path, is_deep) in dirty {
+            self.refresh(contents, &path, is_deep).inspect_err(|why| self.turn_off(why))?;
+        }
+        Ok(())
+    }
+
+    /// The first look at the folder.
+    fn build(&mut self, contents: &Contents) -> Result<(), String> {
+        let facts = std::fs::symlink_metadata(&self.root).map_err(|error| format!("can't read its folder: {error}"))?;
+        self.device = facts.dev();
+        // Without events, also when the system's limit of queues is reached, the folder is looked through each time.
+        if file_systems::silent(&self.root).is_none() {
+            self.events = FolderEvents::new().ok();
+        }
+        self.walk(contents, &self.root.clone(), None)?;
+        self.is_built = true;
+        Ok(())
+    }
+
+    fn look_through(&mut self, contents: &Contents) -> Result<(), String> {
+        let deadline = Instant::now() + MAX_WALK;
+        let walked = self.walk(contents, &self.root.clone(), Some(deadline));
+        if let Err(why) = &walked {
+            self.turn_off(why);
+        }
+        walked
+    }
+
+    /// Without an index, nothing is kept up to date, and no window knows what happened.
+    fn turn_off(&mut self, why: &str) {
+        self.off = Some(why.to_owned());
+        for window in &mut self.windows {
+            window.lost.get_or_insert_with(|| why.to_owned());
+        }
+        self.budget.give_back(self.watches.len());
+        (self.events, self.rules) = (None, None);
+        self.entries.clear();
+        self.folders.clear();
+        self.watches.clear();
+    }
+
+    /// Looks at everything below a folder.
+    fn walk(&mut self, contents: &Contents, top: &Path, deadline: Option<Instant>) -> Result<(), String> {
+        let mut seen: HashSet<PathBuf> = HashSet::new();
+        let mut left = vec![top.to_owned()];
+        while let Some(folder) = left.pop() {
+            // Watched before it is read, so that nothing is missed in between.
+            self.watch(&folder);
+            // A folder that cannot be read has no entries that a command could change either.
+            for (name, _) in files::list(&folder, MAX_ENTRIES).unwrap_or_default() {
+                if deadline.is_some_and(|deadline| Instant::now() > deadline) {
+                    let limit = MAX_WALK.as_millis();
+                    return Err(format!(
+                        "its folder does not report all changes, and is too large to read in {limit} ms"
+                    ));
+                }
+                let path = folder.join(name);
+                if let Some(is_folder) = self.look_at(contents, &path)? {
+                    seen.insert(path.clone());
+                    if is_folder {
+                        left.push(path);
+                    }
+                }
+            }
+        }
+        let gone: Vec<PathBuf> =
+            self.below(top).filter(|path| *path != top && !seen.contains(*path)).cloned().collect();
+        for path in gone {
+            self.set(&path, None);
+        }
+        Ok(())
+    }
+
+    /// Looks at one path, and below it if `is_deep`, or if it is a folder that was not known.
+    fn refresh(&mut self, contents: &Contents, path: &Path, is_deep: bool) -> Result<(), String> {
+        if path == self.root {
+            return Ok(());
+        }
+        let was_known = self.entries.get(path).is_some_and(|entry| entry.state.is_folder());
+        match self.look_at(contents, path)? {
+            Some(true) if is_deep || !was_known => self.walk(contents, path, None),
+            Some(true) => Ok(()),
+            found => {
+                let others: Vec<PathBuf> = self.below(path).cloned().collect();
+                for other in others.iter().filter(|other| found.is_none() || *other != path) {
+                    self.set(other, None);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// The known paths at and below a path.
+    fn below<'s>(&'s self, path: &'s Path) -> impl Iterator<Item = &'s PathBuf> + 's {
+        let from = self.entries.range::<Path, _>((Bound::Included(path), Bound::Unbounded));
+        from.map(|(known, _)| known).take_while(move |known| known.starts_with(path))
+    }
+
+    /// Looks at one path; returns whether it is a folder, and `None` if it has no place in the index.
+    fn look_at(&mut self, contents: &Contents, path: &Path) -> Result<Option<bool>, String> {
+        let is_record = path.file_name().is_some_and(|name| OWN_RECORDS.iter().any(|own| name == *own));
+        if is_record || self.own_folder.as_deref() == Some(path) {
+            return Ok(None);
+        }
+        let Ok(facts) = std::fs::symlink_metadata(path) else { return Ok(None) };
+        let known = self.entries.get(path);
+        if known.is_some_and(|known| known.stamp == stamp(&facts)) {
+            return Ok(Some(facts.is_dir()));
+        }
+        let is_ignored = known.is_none() && self.rules().matched(path, facts.is_dir()).is_ignore();
+        let state = if facts.is_dir() {
+            if is_ignored || facts.dev() != self.device {
+                return Ok(None);
+            }
+            PathState::Folder { mode: Some(facts.mode() & 0o7777) }
+        } else if facts.is_symlink() {
+            let Ok(target) = files::link_target(path) else { return Ok(None) };
+            PathState::Link { target: RawPath(target) }
+        } else if facts.is_file() {
+            if is_ignored && facts.size() > MAX_IGNORED_FILE {
+                return Ok(None);
+            }
+            let content = match facts.size() <= MAX_FILE {
+                true => self.keep(contents, path)?,
+                false => None,
+            };
+            PathState::File { content, mode: Some(facts.mode() & 0o7777), size: facts.size() }
+        } else {
+            return Ok(None);
+        };
+        if self.entries.len() >= MAX_ENTRIES {
+            return Err(format!("its folder has more than {MAX_ENTRIES} files"));
+        }
+        let is_folder = state.is_folder();
+        self.set(path, Some(IndexEntry { state, stamp: stamp(&facts) }));
+        Ok(Some(is_folder))
+    }
+
+    /// The content of a file, kept; `None` if it cannot be read.
+    fn keep(&mut self, contents: &Contents, path: &Path) -> Result<Option<crate::stamps::FileDigest>, String> {
+        let Ok(content) = files::read_whole(path, MAX_FILE) else { return Ok(None) };
+        self.bytes += content.len() as u64;
+        if self.bytes > MAX_BYTES {
+            return Err(format!("the contents of its folder take more than {} MiB", MAX_BYTES >> 20));
+        }
+        contents.keep(&content).map(Some).map_err(|error| format!("contents cannot be kept: {error}"))
+    }
+
+    fn rules(&mut self) -> &IgnoreFiles {
+        self.rules.get_or_insert_with(|| IgnoreFiles::for_daemon(&self.root))
+    }
+
+    fn set(&mut self, path: &Path, entry: Option<IndexEntry>) {
+        if entry.as_ref().is_none_or(|entry| !entry.state.is_folder()) {
+            self.unwatch(path);
+        }
+        let old = match entry {
+            Some(entry) => self.entries.insert(path.to_owned(), entry),
+            None => self.entries.remove(path),
+        };
+        if let Some(PathState::File { size, .. }) = old.as_ref().map(|old| &old.state) {
+            self.bytes = self.bytes.saturating_sub(*size);
+        }
+        let names: Vec<(u64, String)> = self
+            .windows
+            .iter()
+            .filter(|window| window.may_write)
+            .map(|window| (window.id, window.name.clone()))
+            .collect();
+        for window in &mut self.windows {
+            // A command that only reads, as far as is known, did it only if nothing else may have.
+            if !window.may_write && !names.is_empty() {
+                continue;
+            }
+            window.touched.entry(path.to_owned()).or_insert_with(|| old.clone());
+            let others = names.iter().filter(|(id, _)| *id != window.id).map(|(_, name)| name.clone());
+            let others: BTreeSet<String> = others.collect();
+            if !others.is_empty() {
+                window.shared.entry(path.to_owned()).or_default().extend(others);
+            }
+        }
+    }
+
+    fn watch(&mut self, folder: &Path) {
+        let Some(events) = &self.events else { return };
+        if let Some(watch) = self.watches.get(folder)
+            && self.folders.get(watch).is_some_and(|known| known == folder)
+        {
+            return;
+        }
+        let watched = match self.budget.take() {
+            true => events.watch(folder),
+            false => Err(std::io::ErrorKind::QuotaExceeded.into()),
+        };
+        match watched {
+            Ok(watch) => {
+                self.folders.insert(watch, folder.to_owned());
+                self.watches.insert(folder.to_owned(), watch);
+            }
+            // It is gone, which the watch of the folder above reports.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => self.budget.give_back(1),
+            // No more watches: from now on, the folder is looked through.
+            Err(_) => {
+                self.budget.give_back(self.watches.len());
+                self.events = None;
+                self.folders.clear();
+                self.watches.clear();
+            }
+        }
+    }
+
+    fn unwatch(&mut self, folder: &Path) {
+        let Some(watch) = self.watches.remove(folder) else { return };
+        self.budget.give_back(1);
+        // The folder may have been moved, and have the watch at its new place.
+        if self.folders.get(&watch).is_some_and(|known| known == folder) {
+            self.folders.remove(&watch);
+            if let Some(events) = &self.events {
+                events.unwatch(watch);
+            }
+        }
+    }
+}
+
+impl Drop for FolderIndex {
+    fn drop(&mut self) {
+        self.budget.give_back(self.watches.len());
+    }
+}

@@ -1,0 +1,182 @@
+//! What commands change is undone byte for byte.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::json;
+use toold_builtins::journal::{ChangeFilter, ChangeRecord, JournalScope, Selection};
+use toold_builtins::undo::{UndoError, combined_diff, history, undo};
+use toold_proto::tool::CallId;
+
+use crate::builtin_test::BuiltinTest;
+
+/// Everything below a folder but `.git`: kind, permission bits and content.
+fn tree(root: &Path) -> BTreeMap<PathBuf, (char, u32, Vec<u8>)> {
+    let (mut found, mut left) = (BTreeMap::new(), vec![root.to_owned()]);
+    while let Some(folder) = left.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().flatten().filter(|entry| entry.file_name() != ".git") {
+            let (path, facts) = (entry.path(), entry.path().symlink_metadata().unwrap());
+            let mode = facts.permissions().mode() & 0o7777;
+            let what = if facts.is_dir() {
+                left.push(path.clone());
+                ('d', mode, Vec::new())
+            } else if facts.is_symlink() {
+                let target = std::fs::read_link(&path).unwrap();
+                ('l', 0, target.into_os_string().into_encoded_bytes())
+            } else {
+                ('f', mode, std::fs::read(&path).unwrap())
+            };
+            found.insert(path, what);
+        }
+    }
+    found
+}
+
+/// A repository with files, folders, a link, odd names and a mode, and a formatter.
+fn repository(test: &BuiltinTest) {
+    for (path, content) in [
+        ("src/main.rs", b"fn main() {}\n".as_slice()),
+        ("src/deep/er/lib.rs", b"pub fn f() {}\r\n"),
+        ("odd/na me\n\u{fc}.bin", b"\x00\xff\xfe"),
+        ("odd/empty", b""),
+        ("README", b"one\ntwo\n"),
+        (".hidden", b"x"),
+        (".gitignore", b"target/\n*.log\n"),
+        ("kept.log", b"a log\n"),
+        ("target/big", b"left out"),
+    ] {
+        test.write(path, content);
+    }
+    let bytes: std::ffi::OsString = std::os::unix::ffi::OsStringExt::from_vec(b"odd/\xff".to_vec());
+    std::fs::write(test.root.join(bytes), "not UTF-8").unwrap();
+    std::os::unix::fs::symlink("src/main.rs", test.root.join("link")).unwrap();
+    test.write("format", "#!/bin/sh\nfor f in \"$@\"; do sed -i 's/{}/{ }/' \"$f\"; done\n");
+    std::fs::set_permissions(test.root.join("format"), PermissionsExt::from_mode(0o755)).unwrap();
+    std::fs::create_dir(test.root.join("nothing")).unwrap();
+    for arguments in ["init -q", "add -A", "-c user.name=n -c user.email=e@example.com commit -qm first"] {
+        let git = Command::new("git").args(arguments.split(' ')).current_dir(&test.root).output().unwrap();
+        assert!(git.status.success(), "{}", String::from_utf8_lossy(&git.stderr));
+    }
+    // What `git checkout -- .` throws away.
+    test.write("README", "one\nmine\n");
+}
+
+async fn command(test: &BuiltinTest, id: &str, line: &str) {
+    let mut call = test.prepare("bash", json!({"command": line}));
+    call.call_id = Some(CallId::parse(id).unwrap());
+    let result = test.run(call).await.unwrap();
+    assert!(!result.is_error, "{}", result.text());
+    assert!(!result.metadata.contains_key("not_undoable"), "{:?}", result.metadata);
+}
+
+async fn taken_back(test: &BuiltinTest, selection: Selection) -> Result<Vec<PathBuf>, UndoError> {
+    undo(&test.toolkit, &test.session, JournalScope::Everybody, &selection).await
+}
+
+fn of(id: &str) -> Selection {
+    Selection::Call(CallId::parse(id).unwrap())
+}
+
+fn records(test: &BuiltinTest) -> Vec<ChangeRecord> {
+    history(&test.toolkit, JournalScope::Session(&test.session.id))
+}
+
+#[tokio::test]
+async fn commands_are_undone_byte_for_byte() {
+    let test = BuiltinTest::new();
+    repository(&test);
+    let before = tree(&test.root);
+    let lines = [
+        "rm -rf src odd nothing link README .hidden kept.log",
+        "sed -i 's/one/ONE/; s/fn/FN/' README src/main.rs src/deep/er/lib.rs",
+        "mv src source && mv README source/deep/ && mv link other && mv odd/empty odd/full",
+        "chmod 600 README && chmod -x format && chmod 700 src && ln -sfn README link",
+        "git checkout -q -- .",
+        "./format src/main.rs src/deep/er/lib.rs && mkdir -p made/a/b && echo new > made/a/b/c",
+        "rm README && mkdir README && echo x > README/file && rm -r nothing && echo now a file > nothing",
+    ];
+    for (n, line) in lines.iter().enumerate() {
+        let id = format!("c{n}");
+        command(&test, &id, line).await;
+        assert_ne!(tree(&test.root), before, "{line}");
+        taken_back(&test, of(&id)).await.unwrap_or_else(|error| panic!("{line}: {error}"));
+        assert_eq!(tree(&test.root), before, "{line}");
+    }
+}
+
+#[tokio::test]
+async fn a_session_is_undone_as_one() {
+    let test = BuiltinTest::new();
+    repository(&test);
+    let before = tree(&test.root);
+    command(&test, "one", "sed -i s/one/two/ README && mv src source").await;
+    test.ok("write", json!({"path": "source/new/file", "content": "x\n"})).await;
+    command(&test, "two", "sed -i s/two/three/g README && rm -rf source && chmod 700 odd").await;
+    let diff = combined_diff(&test.toolkit, &records(&test));
+    assert!(diff.contains("# by bash in call one: sed -i s/one/two/ README && mv src source\n"), "{diff}");
+    assert!(diff.contains("-one\n-mine\n+three\n+mine\n") || diff.contains("-one\n+three\n mine\n"), "{diff}");
+    taken_back(&test, Selection::All(ChangeFilter::default())).await.unwrap();
+    assert_eq!(tree(&test.root), before);
+    assert!(records(&test).iter().all(|record| record.undone));
+}
+
+#[tokio::test]
+async fn what_changed_since_is_named_with_who_did_it() {
+    let test = BuiltinTest::new();
+    repository(&test);
+    command(&test, "one", "echo 1 > a; echo 1 > b").await;
+    command(&test, "two", "echo 2 > b").await;
+    let error = taken_back(&test, of("one")).await.unwrap_err().to_string();
+    assert!(error.contains("b has changed since, by bash in call two"), "{error}");
+    assert_eq!((test.content("a"), test.content("b")), ("1\n".to_owned(), "2\n".to_owned()));
+    taken_back(&test, of("two")).await.unwrap();
+    taken_back(&test, of("one")).await.unwrap();
+    assert!(!test.root.join("a").exists());
+}
+
+#[tokio::test]
+async fn what_people_and_commands_that_read_do_is_no_commands_change() {
+    let test = BuiltinTest::new();
+    repository(&test);
+    command(&test, "read", "cat README > /dev/null").await;
+    test.write("mine", "by hand");
+    command(&test, "target", "echo x >> target/big").await;
+    assert!(records(&test).is_empty(), "{:?}", records(&test));
+    command(&test, "made", "echo x > made").await;
+    let paths: Vec<PathBuf> = records(&test)[0].changes.iter().map(|change| change.path.0.clone()).collect();
+    assert_eq!(paths, [test.root.join("made")]);
+}
+
+#[tokio::test]
+async fn a_change_while_two_commands_run_may_be_of_both() {
+    let test = BuiltinTest::new();
+    repository(&test);
+    let result =
+        test.ok("bash", json!({"command": "touch target/up; read line", "background": true, "tty": true})).await;
+    assert!(result.contains("sh_1"), "{result}");
+    command(&test, "fore", "echo x > made").await;
+    let records = records(&test);
+    assert_eq!((records.len(), records[0].shared_with.len()), (1, 1), "{records:?}");
+    let all = taken_back(&test, Selection::All(ChangeFilter::default())).await;
+    assert!(matches!(all, Err(UndoError::Nothing)));
+    taken_back(&test, of("fore")).await.unwrap();
+    assert!(!test.root.join("made").exists());
+    test.ok("kill_shell", json!({"shell_id": "sh_1"})).await;
+}
+
+#[tokio::test]
+async fn forgotten_changes_and_their_contents_are_gone() {
+    let test = BuiltinTest::new();
+    test.write("secret", "a password\n");
+    command(&test, "one", "echo other > secret; echo x > made").await;
+    assert_eq!(test.toolkit.forget_changes(Some(&test.root.join("secret"))).unwrap(), 1);
+    assert_eq!(records(&test)[0].changes.len(), 1);
+    let kept = test.root.parent().unwrap().join("undo/@contents");
+    for entry in std::fs::read_dir(kept).unwrap().flatten() {
+        assert_ne!(std::fs::read(entry.path()).unwrap(), b"a password\n");
+    }
+    assert_eq!(test.toolkit.forget_changes(None).unwrap(), 1);
+    assert!(records(&test).is_empty());
+}
