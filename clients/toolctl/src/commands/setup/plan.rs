@@ -36,7 +36,7 @@ pub(super) struct SetupPlan {
     pub(super) new_entries: Vec<&'static str>,
     /// Entries that are bridges already.
     pub(super) bridges: usize,
-    pub(super) changes: Vec<PlannedChange>,
+    pub(super) changes: Vec<SetupChange>,
     pub(super) config: PathBuf,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct PlannedSource {
 }
 
 /// A file with its text before and after, and what the record says of the change.
-pub(super) struct PlannedChange {
+pub(super) struct SetupChange {
     pub(super) path: PathBuf,
     pub(super) before: Option<String>,
     pub(super) after: String,
@@ -201,7 +201,7 @@ impl SetupPlan {
     }
 
     /// The change of this file, with its text as it would be.
-    fn change(&mut self, path: &Path) -> Option<&mut PlannedChange> {
+    fn change(&mut self, path: &Path) -> Option<&mut SetupChange> {
         if let Some(at) = self.changes.iter().position(|change| change.path == path) {
             return Some(&mut self.changes[at]);
         }
@@ -215,7 +215,7 @@ impl SetupPlan {
         let after = before.clone().unwrap_or_default();
         let path = path.to_owned();
         let (steps, entries, added, blocks) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        self.changes.push(PlannedChange { path, before, after, steps, entries, added, hooks: None, blocks });
+        self.changes.push(SetupChange { path, before, after, steps, entries, added, hooks: None, blocks });
         self.changes.last_mut()
     }
 
@@ -342,14 +342,14 @@ impl SetupPlan {
         let path = self.config.clone();
         let (entries, added) = (Vec::new(), Vec::new());
         // First: the daemon must know a server before an entry names it.
-        self.changes.insert(0, PlannedChange { path, before, after, steps, entries, added, hooks: None, blocks });
+        self.changes.insert(0, SetupChange { path, before, after, steps, entries, added, hooks: None, blocks });
     }
 }
 
 /// The name of toold's own entry.
 pub(super) const OWN: &str = "toold";
 
-impl PlannedChange {
+impl SetupChange {
     pub(super) fn form(&self) -> ConfigForm {
         ConfigForm::of(&self.path)
     }
