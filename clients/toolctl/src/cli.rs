@@ -14,6 +14,7 @@ use crate::commands::{
 };
 use crate::exit::STATUS_HELP;
 use crate::globals::Globals;
+use crate::groups::GROUPS;
 use crate::screen;
 
 /// Talk to toold, the daemon that runs the tools of every agent and editor.
@@ -76,18 +77,6 @@ pub(crate) enum CliCommand {
     Man(man::ManArgs),
 }
 
-/// Subcommands that others are shown in. All of them also work without their group, where `--help` does not list them.
-const GROUPS: [(&str, &[&str]); 8] = [
-    ("tools", &["list", "schema", "prompt", "parse"]),
-    ("permissions", &["workspaces"]),
-    ("audit", &["events", "watch"]),
-    ("agents", &["sessions", "shells", "hook"]),
-    ("plugins", &["skills", "memories"]),
-    ("daemon", &["status", "doctor", "restart", "stop", "logs", "connect", "upgrade", "completions", "man"]),
-    ("fleet", &["remotes"]),
-    ("page", &["notify"]),
-];
-
 /// The group that is no subcommand itself.
 const DAEMON: &str = "daemon";
 
@@ -132,15 +121,6 @@ pub(crate) fn command() -> Command {
         command = command.mut_subcommand(name, |subcommand| subcommand.display_order(at));
     }
     command
-}
-
-/// The words of a subcommand without its group, as `daemon stop` is `stop`.
-pub(crate) fn without_group(path: &str) -> &str {
-    let rest = path.split_once(' ').and_then(|(first, rest)| {
-        let (_, members) = GROUPS.iter().find(|(group, _)| *group == first)?;
-        members.contains(&rest.split(' ').next()?).then_some(rest)
-    });
-    rest.unwrap_or(path)
 }
 
 /// # Errors

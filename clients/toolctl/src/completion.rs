@@ -16,8 +16,8 @@ use std::time::Duration;
 use clap::Command;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 
-use crate::cli::without_group;
 use crate::exit::{OK, USAGE};
+use crate::groups::without_group;
 
 /// The user waits at the keyboard, and a folder may be on a slow file system.
 const LONGEST: Duration = Duration::from_secs(2);

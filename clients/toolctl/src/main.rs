@@ -19,6 +19,7 @@ mod flame_graph;
 mod follow;
 mod form;
 mod globals;
+mod groups;
 mod keys;
 mod live;
 mod output;

@@ -64,11 +64,11 @@ const FILES: [(&str, &str); 11] = [
     ),
 ];
 
-struct Machine {
+struct SetupMachine {
     daemon: TestDaemon,
 }
 
-impl Machine {
+impl SetupMachine {
     fn new() -> Self {
         let setup = Setup::new();
         Self::write_files(&setup);
@@ -143,7 +143,7 @@ fn bridge(source: &str) -> Value {
 
 #[test]
 fn a_dry_run_and_json_show_everything_and_change_nothing() {
-    let machine = Machine::new();
+    let machine = SetupMachine::new();
     let before = machine.files();
     let page = machine.done(&["setup", "--dry-run"]);
     for shown in
@@ -160,7 +160,7 @@ fn a_dry_run_and_json_show_everything_and_change_nothing() {
 
 #[test]
 fn servers_run_once_under_their_names_and_everything_comes_back_byte_for_byte() {
-    let machine = Machine::new();
+    let machine = SetupMachine::new();
     machine.unlock();
     let before = machine.files();
     let told = machine.done(&["setup", "--yes", "--allow", "github"]);
@@ -197,7 +197,7 @@ fn servers_run_once_under_their_names_and_everything_comes_back_byte_for_byte() 
 
 #[test]
 fn a_bridge_offers_the_server_s_tools_by_their_own_names_and_no_others() {
-    let machine = Machine::new();
+    let machine = SetupMachine::new();
     machine.done(&["setup", "--yes", "--allow", "files"]);
     let request = |id: u64, method: &str, params: Value| {
         format!("{}\n", json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
@@ -218,6 +218,7 @@ fn a_bridge_offers_the_server_s_tools_by_their_own_names_and_no_others() {
     let names: Vec<&str> =
         answers[&2]["result"]["tools"].as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str()).collect();
     assert_eq!(names, ["shout"], "{answers:?}");
+    assert_eq!(answers[&1]["result"]["instructions"], Value::Null, "{answers:?}");
     for call in [3, 4] {
         assert_eq!(answers[&call]["result"]["content"][0]["text"], "HEARD", "{answers:?}");
     }
@@ -225,7 +226,7 @@ fn a_bridge_offers_the_server_s_tools_by_their_own_names_and_no_others() {
 
 #[test]
 fn a_file_that_its_agent_wrote_since_loses_only_what_setup_added() {
-    let machine = Machine::new();
+    let machine = SetupMachine::new();
     machine.unlock();
     machine.done(&["setup", "--yes"]);
     let mut claude = machine.json(".claude.json");
@@ -251,7 +252,7 @@ fn a_file_that_its_agent_wrote_since_loses_only_what_setup_added() {
 
 #[test]
 fn undo_is_all_or_nothing_and_wants_the_secrets_unlocked() {
-    let mut machine = Machine::new();
+    let mut machine = SetupMachine::new();
     machine.unlock();
     machine.done(&["setup", "--yes"]);
     let before = machine.files();
@@ -267,7 +268,7 @@ fn undo_is_all_or_nothing_and_wants_the_secrets_unlocked() {
 
 #[test]
 fn servers_with_secrets_wait_until_there_is_a_place_for_them() {
-    let machine = Machine::new();
+    let machine = SetupMachine::new();
     let told = machine.done(&["setup", "--yes"]);
     assert!(told.contains("its secrets have no place yet"), "{told}");
     assert!(fs::read_to_string(machine.home(".claude.json")).unwrap().contains(TOKEN));
@@ -279,7 +280,7 @@ fn servers_with_secrets_wait_until_there_is_a_place_for_them() {
 
 #[test]
 fn a_tracked_file_is_listed_and_never_changed() {
-    let machine = Machine::new();
+    let machine = SetupMachine::new();
     let file = machine.home(".cursor/mcp.json");
     let git = |arguments: &[&str]| {
         let mut command = machine.daemon.setup.command(Path::new("git"));
@@ -298,7 +299,7 @@ fn a_tracked_file_is_listed_and_never_changed() {
 
 #[test]
 fn servers_of_projects_move_with_their_folder_unless_git_tracks_the_file() {
-    let machine = Machine::new();
+    let machine = SetupMachine::new();
     let server = machine.daemon.setup.path("server.py");
     for project in ["tracked", "mine"] {
         let folder = machine.home(project);
@@ -335,7 +336,7 @@ fn servers_of_projects_move_with_their_folder_unless_git_tracks_the_file() {
 
 #[test]
 fn a_link_stays_a_link() {
-    let machine = Machine::new();
+    let machine = SetupMachine::new();
     let (link, target) = (machine.home(".qwen/settings.json"), machine.home("dotfiles-qwen.json"));
     fs::rename(&link, &target).unwrap();
     std::os::unix::fs::symlink(&target, &link).unwrap();
@@ -348,7 +349,7 @@ fn a_link_stays_a_link() {
 
 #[test]
 fn processes_of_agents_are_refused_where_setup_writes() {
-    let machine = Machine::new();
+    let machine = SetupMachine::new();
     let before = machine.files();
     // An agent: the program that starts a client of a model.
     let script = "import subprocess, sys\n\
@@ -368,7 +369,7 @@ fn processes_of_agents_are_refused_where_setup_writes() {
 #[test]
 fn purge_packs_what_the_person_wrote_for_the_person_alone() {
     let setup = Setup::new().plugin("mine.lua", "-- mine\n");
-    Machine::write_files(&setup);
+    SetupMachine::write_files(&setup);
     // The daemon that toolctl starts is stopped by the purge.
     let done = |arguments: &[&str]| {
         let output = setup.command(toolctl()).args(arguments).stdin(Stdio::null()).output().unwrap();

@@ -57,6 +57,7 @@ impl ServerHandler for McpClientServer {
         let mut answer = self.negotiate_initialize(&request)?;
         // Only the stateless revisions have extensions.
         answer.capabilities.extensions = None;
+        answer.instructions = answer.instructions.filter(|_| !self.has_one_source());
         context.peer.set_peer_info(request);
         Ok(answer)
     }
@@ -67,7 +68,9 @@ impl ServerHandler for McpClientServer {
         self.note_listing(&context.meta)?;
         self.profiles(&context, client_of(&context).as_ref().map(|client| client.name.as_str()))?;
         let versions = self.supported_protocol_versions().into_owned();
-        Ok(rmcp::model::DiscoverResult::from_server_info(versions, self.get_info()))
+        let mut own = self.get_info();
+        own.instructions = own.instructions.filter(|_| !self.has_one_source());
+        Ok(rmcp::model::DiscoverResult::from_server_info(versions, own))
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {

@@ -14,6 +14,7 @@ use toold_engine::client_profile::ClientProfile;
 use toold_engine::session::Session;
 use toold_proto::call::ListingMode;
 use toold_proto::session::{ClientInfo, ToolFilter};
+use toold_proto::tool::SourceKind;
 
 use crate::server::{ConnectionKind, McpClientServer, McpHost, McpIdentity, WantedSession};
 
@@ -277,6 +278,13 @@ impl McpClientServer {
             *self.connection.listing.lock() = Some(read_listing(value)?);
         }
         Ok(())
+    }
+
+    /// Whether the connection stands for one server, about which the daemon's own instructions say nothing.
+    pub(super) fn has_one_source(&self) -> bool {
+        let sources = self.connection.sources.lock();
+        let only = sources.as_ref().and_then(|sources| sources.only.as_deref());
+        matches!(only, Some([only]) if SourceKind::ALL.iter().all(|kind| kind.as_str() != only))
     }
 
     fn sources(&self, context: &RequestContext<RoleServer>) -> Result<SourceSelection, ErrorData> {

@@ -13,7 +13,7 @@ use toold_proto::workspace::NameWorkspace;
 
 use crate::commands::mcp::install::create_folder_of;
 use crate::commands::setup::level;
-use crate::commands::setup::plan::{FileChange, SetupPlan};
+use crate::commands::setup::plan::{SetupChange, SetupPlan};
 use crate::commands::setup::record::{SetupRecord, TextStep, hash};
 use crate::config_file::{self, read, replace};
 
@@ -108,7 +108,7 @@ async fn forget(client: &Client, names: &[&str]) {
     }
 }
 
-fn add(record: &mut SetupRecord, change: &FileChange) {
+fn add(record: &mut SetupRecord, change: &SetupChange) {
     let before = change.before.as_deref();
     let file = record.file(&change.path, before);
     if file.after == hash(before.unwrap_or_default()) {
@@ -132,7 +132,7 @@ fn add(record: &mut SetupRecord, change: &FileChange) {
 
 /// Puts all files back when one cannot be written.
 async fn write_all(plan: &SetupPlan, level: Option<&str>, record: &mut SetupRecord) -> anyhow::Result<()> {
-    let mut done: Vec<&FileChange> = Vec::new();
+    let mut done: Vec<&SetupChange> = Vec::new();
     for change in &plan.changes {
         let written = match change.path == plan.config {
             true => config_file::write_checked(&change.path, &change.after).await,
@@ -160,7 +160,7 @@ async fn write_all(plan: &SetupPlan, level: Option<&str>, record: &mut SetupReco
     Ok(())
 }
 
-fn write(change: &FileChange) -> anyhow::Result<()> {
+fn write(change: &SetupChange) -> anyhow::Result<()> {
     if read(&change.path)? != change.before {
         bail!("{} was changed meanwhile: run setup again", change.path.display());
     }
@@ -168,7 +168,7 @@ fn write(change: &FileChange) -> anyhow::Result<()> {
     replace(&change.path, &change.after)
 }
 
-fn put_back(change: &FileChange) -> anyhow::Result<()> {
+fn put_back(change: &SetupChange) -> anyhow::Result<()> {
     match &change.before {
         Some(before) => replace(&change.path, before),
         None => std::fs::remove_file(&change.path).with_context(|| format!("can't remove {}", change.path.display())),

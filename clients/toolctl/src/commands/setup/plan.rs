@@ -12,9 +12,9 @@ use crate::commands::mcp::{jsonc, toml_table};
 use crate::commands::setup::folders::{self, WorkFolder};
 use crate::commands::setup::places::{PLACES, Place};
 use crate::commands::setup::record::{ChangedEntry, KeptText, SetupRecord, TextStep};
-use crate::commands::setup::rules::{AgentRules, Denial};
-use crate::commands::setup::servers::{FoundServer, FoundServers, LeftServer, ServerLaunch, is_tracked, plain_name};
-use crate::commands::setup::text::{TextForm, spliced};
+use crate::commands::setup::rules::{AgentDenial, AgentRules};
+use crate::commands::setup::servers::{FoundServer, LeftServer, MachineServers, ServerLaunch, is_tracked, plain_name};
+use crate::commands::setup::text::{ConfigForm, spliced};
 use crate::config_file;
 
 pub(super) struct SetupPlan {
@@ -29,14 +29,14 @@ pub(super) struct SetupPlan {
     pub(super) problems: Vec<String>,
     pub(super) rules: AgentRules,
     /// Denials that are not in the configuration yet.
-    pub(super) denials: Vec<Denial>,
+    pub(super) denials: Vec<AgentDenial>,
     pub(super) folders: Vec<WorkFolder>,
     /// Agents whose hooks, and agents and editors whose entry for toold, are new.
     pub(super) new_hooks: Vec<&'static str>,
     pub(super) new_entries: Vec<&'static str>,
     /// Entries that are bridges already.
     pub(super) bridges: usize,
-    pub(super) changes: Vec<FileChange>,
+    pub(super) changes: Vec<SetupChange>,
     pub(super) config: PathBuf,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct PlannedSource {
 }
 
 /// A file with its text before and after, and what the record says of the change.
-pub(super) struct FileChange {
+pub(super) struct SetupChange {
     pub(super) path: PathBuf,
     pub(super) before: Option<String>,
     pub(super) after: String,
@@ -96,11 +96,14 @@ impl SetupPlan {
         let places: Vec<Place> = PLACES.into_iter().filter(|place| place.is_here(input.home)).collect();
         let folders = folders::lately(input.home);
         let mut projects: Vec<PathBuf> = folders.iter().map(|folder| folder.path.clone()).collect();
-        let here = input.cwd.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(input.cwd);
-        if folders::is_possible(here, input.home) && !projects.iter().any(|project| project == here) {
+        // Where no agent worked, only an untracked file of a repository is surely the person's own.
+        let here = input.cwd.ancestors().find(|folder| folder.join(".git").exists());
+        if let Some(here) = here.filter(|here| folders::is_possible(here, input.home))
+            && !projects.iter().any(|project| project == here)
+        {
             projects.push(here.to_owned());
         }
-        let found = FoundServers::read(input.home, &projects);
+        let found = MachineServers::read(input.home, &projects);
         let config_before = config_file::read(input.config)?;
         let configured: Table = config_before.as_deref().unwrap_or_default().parse()?;
         let rules = input.rules.clone();
@@ -198,7 +201,7 @@ impl SetupPlan {
     }
 
     /// The change of this file, with its text as it would be.
-    fn change(&mut self, path: &Path) -> Option<&mut FileChange> {
+    fn change(&mut self, path: &Path) -> Option<&mut SetupChange> {
         if let Some(at) = self.changes.iter().position(|change| change.path == path) {
             return Some(&mut self.changes[at]);
         }
@@ -212,7 +215,7 @@ impl SetupPlan {
         let after = before.clone().unwrap_or_default();
         let path = path.to_owned();
         let (steps, entries, added, blocks) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        self.changes.push(FileChange { path, before, after, steps, entries, added, hooks: None, blocks });
+        self.changes.push(SetupChange { path, before, after, steps, entries, added, hooks: None, blocks });
         self.changes.last_mut()
     }
 
@@ -221,7 +224,7 @@ impl SetupPlan {
             let secrets = self.secrets();
             let entry = server.bridge(input.program, &source);
             let Some(change) = self.change(&server.file) else { continue };
-            let form = TextForm::of(&server.file);
+            let form = ConfigForm::of(&server.file);
             let moved = form.find(&change.after, &server.path).and_then(|span| {
                 let new = span.kind.text_of(&server.path, &entry)?;
                 let after = spliced(&change.after, span.range.clone(), &new);
@@ -269,14 +272,14 @@ impl SetupPlan {
             let Some(change) = self.change(&file) else { continue };
             let path = vec![client.holder().to_owned(), OWN.to_owned()];
             let has_entry = match change.form() {
-                TextForm::Json => jsonc::has_member(&change.after, &[&path[0], OWN]),
-                TextForm::Toml => toml_table::has_table(&change.after, &path[0], OWN),
+                ConfigForm::Json => jsonc::has_member(&change.after, &[&path[0], OWN]),
+                ConfigForm::Toml => toml_table::has_table(&change.after, &path[0], OWN),
             };
             if has_entry {
                 continue;
             }
             let after = match (change.form(), entry.as_object()) {
-                (TextForm::Toml, Some(members)) => toml_table::with_table(&change.after, &path[0], OWN, members),
+                (ConfigForm::Toml, Some(members)) => toml_table::with_table(&change.after, &path[0], OWN, members),
                 _ => jsonc::with_member(&change.after, &[&path[0], OWN], &entry),
             };
             match after {
@@ -339,16 +342,16 @@ impl SetupPlan {
         let path = self.config.clone();
         let (entries, added) = (Vec::new(), Vec::new());
         // First: the daemon must know a server before an entry names it.
-        self.changes.insert(0, FileChange { path, before, after, steps, entries, added, hooks: None, blocks });
+        self.changes.insert(0, SetupChange { path, before, after, steps, entries, added, hooks: None, blocks });
     }
 }
 
 /// The name of toold's own entry.
 pub(super) const OWN: &str = "toold";
 
-impl FileChange {
-    pub(super) fn form(&self) -> TextForm {
-        TextForm::of(&self.path)
+impl SetupChange {
+    pub(super) fn form(&self) -> ConfigForm {
+        ConfigForm::of(&self.path)
     }
 
     fn becomes(&mut self, after: String, secrets: &[(String, String)]) {
@@ -357,9 +360,9 @@ impl FileChange {
     }
 }
 
-fn new_denials(rules: &AgentRules, configured: &Table) -> Vec<Denial> {
+fn new_denials(rules: &AgentRules, configured: &Table) -> Vec<AgentDenial> {
     let there = configured.get("permission").and_then(|permission| permission.get("rules")).and_then(Value::as_array);
-    let is_there = |denial: &Denial| {
+    let is_there = |denial: &AgentDenial| {
         there.into_iter().flatten().filter_map(Value::as_table).any(|rule| {
             let is = |key: &str, value: &str| rule.get(key).and_then(Value::as_str) == Some(value);
             is("category", denial.category) && is("pattern", &denial.pattern) && is("action", "deny")

@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 use toold_client::place::state_folder;
 
-use crate::commands::setup::text::{EntryKind, TextForm, spliced};
+use crate::commands::setup::text::{ConfigForm, ServerEntryKind, spliced};
 use crate::config_file::{read, replace};
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -61,7 +61,7 @@ pub(super) struct ChangedEntry {
     /// The agent or editor.
     pub(super) place: String,
     pub(super) path: Vec<String>,
-    pub(super) kind: EntryKind,
+    pub(super) kind: ServerEntryKind,
     /// The server in toold's configuration.
     pub(super) source: String,
     pub(super) old: KeptText,
@@ -159,8 +159,8 @@ impl ChangedFile {
         Ok(Some(text).filter(|text| hash(text) == self.before))
     }
 
-    pub(super) fn form(&self) -> TextForm {
-        TextForm::of(&self.path)
+    pub(super) fn form(&self) -> ConfigForm {
+        ConfigForm::of(&self.path)
     }
 }
 

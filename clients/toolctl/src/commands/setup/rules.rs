@@ -8,13 +8,13 @@ use serde_json::Value;
 use toml::Table;
 
 use crate::commands::setup::servers::read;
-use crate::commands::setup::text::TextForm;
+use crate::commands::setup::text::ConfigForm;
 use crate::config_file::replace;
 use crate::program;
 
 /// A denial of an agent, as a rule of toold.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Denial {
+pub(super) struct AgentDenial {
     pub(super) category: &'static str,
     pub(super) pattern: String,
     pub(super) file: PathBuf,
@@ -23,14 +23,14 @@ pub(super) struct Denial {
 /// The rules of all agents.
 #[derive(Clone, Default)]
 pub(super) struct AgentRules {
-    pub(super) denials: Vec<Denial>,
+    pub(super) denials: Vec<AgentDenial>,
     /// Denials that have no equal here; with the agent and their text there.
     pub(super) left: Vec<(&'static str, String)>,
     /// What an agent allows without asking.
     pub(super) allowed: Vec<(&'static str, String)>,
 }
 
-impl Denial {
+impl AgentDenial {
     /// A rule of toold's configuration.
     pub(super) fn table(&self) -> Table {
         let members = [("category", self.category), ("pattern", &self.pattern), ("action", "deny")];
@@ -73,14 +73,14 @@ impl AgentRules {
 
     fn add(&mut self, agent: &'static str, file: &Path, text: &str, rule: Option<(&'static str, String)>) {
         let Some((category, pattern)) = rule else { return self.left.push((agent, text.to_owned())) };
-        let is_known = |known: &Denial| known.category == category && known.pattern == pattern;
+        let is_known = |known: &AgentDenial| known.category == category && known.pattern == pattern;
         if !self.denials.iter().any(is_known) {
-            self.denials.push(Denial { category, pattern, file: file.to_owned() });
+            self.denials.push(AgentDenial { category, pattern, file: file.to_owned() });
         }
     }
 }
 
-async fn are_valid(denials: &[Denial]) -> anyhow::Result<bool> {
+async fn are_valid(denials: &[AgentDenial]) -> anyhow::Result<bool> {
     if denials.is_empty() {
         return Ok(true);
     }
@@ -95,7 +95,7 @@ async fn are_valid(denials: &[Denial]) -> anyhow::Result<bool> {
 }
 
 fn value(file: &Path) -> Value {
-    read(file).ok().and_then(|text| TextForm::Json.read(&text)).unwrap_or_default()
+    read(file).ok().and_then(|text| ConfigForm::Json.read(&text)).unwrap_or_default()
 }
 
 fn texts(value: &Value) -> impl Iterator<Item = &str> {

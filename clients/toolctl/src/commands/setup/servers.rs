@@ -9,7 +9,7 @@ use toml::Table;
 
 use crate::commands::hook::mcp_servers::runs_this;
 use crate::commands::setup::places::{PLACES, Place};
-use crate::commands::setup::text::TextForm;
+use crate::commands::setup::text::ConfigForm;
 
 /// The largest file that is read, in bytes. Claude Code keeps much else in its own.
 const MAX_BYTES: u64 = 32 << 20;
@@ -42,7 +42,7 @@ pub(super) struct UnreadFile {
 
 /// All servers of the machine.
 #[derive(Default)]
-pub(super) struct FoundServers {
+pub(super) struct MachineServers {
     pub(super) movable: Vec<FoundServer>,
     pub(super) left: Vec<LeftServer>,
     pub(super) unread: Vec<UnreadFile>,
@@ -86,7 +86,7 @@ const LAUNCH: [&str; 19] = [
     "authProviderType",
 ];
 
-impl FoundServers {
+impl MachineServers {
     /// Reads all files of the person, and those of these projects.
     pub(super) fn read(home: &Path, projects: &[PathBuf]) -> Self {
         let mut found = Self::default();
@@ -116,11 +116,11 @@ impl FoundServers {
             Ok(text) => text,
             Err(why) => return self.unread.push(UnreadFile { file: file.to_owned(), why }),
         };
-        let form = TextForm::of(file);
+        let form = ConfigForm::of(file);
         let Some(whole) = form.read(&text) else {
             let why = match form {
-                TextForm::Json => "it is not JSON",
-                TextForm::Toml => "it is not TOML",
+                ConfigForm::Json => "it is not JSON",
+                ConfigForm::Toml => "it is not TOML",
             };
             return self.unread.push(UnreadFile { file: file.to_owned(), why: why.to_owned() });
         };
@@ -392,9 +392,7 @@ fn is_secret_name(name: &str) -> bool {
     let name = name.trim_start_matches('-').to_lowercase();
     let has = |part: &&str| name.contains(*part);
     let words = || name.split(|c: char| !c.is_ascii_alphanumeric());
-    ["token", "secret", "passw", "apikey", "credential", "authorization", "cookie", "private"]
-        .iter()
-        .any(|part| has(&part))
+    ["token", "secret", "passw", "apikey", "credential", "authorization", "cookie", "private"].iter().any(has)
         || words().any(|word| ["key", "pat", "pwd", "auth", "pass", "dsn", "pw"].contains(&word))
 }
 

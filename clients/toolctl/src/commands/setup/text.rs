@@ -16,7 +16,7 @@ use crate::commands::mcp::jsonc;
 /// How a file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum TextForm {
+pub(super) enum ConfigForm {
     Json,
     Toml,
 }
@@ -24,7 +24,7 @@ pub(super) enum TextForm {
 /// How an entry stands in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum EntryKind {
+pub(super) enum ServerEntryKind {
     /// A value of JSON, with comments and trailing commas.
     Json,
     /// A table of TOML in braces.
@@ -37,10 +37,10 @@ pub(super) enum EntryKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct EntrySpan {
     pub(super) range: Range<usize>,
-    pub(super) kind: EntryKind,
+    pub(super) kind: ServerEntryKind,
 }
 
-impl TextForm {
+impl ConfigForm {
     pub(super) fn of(file: &Path) -> Self {
         if file.extension().is_some_and(|extension| extension == "toml") { Self::Toml } else { Self::Json }
     }
@@ -65,7 +65,7 @@ impl TextForm {
     }
 }
 
-impl EntryKind {
+impl ServerEntryKind {
     /// The text of an entry of this kind.
     pub(super) fn text_of(self, path: &[String], members: &Map<String, Value>) -> Option<String> {
         let table = || serde_json::from_value::<toml::Table>(Value::Object(members.clone())).ok();
@@ -112,7 +112,7 @@ fn find_json(text: &str, path: &[String]) -> Option<EntrySpan> {
         node = if same.len() == 1 { same.pop()?.value } else { return None };
     }
     let range = node.range();
-    Some(EntrySpan { range: range.start + mark..range.end + mark, kind: EntryKind::Json })
+    Some(EntrySpan { range: range.start + mark..range.end + mark, kind: ServerEntryKind::Json })
 }
 
 fn find_toml(text: &str, path: &[String]) -> Option<EntrySpan> {
@@ -123,18 +123,18 @@ fn find_toml(text: &str, path: &[String]) -> Option<EntrySpan> {
     }
     if let Item::Value(value) = item {
         let range = value.as_inline_table().filter(|table| !table.is_dotted()).and(value.span())?;
-        return Some(EntrySpan { range, kind: EntryKind::Inline });
+        return Some(EntrySpan { range, kind: ServerEntryKind::Inline });
     }
     let table = item.as_table().filter(|table| !table.is_dotted() && !table.is_implicit())?;
     let range = block(text, table.span()?.start, path)?;
     // Lines are not the whole grammar: what is taken out is this entry, and nothing else.
-    let without = TextForm::Toml.read(&spliced(text, range.clone(), ""))?;
-    let mut expected = TextForm::Toml.read(text)?;
+    let without = ConfigForm::Toml.read(&spliced(text, range.clone(), ""))?;
+    let mut expected = ConfigForm::Toml.read(text)?;
     let (name, parents) = path.split_last()?;
     let holder = parents.iter().try_fold(&mut expected, |value, name| value.get_mut(name))?;
     holder.as_object_mut()?.remove(name);
     let is_same = without == expected || holder_is_gone(&without, &expected, parents);
-    is_same.then_some(EntrySpan { range, kind: EntryKind::Block })
+    is_same.then_some(EntrySpan { range, kind: ServerEntryKind::Block })
 }
 
 /// Whether they differ only in tables that are empty, and gone in the first.
@@ -212,8 +212,8 @@ mod tests {
             "mcp_servers = { a = { command = \"x\" } }\n",
             "[ mcp_servers . \"a\" ]\r\ncommand = \"x\"\r\n",
         ];
-        let texts = json.map(|text| (TextForm::Json, "mcpServers", text)).into_iter();
-        for (form, holder, text) in texts.chain(toml.map(|text| (TextForm::Toml, "mcp_servers", text))) {
+        let texts = json.map(|text| (ConfigForm::Json, "mcpServers", text)).into_iter();
+        for (form, holder, text) in texts.chain(toml.map(|text| (ConfigForm::Toml, "mcp_servers", text))) {
             let path = path(&[holder, "a"]);
             let span = form.find(text, &path).unwrap_or_else(|| panic!("not found in {text}"));
             let members = json!({"command": "toolctl", "args": ["mcp", "--source", "a"]});
@@ -230,13 +230,13 @@ mod tests {
     #[test]
     fn what_is_not_in_one_piece_is_not_found() {
         let twice = "{\"s\": {\"a\": 1, \"a\": 2}}";
-        assert_eq!(TextForm::Json.find(twice, &path(&["s", "a"])), None);
+        assert_eq!(ConfigForm::Json.find(twice, &path(&["s", "a"])), None);
         for text in [
             "s.a.command = \"x\"\n",
             "[s.a]\nx = 1\n[t]\ny = 1\n[s.a.env]\nz = 1\n",
             "[s.a]\nx = \"\"\"\n[t]\n\"\"\"\n",
         ] {
-            assert_eq!(TextForm::Toml.find(text, &path(&["s", "a"])), None, "{text}");
+            assert_eq!(ConfigForm::Toml.find(text, &path(&["s", "a"])), None, "{text}");
         }
     }
 }

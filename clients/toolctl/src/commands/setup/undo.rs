@@ -17,7 +17,7 @@ use crate::commands::hook::HookAgent;
 use crate::commands::mcp::{jsonc, toml_table};
 use crate::commands::secrets::unlock_if_asked;
 use crate::commands::setup::record::{ChangedEntry, ChangedFile, SetupRecord};
-use crate::commands::setup::text::{EntryKind, TextForm, spliced};
+use crate::commands::setup::text::{ConfigForm, ServerEntryKind, spliced};
 use crate::commands::setup::{SetupArgs, for_a_person, purge};
 use crate::config_file::{difference, read, replace};
 use crate::confirm::confirm;
@@ -163,7 +163,7 @@ fn restore(file: &ChangedFile, secret: &dyn Fn(&str) -> Option<String>) -> anyho
 
 /// The text with the server in place of its bridge, or why it is left as it is.
 fn put_back(
-    form: TextForm,
+    form: ConfigForm,
     text: &str,
     entry: &ChangedEntry,
     secret: &dyn Fn(&str) -> Option<String>,
@@ -186,11 +186,13 @@ fn put_back(
 }
 
 /// An entry that the agent has written in another way meanwhile.
-fn in_kind(old: &str, entry: &ChangedEntry, kind: EntryKind) -> anyhow::Result<String> {
+fn in_kind(old: &str, entry: &ChangedEntry, kind: ServerEntryKind) -> anyhow::Result<String> {
     let value = match entry.kind {
-        EntryKind::Json => TextForm::Json.read(old),
-        EntryKind::Inline => TextForm::Toml.read(&format!("value = {old}")).map(|mut whole| whole["value"].take()),
-        EntryKind::Block => TextForm::Toml.read(old).and_then(|mut whole| {
+        ServerEntryKind::Json => ConfigForm::Json.read(old),
+        ServerEntryKind::Inline => {
+            ConfigForm::Toml.read(&format!("value = {old}")).map(|mut whole| whole["value"].take())
+        }
+        ServerEntryKind::Block => ConfigForm::Toml.read(old).and_then(|mut whole| {
             entry.path.iter().try_fold(&mut whole, |value, name| value.get_mut(name)).map(Value::take)
         }),
     };
@@ -198,11 +200,11 @@ fn in_kind(old: &str, entry: &ChangedEntry, kind: EntryKind) -> anyhow::Result<S
     kind.text_of(&entry.path, members).context("the entry cannot be written")
 }
 
-fn without_entry(form: TextForm, text: &str, path: &[String]) -> anyhow::Result<String> {
+fn without_entry(form: ConfigForm, text: &str, path: &[String]) -> anyhow::Result<String> {
     let [holder, name] = path else { return Ok(text.to_owned()) };
     match form {
-        TextForm::Json => jsonc::without_member(text, holder, name, ""),
-        TextForm::Toml => toml_table::without_table(text, holder, name, ""),
+        ConfigForm::Json => jsonc::without_member(text, holder, name, ""),
+        ConfigForm::Toml => toml_table::without_table(text, holder, name, ""),
     }
 }
 
