@@ -1068,6 +1068,31 @@ export interface AuditQueryResult {
   lost: number;
 }
 
+/**
+ * Answer of `audit.verify`: whether rows of the audit log were removed or changed. It shows loss, not a forger with the
+ * rights of the person, who could write a whole log that is right in itself.
+ */
+export interface AuditVerifyResult {
+  /** Rows that were checked. */
+  rows: number;
+  /** Rows that an earlier version wrote, which gave them no hash. */
+  without_chain: number;
+  /** The last row that was removed because of its age or the number of rows; those after it are checked. */
+  checkpoint?: number;
+  /** Calls that could not be recorded; the daemon counted them. */
+  lost: number;
+  /** How many breaks there are; 0 when nothing was removed or changed. */
+  broken: number;
+  /** The first of them. */
+  breaks: {
+    /** The row at which it shows, if it is one. */
+    id?: number;
+    /** When it was found, if it is none: RFC 3339, UTC. */
+    at?: string;
+    what: string;
+  }[];
+}
+
 /** Params of `buffers.clear`. */
 export interface BuffersClearParams {
   path: string;
@@ -2929,6 +2954,8 @@ export interface WorkspacesForgetParams {
 export interface Methods {
   /** Lists past calls. */
   "audit.query": { params: AuditQueryParams; result: AuditQueryResult };
+  /** Checks whether rows of the audit log were removed or changed. */
+  "audit.verify": { params: Record<string, never>; result: AuditVerifyResult };
   /** Removes an unsaved text. */
   "buffers.clear": { params: BuffersClearParams; result: BuffersClearResult };
   /** Gives tools an editor's unsaved text in place of a file. */

@@ -194,6 +194,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             }
             let reporter = source.failure_reporter()?;
             let start = || {
+                require_open_files()?;
                 let options = options(places()?, sources, None)?;
                 let log = start_logging(&options, var("TOOLD_LOG"))?;
                 run_to_the_end(serve::serve(source, options, detached, log).boxed_local())
@@ -324,6 +325,20 @@ fn manual(folder: &Path) -> anyhow::Result<ExitCode> {
     let command = <Cli as clap::CommandFactory>::command();
     clap_mangen::generate_to(command, folder).with_context(|| format!("can't write to {}", folder.display()))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The fewest descriptors with which a client is served.
+const LEAST_OPEN_FILES: u64 = 44;
+
+/// With fewer, the daemon would serve nobody, and not say why.
+fn require_open_files() -> anyhow::Result<()> {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    match limit.filter(|limit| *limit < LEAST_OPEN_FILES) {
+        None => Ok(()),
+        Some(limit) => anyhow::bail!(
+            "the limit of open files is {limit}, and toold needs {LEAST_OPEN_FILES} at least: raise it with `ulimit -n 1024`"
+        ),
+    }
 }
 
 /// Ten thousand idle clients are ten thousand descriptors.

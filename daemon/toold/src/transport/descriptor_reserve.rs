@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rustix::process::{Resource, getrlimit};
 
-/// Descriptors that no new client gets, or a quarter of those that the daemon does not need itself where there are few.
+/// Descriptors that no new client gets. Where there are few, a quarter; or half of those that the daemon does not need itself.
 const KEPT_BACK: u64 = 64;
 /// The daemon's own descriptors, without clients.
 const OWN: u64 = 32;
@@ -33,7 +33,7 @@ fn has_room(any: &impl AsFd) -> bool {
 }
 
 fn kept_back(limit: u64) -> u64 {
-    KEPT_BACK.min(limit.saturating_sub(OWN) / 4)
+    KEPT_BACK.min(limit / 4).min(limit.saturating_sub(OWN) / 2)
 }
 
 #[cfg(test)]
@@ -45,6 +45,6 @@ mod tests {
         for limit in OWN + 2..2_000 {
             assert!(OWN + kept_back(limit) < limit, "{limit}");
         }
-        assert_eq!([40, 64, 288, 1_024].map(kept_back), [2, 8, 64, 64]);
+        assert_eq!([40, 64, 80, 1_024].map(kept_back), [4, 16, 20, 64]);
     }
 }
