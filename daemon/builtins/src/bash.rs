@@ -121,7 +121,12 @@ impl Builtin for BashTool {
             }
         }
         let cwd = folder(&input, cx)?;
-        let environment = self.toolkit.environment.clone().with(&cx.session.env);
+        let mut environment = self.toolkit.environment.clone();
+        if !input.tty {
+            // An editor has no terminal here: Git takes the text as it is.
+            environment = environment.with([("GIT_EDITOR", "true")]);
+        }
+        let environment = environment.with(&cx.session.env);
         let mut command = ProcessCommand::shell(&input.command, cwd, environment);
         command.confinement = self.toolkit.sandbox.confine(cx)?;
         command.one_output = true;

@@ -73,11 +73,41 @@ fn beside(folder: &Path, name: &str, kind: MissingKind, access: &ReadAccess, cx:
         let is_folder = of_kind.is_dir();
         let fits = (is_folder || of_kind.is_file()) && kind.is_of(is_folder);
         if alike >= MIN_ALIKE && fits && access.may_read(&path, is_folder, &mut exclusions) {
-            scored.push((alike, paths::shown(&path, &cx.cwd)));
+            scored.push((alike, paths::shown(&path, &cx.cwd) + &unlike(name, other)));
         }
     }
     scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     scored.into_iter().take(MAX_NAMES).map(|(_, name)| name).collect()
+}
+
+/// Words for characters of `other` that look like those of `name`: what is shown is not enough to write them.
+fn unlike(name: &str, other: &str) -> String {
+    let is_odd = |c: &char| !c.is_ascii() && (c.is_whitespace() || is_invisible(*c) || is_combining(*c));
+    let mut odd: Vec<char> = other.chars().filter(is_odd).filter(|c| !name.contains(*c)).collect();
+    odd.sort_unstable();
+    odd.dedup();
+    if odd.is_empty() {
+        return String::new();
+    }
+    let codes: Vec<String> = odd.iter().map(|c| format!("U+{:04X}", u32::from(*c))).collect();
+    format!(" (its name has {}, written in JSON as {})", codes.join(", "), escaped(other, &odd))
+}
+
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}')
+}
+
+fn is_combining(c: char) -> bool {
+    matches!(c, '\u{300}'..='\u{36f}')
+}
+
+/// The name with these characters as JSON escapes.
+fn escaped(name: &str, odd: &[char]) -> String {
+    let escape = |c: char| match odd.contains(&c) {
+        true => format!("\\u{:04x}", u32::from(c)),
+        false => c.to_string(),
+    };
+    name.chars().map(escape).collect()
 }
 
 fn elsewhere(name: &str, kind: MissingKind, missing: &Path, access: &Arc<ReadAccess>, cx: &Cx) -> Vec<String> {

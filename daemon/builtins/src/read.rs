@@ -205,6 +205,7 @@ fn text(
     let before = lines.skip(page.first - 1)?;
     let mut text = String::new();
     let (mut count, mut crlf, mut cut_lines) = (0u64, 0u64, 0u64);
+    let mut first_cut = None;
     // A line that was read but no longer fits.
     let mut taken = 0;
     let mut more = false;
@@ -226,7 +227,10 @@ fn text(
             taken = 1;
             break;
         }
-        cut_lines += u64::from(line.cut > 0);
+        if line.cut > 0 {
+            cut_lines += 1;
+            first_cut.get_or_insert(page.first + count);
+        }
         text.push_str(&row);
         count += 1;
         crlf += u64::from(line.crlf);
@@ -268,6 +272,14 @@ fn text(
     }
     if cut_lines > 0 {
         output = output.with("cut_lines", cut_lines);
+        let first = first_cut.unwrap_or(page.first);
+        let note = format!(
+            "[lines are shown up to {MAX_LINE} characters; read on within line {first} with bash: \
+             sed -n {first}p FILE | cut -c {}-{}]",
+            MAX_LINE + 1,
+            MAX_LINE * 10
+        );
+        output.content.push(Block::text(note));
     }
     if lines.had_errors {
         let note =

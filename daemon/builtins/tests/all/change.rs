@@ -368,3 +368,30 @@ async fn words_about_paths_lead_on() {
     let text = test.bad("write", json!({"path": "f.txt/x", "content": "x"})).await;
     assert_eq!(text.matches("Not a directory").count(), 1, "{text}");
 }
+
+#[tokio::test]
+async fn an_edit_leaves_a_notebook_valid() {
+    let test = BuiltinTest::new();
+    let notebook =
+        json!({"cells": [{"cell_type": "code", "metadata": {}, "outputs": [], "source": "y = 2"}], "nbformat": 4});
+    test.write("n.ipynb", notebook.to_string());
+    test.read("n.ipynb").await;
+    let text = test.bad("edit", json!({"path": "n.ipynb", "old": "y = 2", "new": "y = 3\nz = \"q\""})).await;
+    assert!(text.contains("it is a notebook, and would no longer be valid JSON"), "{text}");
+    test.ok("edit", json!({"path": "n.ipynb", "old": "y = 2", "new": "y = 3\\nz = 4"})).await;
+}
+
+#[tokio::test]
+async fn look_alikes_are_named_with_what_differs() {
+    let test = BuiltinTest::new();
+    test.write("Screenshot at 1.01.11\u{202f}AM.txt", "x");
+    let text = test.bad("read", json!({"path": "Screenshot at 1.01.11 AM.txt"})).await;
+    assert!(text.contains("U+202F, written in JSON as Screenshot at 1.01.11\\u202fAM.txt"), "{text}");
+}
+
+#[tokio::test]
+async fn git_goes_on_without_an_editor() {
+    let test = BuiltinTest::new();
+    let text = test.ok("bash", json!({"command": "git var GIT_EDITOR"})).await;
+    assert_eq!(text, "true\n");
+}
