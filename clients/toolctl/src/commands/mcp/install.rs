@@ -53,6 +53,7 @@ pub(crate) enum McpClient {
     Cursor,
     GeminiCli,
     Opencode,
+    QwenCode,
     Vscode,
     Windsurf,
     Zed,
@@ -82,6 +83,7 @@ impl McpClient {
             Self::Cursor => ".cursor/mcp.json",
             Self::GeminiCli => ".gemini/settings.json",
             Self::Opencode => ".config/opencode/opencode.json",
+            Self::QwenCode => ".qwen/settings.json",
             Self::Vscode if mac => "Library/Application Support/Code/User/mcp.json",
             Self::Vscode => ".config/Code/User/mcp.json",
             Self::Windsurf => ".codeium/windsurf/mcp_config.json",
@@ -97,6 +99,7 @@ impl McpClient {
             | Self::Copilot
             | Self::Cursor
             | Self::GeminiCli
+            | Self::QwenCode
             | Self::Windsurf => "mcpServers",
             Self::Codex => "mcp_servers",
             Self::Opencode => "mcp",
@@ -116,6 +119,7 @@ impl McpClient {
             | Self::Cursor // https://cursor.com/docs/agent/overview
             | Self::GeminiCli // https://geminicli.com/docs/reference/tools
             | Self::Opencode // https://opencode.ai/docs/tools
+            | Self::QwenCode // https://qwenlm.github.io/qwen-code-docs
             | Self::Vscode // https://code.visualstudio.com/docs/copilot/concepts/tools
             | Self::Windsurf // https://docs.windsurf.com/windsurf/cascade/cascade
             | Self::Zed => true, // https://zed.dev/docs/ai/tools
@@ -131,7 +135,13 @@ impl McpClient {
                 let command: Vec<&str> = [program].into_iter().chain(arguments.iter().map(String::as_str)).collect();
                 json!({"type": "local", "command": command, "enabled": true})
             }
-            Self::ClaudeDesktop | Self::Codex | Self::Cursor | Self::GeminiCli | Self::Windsurf | Self::Zed => entry,
+            Self::ClaudeDesktop
+            | Self::Codex
+            | Self::Cursor
+            | Self::GeminiCli
+            | Self::QwenCode
+            | Self::Windsurf
+            | Self::Zed => entry,
         }
     }
 
