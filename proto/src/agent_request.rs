@@ -11,7 +11,7 @@ use crate::tool::{CallId, Category, SessionId};
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RequestPermission {
     /// The agent that is about to use its tool, such as `codex`: small letters, digits, `-` and `_`, at most 32. The
-    /// daemon knows the tools of `claude-code`, `codex`, `gemini`, `cursor`, `copilot` and `opencode`.
+    /// daemon knows the tools of `claude-code`, `codex`, `gemini`, `cursor`, `copilot`, `opencode`, `qwen-code` and `vscode`.
     pub agent: String,
     /// The agent's own name of the tool, such as `Bash`.
     pub tool: String,
@@ -47,6 +47,16 @@ pub struct RequestPermission {
     /// if the configuration of the agent has `trust_mode = true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
+    /// The agent asks a second time about a tool, such as before its own prompt, and does not name the call: the judgement of
+    /// the conversation's open request for the same tool and input counts, if there is one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub again: bool,
+    /// The agent's own id of its sub-agent that uses the tool. People who are asked see it, and so does the audit log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<String>,
+    /// The kind of the sub-agent, such as `Explore`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_type: Option<String>,
 }
 
 /// Something that a tool needs, as its caller names it.
@@ -98,13 +108,52 @@ pub struct JudgedRequest {
     pub request_id: String,
     /// The id of the call in events and in the audit log.
     pub call_id: CallId,
+    /// With `ask`: the question is about a write that makes other programs run code later. An agent that would not ask
+    /// about it denies it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub protected: bool,
+}
+
+/// What has ended. A tool that the agent itself refused reports no end of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum FinishScope {
+    /// One tool.
+    #[default]
+    Request,
+    /// The agent's turn, and with it all tools of the agent itself. Those of its sub-agents may go on.
+    Turn,
+    /// The agent's conversation.
+    Conversation,
+}
+
+/// Answer of `permissions.code`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ConfirmationCode {
+    /// It is valid once.
+    pub code: String,
+    /// Until when: RFC 3339, UTC.
+    pub expires_at: String,
+}
+
+/// Params of `permissions.confirm`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ConfirmPerson {
+    /// From `permissions.code`, which a client of a person on this machine may call.
+    pub code: String,
 }
 
 /// Params of `permissions.done`: the tool that was allowed, or asked about, has ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FinishRequest {
+    /// That of the answer; with another scope than `request`, `AGENT/SESSION` of the conversation.
     pub request_id: String,
+    #[serde(default)]
+    pub scope: FinishScope,
     /// Whether the tool did its work.
     pub ok: bool,
     /// A few words about the result. Only its first 4 KiB are kept.

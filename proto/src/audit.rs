@@ -54,6 +54,9 @@ pub struct AuditEntry {
     /// The agent, when it used a tool of its own; `source` is then `agent:` and its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
+    /// The sub-agent of it that used the tool: its kind, and its id in brackets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subagent: Option<String>,
     /// The frontend that opened the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,

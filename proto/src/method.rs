@@ -10,7 +10,7 @@ use serde_json::Value;
 #[cfg(test)]
 use toold_schemas::plain_schema_of;
 
-use crate::agent_request::{FinishRequest, JudgedRequest, RequestPermission};
+use crate::agent_request::{ConfirmPerson, ConfirmationCode, FinishRequest, JudgedRequest, RequestPermission};
 use crate::audit;
 use crate::cache::{CacheCleared, CacheStats};
 use crate::call::{
@@ -171,6 +171,8 @@ methods! {
     PermissionsCheck = "permissions.check", "Checks whether something would be allowed, and by which rule.", CheckPermission => CheckedPermission;
     PermissionsRequest = "permissions.request", "Judges what an agent is about to do with a tool of its own.", RequestPermission => JudgedRequest;
     PermissionsDone = "permissions.done", "Reports that the tool of a judged request has ended.", FinishRequest => Done;
+    PermissionsCode = "permissions.code", "Makes a code with which a person confirms a program that an agent may have left behind.", NoParams => ConfirmationCode;
+    PermissionsConfirm = "permissions.confirm", "Confirms, with a code, that a person uses this program.", ConfirmPerson => Done;
     PermissionsSetMode = "permissions.set_mode", "Changes the permission mode of a session.", SetMode => Done;
     QuestionsReply = "questions.reply", "Answers a tool's question; the first reply wins.", ReplyQuestion => Done;
     PluginsList = "plugins.list", "Lists the plugins, including those that failed.", ListPlugins => PluginList;

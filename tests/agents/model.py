@@ -5,7 +5,7 @@
 
 SCRIPT is a JSON list of turns. A turn is a text, or a call: {"tool": NAME, "input": {...}}, for Codex also
 {"tool": NAME, "text": "..."} for a tool that takes plain text, and "namespace" for a tool in one. After the last turn, the model says that it is done. Requests of
-OpenAI's Responses and Chat Completions APIs and of Gemini's API are understood, on a free port of loopback, which is written to PORT_FILE.
+Anthropic's Messages API, of OpenAI's Responses and Chat Completions APIs and of Gemini's API are understood, on a free port of loopback, which is written to PORT_FILE.
 """
 
 from __future__ import annotations
@@ -65,6 +65,26 @@ def gemini_answer(turn) -> dict:
     return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "scripted"}
 
 
+def messages_events(turn) -> list[dict]:
+    """The events of one answer of the Messages API."""
+    if isinstance(turn, str):
+        block, reason = {"type": "text", "text": ""}, "end_turn"
+        delta = {"type": "text_delta", "text": turn}
+    else:
+        block, reason = {"type": "tool_use", "id": f"toolu_{len(turns)}", "name": turn["tool"], "input": {}}, "tool_use"
+        delta = {"type": "input_json_delta", "partial_json": json.dumps(turn["input"])}
+    usage = {"input_tokens": 1, "output_tokens": 1}
+    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": "scripted", "content": [], "usage": usage}
+    return [
+        {"type": "message_start", "message": message | {"stop_reason": None, "stop_sequence": None}},
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        {"type": "content_block_delta", "index": 0, "delta": delta},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": reason, "stop_sequence": None}, "usage": usage},
+        {"type": "message_stop"},
+    ]
+
+
 class ModelHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
@@ -88,6 +108,12 @@ class ModelHandler(BaseHTTPRequestHandler):
         if self.path.split("?")[0].endswith("/responses"):
             events = responses_events(next_turn())
             self.send("text/event-stream", "".join(f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in events))
+        elif self.path.split("?")[0].endswith("/messages"):
+            # Without tools it is a side question, such as for a title.
+            events = messages_events(next_turn() if request.get("tools") else "{}")
+            self.send("text/event-stream", "".join(f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in events))
+        elif self.path.split("?")[0].endswith("/count_tokens"):
+            self.send("application/json", json.dumps({"input_tokens": 1}))
         elif self.path.endswith("/chat/completions"):
             # Without tools it is a side question, such as for a title.
             chunks = chat_chunks(next_turn() if request.get("tools") else "a title")

@@ -53,6 +53,9 @@ class Agent:
     """One of the agents, as npm installs it."""
 
     name = ""
+    # Its own modes that are tried, and the one for all other checks, which asks nothing.
+    modes: list[str] = []
+    mode = ""
 
     def __init__(self, program: list[str]):
         self.program = program
@@ -73,6 +76,10 @@ class Agent:
         """The turn of a model that calls a tool of toold."""
         raise NotImplementedError
 
+    def write(self, file: Path) -> dict:
+        """The turn of a model that writes a new file with the agent's own tool."""
+        raise NotImplementedError
+
     def start(self, place: Place, turns: list) -> RunningAgent:
         model = ScriptedModel(place, turns)
         try:
@@ -90,14 +97,44 @@ class Agent:
         return done.stdout.strip().splitlines()[-1]
 
 
+class ClaudeCode(Agent):
+    name = "claude-code"
+    modes = ["default", "acceptEdits", "plan", "auto", "dontAsk", "bypassPermissions"]
+    mode = "bypassPermissions"
+
+    def command(self, place: Place, url: str) -> tuple[list[str], dict[str, str]]:
+        env = {
+            "ANTHROPIC_API_KEY": "sk-ant-none", "ANTHROPIC_BASE_URL": url, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            # It refuses to skip its prompts as root elsewhere.
+            "IS_SANDBOX": "1", "SHELL": "/bin/bash",
+        }
+        return [*self.program, "-p", "go", "--permission-mode", self.mode], env
+
+    def shell(self, line: str) -> dict:
+        return {"tool": "Bash", "input": {"command": line, "description": "a test"}}
+
+    def write(self, file: Path) -> dict:
+        return {"tool": "Write", "input": {"file_path": str(file), "content": "x"}}
+
+    def edit(self, file: Path, old: str, new: str) -> list[dict]:
+        # It edits only what it has read.
+        read = {"tool": "Read", "input": {"file_path": str(file)}}
+        return [read, {"tool": "Edit", "input": {"file_path": str(file), "old_string": old, "new_string": new}}]
+
+    def mcp(self, tool: str, arguments: dict) -> dict:
+        return {"tool": f"mcp__toold__{tool}", "input": arguments}
+
+
 class Codex(Agent):
     name = "codex"
+    modes = ["never"]
+    mode = "never"
 
     def command(self, place: Place, url: str) -> tuple[list[str], dict[str, str]]:
         provider = f'{{name = "scripted", base_url = "{url}/v1", wire_api = "responses"}}'
         settings = [
             'model="gpt-5.6-sol"', 'model_provider="scripted"', 'sandbox_mode="danger-full-access"',
-            f"model_providers.scripted={provider}",
+            f"model_providers.scripted={provider}", f'approval_policy="{self.mode}"',
         ]
         flags = [flag for setting in settings for flag in ("-c", setting)]
         # A person trusts new hooks; for automation, this flag does.
@@ -113,9 +150,14 @@ class Codex(Agent):
     def mcp(self, tool: str, arguments: dict) -> dict:
         return {"namespace": "mcp__toold", "tool": tool, "input": arguments}
 
+    def write(self, file: Path) -> dict:
+        return {"tool": "apply_patch", "text": f"*** Begin Patch\n*** Add File: {file}\n+x\n*** End Patch"}
+
 
 class Gemini(Agent):
     name = "gemini"
+    modes = ["yolo"]
+    mode = "yolo"
 
     def command(self, place: Place, url: str) -> tuple[list[str], dict[str, str]]:
         settings = place.home / ".gemini/settings.json"
@@ -124,7 +166,7 @@ class Gemini(Agent):
         current["security"] = {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}}
         settings.write_text(json.dumps(current))
         env = {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": url}
-        return [*self.program, "--yolo", "--skip-trust", "-m", "gemini-2.5-flash", "-p", "go"], env
+        return [*self.program, "--approval-mode", self.mode, "--skip-trust", "-m", "gemini-2.5-flash", "-p", "go"], env
 
     def shell(self, line: str) -> dict:
         return {"tool": "run_shell_command", "input": {"command": line, "description": "a test"}}
@@ -136,9 +178,14 @@ class Gemini(Agent):
     def mcp(self, tool: str, arguments: dict) -> dict:
         return {"tool": f"mcp_toold_{tool}", "input": arguments}
 
+    def write(self, file: Path) -> dict:
+        return {"tool": "write_file", "input": {"file_path": str(file), "content": "x"}}
+
 
 class Opencode(Agent):
     name = "opencode"
+    modes = ["build"]
+    mode = "build"
 
     def command(self, place: Place, url: str) -> tuple[list[str], dict[str, str]]:
         config = place.home / ".config/opencode/opencode.json"
@@ -166,3 +213,6 @@ class Opencode(Agent):
 
     def mcp(self, tool: str, arguments: dict) -> dict:
         return {"tool": f"toold_{tool}", "input": arguments}
+
+    def write(self, file: Path) -> dict:
+        return {"tool": "write", "input": {"filePath": str(file), "content": "x"}}

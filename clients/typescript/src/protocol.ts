@@ -549,6 +549,8 @@ export interface AuditEntry {
   source: string;
   /** The agent, when it used a tool of its own; `source` is then `agent:` and its name. */
   agent?: string;
+  /** The sub-agent of it that used the tool: its kind, and its id in brackets. */
+  subagent?: string;
   /** The frontend that opened the session. */
   client?: string;
   /** The number of the connection, new at each start of the daemon. */
@@ -1841,9 +1843,26 @@ export interface PermissionsCheckResult {
   }>;
 }
 
+/** Answer of `permissions.code`. */
+export interface PermissionsCodeResult {
+  /** It is valid once. */
+  code: string;
+  /** Until when: RFC 3339, UTC. */
+  expires_at: string;
+}
+
+/** Params of `permissions.confirm`. */
+export interface PermissionsConfirmParams {
+  /** From `permissions.code`, which a client of a person on this machine may call. */
+  code: string;
+}
+
 /** Params of `permissions.done`. */
 export interface PermissionsDoneParams {
+  /** That of the answer; with another scope than `request`, `AGENT/SESSION` of the conversation. */
   request_id: string;
+  /** What has ended. A tool that the agent itself refused reports no end of its own. */
+  scope?: "request" | "turn" | "conversation";
   /** Whether the tool did its work. */
   ok: boolean;
   /** A few words about the result. Only its first 4 KiB are kept. */
@@ -1908,7 +1927,7 @@ export interface PermissionsReplyParams {
 export interface PermissionsRequestParams {
   /**
    * The agent that is about to use its tool, such as `codex`: small letters, digits, `-` and `_`, at most 32. The
-   * daemon knows the tools of `claude-code`, `codex`, `gemini`, `cursor`, `copilot` and `opencode`.
+   * daemon knows the tools of `claude-code`, `codex`, `gemini`, `cursor`, `copilot`, `opencode`, `qwen-code` and `vscode`.
    */
   agent: string;
   /** The agent's own name of the tool, such as `Bash`. */
@@ -1950,6 +1969,15 @@ export interface PermissionsRequestParams {
    * if the configuration of the agent has `trust_mode = true`.
    */
   mode?: string;
+  /**
+   * The agent asks a second time about a tool, such as before its own prompt, and does not name the call: the judgement of
+   * the conversation's open request for the same tool and input counts, if there is one.
+   */
+  again?: boolean;
+  /** The agent's own id of its sub-agent that uses the tool. People who are asked see it, and so does the audit log. */
+  agent_id?: string;
+  /** The kind of the sub-agent, such as `Explore`. */
+  agent_type?: string;
 }
 
 /** Answer of `permissions.request`. */
@@ -1967,6 +1995,11 @@ export interface PermissionsRequestResult {
   request_id: string;
   /** The id of the call in events and in the audit log. */
   call_id: string;
+  /**
+   * With `ask`: the question is about a write that makes other programs run code later. An agent that would not ask
+   * about it denies it.
+   */
+  protected?: boolean;
 }
 
 /** Answer of `permissions.review`: the grants, and what could be tidied. */
@@ -3034,6 +3067,10 @@ export interface Methods {
   "page.sessions": { params: Record<string, never>; result: PageSessionsResult };
   /** Checks whether something would be allowed, and by which rule. */
   "permissions.check": { params: PermissionsCheckParams; result: PermissionsCheckResult };
+  /** Makes a code with which a person confirms a program that an agent may have left behind. */
+  "permissions.code": { params: Record<string, never>; result: PermissionsCodeResult };
+  /** Confirms, with a code, that a person uses this program. */
+  "permissions.confirm": { params: PermissionsConfirmParams; result: Record<string, never> };
   /** Reports that the tool of a judged request has ended. */
   "permissions.done": { params: PermissionsDoneParams; result: Record<string, never> };
   /** Stores a grant. */

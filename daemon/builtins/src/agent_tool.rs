@@ -146,13 +146,26 @@ impl AgentTool {
                 Err(error) => self.note_unclear(&error),
             }
         }
-        if let Some(mode) = &self.work.mode {
+        if let Some(asker) = self.asker() {
             for need in &mut needs {
                 let reason = need.reason.take().map(|reason| format!("{reason} ")).unwrap_or_default();
-                need.reason = Some(format!("{reason}[{} in mode {mode}]", self.request.agent));
+                need.reason = Some(format!("{reason}[{asker}]"));
             }
         }
         needs
+    }
+
+    /// What people should know of the agent besides its name.
+    fn asker(&self) -> Option<String> {
+        let agent = &self.request.agent;
+        let agent = match &self.request.subagent {
+            Some(subagent) => format!("{agent}, sub-agent {subagent}"),
+            None => agent.clone(),
+        };
+        match &self.work.mode {
+            Some(mode) => Some(format!("{agent} in mode {mode}")),
+            None => self.request.subagent.is_some().then_some(agent),
+        }
     }
 
     /// Whether the caller names the needs of the action: all of an unknown tool, and the server and tool of an MCP
@@ -177,12 +190,12 @@ impl AgentTool {
                 Verdict::Ask => judgement.reason,
                 Verdict::Allow | Verdict::Deny => format!("toold can't judge {tool}: {why}"),
             };
-            return Judgement { by: DecidedBy::Rule, ..Judgement::ask(reason) };
+            return Judgement { by: DecidedBy::Rule, protected: judgement.protected, ..Judgement::ask(reason) };
         }
         let mut unnamed = self.work.actions.iter().filter(|action| !self.is_named(action));
         if let Some(rule) = unnamed.find_map(|action| rule_about(action, cx)) {
             let reason = format!("toold can't tell what {tool} does, which may be about this: {rule}");
-            return Judgement { by: DecidedBy::Rule, ..Judgement::ask(reason) };
+            return Judgement { by: DecidedBy::Rule, protected: judgement.protected, ..Judgement::ask(reason) };
         }
         let loads_skill = self.work.actions.iter().any(|action| matches!(action, AgentAction::Skill { .. }));
         match judgement.decision {

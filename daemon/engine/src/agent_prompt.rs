@@ -7,7 +7,7 @@ use toold_proto::agent_request::DecidedBy;
 use toold_proto::permission::Verdict;
 use toold_proto::tool::Category;
 
-use crate::agent_request::Judgement;
+use crate::agent_request::{Judgement, QuestionLeft};
 use crate::asks::{self, AskAnswer};
 use crate::cx::Cx;
 use crate::decision::with_subject;
@@ -19,8 +19,8 @@ use crate::tool::ToolError;
 impl Cx {
     /// The judgement after the needs of an agent's call were checked; a denial has ended the call before.
     pub fn judgement(&self) -> Judgement {
-        if let Some((reason, by)) = self.question_left() {
-            return Judgement { by, ..Judgement::ask(reason) };
+        if let Some(QuestionLeft { reason, by, protected }) = self.question_left() {
+            return Judgement { by, protected, ..Judgement::ask(reason) };
         }
         let rank = |by: DecidedBy| match by {
             DecidedBy::Default => 0,
@@ -30,14 +30,14 @@ impl Cx {
         };
         let decisions = self.decisions();
         match decisions.into_iter().max_by_key(|decision| rank(decision.by)) {
-            Some(decision) => Judgement { decision: Verdict::Allow, by: decision.by, reason: decision.rule },
-            None => Judgement {
-                decision: Verdict::Allow,
-                by: DecidedBy::Default,
-                reason: "it needs no permission".to_owned(),
-            },
+            Some(decision) => allowed(decision.by, decision.rule),
+            None => allowed(DecidedBy::Default, "it needs no permission".to_owned()),
         }
     }
+}
+
+fn allowed(by: DecidedBy, reason: String) -> Judgement {
+    Judgement { decision: Verdict::Allow, by, reason, protected: false }
 }
 
 impl Cx {
@@ -108,6 +108,10 @@ fn leave(cx: &Cx, chain: &[String], need: &Need, decision: &Decision, because: L
         Category::Shell => String::new(),
         category => format!("{category} "),
     };
+    let protected = cx.engine.policy.load().protected_write(cx.session.project(), need).is_some();
     cx.leave_question(format!("needs approval: {noun}{} ({why}){way}", need.target), by);
+    if protected {
+        cx.note_protected_question();
+    }
     cx.record(need, "ask", why, by);
 }

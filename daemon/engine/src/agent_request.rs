@@ -14,6 +14,8 @@ use toold_proto::session::Mode;
 #[derive(Clone, Debug)]
 pub struct AgentRequest {
     pub agent: String,
+    /// The agent's sub-agent, in words.
+    pub subagent: Option<String>,
     /// Until when people may answer here; `None` leaves all questions to the agent's own prompt.
     pub asks_until: Option<Instant>,
     /// Becomes true once a person is asked.
@@ -29,10 +31,21 @@ pub struct Judgement {
     pub decision: Verdict,
     pub by: DecidedBy,
     pub reason: String,
+    /// The question is about a protected write.
+    pub protected: bool,
 }
 
 impl Judgement {
     pub fn ask(reason: impl Into<String>) -> Self {
-        Self { decision: Verdict::Ask, by: DecidedBy::Default, reason: reason.into() }
+        Self { decision: Verdict::Ask, by: DecidedBy::Default, reason: reason.into(), protected: false }
     }
+}
+
+/// A question that was left to the agent's own prompt.
+#[derive(Clone, Debug)]
+pub struct QuestionLeft {
+    pub reason: String,
+    pub by: DecidedBy,
+    /// One of the questions is about a protected write.
+    pub protected: bool,
 }

@@ -34,7 +34,8 @@ pub struct AuditRow {
     pub call_id: CallId,
     pub session_id: SessionId,
     pub tool: ToolName,
-    /// Kind and name, such as `plugin:git`; [`OF_AGENT`] and the name of an agent for its own tools.
+    /// Kind and name, such as `plugin:git`; [`OF_AGENT`] and the name of an agent for its own tools, with its sub-agent
+    /// behind a slash.
     pub source: String,
     pub client: Option<String>,
     pub connection: u64,

@@ -15,7 +15,7 @@ use toold_proto::session::Mode;
 use toold_proto::tool::{CallId, Category, Source, SourceKind, ToolName};
 
 use crate::Engine;
-use crate::agent_request::AgentRequest;
+use crate::agent_request::{AgentRequest, QuestionLeft};
 use crate::argument_line::ArgumentLine;
 use crate::audit::DecisionRecord;
 use crate::call::{Call, Caller, Principal};
@@ -79,7 +79,7 @@ struct CallNotes {
     /// What is said when the call's time is over.
     time_out_hints: Vec<String>,
     /// The question that was left to an agent's own prompt, with the reason for it.
-    question_left: Option<(String, DecidedBy)>,
+    question_left: Option<QuestionLeft>,
     denied: Option<DecidedBy>,
     depends: Dependencies,
     waits_for: Vec<CallWait>,
@@ -334,13 +334,21 @@ impl Cx {
     /// The first one that a rule asks counts; without any, the first one.
     pub(crate) fn leave_question(&self, reason: String, by: DecidedBy) {
         let left = &mut self.notes().question_left;
-        if left.as_ref().is_none_or(|(_, before)| *before == DecidedBy::Default && by != DecidedBy::Default) {
-            *left = Some((reason, by));
+        if left.as_ref().is_none_or(|left| left.by == DecidedBy::Default && by != DecidedBy::Default) {
+            let protected = left.as_ref().is_some_and(|left| left.protected);
+            *left = Some(QuestionLeft { reason, by, protected });
+        }
+    }
+
+    /// One of the questions that were left is about a protected write.
+    pub(crate) fn note_protected_question(&self) {
+        if let Some(left) = &mut self.notes().question_left {
+            left.protected = true;
         }
     }
 
     /// The question that was left to the agent's own prompt, if there is one.
-    pub fn question_left(&self) -> Option<(String, DecidedBy)> {
+    pub fn question_left(&self) -> Option<QuestionLeft> {
         self.notes().question_left.clone()
     }
 

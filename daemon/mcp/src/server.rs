@@ -80,11 +80,11 @@ pub trait McpHost: Send + Sync + 'static {
     /// The configured permissions of a client with this name.
     fn client(&self, name: &str) -> ClientRights;
 
-    /// The profiles of these names.
+    /// The profiles of these names, for a client that reports this one.
     ///
     /// # Errors
     /// As a sentence for the user: one of them does not exist.
-    fn profiles(&self, names: &[String]) -> Result<Vec<ClientProfile>, String>;
+    fn profiles(&self, names: &[String], client: Option<&str>) -> Result<Vec<ClientProfile>, String>;
 
     /// Fires when no new requests are accepted.
     fn stopping(&self) -> CancellationToken;

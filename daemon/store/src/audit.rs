@@ -223,14 +223,20 @@ fn read_entry(row: &Row) -> rusqlite::Result<Option<AuditEntry>> {
     let (Ok(call_id), Ok(session_id), Ok(tool), Ok(outcome)) = (call_id, session_id, tool, outcome) else {
         return Ok(None);
     };
+    let source = text(5)?;
+    let (agent, subagent) = match source.strip_prefix(OF_AGENT) {
+        Some(named) => named.split_once('/').map_or((Some(named), None), |(agent, sub)| (Some(agent), Some(sub))),
+        None => (None, None),
+    };
     Ok(Some(AuditEntry {
         id: count(0)?,
         at: rfc3339(to_time(row.get(1)?)),
         call_id,
         session_id,
         tool,
-        agent: text(5)?.strip_prefix(OF_AGENT).map(str::to_owned),
-        source: text(5)?,
+        agent: agent.map(str::to_owned),
+        subagent: subagent.map(str::to_owned),
+        source,
         client: row.get(6)?,
         connection: count(7)?,
         decisions: serde_json::from_str(&text(8)?).unwrap_or_default(),

@@ -158,6 +158,14 @@ impl Daemon {
         let daemon = Self { clients: ClientServer::new(&services)?, services };
         daemon.services.engine.tasks.spawn(daemon.clone().serve_page_when_asked());
         daemon.services.engine.tasks.spawn(daemon.clone().sign_out_when_turned_off());
+        let (agents, stopping) = (daemon.services.agent_processes.clone(), daemon.services.lifecycle.stopping());
+        daemon.services.engine.tasks.spawn(async move {
+            tokio::select! {
+                biased;
+                () = stopping.cancelled() => {}
+                () = agents.note_ends() => {}
+            }
+        });
         Ok(daemon)
     }
 

@@ -2,10 +2,12 @@
 
 pub mod agent_processes;
 mod ancestry;
+pub(crate) mod confirm_codes;
 #[cfg_attr(not(feature = "fleet"), path = "peer/without_fleet.rs")]
 pub mod fleet;
 pub mod frontends;
 pub(crate) mod page_sign_ins;
+pub(crate) mod process_end;
 pub mod sessions;
 pub mod share_codes;
 pub(crate) mod socket_holders;
@@ -93,6 +95,22 @@ impl Peer {
     pub fn agent_above(&self) -> Option<ProcessId> {
         let agents = self.agents.as_ref()?;
         agents.above(&self.lineage).or_else(|| agents.left_by(self.orphan.as_ref()?, &self.lineage))
+    }
+
+    /// Whether it has to show a code before it decides anything: see [`AgentProcesses::needs_code`].
+    pub fn needs_code(&self) -> bool {
+        let Some((agents, orphan)) = self.agents.as_ref().zip(self.orphan.as_ref()) else { return false };
+        self.principal == Principal::Person && agents.needs_code(orphan, &self.lineage)
+    }
+
+    /// Takes a code that a person has read on another screen; false for one that is not valid.
+    pub fn confirm(&self, code: &str) -> bool {
+        let Some(agents) = &self.agents else { return false };
+        let is_valid = agents.codes.take(code);
+        if let Some(orphan) = self.orphan.as_ref().filter(|_| is_valid) {
+            agents.confirm(orphan);
+        }
+        is_valid
     }
 
     /// Records that it acts for a model.

@@ -74,7 +74,7 @@ use crate::peer::workspaces::Workspaces;
 use crate::rpc::agent_requests::pending::OpenAgentRequests;
 use crate::rpc::agent_requests::sessions::ConversationSessions;
 use crate::rpc::connection::{ClientConnection, ConnectionLimits, RequestScope, success};
-use crate::rpc::error::{internal, not_for, not_for_page, not_on_http, too_large, unknown};
+use crate::rpc::error::{internal, needs_code, not_for, not_for_page, not_on_http, too_large, unknown};
 
 /// The state that methods use.
 pub struct Services {
@@ -303,7 +303,11 @@ fn decides(method: &str, request: &MethodRequest) -> Result<(), ErrorObjectOwned
         request.connection().peer.record_frontend();
         return Ok(());
     }
-    Err(not_for(method, request.connection().peer.agent_above().map(|agent| agent.pid)))
+    let connection = request.connection();
+    match connection.peer.needs_code() && !connection.is_agent() {
+        true => Err(needs_code(method)),
+        false => Err(not_for(method, connection.peer.agent_above().map(|agent| agent.pid))),
+    }
 }
 
 fn not_the_page(method: &str, request: &MethodRequest) -> Result<(), ErrorObjectOwned> {

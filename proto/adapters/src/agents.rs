@@ -10,8 +10,10 @@ mod cursor;
 mod gemini;
 mod input;
 mod opencode;
+mod qwen_code;
 #[cfg(test)]
 mod unreadable;
+mod vscode;
 
 use serde_json::Value;
 use toold_proto::tool::Category;
@@ -111,7 +113,7 @@ pub enum AgentInputError {
 }
 
 /// The agents that [`actions`] knows.
-pub const AGENTS: &[&str] = &["claude-code", "codex", "gemini", "cursor", "copilot", "opencode"];
+pub const AGENTS: &[&str] = &["claude-code", "codex", "gemini", "cursor", "copilot", "opencode", "qwen-code", "vscode"];
 
 /// The actions of a call of the agent's own `tool` with `input`, in the order in which they happen. Never empty.
 ///
@@ -127,6 +129,8 @@ pub fn actions(agent: &str, tool: &str, input: &Value) -> Result<Vec<AgentAction
         "cursor" => cursor::actions(tool, input),
         "gemini" => gemini::actions(tool, input),
         "opencode" => opencode::actions(tool, input),
+        "qwen-code" => qwen_code::actions(tool, input),
+        "vscode" => vscode::actions(tool, input),
         _ => Err(AgentInputError::UnknownAgent(agent.to_owned())),
     }
 }

@@ -523,7 +523,7 @@ fn done(setup: &Setup, arguments: &[&str]) -> String {
 }
 
 /// The agent, its file, and the file's text before.
-const AGENTS: [(&str, &str, &str); 6] = [
+const AGENTS: [(&str, &str, &str); 8] = [
     (
         "claude-code",
         ".claude/settings.json",
@@ -534,6 +534,8 @@ const AGENTS: [(&str, &str, &str); 6] = [
     ("cursor", ".cursor/hooks.json", "{\"version\": 1, \"hooks\": {\"stop\": [{\"command\": \"mine\"}]}}\n"),
     ("copilot", ".copilot/hooks/toold.json", ""),
     ("opencode", ".config/opencode/plugins/toold.js", ""),
+    ("qwen-code", ".qwen/settings.json", "{\"theme\": \"dark\"}\n"),
+    ("vscode", ".copilot/hooks/toold-vscode.json", ""),
 ];
 
 #[test]
@@ -564,13 +566,15 @@ fn hooks_are_shown_installed_listed_and_removed() {
 }
 
 /// The files of each agent that an installation changes, apart from those of its own.
-const CHANGED: [(&str, &[&str]); 6] = [
+const CHANGED: [(&str, &[&str]); 8] = [
     ("claude-code", &[".claude/settings.json", ".claude.json"]),
     ("codex", &[".codex/hooks.json", ".codex/config.toml"]),
     ("gemini", &[".gemini/settings.json"]),
     ("cursor", &[".cursor/hooks.json", ".cursor/mcp.json"]),
     ("copilot", &[".copilot/mcp-config.json"]),
     ("opencode", &[".config/opencode/opencode.json"]),
+    ("qwen-code", &[".qwen/settings.json"]),
+    ("vscode", &[".config/Code/User/mcp.json"]),
 ];
 
 #[test]

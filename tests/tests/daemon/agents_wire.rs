@@ -766,3 +766,131 @@ fn commands_of_agents_are_undone_by_toold() {
     daemon.connect().result("files.undo", json!({"all": true, "call_id": call_id}));
     assert_eq!(fs::read_to_string(&file).unwrap(), before);
 }
+
+#[test]
+fn a_sub_agent_is_named_in_the_question_and_in_the_audit_log() {
+    let daemon = opened(Setup::new().config("[agents.claude-code]\nask = \"toold\"\n"));
+    let mut person = daemon.connect();
+    person.result("session.open", json!({"cwd": daemon.work(), "client": {"name": "desk"}}));
+    person.result("permissions.subscribe", json!({}));
+    let mut params = params(&daemon, "claude-code", "Bash", json!({"command": "make a"}));
+    params["agent_id"] = json!("a1b2");
+    params["agent_type"] = json!("Explore");
+    let judged = std::thread::scope(|scope| {
+        let judging = scope.spawn(|| judge(&daemon, params));
+        let ask = loop {
+            let event = person.notification("permissions.event")["result"].take();
+            if event["type"] == "asked" {
+                break event["request"].clone();
+            }
+        };
+        assert!(ask["reason"].as_str().unwrap().contains("[claude-code, sub-agent Explore (a1b2)"), "{ask}");
+        person.result("permissions.reply", json!({"request_id": ask["request_id"], "action": "allow"}));
+        judging.join().unwrap()
+    });
+    done(&daemon, &judged, true);
+    let rows = until("it has ended", || Some(audited(&daemon)).filter(|rows| !rows.is_empty()));
+    assert_eq!(
+        (&rows[0]["agent"], &rows[0]["subagent"]),
+        (&json!("claude-code"), &json!("Explore (a1b2)")),
+        "{rows:?}"
+    );
+}
+
+#[test]
+fn tools_that_the_agent_refused_end_with_its_turn_its_conversation_or_itself() {
+    let daemon = daemon();
+    let open = |call: &str, subagent: bool| {
+        let mut params = params(&daemon, "claude-code", "Bash", json!({"command": "make a"}));
+        params["call_id"] = json!(call);
+        if subagent {
+            params["agent_id"] = json!("a1b2");
+        }
+        judge(&daemon, params);
+    };
+    let end = |scope: &str| {
+        let ended = json!({"request_id": "claude-code/conversation", "ok": true, "scope": scope});
+        hook(&daemon).result("permissions.done", ended);
+    };
+    let ended = |count: usize| until("they end", || (audited(&daemon).len() == count).then_some(()));
+    open("toolu_1", false);
+    open("toolu_2", true);
+    end("turn");
+    ended(1);
+    end("conversation");
+    ended(2);
+    // An agent that ends without a word.
+    let mut params = params(&daemon, "claude-code", "Bash", json!({"command": "make a"}));
+    params["call_id"] = json!("toolu_3");
+    let request = json!({"jsonrpc": "2.0", "id": 1, "method": "permissions.request", "params": params});
+    let script = "import socket, sys\ns = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])\n\
+                  s.sendall(sys.argv[2].encode() + b'\\n'); s.recv(65536)";
+    let agent = "import subprocess, sys\nsubprocess.run([sys.executable, '-c'] + sys.argv[1:], check=True)";
+    let output = daemon
+        .setup
+        .command("python3".as_ref())
+        .args(["-c", agent, script])
+        .arg(daemon.socket())
+        .arg(request.to_string())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    ended(3);
+}
+
+#[test]
+fn a_second_event_of_a_call_that_does_not_name_it_has_its_judgement() {
+    let daemon = daemon();
+    let mut params = params(&daemon, "claude-code", "Bash", json!({"command": "make a"}));
+    params["call_id"] = json!("toolu_1");
+    let judged = judge(&daemon, params.clone());
+    params.as_object_mut().unwrap().remove("call_id");
+    params["again"] = json!(true);
+    assert_eq!(judge(&daemon, params), judged);
+}
+
+#[test]
+fn a_question_about_a_protected_write_says_so() {
+    let daemon = daemon();
+    let write = |path: &str| json!({"file_path": path, "content": "x"});
+    let protected =
+        |path: &str| judge(&daemon, params(&daemon, "claude-code", "Write", write(path)))["protected"].clone();
+    assert_eq!((protected(".git/hooks/pre-commit"), protected("new.txt")), (json!(true), json!(null)));
+}
+
+/// However it is spelled.
+#[test]
+fn no_agent_runs_a_command_of_toolctl_that_decides() {
+    let daemon = daemon();
+    let decides = "toolctl permissions grant shell '**'";
+    for line in [
+        decides.to_owned(),
+        format!("({decides} &)"),
+        format!("env -i A=b {decides}"),
+        format!("setsid {decides}"),
+        format!("nohup {decides} &"),
+        format!("timeout 5 {decides}"),
+        format!("sh -c \"{decides}\""),
+        format!("bash -lc \"cd /; {decides}\""),
+        format!("systemd-run --user {decides}"),
+        format!("systemd-run --user --scope -- {decides}"),
+        format!("xargs {decides} < list"),
+        format!("find . -exec {decides} ';'"),
+        format!("exec {decides}"),
+        format!("command {decides}"),
+        format!("eval \"{decides}\""),
+        format!("x=$({decides})"),
+        format!("if true; then {decides}; fi"),
+        format!("/opt/bin/{decides}"),
+        format!("\\{decides}"),
+        "tool\"\"ctl 'permissions' grant shell x".to_owned(),
+        "t=toolctl; $t permissions grant shell x".to_owned(),
+        "toolctl approve".to_owned(),
+        "toolctl agents confirm 0123456789".to_owned(),
+    ] {
+        check(&daemon, ("claude-code", "Bash", json!({"command": line})), "deny", "rule");
+    }
+    for line in ["rg 'toolctl permissions grant'", "echo toolctl permissions grant", "toolctl permissions list"] {
+        assert_ne!(bash(&daemon, "claude-code", line)["decision"], "deny", "{line}");
+    }
+}

@@ -76,6 +76,7 @@ const FOR_PERSONS: &[&str] = &[
     "page.open",
     "page.revoke",
     "page.sessions",
+    "permissions.code",
     "permissions.grant",
     "permissions.reply",
     "permissions.review",
@@ -104,7 +105,8 @@ const FOR_PERSONS: &[&str] = &[
 ];
 
 /// Only for a person's frontend on this machine, so not for the token of administrators either. Sorted.
-const FOR_LOCAL_PERSONS: &[&str] = &["page.open", "page.revoke", "page.sessions", "secrets.give_back"];
+const FOR_LOCAL_PERSONS: &[&str] =
+    &["page.open", "page.revoke", "page.sessions", "permissions.code", "secrets.give_back"];
 
 /// Of the methods for persons, those that the page may call. Sorted.
 const PAGE_DECIDES: &[&str] = &[
@@ -134,6 +136,7 @@ const PAGE_DECIDES: &[&str] = &[
 /// Of the methods for everybody, those that the page may not call. Sorted.
 const FOR_PROGRAMS: &[&str] = &[
     "hooks.run",
+    "permissions.confirm",
     "permissions.done",
     "permissions.request",
     "shells.resize",

@@ -27,11 +27,12 @@ const JSONC: &str = r#"// my settings
 const TOML: &str = "# mine\nmodel = \"x\"\n\n[mcp_servers.other]\ncommand = \"other-server\" # theirs\n";
 
 /// Name, file below the home folder, the member that holds servers, the text before.
-const CLIENTS: [(&str, &str, &str, &str); 10] = [
+const CLIENTS: [(&str, &str, &str, &str); 11] = [
     ("claude-code", ".claude.json", "mcpServers", JSON),
     ("claude-desktop", ".config/Claude/claude_desktop_config.json", "mcpServers", JSON),
     ("codex", ".codex/config.toml", "mcp_servers", TOML),
     ("copilot", ".copilot/mcp-config.json", "mcpServers", JSON),
+    ("qwen-code", ".qwen/settings.json", "mcpServers", JSON),
     ("cursor", ".cursor/mcp.json", "mcpServers", JSON),
     ("gemini-cli", ".gemini/settings.json", "mcpServers", JSON),
     ("opencode", ".config/opencode/opencode.json", "mcp", JSONC),

@@ -219,17 +219,21 @@ fn sources_choose_resources_and_prompts_too_and_a_profile_its_list() {
 #[test]
 fn clients_with_tools_of_their_own_get_neither_files_nor_a_shell_and_plugins_still_work() {
     let daemon = daemon();
-    let listed = |meta: Value| {
+    let listed = |client: &str, profile: &str| {
         let mut wire = Wire::connect(&daemon.socket());
-        wire.result("initialize", initialize("any", meta));
+        wire.result("initialize", initialize(client, json!({"toold/profile": profile})));
         (names(&wire.result("tools/list", json!({}))), wire)
     };
-    let (all, _) = listed(json!({"toold/profile": "all"}));
-    let (few, mut wire) = listed(json!({"toold/profile": "without-files-and-shell"}));
+    let (all, _) = listed("any", "all");
+    let (few, mut wire) = listed("any", "without-files-and-shell");
     let left_out: Vec<&String> = all.difference(&few).collect();
     let files_and_shell =
         ["apply_patch", "bash", "bash_output", "edit", "glob", "grep", "kill_shell", "list", "read", "write"];
     assert_eq!(left_out, files_and_shell);
+    // What this one has besides.
+    let (fewer, _) = listed("claude-code", "without-files-and-shell");
+    assert!(fewer.is_subset(&few) && !fewer.contains("web_fetch") && !fewer.contains("skill"), "{fewer:?}");
+    assert_eq!(listed("claude-code", "all").0, all);
     assert!(wire.call("tools/call", call("glob")).to_string().contains("no tool glob"));
     // It spares a model what it has twice; tools go on using it.
     assert_eq!(wire.result("tools/call", call("via"))["isError"], json!(false));

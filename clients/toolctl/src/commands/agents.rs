@@ -1,5 +1,6 @@
 //! `toolctl agents`: other agents on this machine, whose own tools toold judges.
 
+mod confirm;
 mod doctor;
 mod found;
 pub(crate) mod hooks_file;
@@ -20,7 +21,7 @@ use crate::output::{self, one_line, print_json};
 use crate::table;
 use found::FoundAgent;
 
-/// Let toold judge the own tools of other agents: Claude Code, Codex, Gemini CLI, Cursor, Copilot CLI, opencode
+/// Let toold judge the own tools of other agents: Claude Code, Codex, Gemini CLI, Cursor, Copilot CLI, opencode, Qwen Code, VS Code
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct AgentsArgs {
@@ -36,6 +37,7 @@ enum AgentsAction {
     Install(install::AgentsInstallArgs),
     Doctor(doctor::AgentsDoctorArgs),
     Answers(AgentsAnswersArgs),
+    Confirm(confirm::AgentsConfirmArgs),
 }
 
 /// Show the agents on this machine, what is installed for them, and how their last hook ended
@@ -59,6 +61,7 @@ pub(crate) async fn run(agents: AgentsArgs, globals: &Globals) -> anyhow::Result
             write!(output::stdout(), "{}\n{}", answers::page(), limits::page())?;
             Ok(OK)
         }
+        Some(AgentsAction::Confirm(confirm)) => confirm::run(confirm, globals).await,
         None => list_agents(&agents.list).await,
     }
 }
@@ -72,7 +75,10 @@ async fn list_agents(list: &AgentsListArgs) -> anyhow::Result<u8> {
     }
     let mut out = output::stdout();
     if found.is_empty() {
-        writeln!(out, "no agents found: looked for claude, codex, gemini, cursor-agent, copilot and opencode")?;
+        writeln!(
+            out,
+            "no agents found: looked for claude, codex, gemini, cursor-agent, copilot, opencode, qwen and code"
+        )?;
         return Ok(OK);
     }
     let mut table = table::new(output::terminal_width());

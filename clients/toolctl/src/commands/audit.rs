@@ -21,7 +21,7 @@ use crate::commands::call::session_id;
 use crate::exit::OK;
 use crate::globals::Globals;
 use crate::output::{self, BAD, DIM, GOOD, WARN, one_line, print_json, print_json_line};
-use crate::tool_title::tool_title;
+use crate::tool_title::entry_title;
 use crate::{amount, connection, table};
 
 /// Show past calls
@@ -210,7 +210,7 @@ fn line(call: &PastCall<'_>) -> String {
         "{DIM}{}{DIM:#} {}{} {style}{}{style:#} in {} {DIM}{}{DIM:#} {}",
         date_and_time(&entry.at),
         place(call),
-        tool_title(entry.agent.as_deref(), entry.tool.as_str()),
+        entry_title(entry),
         outcome_words(entry.outcome),
         took(entry),
         one_line(entry.client.as_deref().unwrap_or("-")),
@@ -247,7 +247,7 @@ fn render(calls: &[PastCall<'_>], decisions: bool, width: Option<u16>) -> String
         let color = if entry.outcome == Outcome::Ok { Color::Green } else { Color::Red };
         let mut row = vec![
             Cell::new(date_and_time(&entry.at)),
-            table::name(&tool_title(entry.agent.as_deref(), entry.tool.as_str())),
+            table::name(&entry_title(entry)),
             Cell::new(outcome_words(entry.outcome)).fg(color),
             Cell::new(took(entry)),
             Cell::new(one_line(entry.client.as_deref().unwrap_or_default())),
@@ -269,7 +269,7 @@ fn with_decisions(call: &PastCall<'_>) -> String {
         "{DIM}{}{DIM:#} {}{} {style}{}{style:#} {DIM}{}{DIM:#}\n",
         date_and_time(&entry.at),
         place(call),
-        tool_title(entry.agent.as_deref(), entry.tool.as_str()),
+        entry_title(entry),
         outcome_words(entry.outcome),
         entry.call_id
     );

@@ -34,7 +34,7 @@ use daemon::{DaemonError, Exchange, JudgedAnswer};
 use last_call::LastHook;
 use limits::SHORTEST_LIMIT;
 use mcp_servers::{AgentPlaces, AgentServer, AgentServerTool};
-use payload::{HookCall, HookMoment};
+use payload::{HookCall, HookHost, HookMoment};
 
 /// Answer the hook of an agent: judge what its own tool is about to do
 ///
@@ -67,11 +67,21 @@ pub(crate) enum HookAgent {
     Cursor,
     Copilot,
     Opencode,
+    QwenCode,
+    Vscode,
 }
 
 impl HookAgent {
-    pub(crate) const ALL: [Self; 6] =
-        [Self::ClaudeCode, Self::Codex, Self::Gemini, Self::Cursor, Self::Copilot, Self::Opencode];
+    pub(crate) const ALL: [Self; 8] = [
+        Self::ClaudeCode,
+        Self::Codex,
+        Self::Gemini,
+        Self::Cursor,
+        Self::Copilot,
+        Self::Opencode,
+        Self::QwenCode,
+        Self::Vscode,
+    ];
 
     /// As the daemon and the command line know it.
     pub(crate) fn name(self) -> &'static str {
@@ -82,6 +92,8 @@ impl HookAgent {
             Self::Cursor => "cursor",
             Self::Copilot => "copilot",
             Self::Opencode => "opencode",
+            Self::QwenCode => "qwen-code",
+            Self::Vscode => "vscode",
         }
     }
 
@@ -94,6 +106,8 @@ impl HookAgent {
             Self::Cursor => "Cursor",
             Self::Copilot => "Copilot CLI",
             Self::Opencode => "opencode",
+            Self::QwenCode => "Qwen Code",
+            Self::Vscode => "VS Code",
         }
     }
 }
@@ -150,17 +164,31 @@ const MAX_SKIMMED: u64 = 1 << 30;
 
 /// Answers one hook; returns the exit status, which is that of a denial only when no form of the agent can say it.
 pub(crate) fn run(hook: &HookArgs, globals: &Globals) -> u8 {
-    let agent = hook.agent;
     let value = match read_input(std::io::stdin()) {
         Ok(value) => value,
         Err(unread) => return not_judged(hook, &unread.named, &unread.problem),
     };
+    let host = match payload::host(hook.agent, &value) {
+        HookHost::Agent(agent) => agent,
+        HookHost::JudgedByItsOwn => return OK,
+    };
+    // The event that the command line names is that of the agent that the hook was installed for.
+    let event = hook.event.clone().filter(|_| host == hook.agent);
+    let hook = &HookArgs { agent: host, event, fail: hook.fail, limit: hook.limit };
+    let agent = hook.agent;
     let event = payload::event(hook.event.as_deref(), &value);
     if session_start::is_event(&event) {
         return begin_session(hook, &value, globals);
     }
+    let ended = payload::end_of(&event);
+    if let Some(scope) = ended {
+        end_calls(agent, &event, &value, scope, globals);
+    }
     if let Some(moment) = prompts::moment(agent, &event) {
         return say(prompts::run(agent, &event, moment, &value, globals));
+    }
+    if ended.is_some() {
+        return OK;
     }
     let mut call = match payload::read(agent, hook.event.as_deref(), &value) {
         Ok(None) => return OK,
@@ -285,7 +313,7 @@ fn not_judged(hook: &HookArgs, named: &Value, problem: &str) -> u8 {
     let event = payload::event(hook.event.as_deref(), named);
     last_call::write(agent, &LastHook::problem(&event, problem));
     match answers::row(agent, &event).filter(|_| hook.fail == FailArg::Open) {
-        Some(row) => say(row.answer(&HookJudgement::not_judged(&reason), asking())),
+        Some(row) => say(row.answer(&HookJudgement::not_judged(&reason), asking(agent))),
         // All of these agents take it for a denial, and nothing runs after the other events.
         None => DENIED,
     }
@@ -300,11 +328,18 @@ fn judge(hook: &HookArgs, row: &AnswerRow, call: &HookCall, globals: &Globals) -
         Err(error) => return without_answer(hook, row, call.session.as_deref(), &error),
     };
     let mut judged = HookJudgement::read(&answer);
+    let asks = judged.decision == JudgedDecision::Ask;
+    if asks && judged.protected && row.is_silent_about_protected(call.mode.as_deref()) {
+        judged.decision = JudgedDecision::Deny;
+        judged.reason.push_str("; in this mode, the agent does not ask about this file");
+        // The daemon waits for the end of what it left to the agent.
+        finish(agent, row.event, call, false, globals);
+    }
     last_call::write(agent, &LastHook::answered(row.event, judged.decision));
     if was_asked && judged.decision == JudgedDecision::Ask {
         judged.by = JudgedBy::Nobody;
     }
-    let asking = asking();
+    let asking = asking(agent);
     let said = say(row.answer(&judged, asking));
     match judged.decision {
         JudgedDecision::Deny => {}
@@ -319,8 +354,9 @@ fn judge(hook: &HookArgs, row: &AnswerRow, call: &HookCall, globals: &Globals) -
     said
 }
 
-fn asking() -> AgentAsking {
-    if agent_terminal::has_terminal() { AgentAsking::AtTerminal } else { AgentAsking::NoTerminal }
+fn asking(agent: HookAgent) -> AgentAsking {
+    let can_ask = agent_terminal::has_terminal() && !(agent == HookAgent::Gemini && agent_terminal::runs_one_prompt());
+    if can_ask { AgentAsking::AtTerminal } else { AgentAsking::NoTerminal }
 }
 
 /// Never an allow.
@@ -334,6 +370,7 @@ fn without_answer(hook: &HookArgs, row: &AnswerRow, session: Option<&str>, error
             decision: JudgedDecision::Deny,
             by: JudgedBy::Rule,
             reason: format!("{error}, and this hook is set to deny then"),
+            protected: false,
         },
         // A daemon that runs may have rules that deny it, and a person may be about to answer.
         (_, FailArg::Open) => HookJudgement::nobody_answered(&format!("toold did not judge it: {error}")),
@@ -341,7 +378,7 @@ fn without_answer(hook: &HookArgs, row: &AnswerRow, session: Option<&str>, error
     if !matches!(error, DaemonError::NotRunning) {
         note(&format!("toolctl hook {}: {error}", hook.agent.name()));
     }
-    say(row.answer(&judged, asking()))
+    say(row.answer(&judged, asking(hook.agent)))
 }
 
 const DENIED: u8 = 2;
@@ -359,6 +396,18 @@ fn say(answer: Option<Value>) -> u8 {
         Ok(()) => OK,
         // The agent does not get the answer, which may be a denial.
         Err(_) => DENIED,
+    }
+}
+
+/// Reports that all tools of the turn or the conversation have ended, also those that the agent did not run.
+fn end_calls(agent: HookAgent, event: &str, input: &Value, scope: &str, globals: &Globals) {
+    let Some(session) = payload::session(input) else { return };
+    let conversation = format!("{}/{session}", agent.name());
+    let done = Exchange::open(globals).and_then(|exchange| {
+        exchange.call("permissions.done", &json!({"request_id": conversation, "ok": true, "scope": scope}))
+    });
+    if let Err(error @ DaemonError::Failed(_)) = done {
+        last_call::write(agent, &LastHook::problem(event, &error.to_string()));
     }
 }
 

@@ -41,8 +41,13 @@ async fn judge_named(test: &BuiltinTest, call: (&str, &str, Value), named: &[(Ca
         shell: None,
         environment: Environment::default().with([("HOME", test.root.join("home"))]),
     };
-    let request =
-        AgentRequest { agent: agent.to_owned(), asks_until: None, waiting: watch::Sender::new(false), mode: None };
+    let request = AgentRequest {
+        agent: agent.to_owned(),
+        subagent: None,
+        asks_until: None,
+        waiting: watch::Sender::new(false),
+        mode: None,
+    };
     let (judge, mut judged) = oneshot::channel::<Judgement>();
     // An agent that is gone ends the call after the judgement.
     let (_, report) = oneshot::channel::<AgentReport>();

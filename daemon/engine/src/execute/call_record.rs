@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use toold_proto::event::{EventBody, Outcome};
 use toold_proto::tool::{Block, ToolResult};
 
+use crate::agent_request::AgentRequest;
 use crate::arguments::ArgumentNotes;
 use crate::audit::{AuditRow, DecisionRecord, OF_AGENT};
 use crate::call::CallError;
@@ -129,7 +130,7 @@ impl CallRecord {
             session_id: cx.session.id.clone(),
             tool: cx.tool.clone(),
             source: match &cx.agent {
-                Some(request) => [OF_AGENT, &request.agent].concat(),
+                Some(request) => source_of_agent(request),
                 None => [cx.source.kind.as_str(), ":", &cx.source.name].concat(),
             },
             client: cx.client(),
@@ -220,6 +221,12 @@ impl CallRecord {
         let unrecorded = self.audited.lock().unrecorded.take();
         recorded?.err().or(unrecorded)
     }
+}
+
+/// The name of the agent, and behind a slash its sub-agent.
+fn source_of_agent(request: &AgentRequest) -> String {
+    let subagent = request.subagent.iter().flat_map(|subagent| ["/", subagent]);
+    [OF_AGENT, &request.agent].into_iter().chain(subagent).collect()
 }
 
 impl Drop for CallRecord {

@@ -51,7 +51,7 @@ impl McpClientServer {
         names.extend(client.and_then(|client| self.mcp.host.client(client).profile));
         let mut known = std::collections::HashSet::new();
         names.retain(|name| known.insert(name.clone()));
-        self.mcp.host.profiles(&names).map_err(|error| ErrorData::invalid_params(error, None))
+        self.mcp.host.profiles(&names, client).map_err(|error| ErrorData::invalid_params(error, None))
     }
 }
 

@@ -22,6 +22,17 @@ const BUILT_IN: [&str; 2] = [ALL_TOOLS, WITHOUT_FILES_AND_SHELL];
 const FILES_AND_SHELL: &[&str] =
     &["apply_patch", "bash", "bash_output", "edit", "glob", "grep", "kill_shell", "list", "read", "write"];
 
+/// The tools that an agent has besides those, by the name that it reports as an MCP client. Claude Code: AskUserQuestion, Skill,
+/// Agent, WebFetch and WebSearch.
+const OWN_TOOLS: &[(&str, &[&str])] = &[("claude-code", &["question", "skill", "subagent", "web_fetch", "web_search"])];
+
+/// Leaves out what this client has itself, too, if the profile is the one for agents with tools of their own.
+pub fn leave_out_own_tools(profile: &mut ClientProfile, client: &str) {
+    let own = OWN_TOOLS.iter().find(|(name, _)| *name == client && profile.name == WITHOUT_FILES_AND_SHELL);
+    let names = own.into_iter().flat_map(|(_, tools)| *tools);
+    profile.without_tools.extend(names.map(|&name| name.into()));
+}
+
 /// `[mcp.profiles.NAME]`: which tools a client gets. A profile leaves tools out, and allows nothing: the permission rules
 /// apply as without it. A tool that it leaves out is not listed and cannot be called, neither by `tools_call` nor by
 /// another tool.

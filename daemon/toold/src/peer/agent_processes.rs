@@ -4,17 +4,22 @@
 //! An agent rarely talks to the daemon itself. It starts a client, such as `toolctl mcp`, and runs
 //! its own commands separately. So the client's nearest ancestor that is a program of its own, and
 //! not a shell around one, counts as an agent too, for as long as it lives. A process that left an
-//! agent's process tree is recognised by its session or, without a terminal, by its control group.
+//! agent's process tree is recognised by its session or, without a terminal, by its control group,
+//! also when the agent has ended. Any other one without a terminal confirms with a code before it
+//! decides, unless it began before all agents or is a known program.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 use serde::{Deserialize, Serialize};
+use tokio::sync::Notify;
 use toold_host::state_file;
 
 use crate::peer::ancestry::{Orphan, ProcessPlace, ancestors_of, place_of, process_id};
+use crate::peer::confirm_codes::ConfirmCodes;
 
 /// A process. Its id alone may be reused later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -68,6 +73,11 @@ impl Lineage {
         variables.collect()
     }
 
+    /// The program that started the client: the agent, if it is an agent's.
+    pub(crate) fn starter(&self) -> Option<ProcessId> {
+        nearest_program(self.ancestors())
+    }
+
     fn ancestors(&self) -> &[ProcessId] {
         self.0.get(1..).unwrap_or_default()
     }
@@ -76,6 +86,10 @@ impl Lineage {
 /// The agents of this daemon and of earlier ones.
 pub struct AgentProcesses {
     known: RwLock<KnownAgents>,
+    /// Fires when an agent was recorded.
+    recorded: Notify,
+    /// With which orphans confirm that a person uses them.
+    pub(crate) codes: ConfirmCodes,
     /// The file that stores them across restarts.
     file: PathBuf,
     /// The lineage of the last client: most connections of a burst come from one process.
@@ -88,8 +102,38 @@ struct KnownAgents {
     /// for its other connections: an editor may act for a model on one and for a person on the
     /// next.
     agents: HashMap<ProcessId, HashSet<ProcessId>>,
+    /// Where they run.
+    places: HashMap<ProcessId, AgentPlace>,
+    /// Those that ended last, the oldest first.
+    ended: Vec<EndedAgent>,
+    /// Orphans that a person confirmed.
+    confirmed: HashSet<ProcessId>,
     /// Processes that a person uses, such as an editor that also runs an agent.
     frontends: HashSet<ProcessId>,
+}
+
+/// What the processes that an agent starts have in common with it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct AgentPlace {
+    session: u32,
+    /// The content of its `cgroup` file.
+    group: Option<String>,
+}
+
+impl AgentPlace {
+    fn of(id: ProcessId) -> Option<Self> {
+        let place = place_of(id.pid).filter(|place| place.id == id)?;
+        Some(Self { session: place.session, group: control_group(id.pid) })
+    }
+}
+
+/// An agent that runs no more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct EndedAgent {
+    id: ProcessId,
+    place: AgentPlace,
+    /// When it had ended at the latest, in ticks since the system started.
+    ended: u64,
 }
 
 /// The file's content.
@@ -98,16 +142,30 @@ struct SavedAgents {
     /// Process ids mean something else after the next boot, and in another namespace.
     boot: String,
     agents: Vec<(ProcessId, Vec<ProcessId>)>,
+    #[serde(default)]
+    places: Vec<(ProcessId, AgentPlace)>,
+    #[serde(default)]
+    ended: Vec<EndedAgent>,
 }
 
 const MAX_FILE: u64 = 1 << 20;
 /// More are never alive at one time; the oldest ended ones are dropped first.
 const MAX_FRONTENDS: usize = 1_000;
+/// Ended agents that are remembered.
+const MAX_ENDED: usize = 256;
+/// How often the agents that run are looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 impl AgentProcesses {
     /// Loads the agents of earlier daemons that are still alive. Blocks.
     pub fn load(file: PathBuf) -> Self {
-        let known = Self { known: RwLock::default(), file, last: Mutex::default() };
+        let known = Self {
+            known: RwLock::default(),
+            recorded: Notify::new(),
+            codes: ConfirmCodes::default(),
+            file,
+            last: Mutex::default(),
+        };
         known.reload();
         known
     }
@@ -119,11 +177,17 @@ impl AgentProcesses {
 
     fn add_stored(&self, known: &mut KnownAgents) {
         let stored = state_file::load::<SavedAgents>(&self.file, MAX_FILE).filter(|stored| stored.boot == boot());
-        for (id, clients) in stored.map(|stored| stored.agents).unwrap_or_default() {
-            if id.is_alive() {
-                known.agents.entry(id).or_default().extend(clients);
+        let Some(stored) = stored else { return };
+        known.places.extend(stored.places);
+        for (id, clients) in stored.agents {
+            known.agents.entry(id).or_default().extend(clients);
+        }
+        for agent in stored.ended {
+            if !known.ended.iter().any(|other| other.id == agent.id) {
+                known.ended.push(agent);
             }
         }
+        known.settle();
     }
 
     /// The same lineage, sharing the memory of the last one if that is equal.
@@ -146,13 +210,37 @@ impl AgentProcesses {
         for id in [Some(own), agent].into_iter().flatten() {
             is_new |= known.agents.entry(id).or_default().insert(own);
         }
+        // Clients such as hooks come and go.
+        let lasting = agent.unwrap_or(own);
+        if is_new && let Some(place) = AgentPlace::of(lasting) {
+            known.places.entry(lasting).or_insert(place);
+        }
         if is_new {
+            self.recorded.notify_one();
             self.add_stored(&mut known);
-            known.agents.retain(|id, _| id.is_alive());
+            known.settle();
             let agents = known.agents.iter().map(|(id, clients)| (*id, clients.iter().copied().collect()));
-            let kept = SavedAgents { boot: boot(), agents: agents.collect() };
+            let kept = SavedAgents {
+                boot: boot(),
+                agents: agents.collect(),
+                places: known.places.iter().map(|(id, place)| (*id, place.clone())).collect(),
+                ended: known.ended.clone(),
+            };
             if let Err(error) = state_file::save(&self.file, &kept) {
                 tracing::warn!(path = %self.file.display(), %error, "can't save the running agents: a restart forgets them");
+            }
+        }
+    }
+
+    /// Notes when agents end, for as long as it is polled: orphans that begin later are not theirs.
+    pub(crate) async fn note_ends(&self) {
+        loop {
+            if self.known.read().agents.is_empty() {
+                self.recorded.notified().await;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+            if self.known.read().agents.keys().any(|id| !id.is_alive()) {
+                self.known.write().settle();
             }
         }
     }
@@ -194,6 +282,9 @@ impl AgentProcesses {
             .filter(|id| id.started <= orphan.id.started && !known.frontends.contains(id) && !lineage.0.contains(id));
         let agents: Vec<ProcessPlace> =
             agents.filter_map(|id| place_of(id.pid).filter(|place| place.id == *id)).collect();
+        if let Some(agent) = known.ended_agent_of(orphan, lineage) {
+            return Some(agent);
+        }
         if agents.is_empty() {
             return None;
         }
@@ -209,6 +300,115 @@ impl AgentProcesses {
         let group = control_group(orphan.id.pid)?;
         agents.iter().find(|agent| control_group(agent.id.pid).as_ref() == Some(&group)).map(|agent| agent.id)
     }
+}
+
+impl AgentProcesses {
+    /// Whether a person has to confirm the orphan before it decides: it has no terminal, it is no known program, and an agent
+    /// ran before it began, which may have left it behind by way of another process.
+    pub(super) fn needs_code(&self, orphan: &Orphan, lineage: &Lineage) -> bool {
+        let known = self.known.read();
+        let is_before = |id: &ProcessId| id.started <= orphan.id.started && !lineage.0.contains(id);
+        let has_agent = known.agents.keys().any(|id| is_before(id) && !known.frontends.contains(id))
+            || known.ended.iter().any(|agent| is_before(&agent.id));
+        has_agent && !orphan.has_terminal && !known.confirmed.contains(&orphan.id) && !is_known_program(orphan.id.pid)
+    }
+
+    /// Notes that a person confirmed the orphan.
+    pub(super) fn confirm(&self, orphan: &Orphan) {
+        let mut known = self.known.write();
+        if known.confirmed.len() >= MAX_FRONTENDS {
+            known.confirmed.retain(|id| id.is_alive());
+        }
+        known.confirmed.insert(orphan.id);
+    }
+}
+
+impl KnownAgents {
+    /// Moves agents that have ended to the others that have.
+    fn settle(&mut self) {
+        let now = ticks_now();
+        let dead: Vec<ProcessId> = self.agents.keys().copied().filter(|id| !id.is_alive()).collect();
+        for id in dead {
+            self.agents.remove(&id);
+            if let Some(place) = self.places.remove(&id)
+                && !self.ended.iter().any(|agent| agent.id == id)
+            {
+                self.ended.push(EndedAgent { id, place, ended: now });
+            }
+        }
+        self.places.retain(|id, _| self.agents.contains_key(id));
+        let surplus = self.ended.len().saturating_sub(MAX_ENDED);
+        self.ended.drain(..surplus);
+    }
+
+    /// The ended agent that an orphan belongs to, which began while the agent ran.
+    fn ended_agent_of(&self, orphan: &Orphan, lineage: &Lineage) -> Option<ProcessId> {
+        let unnoticed =
+            self.agents.keys().filter(|id| !id.is_alive()).filter_map(|id| Some((*id, self.places.get(id)?)));
+        let noticed = self.ended.iter().filter(|agent| orphan.id.started <= agent.ended);
+        let mut candidates = noticed
+            .map(|agent| (agent.id, &agent.place))
+            .chain(unnoticed)
+            .filter(|(id, _)| id.started <= orphan.id.started && !lineage.0.contains(id))
+            .filter(|(id, _)| !self.frontends.contains(id))
+            .peekable();
+        candidates.peek()?;
+        let is_led = !orphan.leads && !ancestors_of(orphan.session).is_empty();
+        let group = match orphan.has_terminal || is_led || is_known_program(orphan.id.pid) {
+            true => None,
+            false => control_group(orphan.id.pid),
+        };
+        let is_left =
+            |place: &AgentPlace| place.session == orphan.session && !is_led || group.is_some() && place.group == group;
+        candidates.find(|(_, place)| is_left(place)).map(|(id, _)| id)
+    }
+}
+
+/// Editors that people start without a terminal, such as from a menu, and that stay without a parent.
+const EDITORS: &[&str] = &[
+    "emacs",
+    "gvim",
+    "nvim-qt",
+    "neovide",
+    "code",
+    "codium",
+    "code-oss",
+    "cursor",
+    "zed",
+    "zed-editor",
+    "subl",
+    "sublime_text",
+    "kate",
+    "gedit",
+    "gnome-text-editor",
+    "idea",
+    "pycharm",
+    "clion",
+    "rustrover",
+    "goland",
+    "webstorm",
+];
+
+/// Whether a person or the system starts this program without a terminal: an editor, or a service of systemd that has a file.
+fn is_known_program(pid: u32) -> bool {
+    let is_editor =
+        |name: String| EDITORS.iter().any(|editor| name == *editor || name.starts_with(&format!("{editor}-")));
+    let is_service = |groups: String| {
+        let unit = groups.lines().find_map(|line| line.strip_prefix("0::"))?.rsplit('/').next()?.to_owned();
+        // The others are made by `systemd-run`.
+        Some(unit.ends_with(".service") && !unit.starts_with("run-") && !unit.starts_with("user@"))
+    };
+    program_name(pid).is_some_and(is_editor) || control_group(pid).and_then(is_service).unwrap_or(false)
+}
+
+/// The time since the system started, in the unit of the starts of processes.
+fn ticks_now() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let per_second = rustix::param::clock_ticks_per_second();
+    let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
+    let nanoseconds = u64::try_from(now.tv_nsec).unwrap_or_default();
+    // The tick that has begun may be that of a process that started in it.
+    seconds * per_second + nanoseconds * per_second / 1_000_000_000 + 1
 }
 
 fn control_group(pid: u32) -> Option<String> {

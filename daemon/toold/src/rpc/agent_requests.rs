@@ -29,21 +29,24 @@ use toold_engine::progress::broadcast;
 use toold_engine::session::{Hold, Session};
 use toold_engine::time::rfc3339;
 use toold_host::environment::Environment;
-use toold_proto::agent_request::{DecidedBy, FinishRequest, JudgedRequest, PermissionWaiting, RequestPermission};
+use toold_proto::agent_request::{
+    ConfirmationCode, DecidedBy, FinishRequest, FinishScope, JudgedRequest, PermissionWaiting, RequestPermission,
+};
 use toold_proto::daemon::Done;
-use toold_proto::method::{PermissionsDone, PermissionsRequest};
+use toold_proto::method::{PermissionsCode, PermissionsConfirm, PermissionsDone, PermissionsRequest};
 use toold_proto::permission::Verdict;
 use toold_proto::session::Mode;
 use toold_proto::tool::{Block, CallId, Category, ToolResult};
 
-use pending::{OpenRequest, RequestingAgent, TooManyRequests};
+use pending::{OpenRequest, OpenRequestKey, RequestingAgent, TooManyRequests};
 use sessions::session_for;
 
 use crate::config::random::random_hex;
+use crate::peer::process_end;
 use crate::rpc::connection::ClientConnection;
-use crate::rpc::error::{invalid_params, of_call, unknown};
+use crate::rpc::error::{invalid_params, of_call, refused, unknown};
 use crate::rpc::tools::within;
-use crate::rpc::{MethodRequest, MethodTable, Right, add_async, may_decide};
+use crate::rpc::{MethodRequest, MethodTable, Right, add, add_async, may_decide};
 
 /// Limits of the texts of a request, in bytes.
 const MAX_AGENT: usize = 32;
@@ -53,7 +56,17 @@ const MAX_SUMMARY: usize = 4 * 1024;
 
 pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add_async::<PermissionsRequest, _>(module, Right::Program, judge_request)?;
-    add_async::<PermissionsDone, _>(module, Right::Program, finish)
+    add_async::<PermissionsDone, _>(module, Right::Program, finish)?;
+    add::<PermissionsCode>(module, Right::LocalPerson, |request, _| {
+        let (code, expires_at) = request.services.agent_processes.codes.make();
+        Ok(ConfirmationCode { code, expires_at: rfc3339(expires_at) })
+    })?;
+    add::<PermissionsConfirm>(module, Right::Program, |request, params| {
+        match request.connection().peer.confirm(&params.code) {
+            true => Ok(Done {}),
+            false => Err(refused("wrong_code", "the code is not valid: it counts once, and for two minutes")),
+        }
+    })
 }
 
 async fn judge_request(request: MethodRequest, params: RequestPermission) -> Result<JudgedRequest, ErrorObjectOwned> {
@@ -72,9 +85,9 @@ async fn judge_request(request: MethodRequest, params: RequestPermission) -> Res
     let request_id = id_of(&params);
     let digest = digest_of(&params);
     let generation = services.engine.policy_generation();
-    if let Some((judgement, call_id)) =
-        services.open_requests.judgement_of(&request_id, &requester, &digest, generation)
-    {
+    let id = (!params.again || params.call_id.is_some()).then_some(request_id.as_str());
+    let same = OpenRequestKey { id, conversation: conversation_of(&params), digest: &digest, generation };
+    if let Some((judgement, request_id, call_id)) = services.open_requests.judgement_of(&same, &requester) {
         return Ok(answer(judgement, request_id, call_id));
     }
     let call_id = params.call_id.clone().filter(|id| session.call(id).is_none());
@@ -87,6 +100,8 @@ async fn judge_request(request: MethodRequest, params: RequestPermission) -> Res
     let call = call_of(&request, &params, &session, call_id.clone(), cancel.clone())?;
     let ended = CancellationToken::new();
     let open = OpenRequest {
+        conversation: conversation_of(&params),
+        is_subagents: params.agent_id.is_some(),
         requester,
         session: session.id.clone(),
         call_id: call_id.clone(),
@@ -97,6 +112,7 @@ async fn judge_request(request: MethodRequest, params: RequestPermission) -> Res
         cancel: cancel.clone(),
         ended: ended.clone(),
     };
+    let call_ended = ended.clone();
     let number = services.open_requests.add(&request_id, open).map_err(|TooManyRequests| {
         of_call(CallError::Overloaded("too many requests of this agent wait for an answer".to_owned()))
     })?;
@@ -139,8 +155,18 @@ async fn judge_request(request: MethodRequest, params: RequestPermission) -> Res
             () = request.scope.cancel.cancelled() => return Err(of_call(CallError::Cancelled)),
         }
     };
-    withdraw.disarm();
+    let cancel = withdraw.disarm();
     services.open_requests.judge(number, &judgement);
+    // An agent that has ended, or refused the tool itself, reports no end.
+    if let Some(agent) = connection.peer.lineage.starter().filter(|_| !call_ended.is_cancelled()) {
+        services.engine.tasks.spawn(async move {
+            tokio::select! {
+                biased;
+                () = call_ended.cancelled() => {}
+                () = process_end::ended(agent) => cancel.cancel(),
+            }
+        });
+    }
     Ok(answer(judgement, request_id, call_id))
 }
 
@@ -174,6 +200,10 @@ fn tell_of_waiting(connection: &ClientConnection, request_id: &str, until: Insta
 async fn finish(request: MethodRequest, params: FinishRequest) -> Result<Done, ErrorObjectOwned> {
     let (requester, is_person) = (requester(request.connection()), may_decide(&request));
     let may_end = |open: &OpenRequest| is_person || open.requester == requester;
+    if params.scope != FinishScope::Request {
+        request.services.open_requests.end_conversation(&params.request_id, params.scope, may_end);
+        return Ok(Done {});
+    }
     let open = request.services.open_requests.take(&params.request_id, may_end);
     let open = open.ok_or_else(|| unknown("request", &params.request_id))?;
     let mut summary = params.summary.unwrap_or_default();
@@ -199,6 +229,8 @@ fn check(params: &RequestPermission) -> Result<(), ErrorObjectOwned> {
         ("session", params.session.as_deref()),
         ("mode", params.mode.as_deref()),
         ("shell", params.shell.as_deref()),
+        ("agent_id", params.agent_id.as_deref()),
+        ("agent_type", params.agent_type.as_deref()),
         ("call_id", params.call_id.as_ref().map(CallId::as_str)),
     ];
     for (name, text) in texts {
@@ -218,6 +250,11 @@ fn id_of(params: &RequestPermission) -> String {
         (Some(session), Some(call)) => [&params.agent, session.as_str(), call.as_str()].join("/"),
         _ => format!("request_{}", random_hex(16)),
     }
+}
+
+/// The agent and its own id of the conversation.
+fn conversation_of(params: &RequestPermission) -> Option<String> {
+    Some([params.agent.as_str(), params.session.as_deref()?].join("/"))
 }
 
 /// The tool and its input: everything that the judgement depends on, but the policy.
@@ -259,6 +296,7 @@ fn tool_for(
     let config = config.config.agents.named.get(&params.agent).cloned().unwrap_or_default();
     let of_agent = AgentRequest {
         agent: params.agent.clone(),
+        subagent: subagent_of(params),
         asks_until: config.wait(params.wait_ms).map(|wait| Instant::now() + wait),
         waiting: watch::Sender::new(false),
         // A mode that narrows needs no trust.
@@ -275,6 +313,17 @@ fn tool_for(
         environment,
     };
     Arc::new(AgentTool::new(builtins, of_agent, work, judged, reported))
+}
+
+/// The kind of the sub-agent, and its id in brackets.
+fn subagent_of(params: &RequestPermission) -> Option<String> {
+    let [kind, id] = [&params.agent_type, &params.agent_id].map(|text| text.as_deref().filter(|text| !text.is_empty()));
+    match (kind, id) {
+        (Some(kind), Some(id)) => Some(format!("{kind} ({id})")),
+        (Some(kind), None) => Some(kind.to_owned()),
+        (None, Some(id)) => Some(format!("({id})")),
+        (None, None) => None,
+    }
 }
 
 /// The mode here that an agent's own corresponds to, by its name in Claude Code, Codex or Gemini CLI.
@@ -327,10 +376,10 @@ fn judgement_of_end(tool: &AgentTool, answer: Result<ToolResult, CallError>) -> 
     };
     let reason = result.content.iter().find_map(Block::as_text).unwrap_or_default().to_owned();
     let by = tool.context().and_then(|cx| cx.denied_by()).unwrap_or_default();
-    Ok(Judgement { decision: Verdict::Deny, by, reason })
+    Ok(Judgement { decision: Verdict::Deny, by, reason, protected: false })
 }
 
 fn answer(judgement: Judgement, request_id: String, call_id: CallId) -> JudgedRequest {
-    let Judgement { decision, by, reason } = judgement;
-    JudgedRequest { decision, reason, by, request_id, call_id }
+    let Judgement { decision, by, reason, protected } = judgement;
+    JudgedRequest { decision, reason, by, request_id, call_id, protected }
 }

@@ -22,6 +22,7 @@ use toold_mcp::server::{
 use toold_proto::event::EventBody;
 use toold_proto::tool::SessionId;
 
+use crate::config::mcp_profiles::leave_out_own_tools;
 use crate::config::mcp_servers::MetaToolsConfig;
 use crate::config::random::{random_bytes, random_hex};
 use crate::peer::Peer;
@@ -191,8 +192,13 @@ impl McpHost for DaemonHost {
         })
     }
 
-    fn profiles(&self, names: &[String]) -> Result<Vec<ClientProfile>, String> {
-        names.iter().map(|name| self.services.config.profile(name)).collect()
+    fn profiles(&self, names: &[String], client: Option<&str>) -> Result<Vec<ClientProfile>, String> {
+        let mut profiles: Vec<ClientProfile> =
+            names.iter().map(|name| self.services.config.profile(name)).collect::<Result<_, _>>()?;
+        for profile in &mut profiles {
+            leave_out_own_tools(profile, client.unwrap_or_default());
+        }
+        Ok(profiles)
     }
 
     fn stopping(&self) -> CancellationToken {

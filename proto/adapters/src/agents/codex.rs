@@ -1,4 +1,4 @@
-//! The tools of Codex 0.169.0, as its hooks name them.
+//! The tools of Codex 0.171.0, as its hooks name them: those of a namespace begin with its name.
 
 use serde_json::Value;
 
@@ -14,9 +14,23 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
         "Bash" => return command(input),
         "apply_patch" => return patch_changes(tool, &patch_text(input, &["command", "input"])?),
         "view_image" => AgentAction::Read { path: input.text("path")? },
-        "close_agent" | "list_agents" | "request_user_input" | "spawn_agent" | "update_plan" | "wait_agent" => {
-            AgentAction::Nothing
-        }
+        // Each tool that a sub-agent uses asks by itself.
+        "clock__curr_time"
+        | "close_agent"
+        | "collaborationclose_agent"
+        | "collaborationinterrupt_agent"
+        | "collaborationlist_agents"
+        | "collaborationsend_message"
+        | "collaborationspawn_agent"
+        | "collaborationwait_agent"
+        | "create_goal"
+        | "get_goal"
+        | "list_agents"
+        | "request_user_input"
+        | "spawn_agent"
+        | "update_goal"
+        | "update_plan"
+        | "wait_agent" => AgentAction::Nothing,
         _ => return Ok(mcp_or_unknown(tool)),
     };
     Ok(vec![action])

@@ -15,6 +15,8 @@ fn tools() -> Vec<(&'static str, &'static str, Value, &'static [&'static str])> 
     let searched = || json!({"pattern": "*.rs", "path": "src"});
     let claude_edit = || json!({"file_path": "a", "old_string": "x", "new_string": "y", "replace_all": true});
     let opencode_edit = json!({"filePath": "a", "oldString": "x", "newString": "y", "replaceAll": true});
+    let vscode_edit = || json!({"filePath": "a", "oldString": "x", "newString": "y"});
+    let vscode_search = || json!({"query": "x", "includePattern": "*.rs", "includeIgnoredFiles": true});
     let gemini_edit = json!({"file_path": "a", "old_string": "x", "new_string": "y", "allow_multiple": true});
     vec![
         ("claude-code", "Bash", line(), &["command"]),
@@ -75,6 +77,54 @@ fn tools() -> Vec<(&'static str, &'static str, Value, &'static [&'static str])> 
         ("opencode", "list", searched(), &[]),
         ("opencode", "webfetch", json!({"url": "https://a.test"}), &["url"]),
         ("opencode", "websearch", json!({"query": "x"}), &["query"]),
+        ("qwen-code", "run_shell_command", json!({"command": "ls", "directory": "src"}), &["command"]),
+        ("qwen-code", "read_file", json!({"file_path": "a"}), &["file_path"]),
+        ("qwen-code", "read_many_files", json!({"include": ["a", "*.rs"]}), &["include"]),
+        ("qwen-code", "write_file", json!({"file_path": "a", "content": "x"}), &["file_path", "content"]),
+        ("qwen-code", "edit", claude_edit(), &["file_path"]),
+        ("qwen-code", "notebook_edit", json!({"notebook_path": "a"}), &["notebook_path"]),
+        ("qwen-code", "list_directory", json!({"path": "a"}), &[]),
+        ("qwen-code", "glob", searched(), &["pattern"]),
+        ("qwen-code", "grep_search", json!({"path": "a", "glob": "*.rs"}), &[]),
+        ("qwen-code", "web_fetch", json!({"url": "https://a.test"}), &["url"]),
+        ("qwen-code", "web_search", json!({"query": "x"}), &["query"]),
+        ("vscode", "run_in_terminal", line(), &["command"]),
+        ("vscode", "create_and_run_task", json!({"task": {}}), &[]),
+        ("vscode", "run_task", json!({"id": "a"}), &[]),
+        ("vscode", "runTests", json!({"files": ["a"]}), &[]),
+        ("vscode", "run_notebook_cell", json!({"filePath": "a"}), &[]),
+        ("vscode", "copilot_runNotebookCell", json!({"filePath": "a"}), &[]),
+        ("vscode", "create_file", json!({"filePath": "a", "content": "x"}), &["filePath", "content"]),
+        ("vscode", "copilot_createFile", json!({"filePath": "a", "content": "x"}), &["filePath", "content"]),
+        ("vscode", "create_directory", json!({"dirPath": "a"}), &["dirPath"]),
+        ("vscode", "copilot_createDirectory", json!({"dirPath": "a"}), &["dirPath"]),
+        ("vscode", "replace_string_in_file", vscode_edit(), &["filePath"]),
+        ("vscode", "copilot_replaceString", vscode_edit(), &["filePath"]),
+        ("vscode", "multi_replace_string_in_file", json!({"replacements": [vscode_edit()]}), &["replacements"]),
+        ("vscode", "copilot_multiReplaceString", json!({"replacements": [vscode_edit()]}), &["replacements"]),
+        ("vscode", "insert_edit_into_file", json!({"filePath": "a", "code": "x"}), &["filePath"]),
+        ("vscode", "copilot_insertEdit", json!({"filePath": "a", "code": "x"}), &["filePath"]),
+        ("vscode", "edit_notebook_file", json!({"filePath": "a"}), &["filePath"]),
+        ("vscode", "copilot_editNotebook", json!({"filePath": "a"}), &["filePath"]),
+        ("vscode", "apply_patch", json!({"input": patch}), &["input"]),
+        ("vscode", "copilot_applyPatch", json!({"input": patch}), &["input"]),
+        ("vscode", "read_file", json!({"filePath": "a"}), &["filePath"]),
+        ("vscode", "copilot_readFile", json!({"filePath": "a"}), &["filePath"]),
+        ("vscode", "copilot_getNotebookSummary", json!({"filePath": "a"}), &["filePath"]),
+        ("vscode", "read_notebook_cell_output", json!({"filePath": "a"}), &["filePath"]),
+        ("vscode", "copilot_readNotebookCellOutput", json!({"filePath": "a"}), &["filePath"]),
+        ("vscode", "list_dir", json!({"path": "a"}), &[]),
+        ("vscode", "copilot_listDirectory", json!({"path": "a"}), &[]),
+        ("vscode", "file_search", json!({"query": "*.rs"}), &["query"]),
+        ("vscode", "copilot_findFiles", json!({"query": "*.rs"}), &["query"]),
+        ("vscode", "grep_search", vscode_search(), &[]),
+        ("vscode", "copilot_findTextInFiles", vscode_search(), &[]),
+        ("vscode", "semantic_search", json!({"query": "x"}), &[]),
+        ("vscode", "copilot_searchCodebase", json!({"query": "x"}), &[]),
+        ("vscode", "get_changed_files", json!({}), &[]),
+        ("vscode", "copilot_getChangedFiles", json!({}), &[]),
+        ("vscode", "fetch_webpage", json!({"urls": ["https://a.test"]}), &["urls"]),
+        ("vscode", "copilot_fetchWebPage", json!({"urls": ["https://a.test"]}), &["urls"]),
     ]
 }
 
@@ -111,11 +161,13 @@ fn every_tool_of_an_agent_s_table_is_tried() {
         ("cursor", include_str!("cursor.rs")),
         ("gemini", include_str!("gemini.rs")),
         ("opencode", include_str!("opencode.rs")),
+        ("qwen-code", include_str!("qwen_code.rs")),
+        ("vscode", include_str!("vscode.rs")),
     ] {
         let tried: BTreeSet<&str> = tools().iter().filter(|tool| tool.0 == agent).map(|tool| tool.1).collect();
         assert_eq!(names_in(source), tried, "{agent}");
     }
-    assert_eq!(AGENTS.len(), 6, "each has a source above");
+    assert_eq!(AGENTS.len(), 8, "each has a source above");
 }
 
 #[test]

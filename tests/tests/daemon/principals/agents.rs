@@ -69,6 +69,58 @@ fn orphans_of_an_agent_grant_nothing() {
     orphans_have_ended(&daemon);
 }
 
+/// A process that its agent left behind, and that connects when the agent has ended.
+#[test]
+fn orphans_of_an_agent_that_has_ended_grant_nothing() {
+    let daemon = TestDaemon::start();
+    let speaker = RequestScript::new(&daemon, "requests", &json!([[GRANT, grant_everything()]]));
+    let go = daemon.setup.path("go");
+    let line = format!(
+        "(setsid sh -c 'while [ ! -e {} ]; do sleep 0.02; done; exec {}' >/dev/null 2>&1 &)",
+        go.display(),
+        speaker.line()
+    );
+    let (status, output) = start_agent(&daemon, "connected", &line).done();
+    assert_eq!(status, 0, "{output}");
+    std::fs::write(go, "").unwrap();
+    is_refused(&speaker.answers()[0]);
+    nothing_is_granted(&daemon);
+    orphans_have_ended(&daemon);
+}
+
+/// It began after the agent had ended, so that it may be a person's, or that of a process that the agent left behind.
+#[test]
+fn an_orphan_that_began_after_an_agent_decides_with_a_code() {
+    let daemon = TestDaemon::start();
+    start_agent(&daemon, "connected", "true").done();
+    let left = |speaker: &RequestScript| {
+        let line = format!("(setsid {} >/dev/null 2>&1 &)", speaker.line());
+        assert!(daemon.setup.command("sh".as_ref()).args(["-c", &line]).status().unwrap().success());
+        let answers = speaker.answers();
+        orphans_have_ended(&daemon);
+        answers
+    };
+    let mut number = 0;
+    toold_tests::until("the daemon has noticed the agent's end", || {
+        number += 1;
+        let speaker = RequestScript::new(&daemon, &format!("first-{number}"), &json!([[GRANT, grant_everything()]]));
+        let answers = left(&speaker);
+        is_refused(&answers[0]);
+        (answers[0]["error"]["data"]["kind"] == "confirmation_required").then_some(())
+    });
+    let code = daemon.connect().result("permissions.code", json!({}));
+    let requests = json!([
+        [GRANT, grant_everything()],
+        ["permissions.confirm", {"code": "0000000000"}],
+        ["permissions.confirm", {"code": code["code"]}],
+        [GRANT, grant_everything()],
+    ]);
+    let speaker = RequestScript::new(&daemon, "requests", &requests);
+    let answers = left(&speaker);
+    assert_eq!(answers[1]["error"]["data"]["kind"], "wrong_code", "{answers:?}");
+    assert!(answers[2].get("error").is_none() && answers[3].get("error").is_none(), "{answers:?}");
+}
+
 /// Nobody waits for them but their adopter.
 fn orphans_have_ended(daemon: &TestDaemon) {
     toold_tests::until("the orphans have ended", || daemon.processes().is_empty().then_some(()));

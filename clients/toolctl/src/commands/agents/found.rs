@@ -29,7 +29,7 @@ pub(super) struct FoundAgent {
 
 impl HookAgent {
     /// The name of its program.
-    fn program(self) -> &'static str {
+    pub(super) fn program(self) -> &'static str {
         match self {
             Self::ClaudeCode => "claude",
             Self::Codex => "codex",
@@ -37,6 +37,8 @@ impl HookAgent {
             Self::Cursor => "cursor-agent",
             Self::Copilot => "copilot",
             Self::Opencode => "opencode",
+            Self::QwenCode => "qwen",
+            Self::Vscode => "code",
         }
     }
 
@@ -49,6 +51,9 @@ impl HookAgent {
             Self::Cursor => ".cursor",
             Self::Copilot => ".copilot",
             Self::Opencode => ".config/opencode",
+            Self::QwenCode => ".qwen",
+            Self::Vscode if cfg!(target_os = "macos") => "Library/Application Support/Code",
+            Self::Vscode => ".config/Code",
         }
     }
 
@@ -60,6 +65,8 @@ impl HookAgent {
             Self::Cursor => McpClient::Cursor,
             Self::Copilot => McpClient::Copilot,
             Self::Opencode => McpClient::Opencode,
+            Self::QwenCode => McpClient::QwenCode,
+            Self::Vscode => McpClient::Vscode,
         }
     }
 }

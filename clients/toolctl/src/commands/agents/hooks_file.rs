@@ -28,7 +28,9 @@ pub(crate) fn file(agent: HookAgent) -> PathBuf {
     let moved = match agent {
         HookAgent::ClaudeCode => in_named_folder("CLAUDE_CONFIG_DIR", "settings.json"),
         HookAgent::Codex => in_named_folder("CODEX_HOME", "hooks.json"),
-        HookAgent::Gemini | HookAgent::Cursor | HookAgent::Copilot | HookAgent::Opencode => None,
+        HookAgent::Copilot => in_named_folder("COPILOT_HOME", "hooks/toold.json"),
+        HookAgent::Vscode => in_named_folder("COPILOT_HOME", "hooks/toold-vscode.json"),
+        HookAgent::Gemini | HookAgent::Cursor | HookAgent::Opencode | HookAgent::QwenCode => None,
     };
     if let Some(moved) = moved {
         return moved;
@@ -40,6 +42,8 @@ pub(crate) fn file(agent: HookAgent) -> PathBuf {
         HookAgent::Cursor => ".cursor/hooks.json",
         HookAgent::Copilot => ".copilot/hooks/toold.json",
         HookAgent::Opencode => ".config/opencode/plugins/toold.js",
+        HookAgent::QwenCode => ".qwen/settings.json",
+        HookAgent::Vscode => ".copilot/hooks/toold-vscode.json",
     })
 }
 
@@ -91,7 +95,7 @@ pub(crate) fn is_installed(agent: HookAgent, home: &Path) -> bool {
 
 /// Whether nothing but the hooks is in the file.
 pub(crate) fn is_own_file(agent: HookAgent) -> bool {
-    matches!(agent, HookAgent::Copilot | HookAgent::Opencode)
+    matches!(agent, HookAgent::Copilot | HookAgent::Opencode | HookAgent::Vscode)
 }
 
 /// The program that the hooks in this text run; `None` when there are no hooks.
@@ -121,9 +125,13 @@ pub(crate) fn fail_in(agent: HookAgent, text: &str) -> Option<FailArg> {
 pub(crate) fn default_fail(agent: HookAgent) -> FailArg {
     match agent {
         HookAgent::ClaudeCode => FailArg::Closed,
-        HookAgent::Codex | HookAgent::Gemini | HookAgent::Cursor | HookAgent::Copilot | HookAgent::Opencode => {
-            FailArg::Open
-        }
+        HookAgent::Codex
+        | HookAgent::Gemini
+        | HookAgent::Cursor
+        | HookAgent::Copilot
+        | HookAgent::Opencode
+        | HookAgent::QwenCode
+        | HookAgent::Vscode => FailArg::Open,
     }
 }
 
@@ -153,22 +161,43 @@ fn items(agent: HookAgent, program: &str, fail: FailArg) -> Vec<(&'static str, V
                 ("PreToolUse", item(&blocking)),
                 ("PostToolUse", item(&hook)),
                 ("PostToolUseFailure", item(&hook)),
-                ("SessionStart", json!({"hooks": [hook]})),
+                ("SessionStart", json!({"hooks": [&hook]})),
+                ("Stop", json!({"hooks": [&hook]})),
+                ("SessionEnd", json!({"hooks": [&hook]})),
             ]
         }
         HookAgent::Codex => {
             let item = json!({"hooks": [{"type": "command", "command": command, "timeout": limit}]});
-            ["PreToolUse", "PermissionRequest", "PostToolUse", "SessionStart"].map(|event| (event, item.clone())).into()
+            let events = ["PreToolUse", "PermissionRequest", "PostToolUse", "SessionStart", "Stop"];
+            events.map(|event| (event, item.clone())).into()
         }
         HookAgent::Gemini => {
             let hook = json!({"name": "toold", "type": "command", "command": command, "timeout": limit * 1000});
             let item = json!({"matcher": "*", "hooks": [&hook]});
             let mut items: Vec<_> = ["BeforeTool", "AfterTool"].map(|event| (event, item.clone())).into();
-            items.push(("SessionStart", json!({"hooks": [hook]})));
+            let item = json!({"hooks": [hook]});
+            items.extend(["SessionStart", "AfterAgent", "SessionEnd"].map(|event| (event, item.clone())));
             items
         }
+        HookAgent::QwenCode => {
+            let hook = json!({"name": "toold", "type": "command", "command": command, "timeout": limit});
+            let item = json!({"matcher": "*", "hooks": [&hook]});
+            let events = ["PreToolUse", "PostToolUse", "PostToolUseFailure"];
+            let mut items: Vec<_> = events.map(|event| (event, item.clone())).into();
+            let item = json!({"hooks": [hook]});
+            items.extend(["SessionStart", "Stop", "SessionEnd"].map(|event| (event, item.clone())));
+            items
+        }
+        HookAgent::Vscode => {
+            let item = json!({"type": "command", "command": command, "timeout": limit});
+            ["PreToolUse", "PostToolUse", "SessionStart", "Stop"].map(|event| (event, item.clone())).into()
+        }
         HookAgent::Cursor => {
-            let item = json!({"command": command, "timeout": limit});
+            let mut item = json!({"command": command, "timeout": limit});
+            if fail == FailArg::Closed {
+                // Also when this program is gone, is killed or crashes.
+                item["failClosed"] = json!(true);
+            }
             let events = [
                 "beforeShellExecution",
                 "afterShellExecution",
@@ -176,20 +205,25 @@ fn items(agent: HookAgent, program: &str, fail: FailArg) -> Vec<(&'static str, V
                 "afterMCPExecution",
                 "beforeReadFile",
                 "sessionStart",
+                "stop",
+                "sessionEnd",
             ];
             let mut items: Vec<_> = events.map(|event| (event, item.clone())).into();
             // Commands, MCP tools and reads have the events above.
-            let edits = json!({"command": command, "timeout": limit, "matcher": "Write|Delete"});
+            let mut edits = item.clone();
+            edits["matcher"] = json!("Write|Delete");
             items.extend(["preToolUse", "postToolUse", "postToolUseFailure"].map(|event| (event, edits.clone())));
             items
         }
         // Its input does not name the event.
-        HookAgent::Copilot => ["preToolUse", "postToolUse", "postToolUseFailure", "sessionStart"]
-            .map(|event| {
-                let bash = format!("{command} --event {event}");
-                (event, json!({"type": "command", "bash": bash, "timeoutSec": limit}))
-            })
-            .into(),
+        HookAgent::Copilot => {
+            ["preToolUse", "postToolUse", "postToolUseFailure", "sessionStart", "agentStop", "sessionEnd"]
+                .map(|event| {
+                    let bash = format!("{command} --event {event}");
+                    (event, json!({"type": "command", "bash": bash, "timeoutSec": limit}))
+                })
+                .into()
+        }
         HookAgent::Opencode => Vec::new(),
     }
 }

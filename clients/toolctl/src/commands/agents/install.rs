@@ -150,7 +150,10 @@ pub(super) fn next_step(agent: HookAgent) -> Option<&'static str> {
             "Codex runs a new hook only after you trust it: start codex and review the hooks when it asks, or with /hooks",
         ),
         HookAgent::Opencode => Some("opencode loads the plugin at its next start"),
-        HookAgent::ClaudeCode | HookAgent::Gemini | HookAgent::Cursor | HookAgent::Copilot => None,
+        HookAgent::Vscode => Some("agent hooks of VS Code are a preview, which an organisation may have disabled"),
+        HookAgent::ClaudeCode | HookAgent::Gemini | HookAgent::Cursor | HookAgent::Copilot | HookAgent::QwenCode => {
+            None
+        }
     }
 }
 

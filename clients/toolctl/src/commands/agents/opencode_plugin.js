@@ -36,6 +36,10 @@ const hooks = (directory) => ({
     const { decision, reason } = await hook("tool.execute.before", directory, input, output.args)
     if (decision === "deny") throw new Error(reason)
   },
+  event: async ({ event }) => {
+    // Tools that opencode itself refused have no end of their own.
+    if (event.type === "session.idle") await hook("session.idle", directory, { sessionID: event.properties.sessionID }, {})
+  },
   "tool.execute.after": async (input) => {
     await hook("tool.execute.after", directory, input, input.args)
   },

@@ -13,10 +13,55 @@ use crate::config_file;
 /// An agent that has the hooks and does not run them.
 pub(crate) struct SwitchedOff {
     pub(crate) agent: &'static str,
-    /// The file with the setting.
+    /// The file with the setting, or the folder of the running agent that was started with it.
     pub(crate) file: PathBuf,
     /// As it is written there.
     pub(crate) setting: &'static str,
+}
+
+/// Options of an agent's command line with which it does not run the hooks of the person's settings.
+const OFF_OPTIONS: &[(HookAgent, &str)] = &[
+    (HookAgent::ClaudeCode, "--bare"),
+    (HookAgent::ClaudeCode, "--safe-mode"),
+    (HookAgent::ClaudeCode, "--setting-sources"),
+    (HookAgent::QwenCode, "--bare"),
+    (HookAgent::QwenCode, "--safe-mode"),
+];
+
+/// A running agent of this user that was started with an option that switches the hooks off.
+fn running_without(agent: HookAgent) -> Option<SwitchedOff> {
+    let processes = std::fs::read_dir("/proc").ok()?;
+    processes.flatten().find_map(|process| {
+        let line = std::fs::read(process.path().join("cmdline")).ok()?;
+        let words: Vec<&str> =
+            line.split(|byte| *byte == 0).filter_map(|word| std::str::from_utf8(word).ok()).collect();
+        let setting = off_option(agent, &words)?;
+        // Only processes of this user tell.
+        let folder = std::fs::read_link(process.path().join("cwd")).ok()?;
+        Some(SwitchedOff { agent: agent.name(), file: folder, setting })
+    })
+}
+
+/// The option in the command line of the agent's program, which may be run by an interpreter.
+fn off_option(agent: HookAgent, words: &[&str]) -> Option<&'static str> {
+    let is_agents = |word: &&&str| Path::new(word).file_stem().is_some_and(|name| name == agent.program());
+    let at = words.iter().take(2).position(|word| is_agents(&word))?;
+    let options = words.get(at + 1..)?;
+    let (_, option) = OFF_OPTIONS.iter().find(|(of, option)| {
+        let names =
+            |word: &&str| word.strip_prefix(option).is_some_and(|rest| rest.is_empty() || rest.starts_with('='));
+        *of == agent
+            && options.iter().any(|word| names(word))
+            && !(*option == "--setting-sources" && loads_user(options))
+    })?;
+    Some(option)
+}
+
+/// Whether `--setting-sources` names the person's settings.
+fn loads_user(options: &[&str]) -> bool {
+    let behind = options.iter().skip_while(|word| **word != "--setting-sources").nth(1).copied();
+    let joined = options.iter().find_map(|word| word.strip_prefix("--setting-sources="));
+    behind.or(joined).is_some_and(|sources| sources.split(',').any(|source| source.trim() == "user"))
 }
 
 /// Where Claude Code reads the settings of an organisation.
@@ -51,7 +96,7 @@ pub(crate) fn switched_off() -> Vec<SwitchedOff> {
 /// The setting that keeps the hooks of this agent from running in the current folder.
 pub(super) fn switched_off_here(agent: HookAgent, home: &Path) -> Option<SwitchedOff> {
     let cwd = std::env::current_dir().unwrap_or_default();
-    of(agent, home, &cwd, Path::new(MANAGED))
+    of(agent, home, &cwd, Path::new(MANAGED)).or_else(|| running_without(agent))
 }
 
 fn of(agent: HookAgent, home: &Path, cwd: &Path, managed: &Path) -> Option<SwitchedOff> {
@@ -69,8 +114,15 @@ fn of(agent: HookAgent, home: &Path, cwd: &Path, managed: &Path) -> Option<Switc
             settings.push((home.join(hooks_file::file(agent)), DISABLE_ALL));
         }
         HookAgent::Gemini => settings.push((home.join(hooks_file::file(agent)), GEMINI_OFF)),
+        HookAgent::QwenCode => {
+            settings.push(("/etc/qwen-code/settings.json".into(), DISABLE_ALL));
+            for folder in cwd.ancestors().filter(|folder| *folder != home) {
+                settings.push((folder.join(".qwen/settings.json"), DISABLE_ALL));
+            }
+            settings.push((home.join(hooks_file::file(agent)), DISABLE_ALL));
+        }
         HookAgent::Codex => settings.push((home.join(McpClient::Codex.file()), CODEX_OFF)),
-        HookAgent::Cursor | HookAgent::Copilot | HookAgent::Opencode => {}
+        HookAgent::Cursor | HookAgent::Copilot | HookAgent::Opencode | HookAgent::Vscode => {}
     }
     let found = settings.into_iter().find(|(file, setting)| is_set(file, setting));
     found.map(|(file, setting)| SwitchedOff { agent: agent.name(), file, setting: setting.text })
@@ -92,6 +144,18 @@ fn is_set(file: &Path, setting: &OffSetting) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_option_of_the_command_line_switches_hooks_off() {
+        let option = |line: &str| off_option(HookAgent::ClaudeCode, &line.split(' ').collect::<Vec<_>>());
+        assert_eq!(option("/usr/bin/claude -p x --bare"), Some("--bare"));
+        assert_eq!(option("node /opt/claude.js --safe-mode"), Some("--safe-mode"));
+        assert_eq!(option("claude --setting-sources project"), Some("--setting-sources"));
+        assert_eq!(option("claude --setting-sources=project,local"), Some("--setting-sources"));
+        for line in ["claude", "claude --setting-sources user,project", "claude --setting-sources=user", "vi --bare"] {
+            assert_eq!(option(line), None, "{line}");
+        }
+    }
 
     #[test]
     fn a_setting_that_switches_hooks_off_is_found() {

@@ -11,9 +11,11 @@ const LIKE_BASH: &[&str] = &["bash", "sh", "dash"];
 /// The agent's shell, unless it is bash or one that reads lines as bash does.
 pub(super) fn other_than_bash(agent: HookAgent) -> Option<String> {
     let shell = match agent {
-        HookAgent::ClaudeCode | HookAgent::Opencode | HookAgent::Cursor => of_environment().or_else(of_user),
+        HookAgent::ClaudeCode | HookAgent::Opencode | HookAgent::Cursor | HookAgent::Vscode => {
+            of_environment().or_else(of_user)
+        }
         HookAgent::Codex => of_user().or_else(of_environment),
-        HookAgent::Gemini | HookAgent::Copilot => None,
+        HookAgent::Gemini | HookAgent::Copilot | HookAgent::QwenCode => None,
     };
     shell.filter(|shell| !is_like_bash(shell))
 }

@@ -20,6 +20,25 @@ pub(super) fn has_terminal() -> bool {
     fs::File::open("/dev/tty").is_ok()
 }
 
+/// Whether the agent was started with `-p` or `--prompt`, and so answers one prompt and asks nothing.
+pub(super) fn runs_one_prompt() -> bool {
+    let mut pid = "self".to_owned();
+    for _ in 0..LEVELS {
+        let Some(process) =
+            fs::read_to_string(format!("/proc/{pid}/stat")).ok().and_then(|stat| ProcessStat::read(&stat))
+        else {
+            return false;
+        };
+        pid = process.parent;
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let mut words = line.split(|byte| *byte == 0);
+        if words.any(|word| word == b"-p" || word == b"--prompt" || word.starts_with(b"--prompt=")) {
+            return true;
+        }
+    }
+    false
+}
+
 struct ProcessStat {
     parent: String,
     has_terminal: bool,

@@ -15,6 +15,8 @@ pub(crate) struct HookJudgement {
     pub(crate) decision: JudgedDecision,
     pub(crate) by: JudgedBy,
     pub(crate) reason: String,
+    /// The question is about a write that makes other programs run code later.
+    pub(crate) protected: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +49,7 @@ impl JudgedDecision {
 impl HookJudgement {
     /// Nobody could judge it: a person is asked, as when a rule says so.
     pub(crate) fn not_judged(reason: &str) -> Self {
-        Self { decision: JudgedDecision::Ask, by: JudgedBy::Rule, reason: reason.to_owned() }
+        Self { decision: JudgedDecision::Ask, by: JudgedBy::Rule, reason: reason.to_owned(), protected: false }
     }
 
     /// Nobody answered: the agent asks where it surely can; otherwise the tool does not run.
@@ -67,7 +69,8 @@ impl HookJudgement {
             Some("default") => JudgedBy::Default,
             _ => JudgedBy::Rule,
         };
-        Self { decision, by, reason: answer["reason"].as_str().unwrap_or("no reason was given").to_owned() }
+        let reason = answer["reason"].as_str().unwrap_or("no reason was given").to_owned();
+        Self { decision, by, reason, protected: answer["protected"] == true }
     }
 }
 
@@ -152,11 +155,13 @@ enum AnswerForm {
 fn version(agent: HookAgent) -> &'static str {
     match agent {
         HookAgent::ClaudeCode => "2.1.332",
-        HookAgent::Codex => "0.169.0",
+        HookAgent::Codex => "0.171.0",
         HookAgent::Gemini => "0.61.0",
         HookAgent::Cursor => "its documentation of November 2026",
         HookAgent::Copilot => "1.0.102",
         HookAgent::Opencode => "1.18.33",
+        HookAgent::QwenCode => "0.24.4",
+        HookAgent::Vscode => "its documentation of November 2026",
     }
 }
 
@@ -229,7 +234,9 @@ pub(crate) const TABLE: &[AnswerRow] = &[
         form: AnswerForm::Decision,
         allow: silence("its own policy decides; a hook cannot take its prompt away"),
         deny: say(BLOCKED),
-        ask: say("asks, in the mode yolo too, and where a rule of its own denies; fails without a terminal"),
+        ask: say(
+            "asks, in the mode yolo too, and where a rule of its own denies; without a terminal or with -p, the answer is `deny`",
+        ),
         silence: "its own policy decides",
         own_denials: OwnDenials::Untouched,
     },
@@ -303,6 +310,36 @@ pub(crate) const TABLE: &[AnswerRow] = &[
         silence: "its own permissions decide",
         own_denials: OwnDenials::Untouched,
     },
+    AnswerRow {
+        agent: HookAgent::QwenCode,
+        event: "PreToolUse",
+        form: AnswerForm::PermissionDecision,
+        allow: say("runs without a prompt, unless a deny rule of its own matches"),
+        deny: say(BLOCKED),
+        ask: say("asks, in the mode yolo too; does not run where nobody can answer"),
+        silence: "its own rules and mode decide",
+        own_denials: OwnDenials::Hold("tried with permissions.deny"),
+    },
+    AnswerRow {
+        agent: HookAgent::QwenCode,
+        event: "PermissionRequest",
+        form: AnswerForm::Behavior,
+        allow: AnswerCell { say: AnswerKind::SayOfPerson, effect: "answers the prompt, if a person decided" },
+        deny: say(BLOCKED),
+        ask: own_prompt("asks"),
+        silence: "asks",
+        own_denials: OwnDenials::Hold("tried with permissions.deny: it comes before the prompt"),
+    },
+    AnswerRow {
+        agent: HookAgent::Vscode,
+        event: "PreToolUse",
+        form: AnswerForm::PermissionDecision,
+        allow: silence("its own rules decide"),
+        deny: say(BLOCKED),
+        ask: say("asks"),
+        silence: "its own rules decide",
+        own_denials: OwnDenials::NotKnown,
+    },
 ];
 
 pub(crate) fn row(agent: HookAgent, event: &str) -> Option<&'static AnswerRow> {
@@ -316,6 +353,13 @@ impl AnswerRow {
         Some(self.form.write(self.event, decision, &judged.reason))
     }
 
+    /// Whether the agent runs a tool unasked that changes a protected file, although the hook says that it should ask: Claude
+    /// Code has a check of its own for many of these files, whose question takes the place of the hook's and is then skipped
+    /// in this mode (tried).
+    pub(crate) fn is_silent_about_protected(&self, mode: Option<&str>) -> bool {
+        self.agent == HookAgent::ClaudeCode && mode == Some("bypassPermissions")
+    }
+
     fn decision(&self, judged: &HookJudgement, asking: AgentAsking) -> Option<JudgedDecision> {
         let cell = match judged.decision {
             JudgedDecision::Allow => &self.allow,
@@ -325,7 +369,9 @@ impl AnswerRow {
             JudgedDecision::Ask => &self.ask,
         };
         let asks = judged.decision == JudgedDecision::Ask;
-        let cannot_ask = judged.by == JudgedBy::Nobody && asking == AgentAsking::NoTerminal;
+        // Without a terminal, Gemini CLI waits for an answer that cannot come.
+        let needs_terminal = judged.by == JudgedBy::Nobody || self.agent == HookAgent::Gemini;
+        let cannot_ask = needs_terminal && asking == AgentAsking::NoTerminal;
         match cell.say {
             AnswerKind::Say | AnswerKind::OwnPrompt if asks && cannot_ask => Some(JudgedDecision::Deny),
             AnswerKind::Say => Some(judged.decision),
@@ -413,7 +459,7 @@ mod tests {
     const BYS: [JudgedBy; 4] = [JudgedBy::Rule, JudgedBy::Person, JudgedBy::Default, JudgedBy::Nobody];
 
     fn judged(decision: JudgedDecision, by: JudgedBy) -> HookJudgement {
-        HookJudgement { decision, by, reason: "shell git push".to_owned() }
+        HookJudgement { decision, by, reason: "shell git push".to_owned(), protected: false }
     }
 
     /// The tables in the documentation.

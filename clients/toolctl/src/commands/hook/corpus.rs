@@ -48,7 +48,7 @@ fn expectation(agent: HookAgent, entry: &Value) -> Value {
     }
     if let Some(row) = answers::row(agent, &payload::event(given, input)) {
         let answer = |decision, by| {
-            let judged = HookJudgement { decision, by, reason: "R".to_owned() };
+            let judged = HookJudgement { decision, by, reason: "R".to_owned(), protected: false };
             row.answer(&judged, AgentAsking::AtTerminal).unwrap_or_else(|| json!("silence"))
         };
         expected["allow"] = answer(JudgedDecision::Allow, JudgedBy::Rule);

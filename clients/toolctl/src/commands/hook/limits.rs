@@ -38,24 +38,24 @@ const TABLE: &[HookLimit] = &[
     },
     HookLimit {
         agent: HookAgent::Gemini,
-        installed: SHORTEST_LIMIT,
+        installed: LONG_LIMIT,
         setting: "`timeout`, in milliseconds",
-        largest: NOT_TRIED,
-        killed: NOT_TRIED,
+        largest: "610000 was accepted",
+        killed: "the tool runs (tried in yolo)",
     },
     HookLimit {
         agent: HookAgent::Cursor,
         installed: SHORTEST_LIMIT,
         setting: "`timeout`, in seconds",
         largest: NOT_TRIED,
-        killed: NOT_TRIED,
+        killed: "its documentation: the tool runs, unless the hook has `failClosed`",
     },
     HookLimit {
         agent: HookAgent::Copilot,
-        installed: SHORTEST_LIMIT,
+        installed: LONG_LIMIT,
         setting: "`timeoutSec`, in seconds",
-        largest: NOT_TRIED,
-        killed: NOT_TRIED,
+        largest: "100000 was accepted",
+        killed: "the tool runs (tried with --allow-all)",
     },
     HookLimit {
         agent: HookAgent::Opencode,
@@ -63,6 +63,20 @@ const TABLE: &[HookLimit] = &[
         setting: "none: the plugin waits",
         largest: "none",
         killed: "the tool does not run: the plugin denies",
+    },
+    HookLimit {
+        agent: HookAgent::QwenCode,
+        installed: SHORTEST_LIMIT,
+        setting: "`timeout`, in seconds",
+        largest: "60: one of 610 ended after 60",
+        killed: "the tool runs (tried in yolo)",
+    },
+    HookLimit {
+        agent: HookAgent::Vscode,
+        installed: SHORTEST_LIMIT,
+        setting: "`timeout`, in seconds",
+        largest: NOT_TRIED,
+        killed: NOT_TRIED,
     },
 ];
 

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::commands::hook::HookAgent;
+use crate::commands::mcp::install::McpClient;
 use crate::commands::mcp::jsonc;
 
 /// The name that toold has as a server by default; see `toolctl mcp install`. Entries of `toolctl setup` have others.
@@ -50,7 +51,8 @@ impl AgentPlaces<'_> {
             HookAgent::ClaudeCode => &["CLAUDE_PROJECT_DIR"],
             HookAgent::Gemini => &["GEMINI_PROJECT_DIR", "CLAUDE_PROJECT_DIR"],
             HookAgent::Cursor => &["CURSOR_PROJECT_DIR", "CLAUDE_PROJECT_DIR"],
-            HookAgent::Codex | HookAgent::Copilot | HookAgent::Opencode => &[],
+            HookAgent::QwenCode => &["QWEN_PROJECT_DIR", "CLAUDE_PROJECT_DIR"],
+            HookAgent::Codex | HookAgent::Copilot | HookAgent::Opencode | HookAgent::Vscode => &[],
         };
         let named = names.iter().filter_map(|name| (self.variable)(name)).filter(|value| !value.is_empty());
         let mut folders = vec![self.cwd.to_owned()];
@@ -78,8 +80,8 @@ pub(crate) fn servers(agent: HookAgent, places: &AgentPlaces<'_>) -> Vec<AgentSe
 /// The servers and tools that the name of a tool can stand for.
 pub(crate) fn matching(agent: HookAgent, tool: &str, servers: &[AgentServer]) -> Vec<AgentServerTool> {
     let (prefix, marks) = match agent {
-        HookAgent::ClaudeCode | HookAgent::Codex | HookAgent::Cursor => ("mcp__", &["__"][..]),
-        HookAgent::Gemini => ("mcp_", &["_"][..]),
+        HookAgent::ClaudeCode | HookAgent::Codex | HookAgent::Cursor | HookAgent::QwenCode => ("mcp__", &["__"][..]),
+        HookAgent::Gemini | HookAgent::Vscode => ("mcp_", &["_"][..]),
         // The second is that of permissionRequest.
         HookAgent::Copilot => ("", &["-", "/"][..]),
         HookAgent::Opencode => ("", &["_"][..]),
@@ -147,6 +149,15 @@ fn files(agent: HookAgent, places: &AgentPlaces<'_>) -> Vec<PathBuf> {
             files.push("/etc/gemini-cli/settings.json".into());
             files.extend(of_project(&[".gemini/settings.json"]));
         }
+        HookAgent::QwenCode => {
+            files.push(home.join(".qwen/settings.json"));
+            files.push("/etc/qwen-code/settings.json".into());
+            files.extend(of_project(&[".qwen/settings.json"]));
+        }
+        HookAgent::Vscode => {
+            files.push(home.join(McpClient::Vscode.file()));
+            files.extend(of_project(&[".vscode/mcp.json", ".mcp.json"]));
+        }
         HookAgent::Cursor => {
             files.push(home.join(".cursor/mcp.json"));
             files.extend(of_project(&[".cursor/mcp.json"]));
@@ -196,12 +207,12 @@ fn collect(agent: HookAgent, text: &str, places: &AgentPlaces<'_>, found: &mut V
             let here = here.map(|(_, project)| project["mcpServers"].clone());
             [whole["mcpServers"].clone()].into_iter().chain(here).collect()
         }
-        HookAgent::Copilot => {
+        HookAgent::Copilot | HookAgent::Vscode => {
             let whole = json_in(text);
             vec![whole["mcpServers"].clone(), whole["servers"].clone()]
         }
         HookAgent::Opencode => vec![json_in(text)["mcp"].clone()],
-        HookAgent::Gemini | HookAgent::Cursor => vec![json_in(text)["mcpServers"].clone()],
+        HookAgent::Gemini | HookAgent::Cursor | HookAgent::QwenCode => vec![json_in(text)["mcpServers"].clone()],
     };
     for (name, entry) in lists.iter().filter_map(Value::as_object).flatten() {
         found.push(AgentServer { name: name.clone(), is_own: runs_this(entry) });

@@ -21,9 +21,20 @@ pub(crate) struct HookCall {
     pub(crate) cwd: String,
     /// The agent's own id of the conversation.
     pub(crate) session: Option<String>,
-    /// The same for all events of one call.
-    pub(crate) call_id: String,
+    /// The same for all events of one call; `None` for a prompt of the agent that does not name the call.
+    pub(crate) call_id: Option<String>,
     pub(crate) mode: Option<String>,
+    /// The agent's own id of its sub-agent, and the sub-agent's kind.
+    pub(crate) agent_id: Option<String>,
+    pub(crate) agent_type: Option<String>,
+}
+
+/// Who runs the hook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HookHost {
+    Agent(HookAgent),
+    /// Another agent that reads the same file and has hooks of its own.
+    JudgedByItsOwn,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,9 +54,32 @@ pub(crate) fn event(given: Option<&str>, value: &Value) -> String {
     named.unwrap_or_default().to_owned()
 }
 
+/// What ends with the event, as `permissions.done` names it: the agent's turn, or its conversation.
+pub(crate) fn end_of(event: &str) -> Option<&'static str> {
+    match event {
+        "Stop" | "stop" | "AfterAgent" | "agentStop" | "session.idle" => Some("turn"),
+        "SessionEnd" | "sessionEnd" => Some("conversation"),
+        _ => None,
+    }
+}
+
 /// The agent's own id of the conversation.
 pub(crate) fn session(value: &Value) -> Option<&str> {
     text(value, &["session_id", "sessionId", "conversation_id"])
+}
+
+/// The agent that runs a hook which was installed for `agent`. VS Code also runs the hooks of Claude Code and Copilot CLI,
+/// and Copilot CLI those of VS Code: the names of the tools tell them apart.
+pub(crate) fn host(agent: HookAgent, value: &Value) -> HookHost {
+    let Some(tool) = value["tool_name"].as_str() else { return HookHost::Agent(agent) };
+    let is_claude_like = tool.starts_with(|c: char| c.is_ascii_uppercase()) || tool.starts_with("mcp__");
+    match agent {
+        HookAgent::ClaudeCode if !is_claude_like => HookHost::Agent(HookAgent::Vscode),
+        // In its own file, Copilot CLI writes `toolName`.
+        HookAgent::Copilot if !is_claude_like => HookHost::Agent(HookAgent::Vscode),
+        HookAgent::Vscode if is_claude_like && value["tool_use_id"].is_null() => HookHost::JudgedByItsOwn,
+        _ => HookHost::Agent(agent),
+    }
 }
 
 /// Reads the input. `None`: the event is not one of a tool.
@@ -70,6 +104,8 @@ pub(crate) fn read(agent: HookAgent, given: Option<&str>, value: &Value) -> Resu
         session: session.map(str::to_owned),
         call_id,
         mode: text(value, &["permission_mode"]).map(str::to_owned),
+        agent_id: text(value, &["agent_id", "agentId"]).map(str::to_owned),
+        agent_type: text(value, &["agent_type", "agentType"]).map(str::to_owned),
         tool,
         named,
         mcp: Vec::new(),
@@ -79,9 +115,12 @@ pub(crate) fn read(agent: HookAgent, given: Option<&str>, value: &Value) -> Resu
 
 fn moment(agent: HookAgent, event: &str, value: &Value) -> Option<HookMoment> {
     Some(match (agent, event) {
-        (HookAgent::ClaudeCode | HookAgent::Codex, "PreToolUse" | "PermissionRequest") => HookMoment::Before,
-        (HookAgent::ClaudeCode | HookAgent::Codex, "PostToolUse") => HookMoment::After { ok: true },
-        (HookAgent::ClaudeCode, "PostToolUseFailure") => HookMoment::After { ok: false },
+        (HookAgent::ClaudeCode | HookAgent::Codex | HookAgent::QwenCode, "PreToolUse" | "PermissionRequest")
+        | (HookAgent::Vscode, "PreToolUse") => HookMoment::Before,
+        (HookAgent::ClaudeCode | HookAgent::Codex | HookAgent::QwenCode | HookAgent::Vscode, "PostToolUse") => {
+            HookMoment::After { ok: true }
+        }
+        (HookAgent::ClaudeCode | HookAgent::QwenCode, "PostToolUseFailure") => HookMoment::After { ok: false },
         (HookAgent::Gemini, "BeforeTool") => HookMoment::Before,
         (HookAgent::Gemini, "AfterTool") => HookMoment::After { ok: value["tool_response"]["error"].is_null() },
         (HookAgent::Cursor, "preToolUse" | "beforeShellExecution" | "beforeMCPExecution") => HookMoment::Before,
@@ -172,11 +211,15 @@ fn cwd(value: &Value) -> Result<String, String> {
 }
 
 /// The agent's own id where all events of the call have it, otherwise one made of what they have in common.
-fn call_id(agent: HookAgent, session: Option<&str>, tool: &str, input: &Value, value: &Value) -> String {
+fn call_id(agent: HookAgent, session: Option<&str>, tool: &str, input: &Value, value: &Value) -> Option<String> {
     match agent {
-        HookAgent::ClaudeCode | HookAgent::Opencode | HookAgent::Cursor => {
+        HookAgent::ClaudeCode | HookAgent::Opencode | HookAgent::Cursor | HookAgent::QwenCode | HookAgent::Vscode => {
             if let Some(id) = text(value, &["tool_use_id"]) {
-                return id.to_owned();
+                return Some(id.to_owned());
+            }
+            // The daemon finds the call that it belongs to.
+            if matches!(agent, HookAgent::ClaudeCode | HookAgent::QwenCode) && session.is_some() {
+                return None;
             }
         }
         // Codex's requests for permission do not have the id, and the other two have none.
@@ -185,7 +228,7 @@ fn call_id(agent: HookAgent, session: Option<&str>, tool: &str, input: &Value, v
     let mut hasher = DefaultHasher::new();
     let turn = text(value, &["turn_id", "generation_id"]);
     (session, turn, tool, input.to_string()).hash(&mut hasher);
-    format!("{:016x}", hasher.finish())
+    Some(format!("{:016x}", hasher.finish()))
 }
 
 impl HookCall {
@@ -196,13 +239,24 @@ impl HookCall {
             "tool": self.tool,
             "input": self.input,
             "cwd": self.cwd,
-            "call_id": self.call_id,
         });
         let (session, mode) = (self.session.as_deref(), self.mode.as_deref());
-        for (member, text) in [("session", session), ("mode", mode), ("shell", shell)] {
+        let (agent_id, agent_type) = (self.agent_id.as_deref(), self.agent_type.as_deref());
+        let members = [
+            ("session", session),
+            ("call_id", self.call_id.as_deref()),
+            ("mode", mode),
+            ("shell", shell),
+            ("agent_id", agent_id),
+            ("agent_type", agent_type),
+        ];
+        for (member, text) in members {
             if let Some(text) = text {
                 params[member] = json!(text);
             }
+        }
+        if self.call_id.is_none() {
+            params["again"] = json!(true);
         }
         if !self.mcp.is_empty() {
             let need =
@@ -214,6 +268,6 @@ impl HookCall {
 
     /// The id of the request for this call; `None` when the agent does not name its conversation.
     pub(crate) fn request_id(&self, agent: HookAgent) -> Option<String> {
-        Some(format!("{}/{}/{}", agent.name(), self.session.as_ref()?, self.call_id))
+        Some(format!("{}/{}/{}", agent.name(), self.session.as_ref()?, self.call_id.as_ref()?))
     }
 }

@@ -65,7 +65,9 @@ pub(super) fn tell_once(agent: HookAgent, session: Option<&str>, fail: FailArg, 
     let words =
         format!("toold does not judge the tools of {}: {why}: {effect} (toolctl status starts it)", agent.title());
     match agent {
-        HookAgent::ClaudeCode | HookAgent::Codex | HookAgent::Gemini => Some(json!({"systemMessage": words})),
+        HookAgent::ClaudeCode | HookAgent::Codex | HookAgent::Gemini | HookAgent::QwenCode | HookAgent::Vscode => {
+            Some(json!({"systemMessage": words}))
+        }
         HookAgent::Cursor | HookAgent::Copilot | HookAgent::Opencode => {
             note(&words);
             None

@@ -54,6 +54,7 @@ pub(crate) enum McpClient {
     #[value(alias = "gemini")]
     GeminiCli,
     Opencode,
+    QwenCode,
     Vscode,
     Windsurf,
     Zed,
@@ -83,6 +84,7 @@ impl McpClient {
             Self::Cursor => ".cursor/mcp.json",
             Self::GeminiCli => ".gemini/settings.json",
             Self::Opencode => ".config/opencode/opencode.json",
+            Self::QwenCode => ".qwen/settings.json",
             Self::Vscode if mac => "Library/Application Support/Code/User/mcp.json",
             Self::Vscode => ".config/Code/User/mcp.json",
             Self::Windsurf => ".codeium/windsurf/mcp_config.json",
@@ -98,6 +100,7 @@ impl McpClient {
             | Self::Copilot
             | Self::Cursor
             | Self::GeminiCli
+            | Self::QwenCode
             | Self::Windsurf => "mcpServers",
             Self::Codex => "mcp_servers",
             Self::Opencode => "mcp",
@@ -117,6 +120,7 @@ impl McpClient {
             | Self::Cursor // https://cursor.com/docs/agent/overview
             | Self::GeminiCli // https://geminicli.com/docs/reference/tools
             | Self::Opencode // https://opencode.ai/docs/tools
+            | Self::QwenCode // https://qwenlm.github.io/qwen-code-docs
             | Self::Vscode // https://code.visualstudio.com/docs/copilot/concepts/tools
             | Self::Windsurf // https://docs.windsurf.com/windsurf/cascade/cascade
             | Self::Zed => true, // https://zed.dev/docs/ai/tools
@@ -132,7 +136,13 @@ impl McpClient {
                 let command: Vec<&str> = [program].into_iter().chain(arguments.iter().map(String::as_str)).collect();
                 json!({"type": "local", "command": command, "enabled": true})
             }
-            Self::ClaudeDesktop | Self::Codex | Self::Cursor | Self::GeminiCli | Self::Windsurf | Self::Zed => entry,
+            Self::ClaudeDesktop
+            | Self::Codex
+            | Self::Cursor
+            | Self::GeminiCli
+            | Self::QwenCode
+            | Self::Windsurf
+            | Self::Zed => entry,
         }
     }
 

@@ -11,7 +11,7 @@ use crate::screen::details::{Details, DetailsQuery, field, heading};
 use crate::screen::panel::{Column, FILL, PanelCell, PanelRow, column, time_column};
 use crate::screen::text::PaneLine;
 use crate::screen::theme::Tone;
-use crate::tool_title::tool_title;
+use crate::tool_title::entry_title;
 
 pub(in crate::screen) const COLUMNS: &[Column] = &[
     time_column("BEGAN", 2),
@@ -34,7 +34,7 @@ pub(in crate::screen) fn rows(data: &DaemonData) -> Vec<PanelRow> {
             cells: vec![
                 // Sorted by the number: the clock begins again at midnight.
                 PanelCell::new(Tone::Dim, time_of_day_in(&entry.at, data.zone)).number(entry.id as f64),
-                PanelCell::name(tool_title(entry.agent.as_deref(), entry.tool.as_str())),
+                PanelCell::name(entry_title(entry)),
                 PanelCell::new(tone, entry.outcome.as_str()),
                 PanelCell::plain(output::duration(entry.duration_ms)).number(entry.duration_ms as f64),
                 PanelCell::plain(entry.client.as_deref().unwrap_or_default()),
@@ -59,6 +59,7 @@ pub(in crate::screen) fn details(data: &DaemonData, wanted: &str) -> Option<Deta
         field("output", &output::bytes(entry.output_bytes)),
     ];
     lines.extend(entry.agent.as_deref().map(|agent| field("agent", agent)));
+    lines.extend(entry.subagent.as_deref().map(|subagent| field("sub-agent", subagent)));
     if !entry.decisions.is_empty() {
         lines.push(heading("Decisions"));
     }

@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use toold_builtins::agent_tool::AgentReport;
 use toold_engine::agent_request::Judgement;
+use toold_proto::agent_request::FinishScope;
 use toold_proto::tool::{CallId, SessionId};
 
 use crate::peer::sessions::Opener;
@@ -27,6 +28,10 @@ pub(super) struct RequestingAgent {
 /// A request that was made, and has not ended.
 pub(super) struct OpenRequest {
     pub(super) requester: RequestingAgent,
+    /// `AGENT/SESSION`, if the agent names its conversation.
+    pub(super) conversation: Option<String>,
+    /// A sub-agent uses the tool.
+    pub(super) is_subagents: bool,
     pub(super) session: SessionId,
     pub(super) call_id: CallId,
     /// The tool and its input.
@@ -39,6 +44,15 @@ pub(super) struct OpenRequest {
     pub(super) cancel: CancellationToken,
     /// Fires when its call has ended.
     pub(super) ended: CancellationToken,
+}
+
+/// What a request has in common with one that is open.
+pub(super) struct OpenRequestKey<'a> {
+    /// `None` for one that is asked again and does not name its call.
+    pub(super) id: Option<&'a str>,
+    pub(super) conversation: Option<String>,
+    pub(super) digest: &'a blake3::Hash,
+    pub(super) generation: u64,
 }
 
 /// Too many requests of the session, or of all, wait for an answer.
@@ -84,23 +98,46 @@ impl OpenAgentRequests {
         self.all.lock().remove(&number);
     }
 
-    /// The judgement of an open request for the same tool and input, unless the policy has changed since.
+    /// The judgement of an open request for the same tool and input, unless the policy has changed since; with the ids of the
+    /// request and its call. A request that does not name its call has the judgement of the conversation's last one.
     pub(super) fn judgement_of(
         &self,
-        id: &str,
+        key: &OpenRequestKey<'_>,
         requester: &RequestingAgent,
-        digest: &blake3::Hash,
-        generation: u64,
-    ) -> Option<(Judgement, CallId)> {
+    ) -> Option<(Judgement, String, CallId)> {
         let all = self.all.lock();
-        let same = |open: &&(String, OpenRequest)| {
-            open.0 == id
-                && open.1.requester == *requester
-                && open.1.digest == *digest
-                && open.1.generation == generation
+        let is_same = |known: &str, open: &OpenRequest| {
+            open.requester == *requester
+                && open.digest == *key.digest
+                && open.generation == key.generation
+                && match key.id {
+                    Some(id) => known == id,
+                    None => key.conversation.is_some() && open.conversation == key.conversation,
+                }
         };
-        let (_, open) = all.values().find(same)?;
-        Some((open.judgement.clone()?, open.call_id.clone()))
+        let same = all.iter().filter(|(_, (known, open))| is_same(known, open) && open.judgement.is_some());
+        let (_, (id, open)) = same.max_by_key(|(number, _)| **number)?;
+        Some((open.judgement.clone()?, id.clone(), open.call_id.clone()))
+    }
+
+    /// Ends the judged requests of a conversation: all of them, or at the end of a turn those of the agent itself.
+    pub(super) fn end_conversation(
+        &self,
+        conversation: &str,
+        scope: FinishScope,
+        may_end: impl Fn(&OpenRequest) -> bool,
+    ) {
+        let mut all = self.all.lock();
+        let is_over = |open: &OpenRequest| {
+            open.conversation.as_deref() == Some(conversation)
+                && open.judgement.is_some()
+                && (scope == FinishScope::Conversation || !open.is_subagents)
+                && may_end(open)
+        };
+        let over: Vec<u64> = all.iter().filter(|(_, (_, open))| is_over(open)).map(|(number, _)| *number).collect();
+        for number in over {
+            end(&mut all, number);
+        }
     }
 
     /// Takes a judged request, of this agent or, for a person, of any.

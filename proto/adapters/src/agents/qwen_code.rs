@@ -1,0 +1,47 @@
+//! The tools of Qwen Code 0.24.4, as it offers them to models and names them in hooks. Most are those of Gemini CLI, from
+//! which it comes.
+
+use serde_json::Value;
+
+use crate::agents::input::{ToolInput, mcp_or_unknown, searched_folder};
+use crate::agents::{AgentAction, AgentInputError, ContentSearch, gemini};
+
+pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, AgentInputError> {
+    let input = ToolInput { tool, value };
+    let action = match tool {
+        "run_shell_command" => {
+            let cwd = input.optional_text("directory")?.filter(|cwd| !cwd.is_empty());
+            AgentAction::Command { line: input.text("command")?, cwd }
+        }
+        "edit" => AgentAction::Edit {
+            path: input.text("file_path")?,
+            old: input.optional_text("old_string")?,
+            new: input.optional_text("new_string")?,
+            all: input.flag("replace_all")?,
+        },
+        // The texts are those of a cell, not of the file.
+        "notebook_edit" => AgentAction::Edit { path: input.text("notebook_path")?, old: None, new: None, all: false },
+        "glob" => {
+            let folder = input.optional_text("path")?;
+            AgentAction::List { path: searched_folder(folder, &input.text("pattern")?) }
+        }
+        "grep_search" => AgentAction::Search(ContentSearch {
+            path: input.folder("path")?,
+            globs: input.texts("glob")?.into_iter().filter(|glob| !glob.is_empty()).collect(),
+            file_type: None,
+            hidden: None,
+            ignored: false,
+        }),
+        "list_directory" => AgentAction::List { path: input.folder("path")? },
+        "web_fetch" => AgentAction::Fetch { url: input.text("url")? },
+        "web_search" => AgentAction::WebSearch { query: input.text("query")? },
+        "read_file" | "read_many_files" | "write_file" => return gemini::actions(tool, value),
+        // Each tool that a sub-agent uses asks by itself.
+        "agent" | "ask_user_question" | "enter_plan_mode" | "exit_plan_mode" | "get_goal" | "list_agents"
+        | "send_message" | "skill" | "task" | "task_stop" | "todo_write" | "tool_search" | "update_goal" => {
+            AgentAction::Nothing
+        }
+        _ => return Ok(mcp_or_unknown(tool)),
+    };
+    Ok(vec![action])
+}

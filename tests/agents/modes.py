@@ -1,0 +1,32 @@
+"""What holds in each mode of an agent, with its prompt given on the command line: a table, which AGENTS.md has."""
+
+from __future__ import annotations
+
+from place import HERE, Place
+from programs import Agent
+
+TABLE = HERE.parents[1] / "clients/toolctl/AGENTS.md"
+
+RULES = "".join(
+    f'[[permission.rules]]\ncategory = "shell"\npattern = "touch {verdict}*"\naction = "{verdict}"\n'
+    for verdict in ("allow", "deny", "ask")
+)
+
+
+def modes_hold(agent: Agent, bin_dir: Path) -> None:
+    """Each row of the table says what happened here."""
+    tried = next(word for word in agent.version().split() if word[0].isdigit())
+    usual = agent.mode
+    for mode in agent.modes:
+        agent.mode = mode
+        with Place(bin_dir, RULES) as place:
+            (place.project / ".git/hooks").mkdir(parents=True)
+            place.ctl("agents", "install", agent.name, "--hooks", "--yes")
+            hook = place.project / ".git/hooks/pre-commit"
+            lines = [agent.shell(f"touch {name}") for name in ("allow1", "deny1", "ask1", "other1")]
+            said = agent.run(place, [*lines, agent.write(hook), "done"])
+            files = [place.project / name for name in ("allow1", "deny1", "ask1", "other1")] + [hook]
+            held = " | ".join("runs" if file.exists() else "does not run" for file in files)
+        row = f"| {agent.name} {tried} | `{mode}` | {held} |"
+        assert row in TABLE.read_text(), f"AGENTS.md has another row than this: {row}\n{said}"
+    agent.mode = usual
