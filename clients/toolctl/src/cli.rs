@@ -5,9 +5,9 @@ use std::pin::Pin;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    agents, approve, audit, call, completions, config, connect, doctor, events, fleet, hook, list, logs, man, mcp,
-    memories, notify, page, parse, permissions, plugins, prompt, remotes, restart, schema, secrets, sessions, shells,
-    skills, status, stop, tools, undo, watch, workspaces,
+    agents, approve, audit, call, completions, config, connect, doctor, events, fleet, hook, level, list, logs, man,
+    mcp, memories, notify, page, parse, pause, permissions, plugins, prompt, remotes, restart, schema, secrets,
+    sessions, shells, skills, status, stop, tools, undo, watch, workspaces,
 };
 use crate::exit::STATUS_HELP;
 use crate::globals::Globals;
@@ -43,6 +43,9 @@ pub(crate) enum CliCommand {
     Sessions(sessions::SessionsArgs),
     Shells(shells::ShellsArgs),
     Permissions(permissions::PermissionsArgs),
+    Level(level::LevelArgs),
+    Pause(pause::PauseArgs),
+    Resume(pause::ResumeArgs),
     Workspaces(workspaces::WorkspacesArgs),
     Approve(approve::ApproveArgs),
     Audit(audit::AuditArgs),
@@ -86,6 +89,9 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
         CliCommand::Sessions(sessions) => Box::pin(sessions::run(sessions, globals)),
         CliCommand::Shells(shells) => Box::pin(shells::run(shells, globals)),
         CliCommand::Permissions(permissions) => Box::pin(permissions::run(permissions, globals)),
+        CliCommand::Level(level) => Box::pin(level::run(level, globals)),
+        CliCommand::Pause(args) => Box::pin(pause::pause(args, globals)),
+        CliCommand::Resume(args) => Box::pin(pause::resume(args, globals)),
         CliCommand::Workspaces(workspaces) => Box::pin(workspaces::run(workspaces, globals)),
         CliCommand::Approve(approve) => Box::pin(approve::run(approve, globals)),
         CliCommand::Audit(audit) => Box::pin(audit::run(audit, globals)),

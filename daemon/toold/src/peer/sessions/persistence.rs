@@ -4,14 +4,25 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::Context;
+use serde::{Deserialize, Serialize};
 use toold_builtins::memories;
 use toold_engine::session::{Session, SessionFilter};
+use toold_proto::level::Level;
 use toold_proto::tool::SessionId;
 use toold_store::Store;
 use toold_store::sessions::SavedSession;
 
 use crate::peer::Peer;
 use crate::peer::sessions::{Opener, OpenerKind, SessionRequest, SessionService, opener_of};
+
+/// What is stored of a session beside its state: who opened it, and the level that a person chose for it.
+#[derive(Serialize, Deserialize)]
+struct SessionOwner {
+    #[serde(flatten)]
+    opener: Opener,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    level: Option<Level>,
+}
 
 /// Uses the store on a thread that may block.
 pub async fn with_store<T: Send + 'static>(store: &Arc<Store>, work: impl FnOnce(&Store) -> T + Send + 'static) -> T {
@@ -24,7 +35,8 @@ impl SessionService {
     /// Stores the current state of a session. If that fails it lives as long as the daemon, and the
     /// log reports it.
     pub async fn save(&self, session: &Session) {
-        let opener = serde_json::to_string(&opener_of(session)).ok();
+        let owner = SessionOwner { opener: opener_of(session), level: session.chosen_level() };
+        let opener = serde_json::to_string(&owner).ok();
         let saved = SavedSession::of(session, opener);
         let id = saved.id.clone();
         if let Err(error) = with_store(&self.store, move |store| store.save_session(&saved)).await {
@@ -79,7 +91,9 @@ impl SessionService {
                 return Ok(None);
             }
         };
-        let opener: Option<Opener> = saved.owner.as_deref().and_then(|owner| serde_json::from_str(owner).ok());
+        let owner: Option<SessionOwner> = saved.owner.as_deref().and_then(|owner| serde_json::from_str(owner).ok());
+        let level = owner.as_ref().and_then(|owner| owner.level);
+        let opener = owner.map(|owner| owner.opener);
         // Folders that an agent chose do not become a person's choice when a person resumes the
         // session.
         let kind = opener.as_ref().map_or(kind, |opener| opener.kind);
@@ -98,6 +112,7 @@ impl SessionService {
         let mut session = create(kind, request)?;
         session.opened_at = saved.opened_at;
         session.set_mode(saved.mode);
+        session.set_level(level);
         Ok(Some((session, opener)))
     }
 
