@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::effect::Effect;
 use crate::event::Outcome;
 use crate::tool::{CallId, SessionId, ToolName};
 
@@ -87,6 +88,12 @@ pub struct AuditDecision {
     pub verdict: String,
     /// The rule or the grant that decided, in words that name where it stands.
     pub rule: String,
+    /// The words that choose what a command does, such as `git push`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub operation: String,
+    /// The effects of a command, as far as they are known, the worst first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<Effect>,
 }
 
 /// Answer of `audit.verify`: whether rows of the audit log were removed or changed. It shows loss, not a forger with the

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::level::LevelStatus;
+
 /// Answer of `daemon.status`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -42,6 +44,9 @@ pub struct DaemonStatus {
     /// The result of a trial of the sandbox mode `guard`; absent when programs are confined already or no trial was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guard: Option<GuardTrial>,
+    /// How much runs without an approval, by the configuration.
+    #[serde(default)]
+    pub level: LevelStatus,
     pub sessions: u64,
     pub connections: u64,
     /// Tools in the global view.
@@ -289,3 +294,26 @@ pub struct Done {}
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NoParams {}
+
+/// Params of `daemon.pause`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PauseDaemon {
+    /// End what can be ended instead of stopping it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub kill: bool,
+}
+
+/// Answer of `daemon.pause` and `daemon.resume`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PausedDaemon {
+    /// How many processes were stopped, ended, or go on.
+    pub processes: u64,
+    /// Tools of agents that still run: toold cannot stop them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub still_running: Vec<String>,
+    /// Who paused everything, and when; absent when nothing is paused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused: Option<String>,
+}

@@ -19,6 +19,7 @@ pub mod event;
 pub mod file;
 pub mod fleet;
 pub mod hook;
+pub mod level;
 pub mod mcp;
 pub mod mcp_registry;
 pub mod method;

@@ -20,7 +20,7 @@ use crate::call::{
 use crate::command::{CommandList, RunCommand, SubagentList};
 use crate::config::{ReloadedConfig, ShownConfig};
 use crate::cost::{MeasureTools, ToolCosts};
-use crate::daemon::{DaemonStatus, Done, Metrics, NoParams, Restart, Restarted, Shutdown};
+use crate::daemon::{DaemonStatus, Done, Metrics, NoParams, PauseDaemon, PausedDaemon, Restart, Restarted, Shutdown};
 use crate::event::{Event, SubscribeEvents};
 use crate::file::{
     ClearBuffer, ClearedBuffer, FileChanges, FileHistory, ForgetChanges, ForgottenChanges, SetBuffer, UndoFiles,
@@ -28,6 +28,7 @@ use crate::file::{
 };
 use crate::fleet::{FleetAuditList, FleetAuditQuery, FleetGrants, FleetStatus, MakeFleetGrant, RevokeFleetGrant};
 use crate::hook::{HookAction, HookList, RunHooks};
+use crate::level::{SessionLevel, SetLevel, ShowLevel};
 use crate::mcp::{
     BeginMcpLogin, FinishMcpLogin, FinishedMcpLogin, McpLoggedOut, McpLoginBegun, McpServerList, NameMcpLogin,
     RestartMcpServer,
@@ -37,7 +38,8 @@ use crate::notify::NotifyReport;
 use crate::page::{OpenPage, OpenedPage, PageSessionList, RevokePageSessions, RevokedPageSessions};
 use crate::permission::{
     CheckPermission, CheckedPermission, GrantInfo, GrantPermission, PendingAsks, PermissionEvent, PermissionList,
-    PermissionReview, ReplyPermission, RevokePermission, SetMode, SubscribePrompts,
+    PermissionReview, ReplayRules, ReplayedRules, ReplyPermission, RevokePermission, SetMode, SubscribePrompts,
+    SuggestRules, SuggestedRules,
 };
 use crate::plugin::{
     EvaluateInPlugin, Evaluation, ListPlugins, NamePlugin, PluginDetails, PluginList, ReloadPlugins, TrustPlugins,
@@ -174,6 +176,12 @@ methods! {
     PermissionsCode = "permissions.code", "Makes a code with which a person confirms a program that an agent may have left behind.", NoParams => ConfirmationCode;
     PermissionsConfirm = "permissions.confirm", "Confirms, with a code, that a person uses this program.", ConfirmPerson => Done;
     PermissionsSetMode = "permissions.set_mode", "Changes the permission mode of a session.", SetMode => Done;
+    DaemonPause = "daemon.pause", "Pauses everything: commands are stopped, and nothing is allowed until a person resumes.", PauseDaemon => PausedDaemon;
+    DaemonResume = "daemon.resume", "Ends a pause.", NoParams => PausedDaemon;
+    PermissionsReplay = "permissions.replay", "Decides the needs of the audit log again, by other rules or at another level.", ReplayRules => ReplayedRules;
+    PermissionsSuggest = "permissions.suggest", "Proposes rules that would have answered as a person did.", SuggestRules => SuggestedRules;
+    PermissionsLevel = "permissions.level", "Shows how much runs without an approval in a session, and why.", ShowLevel => SessionLevel;
+    PermissionsSetLevel = "permissions.set_level", "Changes how much runs without an approval in a session.", SetLevel => SessionLevel;
     QuestionsReply = "questions.reply", "Answers a tool's question; the first reply wins.", ReplyQuestion => Done;
     PluginsList = "plugins.list", "Lists the plugins, including those that failed.", ListPlugins => PluginList;
     PluginsReload = "plugins.reload", "Reloads one plugin or all of them, changed or not.", ReloadPlugins => PluginList;

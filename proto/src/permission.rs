@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::effect::Effect;
+use crate::level::Level;
 use crate::session::Mode;
 use crate::tool::{CallId, Category, SessionId, Source};
 
@@ -455,4 +456,88 @@ pub enum ReviewProposal {
     Drop { id: String, days: u64 },
     /// Replace narrow grants that differ only in their patterns by one that `pattern` gives.
     Merge { ids: Vec<String>, pattern: String },
+}
+
+/// Params of `permissions.replay`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ReplayRules {
+    /// From when on: RFC 3339, or how long ago, such as `7d`.
+    pub since: String,
+    /// Rules that are tried in addition to those of the configuration: a text in TOML with `[[permission.rules]]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rules: Option<String>,
+    /// The level that is tried; that of the configuration when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<Level>,
+}
+
+/// Answer of `permissions.replay`: the decisions of the audit log, made again. Nothing is run, read or stored.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ReplayedRules {
+    pub calls: u64,
+    pub decisions: u64,
+    /// Decisions whose texts were redacted or too long to be kept, or that an earlier version wrote.
+    pub not_replayable: u64,
+    /// Hours in which there was a call.
+    pub active_hours: u64,
+    /// How many of the decisions that could be made again a person was asked about.
+    pub asks_before: u64,
+    /// How many of them a person would be asked about.
+    pub asks_after: u64,
+    /// What was asked about or denied and would be free; what a person denied first, then the worst effect first.
+    pub freed: Vec<ReplayedLine>,
+    /// What was allowed and would be denied.
+    pub denied: Vec<ReplayedLine>,
+    /// More lines than the answer has.
+    pub more: u64,
+}
+
+/// Equal decisions of a replay.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ReplayedLine {
+    pub category: Category,
+    pub target: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<Effect>,
+    pub count: u64,
+    /// It was denied at least once.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub was_denied: bool,
+    /// What would decide it.
+    pub rule: String,
+}
+
+/// Params of `permissions.suggest`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SuggestRules {
+    /// The answers from when on: RFC 3339, or how long ago; `7d` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+}
+
+/// Answer of `permissions.suggest`: the fewest rules that would have answered as a person did. Nothing is stored.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SuggestedRules {
+    /// How many answers of people there were.
+    pub answers: u64,
+    /// The rule for the most answers first.
+    pub rules: Vec<SuggestedRule>,
+}
+
+/// A pattern to allow, for `permissions.grant`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SuggestedRule {
+    pub category: Category,
+    pub pattern: String,
+    /// How many answers it would have given.
+    pub count: u64,
+    /// The effects of the commands that it covers, the worst first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<Effect>,
 }

@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::tool::SessionId;
 
+/// How the ids of the sessions of terminals begin, which only people's clients open.
+pub const TERMINAL_SESSION: &str = "terminal-";
+
 /// Params of `session.open`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

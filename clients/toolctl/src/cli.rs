@@ -8,9 +8,9 @@ use std::ffi::OsString;
 use clap::{ArgMatches, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
-    agents, approve, audit, call, changes, completions, config, connect, do_command, doctor, events, fleet, hook, list,
-    logs, man, mcp, memories, notify, page, parse, permissions, plugins, prompt, remotes, restart, schema, secrets,
-    sessions, setup, shells, skills, status, stop, tools, undo, upgrade, watch, workspaces,
+    agents, approve, audit, call, changes, completions, config, connect, do_command, doctor, events, fleet, hook,
+    level, list, logs, man, mcp, memories, notify, page, parse, pause, permissions, plugins, prompt, remotes, restart,
+    schema, secrets, sessions, setup, shells, skills, status, stop, tools, undo, upgrade, watch, workspaces,
 };
 use crate::exit::STATUS_HELP;
 use crate::globals::Globals;
@@ -49,6 +49,9 @@ pub(crate) enum CliCommand {
     Sessions(sessions::SessionsArgs),
     Shells(shells::ShellsArgs),
     Permissions(permissions::PermissionsArgs),
+    Level(level::LevelArgs),
+    Pause(pause::PauseArgs),
+    Resume(pause::ResumeArgs),
     Workspaces(workspaces::WorkspacesArgs),
     Approve(approve::ApproveArgs),
     Audit(audit::AuditArgs),
@@ -162,6 +165,9 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
         CliCommand::Sessions(sessions) => Box::pin(sessions::run(sessions, globals)),
         CliCommand::Shells(shells) => Box::pin(shells::run(shells, globals)),
         CliCommand::Permissions(permissions) => Box::pin(permissions::run(permissions, globals)),
+        CliCommand::Level(level) => Box::pin(level::run(level, globals)),
+        CliCommand::Pause(args) => Box::pin(pause::pause(args, globals)),
+        CliCommand::Resume(args) => Box::pin(pause::resume(args, globals)),
         CliCommand::Workspaces(workspaces) => Box::pin(workspaces::run(workspaces, globals)),
         CliCommand::Approve(approve) => Box::pin(approve::run(approve, globals)),
         CliCommand::Audit(audit) => Box::pin(audit::run(audit, globals)),

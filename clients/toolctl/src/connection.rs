@@ -1,14 +1,16 @@
 //! From the command line to a connection with the daemon.
 
+use std::hash::{Hash, Hasher};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
 use toold_client::{Client, ClientError, StartOptions, place};
+use toold_proto::daemon::NoParams;
 use toold_proto::error::PERMISSION_DENIED;
-use toold_proto::method::{SessionClose, ShellsList};
-use toold_proto::session::{ClientInfo, CloseSession, OpenSession};
+use toold_proto::method::{SessionClose, SessionsList, ShellsList};
+use toold_proto::session::{ClientInfo, CloseSession, OpenSession, TERMINAL_SESSION};
 use toold_proto::shell::ListShells;
 use toold_proto::tool::SessionId;
 
@@ -85,16 +87,58 @@ pub(crate) async fn open_session(
         (None, None) => Some(std::env::current_dir().context("can't determine the current folder")?),
     };
     let own = session_id.is_none();
-    let params = OpenSession {
-        cwd: cwd.map(|cwd| cwd.to_string_lossy().into_owned()),
-        session_id,
-        client: Some(ClientInfo { name: "toolctl".to_owned(), version: Some(env!("CARGO_PKG_VERSION").to_owned()) }),
-        ..OpenSession::default()
-    };
+    let params = OpenSession { session_id, ..of_toolctl(cwd) };
     match client.open_session(params).await {
         Ok(opened) => Ok(CommandSession { id: Some(opened.session_id), own }),
         Err(ClientError::Rpc(error)) if own && error.code == PERMISSION_DENIED => Ok(CommandSession { id: None, own }),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// The session of the shell that started this command, in its folder: an answer for the session holds for the next command
+/// too. A new one where there is no such shell, or while another command uses it, since calls of a session wait for each
+/// other.
+pub(crate) async fn open_terminal_session(client: &Client, cwd: Option<PathBuf>) -> anyhow::Result<CommandSession> {
+    let folder = match &cwd {
+        Some(cwd) => std::path::absolute(cwd).ok(),
+        None => std::env::current_dir().ok(),
+    };
+    let Some(id) = folder.and_then(|folder| id_of_terminal(&folder)) else {
+        return open_session(client, cwd, None).await;
+    };
+    let sessions = client.call::<SessionsList>(NoParams {}).await.map(|list| list.sessions).unwrap_or_default();
+    if sessions.iter().any(|session| session.session_id == id && session.connections > 0) {
+        return open_session(client, cwd, None).await;
+    }
+    let folder = match &cwd {
+        Some(cwd) => std::path::absolute(cwd).with_context(|| format!("can't find {}", cwd.display()))?,
+        None => std::env::current_dir().context("can't determine the current folder")?,
+    };
+    let params = OpenSession { session_id: Some(id), ..of_toolctl(Some(folder)) };
+    match client.open_session(params).await {
+        Ok(opened) => Ok(CommandSession { id: Some(opened.session_id), own: false }),
+        // The daemon keeps these for people.
+        Err(ClientError::Rpc(_)) => open_session(client, cwd, None).await,
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The id of the session of the process that started this one. A later process with the same number began at another time.
+fn id_of_terminal(folder: &Path) -> Option<SessionId> {
+    let parent = std::os::unix::process::parent_id();
+    let stat = std::fs::read_to_string(format!("/proc/{parent}/stat")).ok()?;
+    // Behind the name, which may have any characters: state is the first, the start the twentieth (proc(5)).
+    let start = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse::<u64>().ok()?;
+    let mut hash = std::hash::DefaultHasher::new();
+    folder.canonicalize().ok()?.hash(&mut hash);
+    SessionId::parse(&format!("{TERMINAL_SESSION}{parent}-{start}-{:016x}", hash.finish())).ok()
+}
+
+fn of_toolctl(cwd: Option<PathBuf>) -> OpenSession {
+    OpenSession {
+        cwd: cwd.map(|cwd| cwd.to_string_lossy().into_owned()),
+        client: Some(ClientInfo { name: "toolctl".to_owned(), version: Some(env!("CARGO_PKG_VERSION").to_owned()) }),
+        ..OpenSession::default()
     }
 }
 

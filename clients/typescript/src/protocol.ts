@@ -556,14 +556,18 @@ export interface AuditEntry {
   /** The number of the connection, new at each start of the daemon. */
   connection: number;
   /** The decision about each permission that the call needed, in order. */
-  decisions: {
+  decisions: Array<{
     category: string;
     target: string;
     /** `allow`, `deny`, or `ask` for a question that was left to an agent's own prompt. */
     verdict: string;
     /** The rule or the grant that decided, in words that name where it stands. */
     rule: string;
-  }[];
+    /** The words that choose what a command does, such as `git push`. */
+    operation?: string;
+    /** The effects of a command, as far as they are known, the worst first. */
+    effects?: Array<"privilege" | "secret" | "destroy" | "system" | "publish" | "change" | "send" | "install" | "process" | "build" | "history" | "write" | "fetch" | "read">;
+  }>;
   /** How a call ended. */
   outcome: Outcome;
   duration_ms: number;
@@ -887,6 +891,13 @@ export interface DaemonStatus {
     works: boolean;
     /** Why it does not work, as a sentence for the user. */
     problem?: string;
+  };
+  /** How much runs without an approval, by the configuration. */
+  level: {
+    /** How much runs without an approval, from little to much. Each level frees what those before it free. */
+    level: "read" | "edit" | "develop" | "operate";
+    /** See [`SessionLevel::unconfined`]. */
+    unconfined?: string;
   };
   sessions: number;
   connections: number;
@@ -1218,6 +1229,22 @@ export interface DaemonMetricsResult {
   /** The media type of `text`, for an HTTP header. */
   content_type: string;
   text: string;
+}
+
+/** Params of `daemon.pause`. */
+export interface DaemonPauseParams {
+  /** End what can be ended instead of stopping it. */
+  kill?: boolean;
+}
+
+/** Answer of `daemon.pause` and `daemon.resume`. */
+export interface DaemonPauseResult {
+  /** How many processes were stopped, ended, or go on. */
+  processes: number;
+  /** Tools of agents that still run: toold cannot stop them. */
+  still_running?: string[];
+  /** Who paused everything, and when; absent when nothing is paused. */
+  paused?: string;
 }
 
 /** Answer of `daemon.reload`. */
@@ -1890,6 +1917,40 @@ export interface PermissionsGrantParams {
   expires_in?: number;
 }
 
+/** Params of `permissions.level`. */
+export interface PermissionsLevelParams {
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id?: string;
+}
+
+/** Answer of `permissions.level` and `permissions.set_level`: the level of a session, and what the levels free here. */
+export interface PermissionsLevelResult {
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id: string;
+  /** How much runs without an approval, from little to much. Each level frees what those before it free. */
+  level: "read" | "edit" | "develop" | "operate";
+  /** What decides it, in words: a key of a configuration file, or a person. */
+  from: string;
+  /**
+   * Why commands cannot be confined here, as a sentence for the user; absent when they can. What needs that is not free
+   * then.
+   */
+  unconfined?: string;
+  /** By level, what it frees beyond the levels before it. */
+  table: Array<{
+    /** The first level that frees it. */
+    level: "read" | "edit" | "develop" | "operate";
+    /** One kind of effect, the worst first. */
+    effect: "privilege" | "secret" | "destroy" | "system" | "publish" | "change" | "send" | "install" | "process" | "build" | "history" | "write" | "fetch" | "read";
+    /** Who has the effect and within which limits, for people. */
+    what: string;
+    /** What it needs to be free: the confinement of the command, or something that toold does not have. */
+    needs: "nothing" | "confinement" | "unavailable";
+    /** Whether the session's level frees it here. */
+    free: boolean;
+  }>;
+}
+
 /** Answer of `permissions.list`. */
 export interface PermissionsListResult {
   /** The permission mode of a session. */
@@ -1904,6 +1965,56 @@ export interface PermissionsListResult {
 export interface PermissionsPendingResult {
   /** The oldest first. */
   asks: Ask[];
+}
+
+/** Params of `permissions.replay`. */
+export interface PermissionsReplayParams {
+  /** From when on: RFC 3339, or how long ago, such as `7d`. */
+  since: string;
+  /** Rules that are tried in addition to those of the configuration: a text in TOML with `[[permission.rules]]`. */
+  rules?: string;
+  /** The level that is tried; that of the configuration when absent. */
+  level?: "read" | "edit" | "develop" | "operate";
+}
+
+/** Answer of `permissions.replay`: the decisions of the audit log, made again. Nothing is run, read or stored. */
+export interface PermissionsReplayResult {
+  calls: number;
+  decisions: number;
+  /** Decisions whose texts were redacted or too long to be kept, or that an earlier version wrote. */
+  not_replayable: number;
+  /** Hours in which there was a call. */
+  active_hours: number;
+  /** How many of the decisions that could be made again a person was asked about. */
+  asks_before: number;
+  /** How many of them a person would be asked about. */
+  asks_after: number;
+  /** What was asked about or denied and would be free; what a person denied first, then the worst effect first. */
+  freed: Array<{
+    /** The category of a permission: which rules and grants apply to it. */
+    category: Category;
+    target: string;
+    effects?: Array<"privilege" | "secret" | "destroy" | "system" | "publish" | "change" | "send" | "install" | "process" | "build" | "history" | "write" | "fetch" | "read">;
+    count: number;
+    /** It was denied at least once. */
+    was_denied?: boolean;
+    /** What would decide it. */
+    rule: string;
+  }>;
+  /** What was allowed and would be denied. */
+  denied: Array<{
+    /** The category of a permission: which rules and grants apply to it. */
+    category: Category;
+    target: string;
+    effects?: Array<"privilege" | "secret" | "destroy" | "system" | "publish" | "change" | "send" | "install" | "process" | "build" | "history" | "write" | "fetch" | "read">;
+    count: number;
+    /** It was denied at least once. */
+    was_denied?: boolean;
+    /** What would decide it. */
+    rule: string;
+  }>;
+  /** More lines than the answer has. */
+  more: number;
 }
 
 /** Params of `permissions.reply`. */
@@ -2022,6 +2133,14 @@ export interface PermissionsRevokeParams {
   id: string;
 }
 
+/** Params of `permissions.set_level`. */
+export interface PermissionsSetLevelParams {
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id?: string;
+  /** Absent for the level of the configuration. */
+  level?: "read" | "edit" | "develop" | "operate";
+}
+
 /** Params of `permissions.set_mode`. */
 export interface PermissionsSetModeParams {
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
@@ -2034,6 +2153,28 @@ export interface PermissionsSetModeParams {
 export interface PermissionsSubscribeParams {
   /** Only prompts of this session; absent for all that the subscriber may see. */
   session_id?: string;
+}
+
+/** Params of `permissions.suggest`. */
+export interface PermissionsSuggestParams {
+  /** The answers from when on: RFC 3339, or how long ago; `7d` when absent. */
+  since?: string;
+}
+
+/** Answer of `permissions.suggest`: the fewest rules that would have answered as a person did. Nothing is stored. */
+export interface PermissionsSuggestResult {
+  /** How many answers of people there were. */
+  answers: number;
+  /** The rule for the most answers first. */
+  rules: Array<{
+    /** The category of a permission: which rules and grants apply to it. */
+    category: Category;
+    pattern: string;
+    /** How many answers it would have given. */
+    count: number;
+    /** The effects of the commands that it covers, the worst first. */
+    effects?: Array<"privilege" | "secret" | "destroy" | "system" | "publish" | "change" | "send" | "install" | "process" | "build" | "history" | "write" | "fetch" | "read">;
+  }>;
 }
 
 /** Params of `permissions.unsubscribe`. */
@@ -3009,12 +3150,16 @@ export interface Methods {
   "daemon.config": { params: Record<string, never>; result: DaemonConfigResult };
   /** Returns the daemon's metrics as text for Prometheus. */
   "daemon.metrics": { params: Record<string, never>; result: DaemonMetricsResult };
+  /** Pauses everything: commands are stopped, and nothing is allowed until a person resumes. */
+  "daemon.pause": { params: DaemonPauseParams; result: DaemonPauseResult };
   /** Answers. */
   "daemon.ping": { params: Record<string, never>; result: Record<string, never> };
   /** Reloads the configuration; an invalid file is rejected as a whole. */
   "daemon.reload": { params: Record<string, never>; result: DaemonReloadResult };
   /** Starts a new daemon on the same socket and exits once it serves. */
   "daemon.restart": { params: DaemonRestartParams; result: DaemonRestartResult };
+  /** Ends a pause. */
+  "daemon.resume": { params: Record<string, never>; result: DaemonPauseResult };
   /** Drains and stops the daemon. */
   "daemon.shutdown": { params: DaemonShutdownParams; result: Record<string, never> };
   /** Shows daemon status. */
@@ -3075,10 +3220,14 @@ export interface Methods {
   "permissions.done": { params: PermissionsDoneParams; result: Record<string, never> };
   /** Stores a grant. */
   "permissions.grant": { params: PermissionsGrantParams; result: Grant };
+  /** Shows how much runs without an approval in a session, and why. */
+  "permissions.level": { params: PermissionsLevelParams; result: PermissionsLevelResult };
   /** Lists rules and grants with their sources. */
   "permissions.list": { params: Record<string, never>; result: PermissionsListResult };
   /** Lists the asks that wait for an answer. */
   "permissions.pending": { params: Record<string, never>; result: PermissionsPendingResult };
+  /** Decides the needs of the audit log again, by other rules or at another level. */
+  "permissions.replay": { params: PermissionsReplayParams; result: PermissionsReplayResult };
   /** Answers a permission ask; the first reply wins. */
   "permissions.reply": { params: PermissionsReplyParams; result: Record<string, never> };
   /** Judges what an agent is about to do with a tool of its own. */
@@ -3087,8 +3236,12 @@ export interface Methods {
   "permissions.review": { params: Record<string, never>; result: PermissionsReviewResult };
   /** Removes a grant. */
   "permissions.revoke": { params: PermissionsRevokeParams; result: Record<string, never> };
+  /** Changes how much runs without an approval in a session. */
+  "permissions.set_level": { params: PermissionsSetLevelParams; result: PermissionsLevelResult };
   /** Changes the permission mode of a session. */
   "permissions.set_mode": { params: PermissionsSetModeParams; result: Record<string, never> };
+  /** Proposes rules that would have answered as a person did. */
+  "permissions.suggest": { params: PermissionsSuggestParams; result: PermissionsSuggestResult };
   /** Ends a subscription of permissions.subscribe. */
   "permissions.unsubscribe": { params: PermissionsUnsubscribeParams; result: boolean };
   /** Disables a plugin permanently. */

@@ -98,6 +98,8 @@ impl Builtin for BashTool {
     async fn needs(&self, input: &BashInput, cx: &Cx) -> anyhow::Result<Vec<Need>> {
         let cwd = folder(input, cx)?;
         let mut needs = needs(&input.command, &cwd, input.description.as_deref(), &self.toolkit.environment, cx);
+        let environment = self.toolkit.environment.clone().with(&cx.session.env);
+        self.toolkit.sandbox.mark_confined(&mut needs, cx.level(), &cx.session, (&cwd, &environment));
         let rules = self.toolkit.sandbox.rules_in(cx.session.project());
         if let Some(confined) = rules.describe() {
             let of_command = |need: &&mut Need| need.category != Category::Shell && need.of_command.is_some();
@@ -127,8 +129,9 @@ impl Builtin for BashTool {
             environment = environment.with([("GIT_EDITOR", "true")]);
         }
         let environment = environment.with(&cx.session.env);
+        let confinement = self.toolkit.sandbox.confine(cx, &environment)?;
         let mut command = ProcessCommand::shell(&input.command, cwd, environment);
-        command.confinement = self.toolkit.sandbox.confine(cx)?;
+        command.confinement = confinement;
         command.one_output = true;
         command.started_for = Some(StartedFor::call(cx, &cx.chain));
         command.kept = Some(self.toolkit.kept_programs.lock().clone());

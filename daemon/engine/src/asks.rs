@@ -5,10 +5,12 @@
 
 pub mod relay;
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use toold_proto::agent_request::DecidedBy;
@@ -42,7 +44,12 @@ use crate::trace::SPANS;
 /// The asks that wait for a person, and the frontends that can answer them.
 pub struct Asks {
     prompts: Prompts<PendingAsk>,
+    /// The last asks that people answered, and in words how, for those who answer later.
+    answered: Mutex<VecDeque<(String, String)>>,
 }
+
+/// The number of answered asks that are remembered.
+const MAX_ANSWERED: usize = 256;
 
 /// An ask, and the data needed to answer it.
 #[derive(Clone, Debug)]
@@ -110,6 +117,8 @@ pub(crate) const ANSWER: &str = "answer of ";
 pub enum AskReplyError {
     #[error("no ask {0} is waiting for an answer: it was answered, it ended, or it never existed")]
     Unknown(String),
+    #[error("ask {0} is already answered: {1}")]
+    AlreadyAnswered(String, String),
     #[error(
         "{0:?} is neither the target of the ask nor one of its suggested patterns; use permissions.grant for a wider pattern"
     )]
@@ -202,7 +211,21 @@ fn to_wire(news: PromptEvent<PendingAsk>) -> PermissionEvent {
 
 impl Asks {
     pub(crate) fn new(events: Arc<Events>) -> Self {
-        Self { prompts: Prompts::new(events) }
+        Self { prompts: Prompts::new(events), answered: Mutex::default() }
+    }
+
+    /// How an ask was answered, such as `allowed by toolctl`.
+    pub fn answer_of(&self, request_id: &str) -> Option<String> {
+        let answered = self.answered.lock();
+        answered.iter().find(|(id, _)| id == request_id).map(|(_, words)| words.clone())
+    }
+
+    fn note_answered(&self, request_id: &str, words: String) {
+        let mut answered = self.answered.lock();
+        answered.push_back((request_id.to_owned(), words));
+        if answered.len() > MAX_ANSWERED {
+            answered.pop_front();
+        }
     }
 
     /// `session`: only that session's asks; `None` for all.
@@ -359,7 +382,13 @@ pub fn reply(engine: &Engine, reply: &ReplyPermission, replier: &Replier) -> Res
             && replier.session.as_ref().is_none_or(|session| *session == asked.ask.session_id)
     };
     let prompts = &engine.asks.prompts;
-    let (id, asked) = prompts.claim(is_it).ok_or_else(|| AskReplyError::Unknown(reply.request_id.clone()))?;
+    let (id, asked) = prompts.claim(is_it).ok_or_else(|| {
+        // Only who may answer all asks learns how others were answered.
+        match engine.asks.answer_of(&reply.request_id).filter(|_| replier.session.is_none()) {
+            Some(how) => AskReplyError::AlreadyAnswered(reply.request_id.clone(), how),
+            None => AskReplyError::Unknown(reply.request_id.clone()),
+        }
+    })?;
     // A refusal that could not be stored.
     let mut not_kept = None;
     let granted = grants_of(engine, &asked, reply, scope, replier).and_then(|grants| {
@@ -395,6 +424,8 @@ pub fn reply(engine: &Engine, reply: &ReplyPermission, replier: &Replier) -> Res
             (Resolution::Deny, refused(&rule, DecidedBy::Person, &asked.need, &words))
         }
     };
+    let word = if reply.action == Action::Allow { "allowed" } else { "denied" };
+    engine.asks.note_answered(&reply.request_id, format!("{word} by {who} ({})", scope.as_str()));
     let mut ended = ended(&reply.request_id, action, answer);
     ended.resolved.scope = Some(scope);
     ended.resolved.by = Some(replier.by.clone());

@@ -4,8 +4,11 @@ use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
 
 use toold_proto::agent_request::DecidedBy;
+use toold_proto::effect::Effect;
 use toold_proto::event::Outcome;
 use toold_proto::tool::{CallId, SessionId, ToolName};
+
+use crate::judged_need::JudgedNeed;
 
 /// How the source of a row begins when an agent used a tool of its own.
 pub const OF_AGENT: &str = "agent:";
@@ -50,7 +53,7 @@ pub struct AuditRow {
     pub output_bytes: u64,
 }
 
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct DecisionRecord {
     pub category: Cow<'static, str>,
     pub target: String,
@@ -58,4 +61,13 @@ pub struct DecisionRecord {
     pub rule: String,
     #[serde(skip)]
     pub by: DecidedBy,
+    /// The words that choose what a command does, such as `git push`; empty for others.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub operation: String,
+    /// The effects of a command, as far as they are known, the worst first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<Effect>,
+    /// What is needed to decide it again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judged: Option<JudgedNeed>,
 }

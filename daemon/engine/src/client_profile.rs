@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use toold_proto::call::ListingMode;
+use toold_proto::level::Level;
 use toold_proto::session::Mode;
 use toold_proto::tool::Source;
 
@@ -22,6 +23,8 @@ pub struct ClientProfile {
     pub listing: Option<ListingMode>,
     /// In which a session begins.
     pub mode: Mode,
+    /// Lowers the level of the configuration in its sessions.
+    pub level: Option<Level>,
     /// The only workspaces, with the folders in them, among those that a person chose; all when absent.
     pub workspaces: Option<Vec<PathBuf>>,
     /// Whether tools that it leaves out cannot be called by other tools, either.

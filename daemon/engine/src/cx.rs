@@ -1,6 +1,6 @@
 //! The context of a call: everything that a tool can use.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use toold_proto::agent_request::DecidedBy;
 use toold_proto::call::{Progress, Stream};
 use toold_proto::event::EventBody;
+use toold_proto::level::Level;
 use toold_proto::provide::{CallInfo, CallState, CallWait};
 use toold_proto::session::Mode;
 use toold_proto::tool::{CallId, Category, Source, SourceKind, ToolName};
@@ -21,6 +22,7 @@ use crate::audit::DecisionRecord;
 use crate::call::{Call, Caller, Principal};
 use crate::deadline::Deadline;
 use crate::dependencies::{Dependencies, FileStamp};
+use crate::judged_need::JudgedNeed;
 use crate::need::Need;
 use crate::progress::ProgressLog;
 use crate::session::{CallInFlight, Hold, Session};
@@ -75,6 +77,8 @@ struct CallNotes {
     granted_once: Vec<(Need, Vec<String>)>,
     /// Commands that were approved as a whole, not by a pattern.
     approved_commands: Vec<String>,
+    /// The level that freed a command, in words: the line runs confined.
+    freed: Option<String>,
     timed_out: bool,
     /// What is said when the call's time is over.
     time_out_hints: Vec<String>,
@@ -208,6 +212,12 @@ impl Cx {
         }
     }
 
+    /// The level that the call is decided at.
+    pub fn level(&self) -> Level {
+        let agent = self.agent.as_ref().map(|agent| agent.agent.as_str());
+        self.engine.policy.load().levels.of(&self.session, agent).level
+    }
+
     /// The same context, for work that outlives the borrow, such as that of a script.
     pub fn shared(&self) -> Arc<Self> {
         self.this.upgrade().expect("a context is made within an Arc, which is alive while it is borrowed")
@@ -324,6 +334,9 @@ impl Cx {
             verdict: verdict.into(),
             rule,
             by,
+            operation: need.effects.name.join(" "),
+            effects: need.effects.all().iter().collect(),
+            judged: JudgedNeed::of(need, self.session.contains(Path::new(&need.target))),
         });
     }
 
@@ -417,6 +430,15 @@ impl Cx {
     /// The files that the command names as operands are approved with it.
     pub(crate) fn approve_command(&self, target: &str) {
         self.notes().approved_commands.push(target.to_owned());
+    }
+
+    pub(crate) fn note_freed(&self, by: &str) {
+        self.notes().freed = Some(by.to_owned());
+    }
+
+    /// The level that freed a command of this call, in words. Such a call must run confined.
+    pub fn freed_by_level(&self) -> Option<String> {
+        self.notes().freed.clone()
     }
 
     pub(crate) fn is_approved_command(&self, target: &str) -> bool {

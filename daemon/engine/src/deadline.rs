@@ -124,12 +124,10 @@ const FRESH: Duration = Duration::from_millis(100);
 /// because suspension is. Time that passed while no deadline waited is included, so only
 /// differences between two readings mean anything.
 fn stood_still() -> Duration {
-    static START: OnceLock<std::time::Instant> = OnceLock::new();
     /// In milliseconds, since the start.
     static LOOKED: AtomicU64 = AtomicU64::new(0);
-    static SUM: AtomicU64 = AtomicU64::new(0);
     static LOOKING: Mutex<()> = Mutex::new(());
-    let now = millis(START.get_or_init(std::time::Instant::now).elapsed());
+    let now = since_start();
     if now.saturating_sub(LOOKED.load(Ordering::Acquire)) > millis(FRESH) {
         // One thread adds the gap, before the others can count it as running time.
         let _looking = LOOKING.lock();
@@ -139,7 +137,36 @@ fn stood_still() -> Duration {
         }
         LOOKED.fetch_max(now, Ordering::Release);
     }
-    Duration::from_millis(SUM.load(Ordering::Relaxed))
+    let held = match HELD.load(Ordering::Acquire) {
+        0 => 0,
+        since => now.saturating_sub(since - 1),
+    };
+    Duration::from_millis(SUM.load(Ordering::Relaxed) + held)
+}
+
+static SUM: AtomicU64 = AtomicU64::new(0);
+/// Since when all time stands still, in milliseconds since the start and one more; 0 while it runs.
+static HELD: AtomicU64 = AtomicU64::new(0);
+
+/// In milliseconds.
+fn since_start() -> u64 {
+    static START: OnceLock<std::time::Instant> = OnceLock::new();
+    millis(START.get_or_init(std::time::Instant::now).elapsed())
+}
+
+/// Stops the time of all deadlines, while a person has paused everything. Process-wide, as for a suspended process.
+pub fn hold_time() {
+    let since = since_start() + 1;
+    // A second pause changes nothing.
+    let _ = HELD.compare_exchange(0, since, Ordering::AcqRel, Ordering::Acquire);
+}
+
+/// The time of all deadlines goes on.
+pub fn release_time() {
+    let since = HELD.swap(0, Ordering::AcqRel);
+    if since > 0 {
+        SUM.fetch_add(since_start().saturating_sub(since - 1), Ordering::Relaxed);
+    }
 }
 
 fn millis(duration: Duration) -> u64 {

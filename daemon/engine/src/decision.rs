@@ -35,6 +35,7 @@ pub(crate) fn with_subject<T>(
         session: &session.id,
         above: &above,
         mode: cx.mode(),
+        level: cx.level(),
         cwd: &cx.cwd,
         roots: &places,
         project: session.project(),

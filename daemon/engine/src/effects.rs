@@ -1,9 +1,11 @@
 //! The effects of a command, as far as the tables of programs know them.
 
+use serde::{Deserialize, Serialize};
 use toold_proto::effect::Effect;
 
 /// A set of effects.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Vec<Effect>", into = "Vec<Effect>")]
 pub struct EffectSet(u16);
 
 impl EffectSet {
@@ -11,6 +13,11 @@ impl EffectSet {
 
     pub fn with(self, effect: Effect) -> Self {
         Self(self.0 | bit(effect))
+    }
+
+    #[must_use]
+    pub fn without(self, effect: Effect) -> Self {
+        Self(self.0 & !bit(effect))
     }
 
     pub fn contains(self, effect: Effect) -> bool {
@@ -27,6 +34,18 @@ impl EffectSet {
     }
 }
 
+impl From<Vec<Effect>> for EffectSet {
+    fn from(effects: Vec<Effect>) -> Self {
+        effects.into_iter().collect()
+    }
+}
+
+impl From<EffectSet> for Vec<Effect> {
+    fn from(effects: EffectSet) -> Self {
+        effects.iter().collect()
+    }
+}
+
 impl FromIterator<Effect> for EffectSet {
     fn from_iter<I: IntoIterator<Item = Effect>>(effects: I) -> Self {
         effects.into_iter().fold(Self::EMPTY, Self::with)
@@ -38,7 +57,8 @@ fn bit(effect: Effect) -> u16 {
 }
 
 /// The effects of a command.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct CommandEffects {
     /// Effects of the operation, whatever its options are. Empty for a program that is in no table.
     pub operation: EffectSet,
@@ -50,7 +70,7 @@ pub struct CommandEffects {
 }
 
 /// An effect that a word of a command adds to those of the operation.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AddedEffect {
     pub effect: Effect,
     /// All spellings of the option, or the operand. A pattern that has one of them as a word covers the effect.

@@ -1,8 +1,9 @@
 //! Something that a call will touch: the unit that the policy decides about.
 
+use serde::{Deserialize, Serialize};
 use toold_proto::tool::Category;
 
-use crate::effects::CommandEffects;
+use crate::effects::{CommandEffects, EffectSet};
 
 /// One thing that a call needs permission for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +56,9 @@ pub struct Need {
     pub script: Option<String>,
     /// Shell only: the command changes nothing outside of its own process. The files that it names are needs of their own.
     pub reads_only: bool,
+    /// Shell, and files behind redirects: the effects that are possible where the line would run if a level frees it, which is
+    /// confined. Empty where nothing is confined: then no level frees it.
+    pub confined: EffectSet,
     /// Files only: the target of the command that names the file as an operand. A person who
     /// approves exactly that command has seen the file.
     pub of_command: Option<String>,
@@ -96,6 +100,7 @@ impl Need {
             hides_file: false,
             script: None,
             reads_only: false,
+            confined: EffectSet::EMPTY,
             of_command: None,
             covers: Vec::new(),
             no_secrets: Vec::new(),
@@ -116,7 +121,7 @@ impl Need {
 }
 
 /// A word of a simple command, after the shell's quote removal.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Word {
     pub text: String,
     /// False when the shell would expand it: then only a wildcard can match it.
@@ -124,7 +129,7 @@ pub struct Word {
 }
 
 /// The words of a command behind its name, as its program tells them apart.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandForm {
     /// The subcommand and the operands: words that are neither options nor their values.
     pub plain: Vec<Word>,
@@ -132,7 +137,7 @@ pub struct CommandForm {
 }
 
 /// An option of a command.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FormOption {
     /// All its spellings: `-f` and `--force`.
     pub names: Vec<String>,
@@ -140,7 +145,7 @@ pub struct FormOption {
 }
 
 /// A command that another one runs elsewhere.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InnerCommand {
     pub target: String,
     /// `None` when it could not be parsed for certain.

@@ -101,6 +101,9 @@ async fn decide_or_ask(cx: &Cx, chain: &[String], need: &Need, declared: &[Need]
             if need.category == Category::Shell && decision.covers_all {
                 cx.approve_command(&need.target);
             }
+            if !need.confined.is_empty() && decision.by_level {
+                cx.note_freed(&decision.rule);
+            }
             cx.record(need, "allow", decision.rule, decision.by);
             Ok(())
         }

@@ -23,10 +23,12 @@ use std::path::{Component, Path, PathBuf};
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use toold_proto::agent_request::DecidedBy;
 use toold_proto::effect::Effect;
+use toold_proto::level::Level;
 use toold_proto::permission::{Action, CheckedPart, CheckedPermission, Verdict};
 use toold_proto::session::Mode;
 use toold_proto::tool::{Category, SessionId, ToolName};
 
+use crate::level::{ConfiguredLevels, freed_by};
 use crate::need::Need;
 use crate::plugin_limits::Undeclared;
 use crate::policy::grants::Grant;
@@ -64,6 +66,10 @@ pub struct Policy {
     /// Read-only commands are asked about like any others: everywhere, or in sessions of these
     /// projects.
     pub asks_for_reading: AsksFor,
+    /// How much needs no approval.
+    pub levels: ConfiguredLevels,
+    /// A person has paused everything, in words: nothing is allowed until a person resumes.
+    pub paused: Option<String>,
 }
 
 /// Where something is asked about.
@@ -152,6 +158,8 @@ pub struct Subject<'a> {
     /// The sessions that own it, whose grants count too.
     pub above: &'a [&'a SessionId],
     pub mode: Mode,
+    /// How much needs no approval.
+    pub level: Level,
     pub cwd: &'a Path,
     /// The session's own folder and its roots.
     pub roots: &'a [Cow<'a, Path>],
@@ -177,11 +185,13 @@ pub struct Decision {
     /// It is a rule for exactly this need, or one for everything: the files that a command names
     /// are covered as well.
     pub covers_all: bool,
+    /// A level freed it, and nothing else allowed it.
+    pub by_level: bool,
 }
 
 impl Decision {
     fn new(verdict: Verdict, by: DecidedBy, rule: impl Into<String>) -> Self {
-        Self { verdict, by, rule: rule.into(), covers_all: false }
+        Self { verdict, by, rule: rule.into(), covers_all: false, by_level: false }
     }
 
     /// An allowed need that a pattern matches.
@@ -194,6 +204,9 @@ impl Decision {
 ///
 /// `grants` are those that hold now.
 pub fn decide(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need) -> Decision {
+    if let Some(paused) = &policy.paused {
+        return Decision::new(Verdict::Deny, DecidedBy::Rule, paused.clone());
+    }
     let decision = decide_from_policy(policy, grants, subject, need);
     if need.is_unjudged && decision.verdict != Verdict::Deny {
         return Decision::new(Verdict::Ask, DecidedBy::Rule, need.unsure.clone().unwrap_or_default());
@@ -278,7 +291,7 @@ fn decide_from_policy(policy: &Policy, grants: &[Grant], subject: &Subject, need
         (Some((rule, _)), _, _) => rule.allows(),
         (None, Some((grant, _)), _) => Decision::allowed(DecidedBy::Grant, &grant.pattern, grant.describe()),
         (None, None, Some((rule, _))) => Decision::new(Verdict::Ask, DecidedBy::Rule, rule.name()),
-        // 6. and 7. The default, which may be to ask.
+        // 6. and 7. The level, and the default, which may be to ask.
         (None, None, None) => match protected {
             Some(protected) => Decision::new(Verdict::Ask, DecidedBy::Rule, protected),
             None if doubted.is_some() => Decision::new(Verdict::Ask, DecidedBy::Rule, doubted.unwrap_or_default()),
@@ -286,9 +299,23 @@ fn decide_from_policy(policy: &Policy, grants: &[Grant], subject: &Subject, need
                 let why = need.unsure.as_deref().unwrap_or("it names a file that is not known");
                 Decision::new(Verdict::Ask, DecidedBy::Rule, format!("{why}, and it may be one that no tool touches"))
             }
+            // While part of the configuration cannot be read, that part may deny it.
+            None if default == Verdict::Ask && policy.broken.is_empty() => match by_level(policy, subject, need) {
+                Some(freed) => Decision { by_level: true, ..Decision::new(Verdict::Allow, DecidedBy::Rule, freed) },
+                None => Decision::new(default, DecidedBy::Default, default_name(need, default)),
+            },
             None => Decision::new(default, DecidedBy::Default, default_name(need, default)),
         },
     }
+}
+
+/// The level that frees a need which nothing else decided, in words. It frees no plugin, nor what the user wants to be asked
+/// about although it only reads.
+fn by_level(policy: &Policy, subject: &Subject, need: &Need) -> Option<String> {
+    let is_asked = need.reads_only && policy.asks_for_reading.holds_in(subject.project);
+    let is_file_tool = matches!(subject.origin, Origin::Builtin | Origin::Frontend) && need.of_command.is_none();
+    (subject.chain.is_empty() && !is_asked && !need.hides_file)
+        .then(|| freed_by(subject.level, need, is_file_tool, is_inside(policy, subject, need)))?
 }
 
 /// The rule or grant that might be about a command that could run anything, in words.

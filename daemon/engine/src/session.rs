@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use toold_proto::call::ListingMode;
+use toold_proto::level::Level;
 use toold_proto::provide::CallInfo;
 use toold_proto::session::{ClientInfo, Mode, SessionInfo, ToolFilter, WorkspaceState};
 use toold_proto::tool::{CallId, SessionId, Source, SourceKind, ToolName};
@@ -110,6 +111,10 @@ pub struct Session {
     /// Calls that wait for the lane.
     pub(crate) waiting: AtomicU64,
     mode: Mutex<Mode>,
+    /// The level that a person chose for it.
+    level: Mutex<Option<Level>>,
+    /// The level of its client's profile, which lowers that of the configuration.
+    profile_level: Option<Level>,
     hold: Hold,
     workspace: Option<Workspace>,
     calls: Mutex<HashMap<CallId, Arc<dyn CallInFlight>>>,
@@ -265,6 +270,8 @@ impl Session {
             interrupts: watch::Sender::new(0),
             waiting: AtomicU64::new(0),
             mode: Mutex::default(),
+            level: Mutex::default(),
+            profile_level: None,
             hold,
             workspace,
             calls: Mutex::default(),
@@ -299,6 +306,27 @@ impl Session {
     /// Applies only to a session that nothing holds.
     pub fn set_mode(&self, mode: Mode) {
         *self.mode.lock() = mode;
+    }
+
+    /// The level that a person chose for this session, if one did. The level that counts is
+    /// [`ConfiguredLevels::of`](crate::level::ConfiguredLevels::of).
+    pub fn chosen_level(&self) -> Option<Level> {
+        *self.level.lock()
+    }
+
+    /// Chooses a level for this session; `None` for that of the configuration.
+    pub fn set_level(&self, level: Option<Level>) {
+        *self.level.lock() = level;
+    }
+
+    /// In this session, the client's profile lowers the level of the configuration to this.
+    pub fn with_profile_level(mut self, level: Option<Level>) -> Self {
+        self.profile_level = level;
+        self
+    }
+
+    pub(crate) fn profile_level(&self) -> Option<Level> {
+        self.profile_level
     }
 
     pub fn hold(&self) -> &Hold {

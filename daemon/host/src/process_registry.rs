@@ -1,14 +1,17 @@
 //! Records which call started a process. An entry stays until the process has ended, so that the processes it starts
 //! are attributed to the same call.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use rustix::process::{Pid, Signal, kill_process};
 
 use toold_engine::cx::Cx;
 use toold_engine::session::{Hold, Session, Sessions, Starter};
+
+use crate::descendants;
 
 /// The processes that calls of one session started and that are not yet waited for, each with its chain of plugins.
 /// While an entry exists, its process id is not reused. Stored with the session.
@@ -70,4 +73,35 @@ pub fn holder_of(sessions: &Sessions, pid: u32) -> Hold {
         Some(Starter { session, chain })
     };
     sessions.list().into_iter().find_map(find).map_or(Hold::Unknown, Hold::Tool)
+}
+
+/// Stops all programs that calls started, with everything below them, or lets them go on; returns how many. Reads some files of each
+/// process.
+pub fn stop_all(sessions: &Sessions, signal: StopSignal) -> usize {
+    let leaders: Vec<Pid> = sessions
+        .list()
+        .iter()
+        .filter_map(|session| session.slot_if_any::<StartedProcesses>())
+        .flat_map(|started| started.0.lock().keys().copied().collect::<Vec<u32>>())
+        .filter_map(|pid| Pid::from_raw(i32::try_from(pid).ok()?))
+        .collect();
+    if leaders.is_empty() {
+        return 0;
+    }
+    let signal = match signal {
+        StopSignal::Stop => Signal::STOP,
+        StopSignal::Continue => Signal::CONT,
+    };
+    // One that was started while the first pass looked is found by the second.
+    let passes = [descendants::find_all(&leaders, &[]), descendants::find_all(&leaders, &[])];
+    let found: HashSet<i32> = passes.iter().flatten().map(|pid| pid.as_raw_nonzero().get()).collect();
+    // A process that has just ended cannot be signalled.
+    found.iter().filter_map(|pid| Pid::from_raw(*pid)).filter(|pid| kill_process(*pid, signal).is_ok()).count()
+}
+
+/// What [`stop_all`] does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopSignal {
+    Stop,
+    Continue,
 }

@@ -14,6 +14,7 @@ use toold_engine::policy::grants::Grant;
 use toold_engine::policy::{Decision, Policy, Subject, decide};
 use toold_engine::session::Session;
 use toold_engine::tool::Origin;
+use toold_proto::level::Level;
 use toold_proto::permission::Verdict;
 use toold_proto::session::Mode;
 use toold_proto::tool::{SessionId, ToolName};
@@ -104,6 +105,8 @@ impl ReadAccess {
             session: &self.session.id,
             above: &above,
             mode: self.mode,
+            // No level adds to what may be read.
+            level: Level::Read,
             cwd: &self.cwd,
             roots: &self.places,
             project: self.session.project(),

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, Row, ToSql, params_from_iter};
-use toold_engine::audit::{AuditLog, AuditRow, OF_AGENT};
+use toold_engine::audit::{AuditLog, AuditRow, DecisionRecord, OF_AGENT};
 use toold_engine::time::{read_since, rfc3339};
 use toold_proto::audit::{AuditEntry, AuditList, AuditQuery};
 use toold_proto::tool::{CallId, SessionId, ToolName};
@@ -94,12 +94,68 @@ impl Store {
         Ok(list)
     }
 
+    /// The decisions of past calls, the oldest first, for trying rules on them. `is_cancelled`: as in
+    /// [`Store::query_audit`].
+    ///
+    /// # Errors
+    /// An invalid time, more than [`MAX_EXAMINED`] rows, or an error of the database.
+    pub fn past_decisions(
+        &self,
+        since: &str,
+        is_cancelled: &dyn Fn() -> bool,
+        mut each: impl FnMut(PastCall),
+    ) -> Result<(), StoreError> {
+        let since = read_since(since, SystemTime::now()).map_err(StoreError::BadQuery)?;
+        self.flush();
+        let query = AuditQuery::default();
+        let Some(mut left) = self.scan(|connection| numbers(connection, &query, Some(since)))? else { return Ok(()) };
+        let mut examined = 0;
+        while let Some(piece) = left.take(true) {
+            examined += PIECE;
+            if is_cancelled() {
+                return Err(StoreError::Cancelled);
+            }
+            if examined > MAX_EXAMINED {
+                return Err(StoreError::BadQuery(format!("more than {MAX_EXAMINED} rows: choose a later time")));
+            }
+            self.scan(|connection| {
+                let select = "SELECT at, session_id, tool, source, decisions FROM audit WHERE id BETWEEN ? AND ?";
+                let mut select = connection.prepare_cached(select)?;
+                let mut rows = select.query([piece.first, piece.last])?;
+                while let Some(row) = rows.next()? {
+                    let text = |column: usize| row.get::<_, String>(column);
+                    let ids = (SessionId::parse(&text(1)?), ToolName::parse(&text(2)?));
+                    let at = to_time(row.get(0)?);
+                    if let (Ok(session_id), Ok(tool)) = ids
+                        && at >= since
+                    {
+                        let decisions = serde_json::from_str(&text(4)?).unwrap_or_default();
+                        each(PastCall { at, session_id, tool, is_of_agent: text(3)?.starts_with(OF_AGENT), decisions });
+                    }
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
     fn lost_since(&self, since: Option<SystemTime>) -> Result<u64, StoreError> {
         self.scan(|connection| {
             let lost = "SELECT coalesce(sum(rows), 0) FROM audit_lost WHERE at >= ?1";
             Ok(connection.query_row(lost, [since.map_or(0, from_time)], |row| row.get(0)).map(to_count)?)
         })
     }
+}
+
+/// The decisions of one call of the audit log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PastCall {
+    pub at: SystemTime,
+    pub session_id: SessionId,
+    pub tool: ToolName,
+    /// An agent used a tool of its own.
+    pub is_of_agent: bool,
+    pub decisions: Vec<DecisionRecord>,
 }
 
 /// The row numbers that are still to be examined: from `first` up to `last`.

@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use rusqlite::{Transaction, params};
 use serde::{Deserialize, Serialize};
 use toold_engine::audit::{AuditRow, DecisionRecord};
+use toold_engine::judged_need::JudgedNeed;
 use toold_engine::policy::grants::described_id;
 use toold_engine::redact::redact;
 use toold_proto::agent_request::DecidedBy;
@@ -20,6 +21,8 @@ use crate::columns::{from_count, from_time};
 /// Bytes of one target, rule or id, and how many of the first two, that a row stores.
 const MAX_TEXT: usize = 4 * 1024;
 const MAX_DECISIONS: usize = 64;
+/// Bytes of a judgement that a row stores.
+const MAX_JUDGEMENT: usize = 16 * 1024;
 
 /// The columns of a row, and its place in the journal.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -193,6 +196,9 @@ fn decisions(decisions: &[DecisionRecord]) -> String {
         verdict: decision.verdict.clone(),
         rule: shown(&decision.rule),
         by: decision.by,
+        operation: shown(&decision.operation),
+        effects: decision.effects.clone(),
+        judged: decision.judged.as_ref().map(kept_judgement),
     });
     let mut kept: Vec<DecisionRecord> = kept.collect();
     let left_out = decisions.len().saturating_sub(MAX_DECISIONS);
@@ -204,9 +210,17 @@ fn decisions(decisions: &[DecisionRecord]) -> String {
             verdict: if denied { "deny" } else { "allow" }.into(),
             rule: String::new(),
             by: DecidedBy::default(),
+            ..DecisionRecord::default()
         });
     }
     serde_json::to_string(&kept).expect("texts have a form in JSON")
+}
+
+/// The judgement whole or without its texts: half a command would be another one.
+fn kept_judgement(judged: &JudgedNeed) -> JudgedNeed {
+    let text = serde_json::to_string(judged).expect("texts have a form in JSON");
+    let is_kept = text.len() <= MAX_JUDGEMENT && matches!(redact(&text), Cow::Borrowed(_));
+    if is_kept { judged.clone() } else { judged.without_texts() }
 }
 
 /// Redacted before it is cut: half of a secret is still secret.

@@ -13,7 +13,7 @@ mod transaction;
 mod turns;
 mod writer;
 
-mod audit;
+pub mod audit;
 mod audit_chain;
 mod audit_rows;
 mod cleaning;

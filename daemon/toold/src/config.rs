@@ -26,6 +26,7 @@ pub mod options;
 pub mod overrides;
 pub mod page;
 pub mod paths;
+pub mod paused;
 pub mod plugin_command;
 pub mod plugins;
 pub(crate) mod private_file;
@@ -69,6 +70,7 @@ use toold_host::environment::Environment;
 use toold_host::files;
 use toold_host::sandbox::SandboxRules;
 use toold_proto::config::ConfigEntry;
+use toold_proto::level::Level;
 
 use crate::config::agents::AgentsConfig;
 use crate::config::fleet::FleetConfig;
@@ -170,6 +172,11 @@ pub struct PermissionConfig {
     /// their own, `ask` asks as for any other command. The files that they name need permission either way, and rules
     /// that deny or ask take precedence. A project can only set it to `ask`.
     pub read_only_commands: ReadOnlyCommands,
+    /// How much runs without an approval: `read` only reads, `edit` also changes files, `develop` also builds and tests,
+    /// `operate` is the most. `read` when absent. A project can only lower it. `toolctl level --explain` shows what each
+    /// frees here.
+    #[cfg_attr(test, schemars(schema_with = "schema::foreign::optional_level"))]
+    pub level: Option<Level>,
 }
 
 /// What happens to commands that only read.
@@ -369,6 +376,8 @@ pub fn load(options: &Options) -> LoadedConfig {
         (rule.get_ref().clone(), place)
     });
     let mut policy = base_policy(&options.paths).with_rules(rules);
+    policy.levels.user = config.permission.level.unwrap_or_default();
+    policy.levels.agents = config.agents.levels();
     policy.asks_for_reading.everywhere = config.permission.read_only_commands == ReadOnlyCommands::Ask;
     for pattern in &config.permission.protected_writes {
         policy.protect(pattern.get_ref(), &source.place(Some(pattern.span())), None);

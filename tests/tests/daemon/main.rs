@@ -13,6 +13,7 @@ mod faults;
 mod fuzz_corpora;
 mod grants;
 mod hooks;
+mod levels;
 mod many_tools;
 mod models;
 mod no_match;

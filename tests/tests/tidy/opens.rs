@@ -22,7 +22,8 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("builtins/src/memories.rs", 6, "names in the folders of memories; removes the daemon's own folders of sessions"),
     ("builtins/src/skill.rs", 1, "names beside a skill that was read"),
     ("builtins/src/skills.rs", 1, "names in the folders of skills"),
-    ("host/src/sandbox.rs", 1, "names in folders, to hide those that are secret"),
+    ("host/src/sandbox.rs", 2, "names in folders, to hide those that are secret"),
+    ("host/src/sandbox/surroundings.rs", 2, "names in folders, to hide what lies around those of a session"),
     ("host/src/shell_grammar/expand.rs", 1, "names in folders that the caller may read, to see what wildcards find"),
     ("host/src/shell_grammar/names.rs", 1, "names in folders that the caller may read, to see what wildcards find"),
     ("host/src/stamps.rs", 1, "compares a file that a call read with what it was; nothing of it is given out"),
@@ -56,6 +57,7 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("toold/src/config/bundled.rs", 5, "the daemon's own folder of the plugins that it brings"),
     ("toold/src/lifecycle/logging.rs", 1, "the daemon's own log"),
     ("toold/src/main.rs", 1, "the daemon's own folder of state"),
+    ("toold/src/config/paused.rs", 1, "the daemon's own file of a pause"),
     ("toold/src/config/paths.rs", 2, "the daemon's own folders"),
     (
         "toold/src/config.rs",

@@ -143,7 +143,14 @@ struct WantedCall {
 }
 
 async fn call_in_session(client: &Client, wanted: &WantedCall) -> anyhow::Result<u8> {
-    let session = connection::open_session(client, wanted.args.cwd.clone(), wanted.args.session.clone()).await?;
+    let args = &wanted.args;
+    let session = match &args.session {
+        // Only where a person may answer for the session.
+        None if !args.no_ask && keys::has_terminal() => {
+            connection::open_terminal_session(client, args.cwd.clone()).await?
+        }
+        id => connection::open_session(client, args.cwd.clone(), id.clone()).await?,
+    };
     let status = call(client, wanted).await;
     session.close(client).await;
     status

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use toold_client::{Client, place};
 use toold_proto::daemon::{DaemonStatus, GuardTrial, NoParams};
 use toold_proto::fleet::FleetDaemonState;
+use toold_proto::level::Level;
 use toold_proto::mcp::McpServerState;
 use toold_proto::method::{DaemonGetStatus, FleetGetStatus, McpServersList, PermissionsList, PluginsList, RemotesList};
 use toold_proto::plugin::{ListPlugins, PluginStatus};
@@ -18,6 +19,7 @@ use toold_proto::remote::RemoteState;
 use toold_proto::socket::{database_path, log_file, log_path};
 
 use crate::commands::agents::switched_off::{SwitchedOff, switched_off};
+use crate::commands::status;
 use crate::exit::{NOT_RUN, OK};
 use crate::finding::{Finding, Severity, any_bad, bad, good, show, warning};
 use crate::globals::Globals;
@@ -225,6 +227,7 @@ async fn daemon(client: &Client, findings: &mut Vec<Finding>) {
         findings.push(good("config", "none; the defaults apply".to_owned()));
     }
     findings.push(sandbox(&status));
+    findings.push(level(&status));
     findings.extend(problems(&status));
     plugins(client, &status, findings).await;
     mcp_servers(client, findings).await;
@@ -253,6 +256,19 @@ fn problems(status: &DaemonStatus) -> Vec<Finding> {
         false => Finding { about: "problem", health: Severity::Warning, message: problem.clone(), advice: None },
     };
     status.problems.iter().map(finding).collect()
+}
+
+/// A level that frees less than it says is a warning.
+fn level(status: &DaemonStatus) -> Finding {
+    let found = good("level", status::level(&status.level));
+    match status.level.unconfined.is_some() && status.level.level > Level::Read {
+        true => Finding {
+            health: Severity::Warning,
+            advice: Some("toolctl level --explain shows what it frees".to_owned()),
+            ..found
+        },
+        false => found,
+    }
 }
 
 /// Recommends guard mode only if a trial of it worked.

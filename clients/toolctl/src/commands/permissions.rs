@@ -24,6 +24,7 @@ use crate::globals::Globals;
 use crate::output::{self, BOLD, DIM, one_line, plain, print_json};
 use crate::prompts::ask;
 
+mod replay;
 mod review;
 pub(crate) mod show;
 
@@ -56,6 +57,10 @@ enum PermissionsAction {
         #[arg(long)]
         yes: bool,
     },
+    /// Try rules or a level on the audit log: what would have been asked, allowed and denied; nothing is run
+    Replay(replay::ReplayArgs),
+    /// Propose rules that would have given the answers of the last days, and store those that you accept
+    Suggest(replay::SuggestArgs),
     /// List the prompts that wait for an answer
     Pending,
     /// Allow a pending prompt
@@ -229,6 +234,8 @@ async fn run_action(client: &Client, action: PermissionsAction, json: bool) -> a
             Ok(OK)
         }
         PermissionsAction::Review { yes } => review::run(client, yes, json).await,
+        PermissionsAction::Replay(args) => replay::replay(client, args, json).await,
+        PermissionsAction::Suggest(args) => replay::suggest(client, args, json).await,
         PermissionsAction::Pending => pending(client, json).await,
         PermissionsAction::Allow(allow) => {
             let reply = ReplyPermission {

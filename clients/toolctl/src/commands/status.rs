@@ -8,6 +8,7 @@ use clap::Args;
 use comfy_table::{Cell, CellAlignment, Color};
 use toold_client::Client;
 use toold_proto::daemon::{DaemonStatus, NoParams, Queues, ToolLatency};
+use toold_proto::level::{Level, LevelStatus};
 use toold_proto::method::{DaemonGetMetrics, DaemonGetStatus};
 
 use crate::exit::OK;
@@ -103,6 +104,16 @@ fn render(status: &DaemonStatus, width: Option<u16>) -> String {
     text
 }
 
+/// The level, and what it does not free where commands cannot be confined.
+pub(crate) fn level(status: &LevelStatus) -> String {
+    match &status.unconfined {
+        Some(why) if status.level > Level::Read => {
+            format!("{}; commands cannot be confined here, so they ask as at read: {why}", status.level)
+        }
+        Some(_) | None => status.level.to_string(),
+    }
+}
+
 fn facts(status: &DaemonStatus) -> Vec<(&'static str, String)> {
     let outcomes: Vec<String> = status.calls.outcomes.iter().map(|(outcome, n)| format!("{n} {outcome}")).collect();
     let outcomes = if outcomes.is_empty() { String::new() } else { format!(" ({})", outcomes.join(", ")) };
@@ -113,6 +124,7 @@ fn facts(status: &DaemonStatus) -> Vec<(&'static str, String)> {
         ("socket", status.socket.clone().unwrap_or_default()),
         ("config", status.config.clone().unwrap_or_else(|| "none".to_owned())),
         ("page", status.page_url.clone().unwrap_or_default()),
+        ("level", level(&status.level)),
         ("plugins in", status.plugin_dirs.join(", ")),
         ("tools", format!("{} (revision {})", status.tools, status.revision)),
         ("plugins", format!("{} loaded{others}", plugins.loaded)),

@@ -3,7 +3,7 @@ use std::time::{Duration, SystemTime};
 
 use super::rules::{RuleConfig, RulePlace};
 use super::*;
-use crate::effects::{AddedEffect, CommandEffects};
+use crate::effects::{AddedEffect, CommandEffects, EffectSet};
 use crate::kept::NotKept;
 use crate::need::InnerCommand;
 use crate::need::Word;
@@ -15,6 +15,7 @@ struct PolicyCase {
     policy: Policy,
     grants: Vec<Grant>,
     mode: Mode,
+    level: Level,
     origin: Origin,
     tool: &'static str,
     cwd: &'static str,
@@ -28,6 +29,7 @@ fn case() -> PolicyCase {
         policy: Policy { home: Some("/home/u".into()), ..Policy::default() },
         grants: Vec::new(),
         mode: Mode::Default,
+        level: Level::Read,
         origin: Origin::Builtin,
         tool: "bash",
         cwd: PROJECT,
@@ -99,6 +101,10 @@ impl PolicyCase {
         Self { mode, ..self }
     }
 
+    fn level(self, level: Level) -> Self {
+        Self { level, ..self }
+    }
+
     fn origin(self, origin: Origin) -> Self {
         Self { origin, ..self }
     }
@@ -129,6 +135,7 @@ impl PolicyCase {
             session: &session,
             above: &[],
             mode: self.mode,
+            level: self.level,
             cwd: Path::new(self.cwd),
             roots: &roots,
             project: Path::new(PROJECT),
@@ -617,6 +624,7 @@ fn a_check_names_the_strictest_part() {
         session: &session,
         above: &[],
         mode: Mode::Default,
+        level: Level::Read,
         cwd: Path::new(PROJECT),
         roots: &[],
         project: Path::new(PROJECT),
@@ -907,4 +915,124 @@ fn an_effect_that_does_not_exist_or_cannot_be_closes_its_category() {
     };
     of("shell", "destory").gives(&shell("make"), Deny, "did you mean destroy");
     of("network", "fetch").gives(&need(Category::Network, "example.com:443"), Deny, "only commands have effects");
+}
+
+/// The table of COMMANDS.md: a level frees what nothing else decides, and a mode that narrows comes before it.
+#[test]
+fn a_level_frees_by_effect_what_nothing_else_decides() {
+    let confined = crate::level::confined_effects();
+    let command = |line: &str, effect: Effect| {
+        let effects = CommandEffects {
+            operation: EffectSet::EMPTY.with(effect),
+            name: line.split(' ').map(str::to_owned).collect(),
+            ..CommandEffects::default()
+        };
+        Need { effects, confined, command: Some(line.to_owned()), ..shell(line) }
+    };
+    let write = |path: &str| Need::new(Category::FileWrite, path);
+    let source = || write("/home/u/proj/src/lib.rs");
+    // By level: read, edit, develop, operate.
+    let table: &[(Need, [Verdict; 4])] = &[
+        (source(), [Ask, Allow, Allow, Allow]),
+        (command("mkdir a", Effect::Write), [Ask, Allow, Allow, Allow]),
+        (command("git commit", Effect::History), [Ask, Allow, Allow, Allow]),
+        (command("cargo test", Effect::Build), [Ask, Ask, Allow, Allow]),
+        (command("npm install", Effect::Install), [Ask, Ask, Ask, Ask]),
+        (command("curl x", Effect::Fetch), [Ask, Ask, Ask, Ask]),
+        (command("git push", Effect::Publish), [Ask, Ask, Ask, Ask]),
+        (command("rm -r a", Effect::Destroy), [Ask, Ask, Ask, Ask]),
+        (command("kill 1", Effect::Process), [Ask, Ask, Ask, Ask]),
+        (command("sudo x", Effect::Privilege), [Ask, Ask, Ask, Ask]),
+        (command("gh auth token", Effect::Secret), [Ask, Ask, Ask, Ask]),
+        // Nothing is known of its effects, or not all.
+        (Need { confined, ..shell("mytool x") }, [Ask, Ask, Ask, Ask]),
+        (Need { unsure: Some("an option".to_owned()), ..command("cargo test", Effect::Build) }, [Ask, Ask, Ask, Ask]),
+        // It would not run confined.
+        (Need { confined: EffectSet::EMPTY, ..command("cargo test", Effect::Build) }, [Ask, Ask, Ask, Ask]),
+        (write("/home/u/other/x"), [Ask, Ask, Ask, Ask]),
+        (write("/home/u/proj/.git/hooks/pre-commit"), [Ask, Ask, Ask, Ask]),
+        (write("/home/u/proj/.env"), [Deny, Deny, Deny, Deny]),
+    ];
+    for (need, verdicts) in table {
+        for (level, verdict) in Level::ALL.into_iter().zip(*verdicts) {
+            case().level(level).gives(need, verdict, "");
+            // A mode that narrows comes first, and one that widens too.
+            let in_plan = case().level(level).mode(Mode::Plan).decide(need).verdict;
+            assert_ne!(in_plan, Allow, "{} at {level} in plan", need.target);
+            if verdict != Deny {
+                case().level(level).mode(Mode::Yolo).gives(need, Allow, "");
+            }
+        }
+    }
+    // In their order: rules that deny, rules that ask, rules that allow, grants.
+    let develop = || case().level(Level::Develop);
+    let test = command("cargo test", Effect::Build);
+    develop().gives(&test, Allow, "level develop, confined");
+    develop().rule("shell", "cargo *", "deny").gives(&test, Deny, "rule deny");
+    develop().rule("shell", "cargo *", "ask").gives(&test, Ask, "rule ask");
+    develop().rule("shell", "cargo *", "allow").gives(&test, Allow, "rule allow");
+    develop().grant(Category::Shell, "cargo test", Action::Allow).gives(&test, Allow, "g1");
+    develop().grant(Category::Shell, "cargo test", Action::Deny).gives(&test, Deny, "g1");
+    // Neither a plugin nor a configuration that cannot be read is freed.
+    develop().chain(&["p"]).gives(&source(), Ask, "default");
+    let broken = PolicyCase { policy: Policy { broken: vec!["x".to_owned()], ..develop().policy }, ..develop() };
+    broken.gives(&test, Deny, "invalid rule");
+    // What only reads is asked about at every level, if the user wants that.
+    let reads = Need { reads_only: true, ..command("ls", Effect::Read) };
+    let mut asks = develop();
+    asks.policy.asks_for_reading.everywhere = true;
+    asks.gives(&reads, Ask, "default");
+}
+
+/// Rows of a table of COMMANDS.md.
+fn documented_rows<const N: usize>(heading: &str) -> Vec<[String; N]> {
+    let document = include_str!("../../../COMMANDS.md");
+    let (_, table) = document.split_once(heading).unwrap();
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+    let cells = |row: &str| row.trim_matches('|').split(" | ").map(|cell| cell.trim().replace('`', "")).collect();
+    rows.map(|row| Vec::try_into(cells(row)).unwrap()).collect()
+}
+
+#[test]
+fn documented_levels_are_those_of_the_table() {
+    use toold_proto::level::LevelNeeds;
+    let word = |needs: LevelNeeds| match needs {
+        LevelNeeds::Nothing => "anywhere",
+        LevelNeeds::Confinement => "confined",
+        LevelNeeds::Unavailable => "not available",
+    };
+    let mut table: Vec<[String; 3]> = crate::level::TABLE
+        .iter()
+        .map(|freed| [freed.level.to_string(), freed.what.to_owned(), word(freed.needs).to_owned()])
+        .collect();
+    let mut documented = documented_rows::<3>("| level | frees | where |");
+    table.sort();
+    documented.sort();
+    assert_eq!(documented, table);
+}
+
+#[test]
+fn modes_and_levels_decide_as_documented() {
+    let rows = documented_rows::<6>("| mode | level | a tool changes a file |");
+    assert_eq!(rows.len(), 16);
+    let confined = crate::level::confined_effects();
+    let command = |line: &str, effect: Effect| {
+        let effects = CommandEffects { operation: EffectSet::EMPTY.with(effect), ..CommandEffects::default() };
+        Need { effects, confined, command: Some(line.to_owned()), ..shell(line) }
+    };
+    for [mode, level, write, mkdir, test, push] in rows {
+        let of_mode: Mode = serde_json::from_value(mode.clone().into()).unwrap();
+        let case = case().mode(of_mode).level(Level::parse(&level).unwrap());
+        let needs = [
+            (Need::new(Category::FileWrite, "/home/u/proj/src/lib.rs"), write),
+            (command("mkdir a", Effect::Write), mkdir),
+            (command("cargo test", Effect::Build), test),
+            (command("git push", Effect::Publish), push),
+        ];
+        for (need, expected) in needs {
+            let decision = case.decide(&need);
+            let at = format!("{} in mode {mode} at level {level}", need.target);
+            assert_eq!(decision.verdict.as_str(), expected, "{at}: {}", decision.rule);
+        }
+    }
 }

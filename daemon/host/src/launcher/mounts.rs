@@ -37,7 +37,8 @@ pub(super) fn arrange(confinement: &Confinement) -> Result<Option<PathBuf>, Stri
     for path in protected {
         change(path, "protect", protect)?;
     }
-    for path in &confinement.masked {
+    // One that is gone by now needs no hiding.
+    for path in confinement.masked.iter().filter(|path| path.symlink_metadata().is_ok()) {
         change(path, "hide", mask)?;
     }
     let temp = own_temp(confinement, cwd.as_deref())?;

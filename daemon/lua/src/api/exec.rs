@@ -198,7 +198,8 @@ impl Program {
             heard.keep(stream, bytes);
             on_output(stream, bytes);
         }));
-        command.confinement = sandbox.confine(&cx).map_err(|error| format!("hygge.exec: {error}"))?;
+        command.confinement =
+            sandbox.confine(&cx, &command.environment).map_err(|error| format!("hygge.exec: {error}"))?;
         command.started_for = Some(StartedFor::call(&cx, &call.chain));
         // The call's own limit stops the script; this shorter one leaves it time to return the output so far.
         let remaining = call.interrupt.remaining().saturating_sub(Duration::from_millis(50));

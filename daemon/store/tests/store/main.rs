@@ -82,6 +82,7 @@ fn row(n: u64) -> AuditRow {
             verdict: "allow".into(),
             rule: "grant g (git status *)".into(),
             by: Default::default(),
+            ..DecisionRecord::default()
         }],
         outcome: Outcome::Ok,
         duration_ms: n,

@@ -32,6 +32,7 @@ use crate::config::fleet::FleetFiles;
 use crate::config::hooks;
 use crate::config::mcp_profiles;
 use crate::config::options::Options;
+use crate::config::paused::PausedBy;
 use crate::config::project::ProjectFile;
 use crate::config::sandbox::{self, GuardTrials, SandboxConfig};
 use crate::config::secrets;
@@ -78,6 +79,8 @@ pub struct ActiveConfig {
     strict: StrictRules,
     /// The errors of a newer file, which is not active.
     rejected: Mutex<Vec<String>>,
+    /// Who has paused everything, and when.
+    paused: Mutex<Option<PausedBy>>,
     /// Held while a file is read and applied, so that an older text of it never replaces a newer one.
     reloading: Mutex<()>,
     /// Held while a configuration is applied, so that this happens in the order of the changes.
@@ -131,6 +134,7 @@ impl ActiveConfig {
             at_start,
             strict: StrictRules::load(options.paths.strict_rules()),
             rejected: Mutex::default(),
+            paused: Mutex::new(PausedBy::load(&options.paths.paused())),
             reloading: Mutex::default(),
             projects: Mutex::default(),
             changes: watch::Sender::new(0),
@@ -355,6 +359,22 @@ impl ActiveConfig {
         }
     }
 
+    /// Who has paused everything, if somebody has.
+    pub fn paused(&self) -> Option<PausedBy> {
+        self.paused.lock().clone()
+    }
+
+    /// Pauses everything, or lets it go on with `None`; also after a restart. Blocks.
+    ///
+    /// # Errors
+    /// The state cannot be stored; nothing has changed.
+    pub fn set_paused(&self, paused: Option<PausedBy>) -> anyhow::Result<()> {
+        PausedBy::store(paused.as_ref(), &self.options.paths.paused())?;
+        *self.paused.lock() = paused;
+        self.decisions_changed();
+        Ok(())
+    }
+
     /// Rereads which content is trusted, and which plugins are switched on or off.
     pub fn decisions_changed(&self) {
         let projects = self.projects.lock();
@@ -382,6 +402,7 @@ impl ActiveConfig {
         policy.private.extend(self.own_files.iter().cloned());
         policy.private.extend(FleetFiles::of(&loaded.config.fleet, &self.options).secret());
         policy.lost_refusals = self.store.lost_refusals();
+        policy.paused = self.paused().map(|paused| paused.describe());
         policy = self.with_strict_rules(policy, &loaded);
         policy.control.extend(crate::config::plugins::control_files(&self.options, &loaded));
         for (project, open) in projects {
@@ -481,6 +502,8 @@ fn own_files(options: &Options) -> anyhow::Result<Vec<PathBuf>> {
         "mcp-tokens",
         "secrets.json",
         "secrets.new",
+        "paused.json",
+        "paused.new",
         "admin-token",
         "instance",
         "agent-processes",

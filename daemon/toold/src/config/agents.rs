@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use serde::Deserialize;
+use toold_proto::level::Level;
 
 /// `[agents]`: clients that act for a model.
 #[derive(Clone, Debug, Deserialize)]
@@ -30,6 +31,9 @@ pub struct AgentConfig {
     /// Whether the agent's own mode applies, where the session here is in the default mode: one that accepts edits, one
     /// that only plans, and one that asks nothing. Anything that the agent reports is believed.
     pub trust_mode: bool,
+    /// Lowers `permission.level` for this agent. It cannot raise it: a client gives itself its name.
+    #[cfg_attr(test, schemars(schema_with = "crate::config::schema::foreign::optional_level"))]
+    pub level: Option<Level>,
 }
 
 /// Who asks a person about an agent's own tools.
@@ -63,6 +67,11 @@ impl Default for AgentsConfig {
 }
 
 impl AgentsConfig {
+    /// The levels of agents, by name.
+    pub(crate) fn levels(&self) -> Vec<(String, Level)> {
+        self.named.iter().filter_map(|(name, agent)| Some((name.clone(), agent.level?))).collect()
+    }
+
     /// The errors of the names.
     pub fn problems(&self) -> Vec<String> {
         self.env.iter().filter_map(|name| is_variable(name).err()).collect()

@@ -9,6 +9,7 @@ use toml::Spanned;
 use toold_engine::client_profile::ClientProfile;
 use toold_engine::tool_settings::ToolPattern;
 use toold_proto::call::ListingMode;
+use toold_proto::level::Level;
 use toold_proto::mcp::{ALL_TOOLS, WITHOUT_FILES_AND_SHELL, is_profile_name};
 use toold_proto::nearest::did_you_mean;
 use toold_proto::session::Mode;
@@ -60,6 +61,9 @@ pub struct McpProfileConfig {
     /// The permission mode in which its sessions begin: `plan` or `default`. Modes that allow more are set by a person, in
     /// a session.
     pub mode: ProfileMode,
+    /// Lowers `permission.level` in its sessions.
+    #[cfg_attr(test, schemars(schema_with = "crate::config::schema::foreign::optional_level"))]
+    pub level: Option<Level>,
     /// Of the folders that you chose, only these and the folders in them are workspaces for its clients: absolute paths,
     /// which may begin with `~/`. All when absent.
     #[cfg_attr(test, schemars(with = "Option<Vec<String>>"))]
@@ -119,6 +123,7 @@ impl McpProfileConfig {
                 ProfileMode::Plan => Mode::Plan,
                 ProfileMode::Default => Mode::Default,
             },
+            level: self.level,
             workspaces: self.workspaces.as_ref().map(folders),
             binds_inner_calls: true,
             ..named

@@ -48,6 +48,11 @@ impl DaemonPaths {
         toold_proto::socket::database_path(&self.state)
     }
 
+    /// Who has paused everything, while it is paused.
+    pub fn paused(&self) -> PathBuf {
+        self.state.join("paused.json")
+    }
+
     /// The denials of configurations, as last read.
     pub fn strict_rules(&self) -> PathBuf {
         self.state.join("strict-rules.json")

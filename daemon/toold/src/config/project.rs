@@ -107,6 +107,9 @@ impl ProjectFile {
         if self.config.permission.read_only_commands == ReadOnlyCommands::Ask {
             policy.asks_for_reading.projects.push(self.project.clone());
         }
+        if let Some(level) = self.config.permission.level {
+            policy.levels.projects.push((self.project.clone(), level));
+        }
         self.problems.iter().for_each(|problem| policy.close_project(&self.project, problem));
         policy
     }

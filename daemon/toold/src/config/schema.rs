@@ -127,6 +127,11 @@ pub(super) mod foreign {
         json_schema!({"anyOf": [listing, {"type": "null"}]})
     }
 
+    pub(in crate::config) fn optional_level(_: &mut SchemaGenerator) -> Schema {
+        let level = schema_in(&openrpc::document(""), "permissions.level", "/result/schema/properties/level");
+        json_schema!({"anyOf": [level, {"type": "null"}]})
+    }
+
     pub(in crate::config) fn instance_scope(_: &mut SchemaGenerator) -> Schema {
         schema_in(&openrpc::document(""), "mcp.servers", "/result/schema/properties/servers/items/properties/scope")
     }

@@ -223,7 +223,8 @@ impl SessionService {
             open.filter = open.filter.within(filter);
         }
         let begins_in_plan = open.profiles.iter().any(|profile| profile.mode == Mode::Plan);
-        let session = self.create_in_folders(kind, peer, open)?;
+        let level = open.profiles.iter().filter_map(|profile| profile.level).min();
+        let session = self.create_in_folders(kind, peer, open)?.with_profile_level(level);
         if begins_in_plan {
             session.set_mode(Mode::Plan);
         }

@@ -13,6 +13,7 @@ use toold_proto::config::{ProjectConfig, ShownConfig};
 use toold_proto::daemon::{
     DaemonStatus, Done, MessageMemory, Metrics, PluginCounts, Queues, Restart, Restarted, Shutdown, StoreStatus,
 };
+use toold_proto::level::LevelStatus;
 use toold_proto::method::{
     DaemonGetConfig, DaemonGetMetrics, DaemonGetStatus, DaemonPing, DaemonReload, DaemonRestart, DaemonShutdown,
     Method, RpcDiscover,
@@ -39,7 +40,11 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add_async::<DaemonGetStatus, _>(module, Right::Anyone, |request, _| async move {
         let services = request.services.clone();
         // Reads the stored rows.
-        let status = move || DaemonStatus { guard: services.config.trial_of_guard(), ..status(&services) };
+        let status = move || {
+            let mut status = DaemonStatus { guard: services.config.trial_of_guard(), ..status(&services) };
+            status.level.unconfined = services.builtins.sandbox.unconfined();
+            status
+        };
         blocking(status).await
     })?;
     add::<DaemonShutdown>(module, Right::Administrator, |request, shutdown: Shutdown| {
@@ -166,6 +171,7 @@ pub(crate) fn status(services: &Services) -> DaemonStatus {
         plugin_dirs: services.config.plugin_dirs().iter().map(|path| path.display().to_string()).collect(),
         sandbox: services.builtins.sandbox.rules().describe(),
         guard: None,
+        level: LevelStatus { level: loaded.config.permission.level.unwrap_or_default(), unconfined: None },
         sessions: engine.sessions.len() as u64,
         connections: services.lifecycle.connections(),
         tools: snapshot.global().len() as u64,
@@ -188,6 +194,7 @@ pub(crate) fn status(services: &Services) -> DaemonStatus {
             .config
             .config_problems()
             .into_iter()
+            .chain(services.config.paused().map(|paused| format!("{}: `toolctl resume` ends it", paused.describe())))
             .chain(store.problems.iter().cloned())
             .chain(not_on_http)
             .chain(page.and_then(Result::err))

@@ -11,6 +11,7 @@ use toold_engine::tool::Origin;
 use toold_host::exclude::Exclusions;
 use toold_host::file_needs::entry_read_need;
 use toold_host::files::{ResolvedPath, resolve_for};
+use toold_proto::level::Level;
 use toold_proto::permission::{Ask, Verdict};
 use toold_proto::tool::{Category, ToolName};
 
@@ -38,6 +39,7 @@ pub(super) fn may_read(engine: &Engine, session: &Session, place: &Path) -> Verd
         session: &session.id,
         above: &above,
         mode: session.mode(),
+        level: Level::Read,
         cwd: &session.cwd,
         roots: &places,
         project: session.project(),

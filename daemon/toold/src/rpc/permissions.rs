@@ -16,6 +16,7 @@ use toold_host::exclude::Exclusions;
 use toold_host::file_needs::{read_need, write_need};
 use toold_host::shell_grammar::{self, Explained, Surroundings};
 use toold_proto::daemon::Done;
+use toold_proto::error::{self, ErrorData};
 use toold_proto::event::EventBody;
 use toold_proto::fleet::RevokeFleetGrant;
 use toold_proto::method::{
@@ -31,7 +32,7 @@ use toold_proto::tool::{Category, SessionId, ToolName};
 
 use crate::config::project_folder::{grant_project_of, project_of};
 use crate::rpc::blocking::blocking;
-use crate::rpc::error::{NOT_KEPT, invalid_params, refused, unknown};
+use crate::rpc::error::{NOT_KEPT, invalid_params, object, refused, unknown};
 use crate::rpc::fleet;
 use crate::rpc::grant_review::{self, with_uses};
 use crate::rpc::located::{for_onlooker, knows, located};
@@ -94,13 +95,16 @@ async fn answer(request: MethodRequest, params: ReplyPermission) -> Result<Done,
     let engine = request.services.engine.clone();
     // Remembered answers are written to the database.
     let replied = blocking(move || reply(&engine, &params, &replier)).await?;
-    replied.map(|()| Done {}).map_err(|error| match &error {
+    replied.map(|()| Done {}).map_err(|failed| match &failed {
         AskReplyError::Unknown(id) => unknown("request", id),
+        AskReplyError::AlreadyAnswered(..) => {
+            object(error::UNKNOWN, &failed.to_string(), ErrorData::new("unknown_request"))
+        }
         AskReplyError::NotSuggested(_)
         | AskReplyError::CannotBeRemembered(_)
         | AskReplyError::TooWide(..)
-        | AskReplyError::PatternOfParts => invalid_params(&error.to_string()),
-        AskReplyError::Store(_) => refused(NOT_KEPT, &error.to_string()),
+        | AskReplyError::PatternOfParts => invalid_params(&failed.to_string()),
+        AskReplyError::Store(_) => refused(NOT_KEPT, &failed.to_string()),
     })
 }
 
@@ -193,8 +197,18 @@ async fn would(request: MethodRequest, params: CheckPermission) -> Result<Checke
     // This resolves paths and reads ignore files.
     let environment = request.services.config.options.of_children().with(&session.env);
     let explained = blocking(move || explain(&engine, &of, &environment, category, &target, &place)).await??;
-    let needs: Vec<Need> = explained.iter().flat_map(|part| part.needs.iter().cloned()).collect();
+    let mut needs: Vec<Need> = explained.iter().flat_map(|part| part.needs.iter().cloned()).collect();
     let engine = &request.services.engine;
+    let level = engine.policy.load().levels.of(&session, None).level;
+    if category == Category::Shell && tool.as_str() == "bash" && origin == Origin::Builtin {
+        let (builtins, of, place) = (request.services.builtins.clone(), session.clone(), cwd.clone());
+        let environment = request.services.config.options.of_children().with(&session.env);
+        needs = blocking(move || {
+            builtins.sandbox.mark_confined(&mut needs, level, &of, (&place, &environment));
+            needs
+        })
+        .await?;
+    }
     let (places, above, chain, made) = (session.places(), session.above(), session.chain(), session.made());
     let subject = Subject {
         tool: Some(&tool),
@@ -202,6 +216,7 @@ async fn would(request: MethodRequest, params: CheckPermission) -> Result<Checke
         session: &session.id,
         above: &above,
         mode: session.mode(),
+        level,
         cwd: &cwd,
         roots: &places,
         project: session.project(),

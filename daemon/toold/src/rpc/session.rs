@@ -12,7 +12,8 @@ use toold_proto::error::{self, ErrorData};
 use toold_proto::event::EventBody;
 use toold_proto::method::{SessionClose, SessionOpen, SessionShare, SessionsList};
 use toold_proto::session::{
-    ClientRole, CloseSession, ClosedSession, Mode, OpenSession, OpenedSession, ServerInfo, SessionList, WorkspaceState,
+    ClientRole, CloseSession, ClosedSession, Mode, OpenSession, OpenedSession, ServerInfo, SessionList,
+    TERMINAL_SESSION, WorkspaceState,
 };
 use toold_proto::tool::SessionId;
 use toold_proto::workspace::{ShareSession, SharedSession};
@@ -150,6 +151,11 @@ async fn open(request: MethodRequest, mut open: OpenSession) -> Result<OpenedSes
     open.env = env;
     if kind == OpenerKind::Descendant {
         return open_below(&request, open, env_ignored);
+    }
+    // An agent that guesses the id would share the answers that a person gives there.
+    let of_terminal = |id: &SessionId| id.as_str().starts_with(TERMINAL_SESSION);
+    if kind != OpenerKind::Person && open.session_id.as_ref().is_some_and(of_terminal) {
+        return Err(unknown("session", open.session_id.as_ref().map_or("", |id| id.as_str())));
     }
     let (session, resumed) = match known(&request, &open).await? {
         Some(session) => (resume(&request, session, &open)?, true),

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeSet;
 
+use toold_proto::level::Level;
 use toold_proto::permission::Verdict;
 
 use crate::commands::corpus::{CorpusEntry, read};
 use crate::commands::folders::TestProject;
-use crate::commands::judge::{Judged, RuleLine, judge};
+use crate::commands::judge::{Judged, RuleLine, judge, judge_at};
 
 /// Out of a hundred lines, this many must need no approval beyond their rules.
 const ENOUGH: f64 = 98.0;
@@ -145,5 +146,31 @@ fn one_line(text: &str) -> String {
     match line.char_indices().nth(150) {
         Some((end, _)) => format!("{}...", &line[..end]),
         None => line,
+    }
+}
+
+/// How many of the lines ask without any rule, by level, where commands can be confined.
+#[test]
+fn a_level_asks_less_than_the_one_before() {
+    let project = TestProject::make();
+    let lines = everyday();
+    let workspace = project.place.workspace.to_str().unwrap();
+    let mut before = lines.len();
+    for level in Level::ALL {
+        let mut asks = 0;
+        for it in &lines {
+            let judged = judge_at(level, &it.line.replace("{project}", workspace), &project.place, &[]);
+            if judged.verdict != Verdict::Allow {
+                asks += 1;
+                if level == Level::Develop {
+                    let part = judged.parts.iter().find(|part| part.verdict != Verdict::Allow).unwrap();
+                    println!("{}: {} {} ({})", one_line(&it.line), part.category, one_line(&part.target), part.rule);
+                }
+            }
+        }
+        let percent = 100.0 * asks as f64 / lines.len() as f64;
+        println!("level {level}: {asks} of {} everyday lines ask, {percent:.1} %", lines.len());
+        assert!(asks <= before, "{level} asks more than the level before it");
+        before = asks;
     }
 }

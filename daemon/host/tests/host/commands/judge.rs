@@ -3,12 +3,14 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
+use toold_engine::level::{confined_effects, frees_command};
 use toold_engine::need::Need;
 use toold_engine::policy::rules::{RuleConfig, RulePlace};
 use toold_engine::policy::{Policy, Subject, check, decide};
 use toold_engine::tool::Origin;
 use toold_host::environment::Environment;
 use toold_host::shell_grammar::{Surroundings, needs};
+use toold_proto::level::Level;
 use toold_proto::permission::{CheckedPart, Verdict};
 use toold_proto::session::Mode;
 use toold_proto::tool::{Category, SessionId, ToolName};
@@ -62,6 +64,11 @@ pub(crate) struct JudgedPart {
 
 /// The verdict of the default configuration with these rules on a line that an agent wants to run in the workspace.
 pub(crate) fn judge(line: &str, place: &CommandSetting, rules: &[RuleLine]) -> Judged {
+    judge_at(Level::Read, line, place, rules)
+}
+
+/// The same at a level, where commands can be confined.
+pub(crate) fn judge_at(level: Level, line: &str, place: &CommandSetting, rules: &[RuleLine]) -> Judged {
     let policy = policy(place, rules);
     let (tool, session) = (ToolName::parse("bash").unwrap(), SessionId::parse("s").unwrap());
     let roots = [Cow::Borrowed(place.workspace.as_path())];
@@ -71,6 +78,7 @@ pub(crate) fn judge(line: &str, place: &CommandSetting, rules: &[RuleLine]) -> J
         session: &session,
         above: &[],
         mode: Mode::Default,
+        level,
         cwd: &place.workspace,
         roots: &roots,
         project: &place.workspace,
@@ -86,7 +94,17 @@ pub(crate) fn judge(line: &str, place: &CommandSetting, rules: &[RuleLine]) -> J
     let environment =
         Environment::default().with([("HOME", place.home.as_os_str()), ("PATH", "/usr/bin:/bin".as_ref())]);
     let mut surroundings = Surroundings { cwd: &place.workspace, environment: &environment, may_read: &mut may_read };
-    let needs = needs(line, &mut surroundings);
+    let mut needs = needs(line, &mut surroundings);
+    let outside = |need: &Need| {
+        matches!(need.category, Category::FileWrite) && !Path::new(&need.target).starts_with(&place.workspace)
+            || need.category == Category::Network
+    };
+    let commands = |need: &&Need| need.category == Category::Shell && !need.reads_only;
+    if !needs.iter().any(outside)
+        && needs.iter().filter(commands).all(|need| frees_command(level, need, confined_effects()))
+    {
+        needs.iter_mut().for_each(|need| need.confined = confined_effects());
+    }
     let checked = check(&policy, &[], &subject, &needs);
     let part = |(need, part): (&Need, CheckedPart)| JudgedPart {
         category: part.category,

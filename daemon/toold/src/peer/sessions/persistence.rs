@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::Context;
+use serde::{Deserialize, Serialize};
 use toold_builtins::memories;
 use toold_engine::kept::{ChangeEffect, NotKept};
 use toold_engine::session::{Session, SessionFilter};
+use toold_proto::level::Level;
 use toold_proto::session::Mode;
 use toold_proto::tool::SessionId;
 use toold_store::Store;
@@ -14,6 +16,19 @@ use toold_store::sessions::SavedSession;
 
 use crate::peer::Peer;
 use crate::peer::sessions::{Opener, OpenerKind, SessionRequest, SessionService, opener_of};
+
+/// What is stored of a session beside its state: who opened it, and the level that a person chose for it.
+#[derive(Serialize, Deserialize)]
+struct SessionOwner {
+    #[serde(flatten)]
+    opener: Opener,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    level: Option<Level>,
+}
+
+fn owner_of(session: &Session, level: Option<Level>) -> Option<String> {
+    serde_json::to_string(&SessionOwner { opener: opener_of(session), level }).ok()
+}
 
 /// Uses the store on a thread that may block.
 pub async fn with_store<T: Send + 'static>(store: &Arc<Store>, work: impl FnOnce(&Store) -> T + Send + 'static) -> T {
@@ -36,8 +51,7 @@ impl SessionService {
     /// Stores the current state of a session. If that fails it lives as long as the daemon, and the
     /// log reports it.
     pub async fn save(&self, session: &Session) {
-        let opener = serde_json::to_string(&opener_of(session)).ok();
-        let saved = SavedSession::of(session, opener);
+        let saved = SavedSession::of(session, owner_of(session, session.chosen_level()));
         let id = saved.id.clone();
         if let Err(error) = with_store(&self.store, move |store| store.save_session(&saved)).await {
             tracing::warn!(session = %id, %error, "the session ends with the daemon");
@@ -49,11 +63,29 @@ impl SessionService {
     /// # Errors
     /// It could not be stored.
     pub async fn change_mode(&self, session: &Arc<Session>, mode: Mode) -> Result<(), NotKept> {
-        let opener = serde_json::to_string(&opener_of(session)).ok();
-        let saved = SavedSession { mode, ..SavedSession::of(session, opener) };
+        let owner = owner_of(session, session.chosen_level());
+        let saved = SavedSession { mode, ..SavedSession::of(session, owner) };
         let effect = if width(mode) > width(session.mode()) { ChangeEffect::Widens } else { ChangeEffect::Narrows };
         let session = session.clone();
         let keep = move |store: &Store| effect.keep(|| store.save_session(&saved), |_| session.set_mode(mode));
+        with_store(&self.store, keep).await
+    }
+
+    /// Changes the level that a person chose for a session, which has the level `before` now; `None` chooses none.
+    ///
+    /// # Errors
+    /// It could not be stored.
+    pub async fn change_level(
+        &self,
+        session: &Arc<Session>,
+        before: Level,
+        level: Option<Level>,
+    ) -> Result<(), NotKept> {
+        let saved = SavedSession::of(session, owner_of(session, level));
+        let narrows = level.is_some_and(|level| level <= before);
+        let effect = if narrows { ChangeEffect::Narrows } else { ChangeEffect::Widens };
+        let session = session.clone();
+        let keep = move |store: &Store| effect.keep(|| store.save_session(&saved), |_| session.set_level(level));
         with_store(&self.store, keep).await
     }
 
@@ -104,7 +136,9 @@ impl SessionService {
                 return Ok(None);
             }
         };
-        let opener: Option<Opener> = saved.owner.as_deref().and_then(|owner| serde_json::from_str(owner).ok());
+        let owner: Option<SessionOwner> = saved.owner.as_deref().and_then(|owner| serde_json::from_str(owner).ok());
+        let level = owner.as_ref().and_then(|owner| owner.level);
+        let opener = owner.map(|owner| owner.opener);
         // Folders that an agent chose do not become a person's choice when a person resumes the
         // session.
         let kind = opener.as_ref().map_or(kind, |opener| opener.kind);
@@ -123,6 +157,7 @@ impl SessionService {
         let mut session = create(kind, request)?;
         session.opened_at = saved.opened_at;
         session.set_mode(saved.mode);
+        session.set_level(level);
         Ok(Some((session, opener)))
     }
 

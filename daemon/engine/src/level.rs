@@ -1,0 +1,215 @@
+//! Levels: what needs no approval, by its effects. The policy asks [`is_free`] where no rule, grant or mode has decided.
+//!
+//! [`TABLE`] is the whole of it: the documents and `toolctl level --explain` show it.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+use toold_proto::effect::Effect;
+use toold_proto::level::{Level, LevelEntry, LevelNeeds};
+use toold_proto::tool::Category;
+
+use crate::effects::EffectSet;
+use crate::need::Need;
+use crate::session::{Hold, Session};
+
+/// Who has an effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FreedWork {
+    Commands,
+    FileTools,
+}
+
+/// One line of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct FreedEffect {
+    pub level: Level,
+    pub effect: Effect,
+    pub work: FreedWork,
+    pub needs: LevelNeeds,
+    /// Who has the effect and within which limits, for people.
+    pub what: &'static str,
+}
+
+/// What each level frees beyond the levels before it. Secrets, protected writes, and all effects that are not in it
+/// are never free by a level.
+pub const TABLE: &[FreedEffect] = &[
+    freed(
+        Level::Read,
+        Effect::Read,
+        FreedWork::FileTools,
+        LevelNeeds::Nothing,
+        "tools read files in the session's folders",
+    ),
+    freed(Level::Read, Effect::Read, FreedWork::Commands, LevelNeeds::Nothing, "commands that only read, there"),
+    freed(
+        Level::Edit,
+        Effect::Read,
+        FreedWork::Commands,
+        LevelNeeds::Confinement,
+        "other commands that are known to read",
+    ),
+    freed(
+        Level::Edit,
+        Effect::Write,
+        FreedWork::FileTools,
+        LevelNeeds::Nothing,
+        "tools change files in the session's folders",
+    ),
+    freed(Level::Edit, Effect::Write, FreedWork::Commands, LevelNeeds::Confinement, "commands make new files there"),
+    freed(
+        Level::Edit,
+        Effect::History,
+        FreedWork::Commands,
+        LevelNeeds::Confinement,
+        "commits, branches, the index, with the hooks that they run",
+    ),
+    freed(
+        Level::Develop,
+        Effect::Build,
+        FreedWork::Commands,
+        LevelNeeds::Confinement,
+        "builds, tests, scripts of the project",
+    ),
+    freed(Level::Develop, Effect::Fetch, FreedWork::Commands, LevelNeeds::Unavailable, "downloads from listed hosts"),
+    freed(Level::Develop, Effect::Install, FreedWork::Commands, LevelNeeds::Unavailable, "packages of the lock file"),
+    freed(
+        Level::Operate,
+        Effect::Change,
+        FreedWork::Commands,
+        LevelNeeds::Unavailable,
+        "services that the session started",
+    ),
+];
+
+const fn freed(level: Level, effect: Effect, work: FreedWork, needs: LevelNeeds, what: &'static str) -> FreedEffect {
+    FreedEffect { level, effect, work, needs, what }
+}
+
+/// The effects that a confined command can be freed for.
+pub fn confined_effects() -> EffectSet {
+    let confined = TABLE.iter().filter(|freed| freed.needs == LevelNeeds::Confinement);
+    confined.map(|freed| freed.effect).collect()
+}
+
+/// The levels of the configuration files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConfiguredLevels {
+    /// The user's.
+    pub user: Level,
+    /// Of projects. They only lower the user's.
+    pub projects: Vec<(PathBuf, Level)>,
+    /// Of agents, by name. They only lower the user's, since a client gives itself its name.
+    pub agents: Vec<(String, Level)>,
+}
+
+/// The level that counts in a session, and what decides it, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EffectiveLevel {
+    pub level: Level,
+    pub from: Cow<'static, str>,
+}
+
+impl ConfiguredLevels {
+    /// The level of a session: that which a person chose for it, else the lowest of those of the user, the project,
+    /// the client's profile and the agent (`agent`, or the client that opened it). A tool's process has the level of its
+    /// call's session, and nothing more once that is closed.
+    pub fn of(&self, session: &Session, agent: Option<&str>) -> EffectiveLevel {
+        let top = session.topmost();
+        let only_reads = |from: &'static str| EffectiveLevel { level: Level::Read, from: from.into() };
+        match top.hold() {
+            Hold::Unknown => return only_reads("a process of an unknown tool"),
+            Hold::Plugin { .. } => return only_reads("a plugin that acts on its own"),
+            Hold::Free | Hold::Tool(_) => {}
+        }
+        if !std::ptr::eq(top, session) && top.closed.is_cancelled() {
+            return only_reads("the session of the tool is closed");
+        }
+        if let Some(level) = top.chosen_level() {
+            return EffectiveLevel { level, from: "set by a person for this session".into() };
+        }
+        let client = top.client.as_ref().map(|client| client.name.as_str());
+        let is_of = |name: &str| [agent, client].into_iter().flatten().any(|client| is_named(client, name));
+        let project = |of: &Path| of == top.project();
+        let lower = self
+            .projects
+            .iter()
+            .filter(|(of, _)| project(of))
+            .map(|(of, level)| (*level, Cow::Owned(format!("permission.level of the project {}", of.display()))))
+            .chain(top.profile_level().map(|level| (level, "level of the client's profile".into())))
+            .chain(
+                self.agents
+                    .iter()
+                    .filter(|(name, _)| is_of(name))
+                    .map(|(name, level)| (*level, format!("agents.{name}.level").into())),
+            );
+        let own = match self.user {
+            Level::Read => Cow::Borrowed("the default"),
+            Level::Edit | Level::Develop | Level::Operate => "permission.level of the configuration".into(),
+        };
+        let (level, from) = lower.fold((self.user, own), |least, next| if next.0 < least.0 { next } else { least });
+        EffectiveLevel { level, from }
+    }
+}
+
+/// Whether a client is the agent of this name: `codex-mcp-client` is `codex`. Too many names only lower the level.
+fn is_named(client: &str, name: &str) -> bool {
+    let client = client.to_ascii_lowercase();
+    client == name || client.strip_prefix(name).is_some_and(|rest| rest.starts_with(['-', ' ', '_']))
+}
+
+/// Whether commands with these effects are free at a level, if they run where only `confined` effects are possible.
+pub fn frees_command(level: Level, need: &Need, confined: EffectSet) -> bool {
+    let effects = need.effects.all();
+    // A commit runs hooks of the repository, confined like the commit itself.
+    let runs_hooks = effects.contains(Effect::History) && frees(level, Effect::History, FreedWork::Commands);
+    let effects = if runs_hooks { effects.without(Effect::Build) } else { effects };
+    !effects.is_empty()
+        && need.unsure.is_none()
+        && !need.may_run_any
+        && need.elsewhere.is_empty()
+        && effects.iter().all(|effect| confined.contains(effect) && frees(level, effect, FreedWork::Commands))
+}
+
+fn frees(level: Level, effect: Effect, work: FreedWork) -> bool {
+    TABLE.iter().any(|freed| {
+        freed.effect == effect && freed.work == work && freed.level <= level && freed.needs != LevelNeeds::Unavailable
+    })
+}
+
+/// Whether a level frees a need that nothing else decided: in words, what frees it. The caller has excluded protected
+/// writes, secrets and control files.
+///
+/// `is_inside`: whether a file is in the session's folders.
+pub(crate) fn freed_by(level: Level, need: &Need, is_file_tool: bool, is_inside: bool) -> Option<String> {
+    let is_free = match need.category {
+        Category::Shell => frees_command(level, need, need.confined),
+        Category::FileWrite if need.command.is_none() => {
+            is_file_tool && is_inside && frees(level, Effect::Write, FreedWork::FileTools)
+        }
+        // Behind a redirect of a line that runs confined.
+        Category::FileWrite => {
+            is_inside && need.confined.contains(Effect::Write) && frees(level, Effect::Write, FreedWork::Commands)
+        }
+        Category::FileRead | Category::Network | Category::Mcp | Category::Agent | Category::Plugin => false,
+    };
+    let how = if need.confined.is_empty() { "" } else { ", confined" };
+    is_free.then(|| format!("level {level}{how} (permission.level)"))
+}
+
+/// The table for a session. `can_confine`: whether commands can be confined here.
+pub fn table(level: Level, can_confine: bool) -> Vec<LevelEntry> {
+    let entry = |freed: &FreedEffect| LevelEntry {
+        level: freed.level,
+        effect: freed.effect,
+        what: freed.what.to_owned(),
+        needs: freed.needs,
+        free: freed.level <= level
+            && match freed.needs {
+                LevelNeeds::Nothing => true,
+                LevelNeeds::Confinement => can_confine,
+                LevelNeeds::Unavailable => false,
+            },
+    };
+    TABLE.iter().map(entry).collect()
+}

@@ -1,0 +1,224 @@
+//! Rules tried on the past: the audit log's needs decided again, and rules that would have answered as a person did.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use toold_proto::effect::Effect;
+use toold_proto::permission::{ReplayedLine, SuggestedRule, Verdict};
+use toold_proto::tool::Category;
+
+use crate::asks::ANSWER;
+use crate::audit::DecisionRecord;
+use crate::need::Need;
+use crate::policy::grants::described_id;
+use crate::policy::pattern::Pattern;
+use crate::policy::suggest::suggestions;
+
+/// What happened at a decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PastVerdict {
+    /// Without a person's answer for this call.
+    Allowed,
+    /// A person, or the agent's own prompt, was asked, and allowed it or was left to decide.
+    AskedAndAllowed,
+    /// A person was asked, and refused, or did not answer.
+    AskedAndDenied,
+    Denied,
+}
+
+impl PastVerdict {
+    pub fn of(decision: &DecisionRecord) -> Self {
+        let was_asked = decision.rule.starts_with(ANSWER);
+        match (&*decision.verdict, was_asked) {
+            ("ask", _) | ("allow", true) => Self::AskedAndAllowed,
+            ("allow", false) => Self::Allowed,
+            (_, true) => Self::AskedAndDenied,
+            (_, false) if decision.rule.starts_with("nobody answered") => Self::AskedAndDenied,
+            (_, false) => Self::Denied,
+        }
+    }
+
+    pub fn was_asked(self) -> bool {
+        matches!(self, Self::AskedAndAllowed | Self::AskedAndDenied)
+    }
+
+    pub fn was_denied(self) -> bool {
+        matches!(self, Self::AskedAndDenied | Self::Denied)
+    }
+}
+
+/// Decisions again, by line.
+#[derive(Default)]
+pub struct ReplayCounts {
+    pub asks_before: u64,
+    pub asks_after: u64,
+    lines: BTreeMap<(bool, String, String), ReplayedLine>,
+}
+
+impl ReplayCounts {
+    /// Adds one decision, and what it would be now.
+    pub fn add(&mut self, need: &Need, past: PastVerdict, now: Verdict, rule: &str) {
+        self.asks_before += u64::from(past.was_asked());
+        self.asks_after += u64::from(now == Verdict::Ask);
+        let is_freed = now == Verdict::Allow && past != PastVerdict::Allowed;
+        let is_denied = now == Verdict::Deny && !past.was_denied();
+        if !is_freed && !is_denied {
+            return;
+        }
+        let key = (is_denied, need.category.as_str().to_owned(), need.target.clone());
+        let line = self.lines.entry(key).or_insert_with(|| ReplayedLine {
+            category: need.category,
+            target: need.target.clone(),
+            effects: need.effects.all().iter().collect(),
+            count: 0,
+            was_denied: false,
+            rule: rule.to_owned(),
+        });
+        line.count += 1;
+        line.was_denied |= past.was_denied();
+    }
+
+    /// The lines that are free now, and those that are denied now; the worst effect first.
+    pub fn lines(self) -> (Vec<ReplayedLine>, Vec<ReplayedLine>) {
+        let (mut denied, mut freed) = (Vec::new(), Vec::new());
+        for ((is_denied, ..), line) in self.lines {
+            if is_denied { denied.push(line) } else { freed.push(line) }
+        }
+        for lines in [&mut freed, &mut denied] {
+            lines.sort_by_key(|line| (!line.was_denied, worst(&line.effects), std::cmp::Reverse(line.count)));
+        }
+        (freed, denied)
+    }
+}
+
+fn worst(effects: &[Effect]) -> Effect {
+    effects.iter().min().copied().unwrap_or(Effect::Read)
+}
+
+/// A need of the past, and what a person did about it.
+pub struct AnsweredNeed {
+    pub need: Need,
+    pub allowed: bool,
+}
+
+/// The fewest patterns that would have answered as the person did, each for two answers at least, that for the most answers
+/// first. None covers something that a person denied; a pattern covers only effects that it shows, and so only effects
+/// that a person approved.
+pub fn suggested_rules(answers: &[AnsweredNeed], home: Option<&Path>) -> Vec<SuggestedRule> {
+    let denied: Vec<&Need> = answers.iter().filter(|answer| !answer.allowed).map(|answer| &answer.need).collect();
+    let mut open: Vec<&Need> = answers.iter().filter(|answer| answer.allowed).map(|answer| &answer.need).collect();
+    let approved: BTreeSet<(&'static str, Effect)> =
+        open.iter().flat_map(|need| need.effects.all().iter().map(|effect| (need.category.as_str(), effect))).collect();
+    let mut candidates: BTreeMap<(String, usize, String), (Category, Pattern)> = BTreeMap::new();
+    for need in &open {
+        for (width, suggestion) in suggestions(need, home).into_iter().enumerate() {
+            let Ok(pattern) = Pattern::parse_to_use(need.category, &suggestion.pattern) else { continue };
+            if denied.iter().any(|denied| denied.category == need.category && pattern.may_match(denied).is_some()) {
+                continue;
+            }
+            let key = (need.category.as_str().to_owned(), width, suggestion.pattern);
+            candidates.entry(key).or_insert((need.category, pattern));
+        }
+    }
+    let mut rules = Vec::new();
+    loop {
+        let covers = |(category, pattern): &(Category, Pattern), need: &Need| {
+            *category == need.category && pattern.matches(need).is_some()
+        };
+        // Of patterns for equally many the narrowest.
+        let best = candidates
+            .iter()
+            .map(|(key, found)| (open.iter().filter(|need| covers(found, need)).count(), key, found))
+            .max_by_key(|(count, key, _)| (*count, std::cmp::Reverse(key.1)));
+        let Some((count, (_, _, text), found)) = best.filter(|(count, ..)| *count >= 2) else { return rules };
+        let (covered, rest): (Vec<&Need>, Vec<&Need>) = open.iter().copied().partition(|need| covers(found, need));
+        let mut effects: Vec<Effect> = covered.iter().flat_map(|need| need.effects.all().iter()).collect();
+        effects.sort_unstable();
+        effects.dedup();
+        let category = found.0;
+        debug_assert!(effects.iter().all(|effect| approved.contains(&(category.as_str(), *effect))));
+        rules.push(SuggestedRule { category, pattern: text.clone(), count: count as u64, effects });
+        open = rest;
+    }
+}
+
+/// What a person did about a decision of the past; `None` where a person did nothing.
+pub fn answer_of(decision: &DecisionRecord, need: Need) -> Option<AnsweredNeed> {
+    match PastVerdict::of(decision) {
+        // A grant that denies is a person's answer too.
+        PastVerdict::Denied if described_id(&decision.rule).is_some() => Some(AnsweredNeed { need, allowed: false }),
+        PastVerdict::AskedAndAllowed if decision.rule.starts_with(ANSWER) => Some(AnsweredNeed { need, allowed: true }),
+        PastVerdict::AskedAndDenied if decision.rule.starts_with(ANSWER) => Some(AnsweredNeed { need, allowed: false }),
+        PastVerdict::Allowed | PastVerdict::AskedAndAllowed | PastVerdict::AskedAndDenied | PastVerdict::Denied => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::effects::CommandEffects;
+    use crate::need::Word;
+
+    fn command(line: &str, name: &str, effect: Effect) -> Need {
+        let words = line.split(' ').map(|text| Word { text: text.to_owned(), literal: true }).collect();
+        let effects = CommandEffects {
+            operation: [effect].into_iter().collect(),
+            name: name.split(' ').map(str::to_owned).collect(),
+            ..CommandEffects::default()
+        };
+        Need { words: Some(words), effects, ..Need::new(Category::Shell, line) }
+    }
+
+    fn answered(line: &str, name: &str, allowed: bool) -> AnsweredNeed {
+        AnsweredNeed { need: command(line, name, Effect::Build), allowed }
+    }
+
+    #[track_caller]
+    fn check(answers: &[AnsweredNeed], expected: &[(&str, u64)]) {
+        let rules = suggested_rules(answers, None);
+        let rules: Vec<(&str, u64)> = rules.iter().map(|rule| (rule.pattern.as_str(), rule.count)).collect();
+        assert_eq!(rules, expected);
+    }
+
+    #[test]
+    fn suggested_rules_answer_as_the_person_did() {
+        let test = |line: &str| answered(line, "cargo test", true);
+        check(&[test("cargo test a"), test("cargo test b"), test("cargo test c")], &[("cargo test *", 3)]);
+        // The same again is a narrow rule, and once is none.
+        check(
+            &[test("cargo test a"), test("cargo test a"), answered("cargo run x", "cargo run", true)],
+            &[("cargo test a", 2)],
+        );
+        // A person denied one that the wide rule would cover.
+        check(
+            &[
+                test("cargo test a"),
+                test("cargo test a"),
+                test("cargo test b"),
+                answered("cargo test c", "cargo test", false),
+            ],
+            &[("cargo test a", 2)],
+        );
+        check(&[], &[]);
+    }
+
+    #[test]
+    fn lines_that_a_person_denied_come_first_and_then_the_worst_effect() {
+        let mut counts = ReplayCounts::default();
+        let push = command("git push", "git push", Effect::Publish);
+        let build = command("make", "make", Effect::Build);
+        let refused = command("make x", "make", Effect::Build);
+        counts.add(&build, PastVerdict::AskedAndAllowed, Verdict::Allow, "r");
+        counts.add(&build, PastVerdict::AskedAndAllowed, Verdict::Allow, "r");
+        counts.add(&push, PastVerdict::AskedAndAllowed, Verdict::Allow, "r");
+        counts.add(&refused, PastVerdict::AskedAndDenied, Verdict::Allow, "r");
+        counts.add(&push, PastVerdict::Allowed, Verdict::Deny, "d");
+        counts.add(&push, PastVerdict::AskedAndAllowed, Verdict::Ask, "a");
+        assert_eq!((counts.asks_before, counts.asks_after), (5, 1));
+        let (freed, denied) = counts.lines();
+        let shown =
+            |lines: &[ReplayedLine]| lines.iter().map(|line| (line.target.clone(), line.count)).collect::<Vec<_>>();
+        assert_eq!(shown(&freed), [("make x".to_owned(), 1), ("git push".to_owned(), 1), ("make".to_owned(), 2)]);
+        assert_eq!(shown(&denied), [("git push".to_owned(), 1)]);
+    }
+}

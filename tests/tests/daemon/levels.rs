@@ -1,0 +1,248 @@
+//! Levels: what runs without an approval, where it runs, and who may change that.
+
+use serde_json::{Value, json};
+use toold_tests::{Setup, TestDaemon, Wire, skip, toold, until};
+
+/// Whether this machine can confine what a level frees.
+fn machine_confines() -> bool {
+    let arguments = ["sandbox-exec", "--needs-scope", "--", "/bin/true"];
+    let confines = std::process::Command::new(toold()).args(arguments).output().unwrap().status.success();
+    if !confines {
+        skip("this machine cannot confine commands, so that levels free no commands");
+    }
+    confines
+}
+
+fn at(level: &str, setup: Setup) -> TestDaemon {
+    setup.config(&format!("[permission]\nlevel = \"{level}\"\n")).start()
+}
+
+fn bash(wire: &mut Wire, command: &str) -> Value {
+    wire.tool("bash", json!({"command": command}))
+}
+
+fn write(wire: &mut Wire, path: &str) -> Value {
+    wire.tool("write", json!({"path": path, "content": "text\n"}))
+}
+
+#[track_caller]
+fn ran(result: &Value) {
+    assert_ne!(result["metadata"]["permission"], json!(true), "{result}");
+    assert_eq!(result["is_error"], json!(false), "{result}");
+}
+
+/// Nobody is there to be asked.
+#[track_caller]
+fn asked(result: &Value) {
+    assert!(!result["metadata"]["permission"].is_null(), "{result}");
+}
+
+#[test]
+fn each_level_frees_what_the_table_says() {
+    let confines = machine_confines();
+    let script = "#!/bin/sh\necho built > built-$1\n";
+    for (level, edits, builds) in
+        [("read", false, false), ("edit", true, false), ("develop", true, true), ("operate", true, true)]
+    {
+        let daemon = at(level, Setup::new().file("build.sh", script).file("kept.txt", "work\n"));
+        let mut wire = daemon.connect();
+        ran(&bash(&mut wire, "cat kept.txt"));
+        let frees = |free: bool, result: Value| if free { ran(&result) } else { asked(&result) };
+        frees(edits, write(&mut wire, "new.txt"));
+        frees(edits && confines, bash(&mut wire, "echo x > made.txt"));
+        frees(edits && confines, bash(&mut wire, "mkdir folder"));
+        frees(builds && confines, bash(&mut wire, &format!("sh build.sh {level}")));
+        for line in [
+            "echo x > kept.txt",
+            "echo x > /tmp/toold-level-test",
+            "rm -r folder",
+            "git push",
+            "npm install",
+            "mytool x",
+            "curl http://localhost:1/",
+            "sh build.sh a && git push",
+            "sudo true",
+        ] {
+            asked(&bash(&mut wire, line));
+        }
+        asked(&write(&mut wire, "../outside.txt"));
+        asked(&write(&mut wire, ".git/hooks/pre-commit"));
+        assert_eq!(std::fs::read_to_string(daemon.work().join("kept.txt")).unwrap(), "work\n");
+    }
+}
+
+#[test]
+fn what_a_level_frees_runs_confined() {
+    if !machine_confines() {
+        return;
+    }
+    let script = "#!/bin/sh\necho x > inside\necho x > ../outside\necho x > .git/hooks/pre-commit\necho x > .envrc\n\
+                  cat .env deep/er/.env ../home/note > leaked\nexec 3<>/dev/tcp/127.0.0.1/22\nexit 0\n";
+    let setup = Setup::new()
+        .file("../home/note", "private\n")
+        .file("deep/er/.env", "KEY=2\n")
+        .file("all.sh", script)
+        .file(".env", "KEY=secret\n")
+        .file(".envrc", "old\n");
+    let daemon = at("develop", setup.file(".git/hooks/x", "hook\n").file(".git/HEAD", "ref: refs/heads/main\n"));
+    let mut wire = daemon.connect();
+    let result = bash(&mut wire, "bash all.sh");
+    let sandbox = result["metadata"]["sandbox"].as_str().unwrap_or_default().to_owned();
+    assert!(sandbox.contains("level develop"), "{result}");
+    let read = |name: &str| std::fs::read_to_string(daemon.work().join(name)).ok();
+    assert_eq!(read("inside").as_deref(), Some("x\n"), "{result}");
+    assert_eq!((read("../outside"), read(".git/hooks/pre-commit"), read(".envrc")), (None, None, Some("old\n".into())));
+    assert_eq!(read("leaked").as_deref(), Some(""), "{result}");
+    // A rule of a person runs it as the sandbox of the configuration says: here, not confined.
+    let rule = "[permission]\nlevel = \"develop\"\n[[permission.rules]]\ncategory = \"shell\"\npattern = \"sh free.sh\"\n\
+                action = \"allow\"\n";
+    let daemon = Setup::new().config(rule).file("free.sh", "echo x > ../outside-free\n").start();
+    let result = bash(&mut daemon.connect(), "sh free.sh");
+    assert!(result["metadata"]["sandbox"].is_null(), "{result}");
+    assert!(daemon.work().join("../outside-free").exists());
+}
+
+#[test]
+fn a_person_sets_the_level_of_a_session_and_the_audit_log_has_it() {
+    let mut daemon = at("read", Setup::new());
+    let (mut person, mut agent) = (daemon.connect(), daemon.connect());
+    let session = agent.result("session.open", json!({"cwd": daemon.work(), "role": "agent"}))["session_id"].clone();
+    let shown = person.result("permissions.level", json!({"session_id": session}));
+    assert_eq!((&shown["level"], &shown["from"]), (&json!("read"), &json!("the default")), "{shown}");
+    assert_eq!(agent.error("permissions.set_level", json!({"level": "develop"}))["code"], -32002);
+    let set = person.result("permissions.set_level", json!({"session_id": session, "level": "edit"}));
+    assert_eq!(set["level"], "edit");
+    assert!(set["from"].as_str().unwrap().contains("person"), "{set}");
+    ran(&write(&mut agent, "a.txt"));
+    // Other sessions keep theirs.
+    asked(&write(&mut person, "b.txt"));
+    let rows = until("the row of the level", || {
+        let found = person.result("audit.query", json!({"tool": "permission_level"}));
+        found["entries"].get(0).cloned()
+    });
+    assert_eq!(rows["decisions"][0]["target"], "edit (before: read)", "{rows}");
+    // It outlives the daemon, and ends when the person says so.
+    daemon.restart("TERM");
+    let mut person = daemon.connect();
+    person.result("session.open", json!({"session_id": session}));
+    assert_eq!(person.result("permissions.level", json!({}))["level"], "edit");
+    assert_eq!(person.result("permissions.set_level", json!({}))["level"], "read");
+}
+
+#[test]
+fn projects_agents_and_profiles_only_lower_the_level() {
+    let project = |level: &str| format!("[permission]\nlevel = \"{level}\"\n");
+    for (user, own, expected) in [("develop", "read", "read"), ("develop", "edit", "edit"), ("read", "develop", "read")]
+    {
+        let daemon = at(user, Setup::new().file(".toold/config.toml", &project(own)));
+        assert_eq!(daemon.connect().result("permissions.level", json!({}))["level"], expected, "{user}, {own}");
+    }
+    let config =
+        "[permission]\nlevel = \"develop\"\n[agents.test]\nlevel = \"read\"\n[agents.other]\nlevel = \"edit\"\n";
+    let daemon = Setup::new().config(config).start();
+    let mut wire = daemon.connect();
+    for (name, expected) in [("test", "read"), ("other-mcp-client", "edit"), ("third", "develop")] {
+        let client = json!({"name": name});
+        wire.result("session.open", json!({"cwd": daemon.work(), "client": client}));
+        let shown = wire.result("permissions.level", json!({}));
+        assert_eq!(shown["level"], expected, "{name}: {shown}");
+    }
+    let status = wire.result("daemon.status", json!({}));
+    assert_eq!(status["level"]["level"], "develop", "{status}");
+}
+
+#[test]
+fn rules_and_levels_are_tried_on_the_audit_log() {
+    let config = "[permission]\nread_only_commands = \"ask\"\n[[permission.rules]]\ncategory = \"shell\"\n\
+                  pattern = \"git push *\"\naction = \"deny\"\n";
+    let daemon = Setup::new().config(config).start();
+    let (mut person, mut agent) = (daemon.connect(), daemon.connect());
+    person.result("permissions.subscribe", json!({}));
+    for (number, (line, action)) in
+        [("echo one", "allow"), ("echo two", "allow"), ("mkdir a", "deny"), ("touch b", "allow")]
+            .into_iter()
+            .enumerate()
+    {
+        let call = json!({"name": "bash", "arguments": {"command": line}, "call_id": format!("c{number}")});
+        let id = agent.request("tools.execute", call);
+        let asked = person.notification("permissions.event")["result"].take();
+        let request = asked["request"]["request_id"].clone();
+        person.result("permissions.reply", json!({"request_id": request, "action": action}));
+        agent.answer(id);
+        assert_eq!(person.notification("permissions.event")["result"]["type"], "resolved");
+        let late = person.error("permissions.reply", json!({"request_id": request, "action": "allow"}));
+        assert!(late["message"].as_str().unwrap().contains("already answered: "), "{late}");
+    }
+    bash(&mut agent, "git push origin main");
+    let replay = |person: &mut Wire, params: Value| person.result("permissions.replay", params);
+    let now = replay(&mut person, json!({"since": "1h"}));
+    assert_eq!((&now["asks_before"], &now["calls"]), (&json!(4), &json!(5)), "{now}");
+    assert_eq!((&now["asks_after"], &now["freed"]), (&json!(4), &json!([])), "{now}");
+    let rules = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"echo *\"\naction = \"allow\"\n\
+                 [[permission.rules]]\ncategory = \"shell\"\npattern = \"mkdir *\"\naction = \"allow\"\n\
+                 [[permission.rules]]\ncategory = \"shell\"\npattern = \"touch *\"\naction = \"deny\"\n";
+    let tried = replay(&mut person, json!({"since": "1h", "rules": rules}));
+    assert_eq!(tried["asks_after"], 0, "{tried}");
+    // What a person denied comes first.
+    assert_eq!((&tried["freed"][0]["target"], &tried["freed"][0]["was_denied"]), (&json!("mkdir a"), &json!(true)));
+    assert_eq!(tried["denied"][0]["target"], "touch b", "{tried}");
+    assert_eq!(person.error("permissions.replay", json!({"since": "1h", "rules": "x = ["}))["code"], -32602);
+    let suggested = person.result("permissions.suggest", json!({}));
+    assert_eq!(suggested["answers"], 4, "{suggested}");
+    assert_eq!((&suggested["rules"][0]["pattern"], &suggested["rules"][0]["count"]), (&json!("echo *"), &json!(2)));
+    assert_eq!(suggested["rules"].as_array().unwrap().len(), 1, "{suggested}");
+    let rows = person.result("audit.query", json!({}));
+    let push = &rows["entries"].as_array().unwrap().last().unwrap()["decisions"][0];
+    assert_eq!((&push["operation"], &push["effects"][0]), (&json!("git push"), &json!("publish")), "{push}");
+    // They show the commands of all sessions.
+    let mut model = daemon.connect();
+    model.result("session.open", json!({"cwd": daemon.work(), "role": "agent"}));
+    for (method, params) in [("permissions.replay", json!({"since": "1h"})), ("permissions.suggest", json!({}))] {
+        assert_eq!(model.error(method, params)["code"], -32002);
+    }
+}
+
+/// An agent that guesses the id of a terminal's session must not share what a person allows there.
+#[test]
+fn only_people_open_the_sessions_of_terminals() {
+    let daemon = Setup::new().start();
+    let open = json!({"cwd": daemon.work(), "session_id": "terminal-1-2-3", "role": "agent"});
+    assert_eq!(daemon.connect().error("session.open", open)["code"], -32004);
+    let open = json!({"cwd": daemon.work(), "session_id": "terminal-1-2-3"});
+    assert_eq!(daemon.connect().result("session.open", open)["resumed"], false);
+}
+
+#[test]
+fn a_pause_stops_what_runs_and_denies_the_rest_until_a_person_resumes() {
+    let rule = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"sh *\"\naction = \"allow\"\n";
+    let script = "while :; do echo tick >> ticks; sleep 0.02; done\n";
+    let mut daemon = Setup::new().config(rule).file("run.sh", script).start();
+    let (mut person, mut model) = (daemon.connect(), daemon.connect());
+    model.result("session.open", json!({"cwd": daemon.work(), "role": "agent"}));
+    assert_eq!(model.error("daemon.pause", json!({}))["code"], -32002);
+    let call = json!({"name": "bash", "arguments": {"command": "sh run.sh", "timeout_ms": 600_000}, "call_id": "c"});
+    person.request("tools.execute", call);
+    let ticks = daemon.work().join("ticks");
+    let count = || std::fs::metadata(&ticks).map_or(0, |found| found.len());
+    until("it runs", || (count() > 20).then_some(()));
+    let mut other = daemon.connect();
+    let paused = other.result("daemon.pause", json!({}));
+    assert!(paused["processes"].as_u64().unwrap() >= 1, "{paused}");
+    let before = count();
+    let denied = bash(&mut other, "ls");
+    assert!(denied["content"][0]["text"].as_str().unwrap().contains("paused by "), "{denied}");
+    assert_eq!(model.error("daemon.resume", json!({}))["code"], -32002);
+    assert_eq!(count(), before);
+    let status = other.result("daemon.status", json!({}))["problems"].to_string();
+    assert!(status.contains("toolctl resume"), "{status}");
+    other.result("daemon.resume", json!({}));
+    until("it goes on", || (count() > before).then_some(()));
+    ran(&bash(&mut other, "ls"));
+    // With `kill` it ends, and a restart does not resume.
+    other.result("daemon.pause", json!({"kill": true}));
+    daemon.restart("TERM");
+    let mut person = daemon.connect();
+    assert!(bash(&mut person, "ls")["content"][0]["text"].as_str().unwrap().contains("paused by "));
+    person.result("daemon.resume", json!({}));
+    ran(&bash(&mut person, "ls"));
+}
