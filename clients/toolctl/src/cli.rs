@@ -7,7 +7,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::commands::{
     agents, approve, audit, call, completions, config, connect, doctor, events, fleet, hook, list, logs, man, mcp,
     memories, notify, page, parse, permissions, plugins, prompt, remotes, restart, schema, secrets, sessions, shells,
-    skills, status, stop, tools, undo, watch, workspaces,
+    skills, start, status, stop, tools, undo, watch, workspaces,
 };
 use crate::exit::STATUS_HELP;
 use crate::globals::Globals;
@@ -55,6 +55,7 @@ pub(crate) enum CliCommand {
     Config(config::ConfigArgs),
     Doctor(doctor::DoctorArgs),
     Restart(restart::RestartArgs),
+    Start(start::StartArgs),
     Stop(stop::StopArgs),
     Connect(connect::ConnectArgs),
     Page(page::PageArgs),
@@ -98,6 +99,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
         CliCommand::Config(config) => Box::pin(config::run(config, globals)),
         CliCommand::Doctor(doctor) => Box::pin(doctor::run(doctor, globals)),
         CliCommand::Restart(restart) => Box::pin(restart::run(restart, globals)),
+        CliCommand::Start(start) => Box::pin(start::run(start, globals)),
         CliCommand::Stop(stop) => Box::pin(stop::run(stop, globals)),
         CliCommand::Connect(connect) => Box::pin(connect::run(connect, globals)),
         CliCommand::Page(page) => Box::pin(page::run(page, globals)),

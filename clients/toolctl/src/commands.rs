@@ -32,6 +32,7 @@ pub(crate) mod secrets;
 pub(crate) mod sessions;
 pub(crate) mod shells;
 pub(crate) mod skills;
+pub(crate) mod start;
 pub(crate) mod status;
 pub(crate) mod stop;
 pub(crate) mod tools;

@@ -47,6 +47,11 @@ impl DaemonPaths {
         toold_proto::socket::database_path(&self.state)
     }
 
+    /// The journal of calls that have begun, in which each is recorded before it changes anything.
+    pub fn begun_calls(&self) -> PathBuf {
+        self.state.join("calls.journal")
+    }
+
     /// The denials of configurations, as last read.
     pub fn strict_rules(&self) -> PathBuf {
         self.state.join("strict-rules.json")
