@@ -2,6 +2,7 @@
 //! here, whether or not a daemon could refuse it.
 
 use std::collections::HashSet;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use anyhow::{Context, bail};
@@ -49,7 +50,7 @@ struct AncestorId {
     started: u64,
 }
 
-/// The agents that daemons have stored.
+/// The agents that daemons have stored, for a boot of the system and a namespace of process ids.
 #[derive(Deserialize)]
 struct StoredAgents {
     boot: String,
@@ -68,7 +69,9 @@ fn is_below_agent_or_tool(state: &Option<std::path::PathBuf>) -> bool {
 fn stored_agents(state: &Path) -> Option<StoredAgents> {
     let stored: StoredAgents = serde_json::from_slice(&std::fs::read(state.join("agent-processes")).ok()?).ok()?;
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    (stored.boot.trim() == boot.trim()).then_some(stored)
+    // Process ids mean something else in another namespace.
+    let namespace = std::fs::metadata("/proc/self/ns/pid").ok()?.ino();
+    (stored.boot == format!("{} {namespace}", boot.trim())).then_some(stored)
 }
 
 /// The highest hard limit of message queues, in bytes, that a daemon gives to the processes of its tools; the system's own

@@ -1,7 +1,8 @@
 //! Clients that stay attached survive every end of the daemon: `toolctl mcp`, `events` and `watch`.
 
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -104,10 +105,20 @@ fn lines_of(out: ChildStdout) -> Receiver<Value> {
     receiver
 }
 
-/// Ends the daemon that the bridge started in place of that of the test.
-fn stop(daemon: &TestDaemon) {
-    let stopped = daemon.toolctl(&["stop", "--drain-ms", "0"]);
-    assert!(stopped.status.success(), "{stopped:?}");
+/// The process of the daemon that serves now, which the bridge or a command started.
+fn pid(daemon: &TestDaemon) -> String {
+    let status = daemon.toolctl(&["status", "--json", "--no-start"]);
+    let status: Value = serde_json::from_slice(&status.stdout).expect("a daemon runs");
+    status["pid"].to_string()
+}
+
+/// Ends the daemon that serves now, with a signal.
+fn end(daemon: &TestDaemon, signal: &str) {
+    let pid = pid(daemon);
+    assert!(Command::new("kill").args([&format!("-{signal}"), &pid]).status().unwrap().success());
+    until("it is gone", || (!Path::new(&format!("/proc/{pid}/fd/0")).exists()).then_some(()));
+    // Where a daemon writes that a client has started.
+    let _ = std::fs::remove_file(daemon.setup.path("run/toold.sock.log"));
 }
 
 fn start() -> TestDaemon {
@@ -124,8 +135,8 @@ fn a_bridge_starts_the_daemon_again_after_a_signal_or_a_kill() {
         daemon.wait();
         client.greets(2);
         assert!(client.told.iter().any(|method| method == "notifications/tools/list_changed"), "{:?}", client.told);
-        stop(&daemon);
         drop(client);
+        end(&daemon, "TERM");
         daemon.start_again();
     }
 }
@@ -145,17 +156,20 @@ fn a_call_that_a_killed_daemon_began_is_not_repeated() {
     let words = answer["error"]["message"].as_str().unwrap();
     assert!(words.contains("may have been executed"), "{words}");
     client.greets(3);
-    stop(&daemon);
     drop(client);
+    end(&daemon, "TERM");
     daemon.start_again();
 }
 
 #[test]
 fn a_bridge_starts_nothing_that_a_person_has_stopped() {
     let mut daemon = start();
+    // This test is a person's frontend, although it also starts a client of a model.
+    daemon.connect().result("permissions.review", json!({}));
     let mut client = AttachedClient::start(&daemon);
     client.greets(1);
-    stop(&daemon);
+    let stopped = daemon.toolctl(&["stop", "--drain-ms", "0"]);
+    assert!(stopped.status.success(), "{stopped:?}");
     daemon.wait();
     for id in [2, 3] {
         client.call(id, "greet");
@@ -168,8 +182,8 @@ fn a_bridge_starts_nothing_that_a_person_has_stopped() {
     // The bridge notices it by itself.
     while client.next()["method"] != "notifications/tools/list_changed" {}
     client.greets(4);
-    stop(&daemon);
     drop(client);
+    end(&daemon, "TERM");
     daemon.start_again();
 }
 
@@ -181,11 +195,7 @@ fn a_bridge_starts_a_daemon_three_times_a_minute_at_most() {
     daemon.wait();
     for id in 1..=3 {
         client.greets(id);
-        let status: Value =
-            serde_json::from_slice(&daemon.toolctl(&["status", "--json"]).stdout).expect("the daemon that it started");
-        let pid = status["pid"].as_u64().unwrap();
-        std::process::Command::new("kill").args(["-KILL", &pid.to_string()]).status().unwrap();
-        until("it is gone", || (!std::path::Path::new(&format!("/proc/{pid}/fd/0")).exists()).then_some(()));
+        end(&daemon, "KILL");
     }
     client.call(4, "greet");
     let answer = client.answer(&json!(4));

@@ -204,7 +204,7 @@ fn a_request_that_does_not_fit_gets_its_id_and_the_reason() {
     for (method, params, reason) in [
         ("tools/call", json!([]), "expected an object, got a list"),
         ("tools/call", json!({"name": 5}), "invalid type"),
-        ("tools/list", json!({"_meta": 5}), "_meta"),
+        ("tools/list", json!({"_meta": 5}), "expected a map"),
         ("prompts/get", json!(null), "expected an object, got none"),
         ("resources/read", json!({"uri": []}), "invalid type"),
     ] {
