@@ -273,17 +273,30 @@ pub struct Restarted {
     pub previous_version: String,
 }
 
-/// The last message on a connection whose daemon is being replaced. Requests without an answer by then were not read:
-/// send them again, to the daemon that listens now.
+/// The last message on a connection whose daemon ends in order. Requests without an answer by then were not read: send
+/// them again, to the daemon that listens then.
 pub const CLOSING: &str = "daemon.closing";
 
 /// Params of [`CLOSING`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Closing {
-    /// `restart`; others may follow.
+    /// `restart`: another daemon takes over; `stop`: a person stopped the daemon; `signal`: the system or a program did;
+    /// `idle`: nobody used it. Others may follow.
     pub reason: String,
+    /// Another daemon listens already.
+    #[serde(default)]
+    pub restart: bool,
 }
+
+/// The reason of a daemon that hands over to another one.
+pub const CLOSING_RESTART: &str = "restart";
+/// The reason of a daemon that a person stopped.
+pub const CLOSING_STOP: &str = "stop";
+/// The reason of a daemon that a signal ends.
+pub const CLOSING_SIGNAL: &str = "signal";
+/// The reason of a daemon that nobody uses.
+pub const CLOSING_IDLE: &str = "idle";
 
 /// Answer of methods that return nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::secret::SecretValue;
 use crate::tool::{SessionId, ToolName};
 
-/// Answer of `mcp.servers` and `mcp.restart`.
+/// Answer of `mcp.servers`, `mcp.restart` and `mcp.test`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct McpServerList {
@@ -17,6 +17,13 @@ pub struct McpServerList {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RestartMcpServer {
+    pub name: String,
+}
+
+/// Params of `mcp.test`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TestMcpServer {
     pub name: String,
 }
 

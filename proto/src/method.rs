@@ -31,7 +31,7 @@ use crate::hook::{HookAction, HookList, RunHooks};
 use crate::level::{SessionLevel, SetLevel, ShowLevel};
 use crate::mcp::{
     BeginMcpLogin, FinishMcpLogin, FinishedMcpLogin, McpLoggedOut, McpLoginBegun, McpServerList, NameMcpLogin,
-    RestartMcpServer,
+    RestartMcpServer, TestMcpServer,
 };
 use crate::mcp_registry::{GetRegistryServer, RegistryServer, RegistryServerList, SearchMcpRegistry};
 use crate::notify::NotifyReport;
@@ -48,7 +48,10 @@ use crate::plugin::{
 use crate::plugin_log::{LogsOfPlugin, PluginLogs};
 use crate::plugin_profile::{PluginProfile, ProfilePlugin};
 use crate::prompt::{ParsePrompt, ParseStream, ParsedPrompt, ParsedStream, RenderPrompt, RenderedPrompt};
-use crate::provide::{CallInfo, CallList, GetCall, Invocation, ListCalls, Provide, ProvideProgress, ProvideResult};
+use crate::provide::{
+    BegunCalls, CallInfo, CallList, FindBegunCalls, GetCall, Invocation, ListCalls, Provide, ProvideProgress,
+    ProvideResult,
+};
 use crate::question::{QuestionEvent, ReplyQuestion};
 use crate::remote::{ReconnectRemote, RemoteList};
 use crate::secret::{GivenBackSecret, NameSecret, SecretList, SetSecret, UnlockSecrets};
@@ -163,6 +166,7 @@ methods! {
     ToolsProvideResult = "tools.provide_result", "Answers an invocation of a provided tool.", ProvideResult => Done;
     ToolsProvideProgress = "tools.provide_progress", "Reports the progress of an invocation of a provided tool.", ProvideProgress => Done;
     CallsList = "calls.list", "Lists the calls of a session.", ListCalls => CallList;
+    CallsBegun = "calls.begun", "Tells which of these calls have begun, also in a daemon that was killed.", FindBegunCalls => BegunCalls;
     CallsGet = "calls.get", "Shows a call: its state, its output so far and, for a while, its result.", GetCall => CallInfo;
     PermissionsReply = "permissions.reply", "Answers a permission ask; the first reply wins.", ReplyPermission => Done;
     PermissionsPending = "permissions.pending", "Lists the asks that wait for an answer.", NoParams => PendingAsks;
@@ -198,6 +202,7 @@ methods! {
     PluginsTrust = "plugins.trust", "Trusts a project's configuration and plugins as they are now.", TrustPlugins => TrustReport;
     McpServersList = "mcp.servers", "Lists the mounted MCP servers.", NoParams => McpServerList;
     McpRestart = "mcp.restart", "Restarts a mounted MCP server.", RestartMcpServer => McpServerList;
+    McpTest = "mcp.test", "Starts a mounted MCP server if it does not run, and lists its tools again.", TestMcpServer => McpServerList;
     McpRegistrySearch = "mcp.registry.search", "Searches the MCP registry of the configuration.", SearchMcpRegistry => RegistryServerList;
     McpRegistryGet = "mcp.registry.get", "Shows a server of the MCP registry, and how it can be run.", GetRegistryServer => RegistryServer;
     McpLoginBegin = "mcp.login.begin", "Prepares a login at a remote MCP server; a person opens the page.", BeginMcpLogin => McpLoginBegun;

@@ -145,6 +145,24 @@ pub struct GetCall {
     pub session_id: Option<SessionId>,
 }
 
+/// Params of `calls.begun`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FindBegunCalls {
+    /// At most 4,096.
+    pub call_ids: Vec<CallId>,
+}
+
+/// Answer of `calls.begun`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct BegunCalls {
+    /// Those of the calls that have begun, in this daemon or one before.
+    pub begun: Vec<CallId>,
+    /// Whether all others have not: the beginning of every call that may change something is recorded before it begins.
+    pub complete: bool,
+}
+
 /// Params of `calls.list`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

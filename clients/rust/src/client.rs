@@ -17,12 +17,13 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tokio::time::{Instant, timeout, timeout_at};
-use toold_proto::daemon::NoParams;
+use toold_proto::daemon::{Closing, NoParams};
 use toold_proto::method::{DaemonGetStatus, Method, SessionClose, SessionOpen, SessionShare};
 use toold_proto::session::{CloseSession, OpenSession, OpenedSession};
 use toold_proto::tool::{CallId, SessionId};
 use toold_proto::workspace::{ShareSession, SharedSession};
 
+use crate::ended::{EndedDaemon, FOLLOWED_CHECK};
 use crate::environment;
 use crate::error::{ClientError, NoAnswerReason};
 use crate::link::{LinkHandshake, NamedParams, RpcLink};
@@ -353,6 +354,32 @@ impl Client {
         let link = start::reach(socket, true, &LinkHandshake::new(&routes)).await?;
         Self::on(link, routes, Some(socket.clone()))
             .map_err(|source| ClientError::Connect { socket: socket.clone(), source })
+    }
+
+    /// Why the daemon ends or has ended, if it said so: daemons that are killed do not.
+    pub fn closing(&self) -> Option<Closing> {
+        self.link().closing()
+    }
+
+    /// Waits until the connection has ended and a daemon serves the socket again, and connects to that one. Starts none.
+    ///
+    /// # Errors
+    /// As [`Client::connect`], but never that no daemon runs; or the connection has no socket.
+    pub async fn next(&self) -> Result<Self, ClientError> {
+        let error = self.closed().await;
+        let Some(socket) = &self.inner.socket else { return Err(error) };
+        if matches!(error, ClientError::Replaced) {
+            return self.successor().await;
+        }
+        let ended = EndedDaemon::at(socket);
+        loop {
+            ended.followed().await;
+            match Self::connect(socket).await {
+                // It has ended meanwhile, or does not listen yet.
+                Err(ClientError::NotRunning { .. }) => tokio::time::sleep(FOLLOWED_CHECK).await,
+                connected => return connected,
+            }
+        }
     }
 
     pub(crate) fn routes(&self) -> &ProgressRoutes {

@@ -10,6 +10,7 @@
 pub mod client;
 
 pub mod call;
+pub mod ended;
 pub mod environment;
 pub mod error;
 pub mod holder;

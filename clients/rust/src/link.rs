@@ -12,7 +12,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
-use toold_proto::daemon::NoParams;
+use toold_proto::daemon::{Closing, NoParams};
 use toold_proto::method::{DaemonPing, Method, SessionOpen};
 
 use crate::error::ClientError;
@@ -67,6 +67,11 @@ impl RpcLink {
     /// Waits until the stream has ended, and returns why.
     pub(crate) async fn closed(&self) -> ClientError {
         self.error(self.rpc.on_disconnect().await)
+    }
+
+    /// What the daemon said of its end, if it has.
+    pub(crate) fn closing(&self) -> Option<Closing> {
+        self.end.closing().cloned()
     }
 
     fn error(&self, error: jsonrpsee::core::client::Error) -> ClientError {

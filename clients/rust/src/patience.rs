@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use toold_proto::method::{
     AuditQuery, AuditVerify, CommandsRun, DaemonReload, DaemonRestart, DaemonShutdown, HooksRun, McpLoginBegin,
-    McpLoginFinish, McpLogout, McpRestart, Method, NotifyTest, PluginsDisable, PluginsEnable, PluginsProfile,
+    McpLoginFinish, McpLogout, McpRestart, McpTest, Method, NotifyTest, PluginsDisable, PluginsEnable, PluginsProfile,
     PluginsReload, PluginsTrust, RemotesReconnect, SecretsList, SecretsRemove, SecretsSet, SecretsUnlock, ShellsKill,
     ShellsWrite, ToolsExecute, ToolsExecuteBatch,
 };
@@ -27,6 +27,8 @@ const UNBOUNDED: &[&str] = &[
     McpLoginBegin::NAME,
     McpLoginFinish::NAME,
     McpLogout::NAME,
+    // Its own time limit is in the configuration.
+    McpTest::NAME,
     PluginsProfile::NAME,
     SecretsList::NAME,
     SecretsRemove::NAME,

@@ -1,13 +1,13 @@
 //! Delivers progress notifications from the connection to their calls.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
 use toold_proto::call::CallProgress;
+use toold_proto::daemon::{CLOSING_RESTART, Closing};
 use toold_proto::tool::CallId;
 
 /// How much unread progress of one call is kept, in bytes of its JSON.
@@ -16,8 +16,8 @@ const MAX_WAITING: usize = 16 << 20;
 /// How a connection ended, as far as known.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionEnd {
-    /// The daemon said, as its last message, that another one takes over.
-    replaced: AtomicBool,
+    /// Why the daemon ends, as it said in its last message.
+    closing: OnceLock<Closing>,
     /// The first output of a program that is not a daemon.
     foreign: OnceLock<String>,
     /// Nothing more is read.
@@ -40,12 +40,17 @@ impl ConnectionEnd {
         self.ended.notified().await;
     }
 
-    pub(crate) fn set_replaced(&self) {
-        self.replaced.store(true, Ordering::Release);
+    pub(crate) fn set_closing(&self, closing: Closing) {
+        // Only the first is kept: it is the last message of a daemon.
+        let _ = self.closing.set(closing);
+    }
+
+    pub(crate) fn closing(&self) -> Option<&Closing> {
+        self.closing.get()
     }
 
     pub(crate) fn is_replaced(&self) -> bool {
-        self.replaced.load(Ordering::Acquire)
+        self.closing().is_some_and(|closing| closing.restart || closing.reason == CLOSING_RESTART)
     }
 
     pub(crate) fn set_foreign(&self, said: String) {

@@ -106,8 +106,8 @@ impl<R: AsyncRead + Unpin> LineReceiver<R> {
                 self.routes.deliver(params);
                 continue;
             }
-            if is_replacement_notice(&line) {
-                self.ending.set_replaced();
+            if let Some(closing) = closing_notice(&line) {
+                self.ending.set_closing(closing);
                 continue;
             }
             if let Some(message) = error_without_request(&line) {
@@ -188,18 +188,18 @@ fn progress(line: &[u8]) -> Option<&RawValue> {
     (notification.method == "tools.progress").then_some(notification.params)
 }
 
-/// Whether this is a daemon's notice that another one takes over.
-fn is_replacement_notice(line: &[u8]) -> bool {
+/// A daemon's notice that it ends.
+fn closing_notice(line: &[u8]) -> Option<Closing> {
     #[derive(Deserialize)]
     struct ClosingNotification {
         method: String,
         params: Closing,
     }
     if line.len() > 4096 || memmem::find(line, CLOSING.as_bytes()).is_none() {
-        return false;
+        return None;
     }
-    let notification: Result<ClosingNotification, _> = serde_json::from_slice(line);
-    notification.is_ok_and(|said| said.method == CLOSING && said.params.reason == "restart")
+    let notification: ClosingNotification = serde_json::from_slice(line).ok()?;
+    (notification.method == CLOSING).then_some(notification.params)
 }
 
 /// The message of an error without a request id: the daemon could not read one of our requests. jsonrpsee would close
@@ -255,11 +255,11 @@ mod tests {
     }
 
     #[test]
-    fn a_replacement_notice_differs_from_a_quote_of_it() {
-        let said = |line: &str| is_replacement_notice(line.as_bytes());
-        assert!(said(r#"{"jsonrpc":"2.0","method":"daemon.closing","params":{"reason":"restart"}}"#));
-        assert!(!said(r#"{"jsonrpc":"2.0","method":"daemon.closing","params":{"reason":"later"}}"#));
-        assert!(!said(r#"{"jsonrpc":"2.0","id":1,"result":{"method":"daemon.closing"}}"#));
+    fn a_closing_notice_differs_from_a_quote_of_it() {
+        let said = |line: &str| closing_notice(line.as_bytes()).map(|closing| closing.reason);
+        let notice = r#"{"jsonrpc":"2.0","method":"daemon.closing","params":{"reason":"restart"}}"#;
+        assert_eq!(said(notice).as_deref(), Some("restart"));
+        assert_eq!(said(r#"{"jsonrpc":"2.0","id":1,"result":{"method":"daemon.closing"}}"#), None);
     }
 
     #[test]

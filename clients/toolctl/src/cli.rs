@@ -10,7 +10,7 @@ use clap::{ArgMatches, Command, CommandFactory, FromArgMatches, Parser, Subcomma
 use crate::commands::{
     agents, approve, audit, call, changes, completions, config, connect, do_command, doctor, events, fleet, hook,
     level, list, logs, man, mcp, memories, notify, page, parse, pause, permissions, plugins, prompt, remotes, restart,
-    schema, secrets, sessions, setup, shells, skills, status, stop, tools, undo, upgrade, watch, workspaces,
+    schema, secrets, sessions, setup, shells, skills, start, status, stop, tools, undo, upgrade, watch, workspaces,
 };
 use crate::exit::STATUS_HELP;
 use crate::globals::Globals;
@@ -65,6 +65,7 @@ pub(crate) enum CliCommand {
     Config(config::ConfigArgs),
     Doctor(doctor::DoctorArgs),
     Restart(restart::RestartArgs),
+    Start(start::StartArgs),
     Stop(stop::StopArgs),
     Connect(connect::ConnectArgs),
     Page(page::PageArgs),
@@ -181,6 +182,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
         CliCommand::Config(config) => Box::pin(config::run(config, globals)),
         CliCommand::Doctor(doctor) => Box::pin(doctor::run(doctor, globals)),
         CliCommand::Restart(restart) => Box::pin(restart::run(restart, globals)),
+        CliCommand::Start(start) => Box::pin(start::run(start, globals)),
         CliCommand::Stop(stop) => Box::pin(stop::run(stop, globals)),
         CliCommand::Connect(connect) => Box::pin(connect::run(connect, globals)),
         CliCommand::Page(page) => Box::pin(page::run(page, globals)),

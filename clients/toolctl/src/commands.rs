@@ -37,6 +37,7 @@ pub(crate) mod sessions;
 pub(crate) mod setup;
 pub(crate) mod shells;
 pub(crate) mod skills;
+pub(crate) mod start;
 pub(crate) mod status;
 pub(crate) mod stop;
 pub(crate) mod tools;

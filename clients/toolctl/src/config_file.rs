@@ -5,12 +5,21 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use toold_files::FileReplacement;
 
+use crate::person::PersonWrites;
 use crate::program;
 
 /// The path of the user's configuration, whether or not it exists. The target of a symbolic link is changed, not the link.
 pub(crate) async fn find() -> anyhow::Result<PathBuf> {
     let file = PathBuf::from(program::text(&["config".as_ref(), "path".as_ref()]).await?.trim_end());
     Ok(file.canonicalize().unwrap_or(file))
+}
+
+/// The configuration of the nearest project folder, found as the daemon finds it.
+pub(crate) fn of_project() -> anyhow::Result<PathBuf> {
+    let cwd = std::env::current_dir().context("can't determine the current folder")?;
+    let marked = |mark: &str| cwd.ancestors().find(|folder| folder.join(mark).exists());
+    let project = marked(".toold").or_else(|| marked(".git")).unwrap_or(&cwd);
+    Ok(project.join(".toold/config.toml"))
 }
 
 /// The text with one more part at its end, after an empty line.
@@ -26,11 +35,11 @@ pub(crate) fn appended(text: &str, part: &str) -> String {
 }
 
 /// Nothing is written that the daemon would refuse.
-pub(crate) async fn write_checked(file: &Path, text: &str) -> anyhow::Result<()> {
+pub(crate) async fn write_checked(file: &Path, text: &str, right: &PersonWrites) -> anyhow::Result<()> {
     let folder = file.parent().context("the file is in no folder")?;
     std::fs::create_dir_all(folder).with_context(|| format!("can't create {}", folder.display()))?;
     let candidate = folder.join(format!(".config-{}.toml", std::process::id()));
-    replace(&candidate, text)?;
+    replace(&candidate, text, right)?;
     let check = ["config".as_ref(), "check".as_ref(), "--".as_ref(), candidate.as_ref()];
     let is_valid = program::text(&check).await.is_ok();
     if !is_valid {
@@ -41,7 +50,7 @@ pub(crate) async fn write_checked(file: &Path, text: &str) -> anyhow::Result<()>
     if !is_valid {
         bail!("nothing was written to {}", file.display());
     }
-    replace(file, text)
+    replace(file, text, right)
 }
 
 pub(crate) fn read(file: &Path) -> anyhow::Result<Option<String>> {
@@ -53,7 +62,7 @@ pub(crate) fn read(file: &Path) -> anyhow::Result<Option<String>> {
 }
 
 /// Replaces the file atomically, with its mode; a new file is for the owner alone, as it may hold keys of other servers.
-pub(crate) fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
+pub(crate) fn replace(file: &Path, text: &str, _: &PersonWrites) -> anyhow::Result<()> {
     let mut beside = file.as_os_str().to_owned();
     beside.push(format!(".new-{}", std::process::id()));
     toold_files::replace(file, beside.as_ref(), text.as_bytes(), FileReplacement::KeepsMode(0o600))

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use toold_client::{Client, ClientError, StartOptions, place};
-use toold_proto::daemon::NoParams;
+use toold_proto::daemon::{CLOSING_IDLE, CLOSING_RESTART, CLOSING_STOP, Closing, NoParams};
 use toold_proto::error::PERMISSION_DENIED;
 use toold_proto::method::{SessionClose, SessionsList, ShellsList};
 use toold_proto::session::{ClientInfo, CloseSession, OpenSession, TERMINAL_SESSION};
@@ -50,6 +50,33 @@ pub(crate) async fn successor(client: &Client) -> anyhow::Result<Client> {
     let successor = client.successor().await?;
     writeln!(output::stderr(), "{DIM}another daemon took over; reconnected{DIM:#}")?;
     Ok(successor)
+}
+
+/// Connects to the daemon that serves after that of `client`, however that one ended, and says so on stderr. Waits until
+/// there is one, and starts none.
+///
+/// # Errors
+/// The daemon that serves does not answer.
+pub(crate) async fn next(client: &Client) -> anyhow::Result<Client> {
+    let error = client.closed().await;
+    if matches!(error, ClientError::Replaced) {
+        return successor(client).await;
+    }
+    let why = client.closing().map_or_else(|| error.to_string(), |closing| ended_words(&closing).to_owned());
+    writeln!(output::stderr(), "{DIM}{why}; waiting for the next daemon{DIM:#}")?;
+    let next = client.next().await?;
+    writeln!(output::stderr(), "{DIM}another daemon serves; reconnected{DIM:#}")?;
+    Ok(next)
+}
+
+/// How a daemon ended that has said so.
+pub(crate) fn ended_words(closing: &Closing) -> &'static str {
+    match closing.reason.as_str() {
+        CLOSING_STOP => "toold was stopped by a person",
+        CLOSING_IDLE => "the daemon ended because nobody used it",
+        CLOSING_RESTART => "another daemon took over",
+        _ => "the daemon was stopped by a signal",
+    }
 }
 
 /// Whether the request was not carried out because another daemon took over before it was read.

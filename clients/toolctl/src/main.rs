@@ -24,6 +24,7 @@ mod keys;
 mod live;
 mod output;
 mod path_names;
+mod person;
 mod profiles;
 mod program;
 mod prompts;

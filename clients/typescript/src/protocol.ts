@@ -1153,6 +1153,19 @@ export interface CacheStatsResult {
   saved_ms: number;
 }
 
+/** Params of `calls.begun`. */
+export interface CallsBegunParams {
+  /** At most 4,096. */
+  call_ids: string[];
+}
+
+export interface CallsBegunResult {
+  /** Those of the calls that have begun, in this daemon or one before. */
+  begun: string[];
+  /** Whether all others have not: the beginning of every call that may change something is recorded before it begins. */
+  complete: boolean;
+}
+
 /** Params of `calls.get`. */
 export interface CallsGetParams {
   /**
@@ -1721,6 +1734,11 @@ export interface McpRegistrySearchResult {
 
 /** Params of `mcp.restart`. */
 export interface McpRestartParams {
+  name: string;
+}
+
+/** Params of `mcp.test`. */
+export interface McpTestParams {
   name: string;
 }
 
@@ -3138,6 +3156,8 @@ export interface Methods {
   "cache.clear": { params: Record<string, never>; result: CacheClearResult };
   /** Shows statistics of the result cache. */
   "cache.stats": { params: Record<string, never>; result: CacheStatsResult };
+  /** Tells which of these calls have begun, also in a daemon that was killed. */
+  "calls.begun": { params: CallsBegunParams; result: CallsBegunResult };
   /** Shows a call: its state, its output so far and, for a while, its result. */
   "calls.get": { params: CallsGetParams; result: CallInfo };
   /** Lists the calls of a session. */
@@ -3200,6 +3220,8 @@ export interface Methods {
   "mcp.restart": { params: McpRestartParams; result: McpServerList };
   /** Lists the mounted MCP servers. */
   "mcp.servers": { params: Record<string, never>; result: McpServerList };
+  /** Starts a mounted MCP server if it does not run, and lists its tools again. */
+  "mcp.test": { params: McpTestParams; result: McpServerList };
   /** Lists the memories of a session. */
   "memories.list": { params: MemoriesListParams; result: MemoriesListResult };
   /** Sends a test notification in each way that the configuration sets. */

@@ -74,9 +74,10 @@ impl Builtin for GlobTool {
     }
 
     async fn run(&self, input: GlobInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
-        let ReadableTree { root, access, cwd } = ReadableTree::open(input.path.as_deref(), cx).await?;
+        let ReadableTree { root, access, cwd, turn } = ReadableTree::open(input.path.as_deref(), cx).await?;
         let shared = cx.shared();
         blocking(cx, move |cancel| {
+            let _turn = turn;
             let hint = || near_names::hint(&root, MissingKind::Folder, &shared).unwrap_or_default();
             let shown = paths::shown(&root, &cwd);
             anyhow::ensure!(!root.is_file(), "{shown} is a file, and not a folder to look in: use `read`");

@@ -106,11 +106,12 @@ impl Builtin for GrepTool {
     }
 
     async fn run(&self, input: GrepInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
-        let ReadableTree { root, access, cwd } = ReadableTree::open(input.path.as_deref(), cx).await?;
+        let ReadableTree { root, access, cwd, turn } = ReadableTree::open(input.path.as_deref(), cx).await?;
         let buffers = self.toolkit.buffers.of_project(cx.session.project());
         let max_bytes = cx.engine.settings.load().max_result_text.saturating_sub(1024);
         let shared = cx.shared();
         blocking(cx, move |cancel| {
+            let _turn = turn;
             let hint = || near_names::hint(&root, MissingKind::Either, &shared).unwrap_or_default();
             let is_glob = || root.to_str().is_some_and(|root| root.contains(['*', '?', '{', '[']));
             let glob = if !root.exists() && is_glob() { ": a glob belongs into `include`" } else { "" };

@@ -72,9 +72,10 @@ impl Builtin for ListTool {
     }
 
     async fn run(&self, input: ListInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
-        let ReadableTree { root, access, cwd } = ReadableTree::open(input.path.as_deref(), cx).await?;
+        let ReadableTree { root, access, cwd, turn } = ReadableTree::open(input.path.as_deref(), cx).await?;
         let shared = cx.shared();
         blocking(cx, move |cancel| {
+            let _turn = turn;
             let shown = paths::shown(&root, &cwd);
             let hint = || near_names::hint(&root, MissingKind::Folder, &shared).unwrap_or_default();
             anyhow::ensure!(!root.is_file(), "{shown} is a file, and not a folder: use `read`");

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
+use tokio::sync::OwnedSemaphorePermit;
 use toold_engine::cx::Cx;
 use toold_engine::decision::decide_need;
 use toold_engine::need::Need;
@@ -17,6 +18,8 @@ use toold_host::file_needs;
 use toold_host::files::{self, ResolvedPath};
 use toold_host::read_access::{self, ReadAccess};
 use toold_proto::permission::Verdict;
+
+use crate::blocking::with_heartbeat;
 
 /// The resolved path of an argument.
 #[derive(Clone)]
@@ -78,6 +81,8 @@ pub(crate) struct ReadableTree {
     pub(crate) access: Arc<ReadAccess>,
     /// The call's working folder, for [`shown`].
     pub(crate) cwd: PathBuf,
+    /// The turn of the walk, until this is dropped.
+    pub(crate) turn: OwnedSemaphorePermit,
 }
 
 impl ReadableTree {
@@ -86,13 +91,19 @@ impl ReadableTree {
         Ok(vec![Self::locate(path, cx)?.to_read()])
     }
 
-    /// Checks that the call may read the root. It may not exist.
+    /// Checks that the call may read the root, which may not exist, and waits for the turn of a walk.
     pub(crate) async fn open(path: Option<&str>, cx: &Cx) -> anyhow::Result<Self> {
         let located = Self::locate(path, cx)?;
         located.require_read(cx).await?;
         let root = located.path;
         let access = Arc::new(ReadAccess::new(cx, cx.outer_chain.clone(), root.clone()));
-        Ok(Self { root, access, cwd: cx.cwd.clone() })
+        let waiting = with_heartbeat(cx, cx.engine.walks.clone().acquire_owned());
+        let turn = tokio::select! {
+            biased;
+            () = cx.cancel.cancelled() => return Err(ToolError::Cancelled.into()),
+            turn = waiting => turn.map_err(|_| ToolError::Cancelled)?,
+        };
+        Ok(Self { root, access, cwd: cx.cwd.clone(), turn })
     }
 
     fn locate(path: Option<&str>, cx: &Cx) -> anyhow::Result<Located> {

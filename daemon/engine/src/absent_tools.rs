@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
+
 use crate::Engine;
 use crate::call::CallError;
 use crate::callable::Callable;
@@ -15,6 +17,10 @@ pub trait AbsentTools: Send + Sync + 'static {
     /// Why there is no tool of this name and what to do about it, as a sentence without a full stop. Says nothing about
     /// sources that the session would not see. Never blocks.
     fn reason(&self, name: &str, session: &Session) -> Option<String>;
+
+    /// Waits for sources that may have a tool of this name and are about to list their tools for the first time, for some
+    /// seconds at most.
+    fn first_list<'a>(&'a self, name: &'a str) -> BoxFuture<'a, ()>;
 }
 
 /// The error for a name that the session finds no tool for.

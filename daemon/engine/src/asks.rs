@@ -298,6 +298,10 @@ pub async fn ask(
     ask_person(cx, chain, need, declared, decision).instrument(traced).await
 }
 
+/// Of a call whose prompt ends with the daemon.
+pub(crate) const STOPPED_WHILE_ASKED: &str = "not run: the daemon was restarted or stopped before the person who was asked \
+                                             had answered; make the call again, and the next daemon asks again";
+
 async fn ask_person(
     cx: &Cx,
     chain: &[String],
@@ -339,6 +343,7 @@ async fn ask_person(
         tokio::select! {
             biased;
             // Dropping the waiter ends the ask.
+            () = engine.stop.cancelled() => return Err(ToolError::Failed(STOPPED_WHILE_ASKED.to_owned())),
             () = cx.cancel.cancelled() => return Err(ToolError::Cancelled),
             waited = waiter.wait() => {
                 let ended = match waited {

@@ -1,6 +1,7 @@
 //! The seam between the engine and everything that can be called.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
@@ -44,6 +45,18 @@ pub trait Callable: Send + Sync + 'static {
     /// Whether `needs` and the first poll of `call` may block on the system, as with a file system
     /// that does not answer. If so, both always run on a task of their own.
     fn may_block(&self) -> bool {
+        false
+    }
+
+    /// How long a serial call of its source may have run for this one not to wait for it any more: a client that sends a
+    /// call so much later has given the other one up, or wants both at once. `None`: it waits in any case.
+    fn lane_patience(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Whether the structured part of its results counts to their size: it comes from elsewhere, and hosts show it to
+    /// models.
+    fn limits_structure(&self) -> bool {
         false
     }
 

@@ -21,7 +21,7 @@ use toold_proto::provide::CallWait;
 use toold_proto::tool::{CallId, ToolResult};
 use tracing::Instrument;
 
-use answer::{answer, change_output, hold_to_schema, into_answer};
+use answer::{answer, cap_structure, change_output, hold_to_schema, into_answer};
 use call_record::CallRecord;
 use run::{Permits, panic_message, run, timed_out};
 
@@ -82,7 +82,14 @@ fn run_call<'a>(
         // 1. The tool, from one snapshot: a reload never changes a call that has begun.
         let tool = match tool {
             Some(tool) => tool,
-            None => look_up(engine, &mut call)?,
+            None => match (look_up(engine, &mut call), engine.absent_tools.get()) {
+                // Its source may be about to list its tools for the first time.
+                (Err(CallError::UnknownTool { .. }), Some(absent)) => {
+                    absent.first_list(&call.name).await;
+                    look_up(engine, &mut call)?
+                }
+                (found, _) => found?,
+            },
         };
         let (cx, in_flight) = enter(engine, &mut call, outer, tool.as_ref())?;
         let record = CallRecord::begin(&cx, in_flight, &call.arguments);
@@ -183,7 +190,8 @@ async fn run_pipeline(
     }
 
     // 6. The session's lane.
-    let lane = match spec.parallelizable || call.holds_lane {
+    let given_up = |after: Duration| cx.session.lane_of(spec).is_held_for(after);
+    let lane = match spec.parallelizable || call.holds_lane || tool.lane_patience().is_some_and(given_up) {
         true => None,
         false => match cx.session.lane_of(spec).try_take() {
             Some(lane) => Some(lane),
@@ -222,6 +230,9 @@ async fn run_pipeline(
     drop(at_work);
     if let Ok(output) = &mut ran {
         hold_to_schema(spec, output);
+        if tool.limits_structure() && output.structured.is_some() {
+            cap_structure(spec, cx, output).boxed().await;
+        }
     }
     // Stored as the tool returned it: hooks see it again for each call.
     if let Some(leader) = leader {

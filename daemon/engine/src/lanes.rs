@@ -3,9 +3,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 /// Runs one serial call of a session at a time. Connections take turns, and the calls of a
 /// connection run in order of arrival: a client that sent a thousand calls delays each call of
@@ -15,7 +17,8 @@ pub struct Lane(Arc<Mutex<LaneQueue>>);
 
 #[derive(Default)]
 struct LaneQueue {
-    held: bool,
+    /// Since when it is held.
+    held: Option<Instant>,
     /// The connection whose turn is next stands first. None of the queues is empty.
     turns: VecDeque<(u64, VecDeque<oneshot::Sender<LaneGuard>>)>,
 }
@@ -27,8 +30,12 @@ impl Lane {
     /// The lane, if it is free.
     pub fn try_take(&self) -> Option<LaneGuard> {
         let mut waiting = self.0.lock();
-        let free = !std::mem::replace(&mut waiting.held, true);
-        free.then(|| LaneGuard(Some(self.clone())))
+        waiting.hold().then(|| LaneGuard(Some(self.clone())))
+    }
+
+    /// Whether a call has held it for this long.
+    pub fn is_held_for(&self, time: Duration) -> bool {
+        self.0.lock().held.is_some_and(|since| since.elapsed() >= time)
     }
 
     /// Waits for a turn of this connection. Cancel-safe; a caller that gives up loses its place in
@@ -37,7 +44,7 @@ impl Lane {
         loop {
             let turn = {
                 let mut waiting = self.0.lock();
-                if !std::mem::replace(&mut waiting.held, true) {
+                if waiting.hold() {
                     return LaneGuard(Some(self.clone()));
                 }
                 waiting.enqueue(connection)
@@ -51,6 +58,15 @@ impl Lane {
 }
 
 impl LaneQueue {
+    /// Takes it from now on; false if it is held.
+    fn hold(&mut self) -> bool {
+        let is_free = self.held.is_none();
+        if is_free {
+            self.held = Some(Instant::now());
+        }
+        is_free
+    }
+
     fn enqueue(&mut self, connection: u64) -> oneshot::Receiver<LaneGuard> {
         let (sender, turn) = oneshot::channel();
         match self.turns.iter_mut().find(|(whose, _)| *whose == connection) {
@@ -78,7 +94,7 @@ impl Drop for LaneGuard {
             let next = {
                 let mut waiting = lane.0.lock();
                 let next = waiting.next();
-                waiting.held = next.is_some();
+                waiting.held = next.as_ref().map(|_| Instant::now());
                 next
             };
             let Some(next) = next else { return };

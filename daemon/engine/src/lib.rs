@@ -94,6 +94,9 @@ use crate::sampling::Samplers;
 use crate::session::Sessions;
 use crate::spool::Spool;
 
+/// Walks at one time. One over 100,000 files holds some 13 MiB.
+const MAX_WALKS: usize = 8;
+
 /// The long-lived state that calls share. One for each daemon; no part of it is global.
 pub struct Engine {
     pub registry: Registry,
@@ -116,6 +119,8 @@ pub struct Engine {
     pub cache: ResultCache,
     pub events: Arc<Events>,
     pub limits: CallLimits,
+    /// The turns of walks over trees of files: so many go on at one time, and each holds some MiB.
+    pub walks: Arc<tokio::sync::Semaphore>,
     pub counts: Counts,
     /// How long tools take.
     pub latencies: Latencies,
@@ -187,6 +192,7 @@ impl Engine {
             plugin_refusals: PluginRefusals::default(),
             asks: Asks::new(events.clone()),
             questions: Questions::new(events.clone()),
+            walks: Arc::new(tokio::sync::Semaphore::new(MAX_WALKS)),
             samplers: Samplers::default(),
             hooks: Hooks::default(),
             roles: None,

@@ -15,6 +15,7 @@ use toold_proto::question::{Question, QuestionEnd, QuestionEvent, QuestionOption
 use toold_proto::tool::{CallId, SessionId};
 
 use crate::Engine;
+use crate::asks::STOPPED_WHILE_ASKED;
 use crate::call::Caller;
 use crate::cx::Cx;
 use crate::events::Events;
@@ -251,6 +252,7 @@ async fn put(
         tokio::select! {
             biased;
             // Dropping the waiter ends the question.
+            () = engine.stop.cancelled() => return Err(ToolError::Failed(STOPPED_WHILE_ASKED.to_owned())),
             () = cx.cancel.cancelled() => return Err(ToolError::Cancelled),
             waited = waiter.wait() => {
                 let (ended, otherwise) = match waited {

@@ -222,7 +222,13 @@ impl MountAdapter for FleetAdapter {
     ) -> Result<ToolListing<ListedFleetTool, FleetMemory>, String> {
         *listed.lock() = listing::version(&member.directory, target);
         let (tools, problems) = listing::of_target(&member.directory, target);
-        Ok(ToolListing { tools, offers: ListedOffers::default(), problems, memory: FleetMemory {} })
+        Ok(ToolListing {
+            tools,
+            offers: ListedOffers::default(),
+            problems,
+            left_out: Vec::new(),
+            memory: FleetMemory {},
+        })
     }
 
     /// Until it is away. Calls that are running then go on: they notice by themselves whether their daemon has gone.

@@ -29,3 +29,4 @@ mod roots;
 mod sampling;
 mod subscriptions;
 mod turns;
+mod wedged;

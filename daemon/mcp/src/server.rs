@@ -9,11 +9,12 @@ pub mod stream;
 
 mod changes;
 mod client_requests;
-mod content;
+pub(crate) mod content;
 mod forms;
 mod handler;
 mod logs;
 mod meta_tools;
+mod misfits;
 mod offers;
 mod profiles;
 mod progress;
@@ -58,6 +59,9 @@ pub trait McpHost: Send + Sync + 'static {
 
     /// Waits until the plugins that are loading have loaded; returns the number of the first event after that.
     fn settled(&self) -> BoxFuture<'_, u64>;
+
+    /// Waits until mounted servers that have never run here have listed their tools, for some seconds at most.
+    fn first_lists(&self) -> BoxFuture<'_, ()>;
 
     /// Opens a session for a client.
     ///
@@ -186,6 +190,7 @@ impl McpFacade {
             in_flight: Arc::default(),
             default_cwd: Mutex::new(default_cwd),
             env: Mutex::default(),
+            bridge: OnceLock::new(),
             sources: Mutex::default(),
             listing: Mutex::default(),
             profiles: Mutex::default(),
@@ -226,6 +231,8 @@ pub(crate) struct McpConnection {
     pub(crate) default_cwd: Mutex<Option<PathBuf>>,
     /// Variables that its bridge passes on.
     pub(crate) env: Mutex<BTreeMap<String, String>>,
+    /// The name of its bridge.
+    pub(crate) bridge: OnceLock<String>,
     /// The sources that its bridge selected.
     pub(crate) sources: Mutex<Option<SourceSelection>>,
     /// The list that its bridge chose.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use toold_engine::registry::SourceScope;
 
@@ -24,6 +25,15 @@ impl<A: MountAdapter> MountSupervisor<A> {
         self.absence_of(&mount, name)
     }
 
+    /// Waits until the sources that may have a tool of this name, and are new, have listed their tools or failed; at most for
+    /// `limit` after each was mounted.
+    pub async fn first_list_with(&self, name: &str, limit: Duration) {
+        let named = |mount: &Arc<MountedSource<A>>| name.starts_with(&names::prefix(&mount.config.name));
+        for mount in self.all().into_iter().filter(named) {
+            mount.first_list(limit).await;
+        }
+    }
+
     fn absence_of(&self, mount: &Arc<MountedSource<A>>, name: &str) -> Option<String> {
         let label = mount.label();
         let prefix = names::prefix(&mount.config.name);
@@ -39,6 +49,9 @@ impl<A: MountAdapter> MountSupervisor<A> {
                 ),
             });
         };
+        if let Some((own, why)) = mount.left_out(name) {
+            return Some(format!("{label} lists {own}, but it cannot be used: {why}"));
+        }
         let own: Vec<&str> = listed.iter().map(|known| known.tool.upstream_name()).collect();
         let place = names::assign(&mount.config.name, &own).iter().position(|known| known.as_str() == name)?;
         match mount.takes(own[place]) {

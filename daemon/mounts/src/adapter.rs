@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -59,6 +59,11 @@ pub trait MountAdapter: Send + Sync + Sized + 'static {
 
     /// `None` for a schema that cannot be compiled, which an accepted list does not contain.
     fn tool_spec(&self, config: &MountConfig<Self::Endpoint>, name: ToolName, tool: &Self::Tool) -> Option<ToolSpec>;
+
+    /// See [`lane_patience`](toold_engine::callable::Callable::lane_patience).
+    fn lane_patience(&self, _: &MountConfig<Self::Endpoint>) -> Option<Duration> {
+        None
+    }
 
     /// Whether a tool whose name is taken gets a name with a hash at its end; otherwise it is left
     /// out.
@@ -180,6 +185,8 @@ pub struct ToolListing<T, M> {
     pub offers: ListedOffers,
     /// The omissions, as sentences for the user.
     pub problems: Vec<String>,
+    /// The tools that are left out, by the source's own names for them, each with its problem.
+    pub left_out: Vec<(String, String)>,
     pub memory: M,
 }
 

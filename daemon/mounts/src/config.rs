@@ -21,6 +21,10 @@ pub struct MountConfig<E> {
     pub instances: InstanceScope,
     /// So many run at most, unless they are shared.
     pub max_instances: usize,
+    /// Whether its calls run at the same time, whatever it says of its tools; as it says when `None`.
+    pub parallel: Option<bool>,
+    /// The revision of the protocol that is spoken with it; the newest that it knows when `None`.
+    pub revision: Option<String>,
     /// An instance is stopped after this time without a call; `None` is never.
     pub idle_timeout: Option<Duration>,
     /// Time limit of a call; `None` for the tool's own, or the daemon's default.

@@ -23,6 +23,7 @@ pub mod watches;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -144,6 +145,35 @@ impl<A: MountAdapter> MountSupervisor<A> {
             mount.restart().await;
         }
         Ok(named.iter().map(|mount| self.status(mount)).collect())
+    }
+
+    /// Starts every enabled mount of this name that does not run, however often it failed, and lists its tools again. With
+    /// each, why that failed.
+    ///
+    /// # Errors
+    /// When nothing has this name.
+    pub async fn list_again(
+        self: &Arc<Self>,
+        name: &str,
+    ) -> Result<Vec<(A::Status, Result<(), String>)>, UnknownMount> {
+        let named: Vec<Arc<MountedSource<A>>> =
+            self.all().into_iter().filter(|mount| mount.config.name == name).collect();
+        if named.is_empty() {
+            return Err(UnknownMount(name.to_owned()));
+        }
+        let mut listed = Vec::with_capacity(named.len());
+        for mount in &named {
+            let outcome = if mount.config.enabled { mount.list_again(self).await } else { Ok(()) };
+            listed.push((self.status(mount), outcome));
+        }
+        Ok(listed)
+    }
+
+    /// Waits until all sources that are new have listed their tools or failed, at most for `limit` after each was mounted.
+    pub async fn first_lists(&self, limit: Duration) {
+        for mount in self.all() {
+            mount.first_list(limit).await;
+        }
     }
 
     /// Stops all mounts; returns when they have ended.

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toold_engine::tool_filter::AllowDenyFilter;
@@ -55,6 +55,9 @@ pub(crate) struct MountedSource<A: MountAdapter> {
     /// The resources whose changes are wanted of it.
     watches: Arc<Watches>,
     stderr_log: Arc<StderrLog>,
+    /// Why the last run ended by itself, for the log of the next one.
+    ended_for: Mutex<Option<String>>,
+    mounted: Instant,
     /// Fires when it is no longer mounted.
     retired: CancellationToken,
 }
@@ -100,9 +103,26 @@ struct Catalog<A: MountAdapter> {
     /// `None` while they are not known.
     offers: Option<ListedOffers>,
     problems: Vec<String>,
+    /// The tools that are left out, by the source's own names for them, each with its problem.
+    left_out: Vec<(String, String)>,
     /// Whether `tools` come from this endpoint, and not from an earlier one of the same name.
     is_current: bool,
     memory: A::Memory,
+}
+
+impl<A: MountAdapter> Catalog<A> {
+    /// That of a source which has listed nothing yet.
+    fn unknown() -> Self {
+        Self {
+            tools: Vec::new(),
+            named: None,
+            offers: None,
+            problems: Vec::new(),
+            left_out: Vec::new(),
+            is_current: false,
+            memory: A::Memory::default(),
+        }
+    }
 }
 
 struct SourceUsage {
@@ -138,25 +158,17 @@ impl<A: MountAdapter> MountedSource<A> {
     /// Loads its last known tools. Reads a file.
     pub(crate) fn new(supervisor: &Arc<MountSupervisor<A>>, config: MountConfig<A::Endpoint>) -> Arc<Self> {
         let adapter = supervisor.adapter.clone();
-        let catalog = match tool_cache::load::<A::Tool, A::Memory>(&adapter.cache_file(&config)) {
-            Some(cached) => {
-                let is_current = cached.digest == adapter.digest(&config.endpoint);
-                let memory = if is_current { cached.memory } else { A::Memory::default() };
-                let tools = cached.tools.into_iter().map(KnownTool::new).collect();
-                Catalog { tools, named: None, offers: cached.offers, problems: Vec::new(), is_current, memory }
+        let mut catalog = Catalog::<A>::unknown();
+        if let Some(cached) = tool_cache::load::<A::Tool, A::Memory>(&adapter.cache_file(&config)) {
+            catalog.tools = cached.tools.into_iter().map(KnownTool::new).collect();
+            catalog.offers = cached.offers;
+            catalog.is_current = cached.digest == adapter.digest(&config.endpoint);
+            if catalog.is_current {
+                catalog.memory = cached.memory;
+                catalog.problems = cached.problems;
+                catalog.left_out = cached.left_out;
             }
-            None => {
-                let memory = A::Memory::default();
-                Catalog {
-                    tools: Vec::new(),
-                    named: None,
-                    offers: None,
-                    problems: Vec::new(),
-                    is_current: false,
-                    memory,
-                }
-            }
-        };
+        }
         Arc::new(Self::with_catalog(supervisor, config, Arc::new(Mutex::new(catalog)), supervisor.stop.child_token()))
     }
 
@@ -180,6 +192,8 @@ impl<A: MountAdapter> MountedSource<A> {
             call_ended: Notify::new(),
             watches: Arc::default(),
             stderr_log: Arc::new(StderrLog::new(&config.name)),
+            ended_for: Mutex::default(),
+            mounted: Instant::now(),
             retired,
             config,
         }
@@ -295,10 +309,34 @@ impl<A: MountAdapter> MountedSource<A> {
         known.unwrap_or_default()
     }
 
+    /// Whether it is in its first start, and has listed nothing yet.
+    fn is_new(&self) -> bool {
+        let is_known = self.catalog.lock().is_current;
+        self.config.enabled && !is_known && self.away().is_none() && self.counts.attempts.load(Ordering::Relaxed) <= 1
+    }
+
+    /// Waits until a source that is new has listed its tools or failed, at most for `limit` after it was mounted.
+    pub(crate) async fn first_list(&self, limit: Duration) {
+        if !self.is_new() {
+            return;
+        }
+        let mut phases = self.phase.subscribe();
+        let is_over = |phase: &MountPhase<A>| matches!(phase, MountPhase::Running(_) | MountPhase::Failed { .. });
+        let _ = timeout_at(self.mounted + limit, phases.wait_for(is_over)).await;
+    }
+
     /// The tools that it listed, whether they are offered or not; `None` while they are not known.
     pub(crate) fn listed_tools(&self) -> Option<Vec<Arc<KnownTool<A::Tool>>>> {
         let catalog = self.catalog.lock();
         catalog.is_current.then(|| catalog.tools.clone())
+    }
+
+    /// Why the tool that would have this name here is left out, with the source's own name for it; `None` for any other.
+    pub(crate) fn left_out(&self, name: &str) -> Option<(String, String)> {
+        let catalog = self.catalog.lock();
+        let named =
+            |own: &str| names::assign(&self.config.name, &[own]).iter().any(|assigned| assigned.as_str() == name);
+        catalog.left_out.iter().find(|(own, _)| named(own)).cloned()
     }
 
     /// Whether the configuration offers a tool of this name in the source.
@@ -454,6 +492,20 @@ impl<A: MountAdapter> MountedSource<A> {
                 self.halt().await;
             }
         }
+    }
+
+    /// Starts it if it does not run, however often it failed, and lists what it offers again.
+    ///
+    /// # Errors
+    /// Why it does not start, or why its lists cannot be read.
+    pub(crate) async fn list_again(self: &Arc<Self>, supervisor: &Arc<MountSupervisor<A>>) -> Result<(), String> {
+        self.retry_now();
+        let connection = self.connection().await.map_err(|why| why.to_string())?;
+        let listed = self.refresh_soon(supervisor, &connection).await;
+        if self.config.instances != InstanceScope::Shared {
+            self.halt().await;
+        }
+        listed
     }
 
     fn instance_summary(&self) -> InstanceSummary<A> {

@@ -1,6 +1,7 @@
 //! A tool of a mounted source, as registered.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -89,6 +90,14 @@ impl<A: MountAdapter> Callable for MountedTool<A> {
     fn needs<'a>(&'a self, input: &'a Value, _: &'a Cx) -> BoxFuture<'a, Result<Vec<Need>, ToolError>> {
         let target = self.mount.adapter.permission_target(&self.mount.config.name, self.upstream_name());
         std::future::ready(Ok(vec![Need::new(Category::Mcp, target).because(preview(input))])).boxed()
+    }
+
+    fn lane_patience(&self) -> Option<Duration> {
+        self.mount.adapter.lane_patience(&self.mount.config)
+    }
+
+    fn limits_structure(&self) -> bool {
+        true
     }
 
     fn call<'a>(&'a self, input: Value, cx: &'a Cx) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {

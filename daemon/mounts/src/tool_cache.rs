@@ -17,6 +17,11 @@ pub(crate) struct CachedTools<T, M> {
     /// Absent in files of earlier versions.
     #[serde(default)]
     pub(crate) offers: Option<ListedOffers>,
+    /// As the source's status shows them.
+    #[serde(default)]
+    pub(crate) problems: Vec<String>,
+    #[serde(default)]
+    pub(crate) left_out: Vec<(String, String)>,
     #[serde(flatten)]
     pub(crate) memory: M,
 }

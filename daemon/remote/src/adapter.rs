@@ -229,7 +229,7 @@ impl MountAdapter for RemoteAdapter {
             let memory = RemoteMemory { instances: listing::instances(&link.instance, &theirs) };
             let tools = list.tools.unwrap_or_default();
             let (tools, problems) = listing::accept(tools, &theirs, &self.options.instance, filter);
-            Ok(ToolListing { tools, offers: ListedOffers::default(), problems, memory })
+            Ok(ToolListing { tools, offers: ListedOffers::default(), problems, left_out: Vec::new(), memory })
         };
         timeout(config.start_timeout, list).await.unwrap_or_else(|_| {
             let why = format!("it did not list its tools within {} ms", config.start_timeout.as_millis());

@@ -1,6 +1,7 @@
 //! The audit log: a row for each call, written in batches on a separate thread, so that calls never
 //! wait for it.
 
+use std::collections::HashSet;
 use std::sync::mpsc::TrySendError;
 use std::time::SystemTime;
 
@@ -22,6 +23,8 @@ const MAX_LIMIT: u64 = 1_000;
 const MAX_ANSWER: usize = 8 * 1024 * 1024;
 /// Rows that are examined in one piece: some milliseconds.
 const PIECE: i64 = 2_000;
+/// Rows in which calls are looked up: some tens of milliseconds.
+const LOOKED_UP: i64 = 100_000;
 /// Rows that one query may examine without a match.
 const MAX_EXAMINED: i64 = 5_000_000;
 
@@ -137,6 +140,27 @@ impl Store {
             })?;
         }
         Ok(())
+    }
+
+    /// Those of the calls that the last rows of the log have.
+    ///
+    /// # Errors
+    /// An error of the database.
+    pub fn recorded_calls(&self, call_ids: &[CallId]) -> Result<Vec<CallId>, StoreError> {
+        self.flush();
+        let wanted: HashSet<&str> = call_ids.iter().map(CallId::as_str).collect();
+        let found = self.scan(|connection| {
+            let mut select = connection.prepare_cached("SELECT call_id FROM audit ORDER BY id DESC LIMIT ?1")?;
+            let mut rows = select.query([LOOKED_UP])?;
+            let mut found = HashSet::new();
+            while let Some(row) = rows.next()? {
+                if let Some(call_id) = row.get_ref(0)?.as_str().ok().and_then(|id| wanted.get(id)) {
+                    found.insert(*call_id);
+                }
+            }
+            Ok(found)
+        })?;
+        Ok(call_ids.iter().filter(|id| found.contains(id.as_str())).cloned().collect())
     }
 
     fn lost_since(&self, since: Option<SystemTime>) -> Result<u64, StoreError> {

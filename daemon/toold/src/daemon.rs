@@ -69,6 +69,8 @@ impl BoundHttp {
 const PORT_TRIES: usize = 50;
 const PORT_WAIT: Duration = Duration::from_millis(100);
 
+/// How long the calls that wait for a person may take to say why they end.
+const LAST_ANSWERS: Duration = Duration::from_millis(250);
 /// How long after the drain cancelled work may take to end.
 const TO_END: Duration = Duration::from_millis(1_700);
 /// How long the database may take to close.
@@ -311,8 +313,10 @@ impl Daemon {
             () = tokio::time::sleep_until(drained) => {}
             () = hurry => {}
         }
-        lifecycle.cancel().cancel();
+        // Prompts first: their calls say that the daemon ends, where others are only cancelled.
         engine.stop.cancel();
+        let _ = tokio::time::timeout(LAST_ANSWERS, connections.wait()).await;
+        lifecycle.cancel().cancel();
         let rest = async {
             connections.wait().await;
             tokio::join!(plugins.stop(), mcp_servers.stop(), remotes.stop(), fleet_mounts.stop(), fleet.stop());

@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toold_builtins::toolkit::Toolkit;
 use toold_engine::Engine;
-use toold_proto::daemon::{CLOSING, Closing};
+use toold_proto::daemon::{CLOSING, CLOSING_RESTART, CLOSING_STOP, Closing};
 
 use crate::lifecycle::page_access::PageAccess;
 use crate::lifecycle::restart::HandOver;
@@ -43,7 +43,7 @@ pub struct Lifecycle {
     /// Fires when running work is cut short.
     cancel: CancellationToken,
     drain: Mutex<Duration>,
-    /// The last message to clients when another daemon takes over.
+    /// The last message to clients.
     farewell: Arc<OnceLock<Box<RawValue>>>,
     connections: TaskTracker,
     next_connection: AtomicU64,
@@ -79,20 +79,28 @@ impl Lifecycle {
         }
     }
 
-    /// Stops the daemon, with this much time for calls in flight.
+    /// Stops the daemon, with this much time for calls in flight. Clients learn that a person did.
     pub fn shut_down(&self, drain: Duration) {
+        self.end(drain, CLOSING_STOP);
+    }
+
+    /// Stops the daemon when another one takes over, with this much time for calls in flight.
+    pub fn be_replaced(&self, drain: Duration) {
+        self.end(drain, CLOSING_RESTART);
+    }
+
+    fn end(&self, drain: Duration, reason: &str) {
+        self.say_why(reason);
         *self.drain.lock() = drain;
         self.stopping.cancel();
     }
 
-    /// The same, when another daemon takes over: clients are sent `daemon.closing` last.
-    pub fn be_replaced(&self, drain: Duration) {
-        let closing = Closing { reason: "restart".into() };
+    /// Tells clients why the daemon ends, in the last message to each. Only the first reason counts.
+    pub(crate) fn say_why(&self, reason: &str) {
+        let closing = Closing { reason: reason.to_owned(), restart: reason == CLOSING_RESTART };
         let farewell = serde_json::json!({"jsonrpc": "2.0", "method": CLOSING, "params": closing});
         let farewell = serde_json::value::to_raw_value(&farewell).expect("a JSON value can be written");
-        // It is set already when this is the second time.
         let _ = self.farewell.set(farewell);
-        self.shut_down(drain);
     }
 
     /// The last message to clients, once it is set.

@@ -74,6 +74,7 @@ const FOR_PERSONS: &[&str] = &[
     "mcp.registry.get",
     "mcp.registry.search",
     "mcp.restart",
+    "mcp.test",
     "notify.test",
     "page.open",
     "page.revoke",
@@ -126,6 +127,7 @@ const PAGE_DECIDES: &[&str] = &[
     "mcp.login.finish",
     "mcp.logout",
     "mcp.restart",
+    "mcp.test",
     "permissions.grant",
     "permissions.replay",
     "permissions.reply",
@@ -170,7 +172,7 @@ fn params_of(method: &str) -> Value {
         "buffers.set" => json!({"path": "/x", "version": 1, "text": ""}),
         "files.forget" => json!({"path": "/none"}),
         "mcp.registry.search" => json!({"query": "x"}),
-        "mcp.registry.get" | "mcp.restart" | "mcp.logout" | "remotes.reconnect" | "plugins.disable"
+        "mcp.registry.get" | "mcp.restart" | "mcp.test" | "mcp.logout" | "remotes.reconnect" | "plugins.disable"
         | "plugins.enable" | "plugins.profile" => {
             json!({"name": "none"})
         }

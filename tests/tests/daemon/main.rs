@@ -9,6 +9,7 @@ mod cache;
 mod calls;
 mod config;
 mod descendants;
+mod ends;
 mod faults;
 mod fuzz_corpora;
 mod grants;

@@ -181,7 +181,7 @@ fn added_server_is_shown_before_and_answers_after() {
     "#);
     let again = daemon.toolctl(&add);
     assert_eq!(again.status.code(), Some(2));
-    assert!(text(&again.stderr).contains("has a server weather already: pass --as NAME"), "{}", text(&again.stderr));
+    assert!(text(&again.stderr).contains("has a server weather already"), "{}", text(&again.stderr));
     assert_eq!(config_of(&daemon), config);
 }
 

@@ -79,6 +79,25 @@ enum OutputFormat {
     Json,
 }
 
+impl CallArgs {
+    /// Those of `toolctl call NAME KEY=VALUE...`.
+    pub(crate) fn of(name: String, arguments: Vec<String>) -> Self {
+        Self {
+            name: Some(name),
+            arguments,
+            json: None,
+            form: false,
+            output: OutputFormat::default(),
+            timeout: None,
+            cwd: None,
+            session: None,
+            no_cache: false,
+            quiet: false,
+            no_ask: false,
+        }
+    }
+}
+
 pub(crate) async fn run(args: CallArgs, globals: &Globals) -> anyhow::Result<u8> {
     let format = args.output;
     let ended = find_and_call(args, globals).await;

@@ -13,6 +13,7 @@ use toold_proto::method::{DaemonGetConfig, DaemonReload};
 use toold_proto::nearest::did_you_mean;
 
 use crate::commands::author;
+use crate::config_file;
 use crate::connection;
 use crate::exit::{NOT_RUN, OK, not_found};
 use crate::globals::Globals;
@@ -143,7 +144,7 @@ async fn reload(globals: &Globals) -> anyhow::Result<u8> {
 
 async fn edit(project: bool) -> anyhow::Result<u8> {
     let file = match project {
-        true => project_file()?,
+        true => config_file::of_project()?,
         false => PathBuf::from(program::text(&["config".as_ref(), "path".as_ref()]).await?.trim_end()),
     };
     if !file.exists() {
@@ -181,14 +182,6 @@ async fn begin(file: &Path) -> anyhow::Result<()> {
     let text = program::text(&["config".as_ref(), "schema".as_ref()]).await?;
     std::fs::write(&schema, text).with_context(|| format!("can't write {}", schema.display()))?;
     std::fs::write(file, "#:schema ./config.schema.json\n").with_context(|| format!("can't write {}", file.display()))
-}
-
-/// The configuration of the nearest project folder, found as the daemon finds it.
-fn project_file() -> anyhow::Result<PathBuf> {
-    let cwd = std::env::current_dir().context("can't determine the current folder")?;
-    let marked = |mark: &str| cwd.ancestors().find(|folder| folder.join(mark).exists());
-    let project = marked(".toold").or_else(|| marked(".git")).unwrap_or(&cwd);
-    Ok(project.join(".toold/config.toml"))
 }
 
 #[cfg(test)]

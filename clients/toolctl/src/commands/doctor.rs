@@ -12,13 +12,13 @@ use toold_client::{Client, place};
 use toold_proto::daemon::{DaemonStatus, GuardTrial, NoParams};
 use toold_proto::fleet::FleetDaemonState;
 use toold_proto::level::Level;
-use toold_proto::mcp::McpServerState;
 use toold_proto::method::{DaemonGetStatus, FleetGetStatus, McpServersList, PermissionsList, PluginsList, RemotesList};
 use toold_proto::plugin::{ListPlugins, PluginStatus};
 use toold_proto::remote::RemoteState;
 use toold_proto::socket::{database_path, log_file, log_path};
 
 use crate::commands::agents::switched_off::{SwitchedOff, switched_off};
+use crate::commands::mcp::server_health;
 use crate::commands::status;
 use crate::exit::{NOT_RUN, OK};
 use crate::finding::{Finding, Severity, any_bad, bad, good, show, warning};
@@ -340,10 +340,7 @@ async fn mcp_servers(client: &Client, findings: &mut Vec<Finding>) {
     if !list.servers.is_empty() {
         findings.push(good("mcp servers", format!("{} mounted", list.servers.len())));
     }
-    for server in list.servers.iter().filter(|server| server.state == McpServerState::Failed) {
-        let error = server.error.as_deref().unwrap_or("it is not running");
-        findings.push(bad("mcp server", format!("{}: {error}", server.name), "run `toolctl mcp doctor`"));
-    }
+    findings.extend(server_health::findings(&list).into_iter().filter(|finding| finding.health != Severity::Good));
 }
 
 async fn remotes(client: &Client, findings: &mut Vec<Finding>) {

@@ -55,7 +55,7 @@ pub(crate) async fn run(args: EventsArgs, globals: &Globals) -> anyhow::Result<u
         while let Some(event) = events.next().await {
             print(&event?, args.json)?;
         }
-        client = connection::successor(&client).await?;
+        client = connection::next(&client).await?;
         // From the first event there.
         params.since = Some(0);
     }

@@ -1,16 +1,19 @@
 //! `toolctl mcp`: the shared daemon as an MCP server on stdin and stdout.
 
-mod add;
+pub(crate) mod add;
 mod bridge;
 mod doctor;
 pub(crate) mod install;
 pub(crate) mod jsonc;
 mod login;
 mod search;
+pub(crate) mod server_entry;
+pub(crate) mod server_health;
 mod token;
 pub(crate) mod toml_table;
 
 use std::ffi::OsString;
+use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -24,7 +27,7 @@ use toold_proto::daemon::NoParams;
 use toold_proto::method::DaemonGetStatus;
 use toold_proto::session::ClientRole;
 
-use crate::commands::mcp::bridge::Bridge;
+use crate::commands::mcp::bridge::{Bridge, DaemonToReach};
 use crate::commands::mcp_servers;
 use crate::connection;
 use crate::exit::OK;
@@ -70,10 +73,15 @@ enum ListingArg {
 
 #[derive(Debug, Subcommand)]
 enum McpAction {
-    Servers(mcp_servers::McpServersArgs),
+    #[command(visible_aliases = ["servers", "get"])]
+    List(mcp_servers::McpListArgs),
     Restart(mcp_servers::McpRestartArgs),
+    Test(mcp_servers::McpTestArgs),
+    Logs(mcp_servers::McpLogsArgs),
     Search(search::McpSearchArgs),
     Add(add::McpAddArgs),
+    #[command(visible_alias = "rm")]
+    Remove(mcp_servers::McpRemoveArgs),
     Install(install::McpInstallArgs),
     Doctor(doctor::McpDoctorArgs),
     Token(token::McpTokenArgs),
@@ -84,8 +92,11 @@ enum McpAction {
 
 pub(crate) async fn run(mcp: McpArgs, globals: &Globals) -> anyhow::Result<u8> {
     match mcp.action {
-        Some(McpAction::Servers(servers)) => return mcp_servers::list(&servers, globals).await,
+        Some(McpAction::List(list)) => return mcp_servers::list(&list, globals).await,
         Some(McpAction::Restart(restart)) => return mcp_servers::restart(&restart, globals).await,
+        Some(McpAction::Test(test)) => return mcp_servers::test(test, globals).await,
+        Some(McpAction::Logs(logs)) => return mcp_servers::logs(&logs, globals).await,
+        Some(McpAction::Remove(remove)) => return mcp_servers::remove(&remove, globals).await,
         Some(McpAction::Search(search)) => return search::run(search, globals).await,
         Some(McpAction::Add(add)) => return add::run(add, globals).await,
         Some(McpAction::Install(install)) => return install::run(install, globals).await,
@@ -101,7 +112,9 @@ pub(crate) async fn run(mcp: McpArgs, globals: &Globals) -> anyhow::Result<u8> {
         None => std::env::current_dir().context("can't determine the current folder")?,
     };
     let env = passed_on(std::env::vars_os());
+    let bridge = format!("{:016x}", RandomState::new().hash_one(std::process::id()));
     let meta = ConnectionMeta {
+        bridge: &bridge,
         cwd: &cwd,
         env,
         only: &mcp.source,
@@ -115,6 +128,8 @@ pub(crate) async fn run(mcp: McpArgs, globals: &Globals) -> anyhow::Result<u8> {
 
 /// Facts about the whole connection, which the bridge adds to its first message.
 struct ConnectionMeta<'a> {
+    /// The name of this bridge, which no other has.
+    bridge: &'a str,
     cwd: &'a Path,
     env: Map<String, Value>,
     only: &'a [String],
@@ -145,14 +160,21 @@ async fn serve(meta: &ConnectionMeta<'_>, globals: &Globals) -> anyhow::Result<(
             return Ok(());
         }
     }
-    let again = async |control: &Client| pair(control.successor().await?, &socket).await;
+    let again = async |next: DaemonToReach<'_>| {
+        let before = match next {
+            DaemonToReach::Successor(control) => control.successor().await?,
+            DaemonToReach::Running => Client::connect(&socket).await?,
+            DaemonToReach::Started => connection::open(globals).await?,
+        };
+        pair(before, &socket).await
+    };
     let first = match (meta.put_into(&first), meta.profile) {
         (Some(changed), _) => changed,
         (None, None) => first,
         // The daemon would serve all tools.
         (None, Some(profile)) => bail!("profile {profile}: the first message is no request of MCP that can carry it"),
     };
-    Bridge::default().run(first, input, control, stream, again).await
+    Bridge::new(meta.bridge, &socket).run(first, input, control, stream, again).await
 }
 
 /// Two connections to one daemon, of which the second is for the client. The listening socket may be handed over at any
@@ -177,6 +199,8 @@ async fn pair(mut before: Client, socket: &Path) -> anyhow::Result<(Client, Unix
 const MAX_FIRST: u64 = 16 << 20;
 /// `_meta`: where requests of the connection work that do not say so themselves.
 const CWD_KEY: &str = "toold/default-cwd";
+/// `_meta`: the name of the bridge, with which the ids of its calls begin.
+const BRIDGE_KEY: &str = "toold/bridge";
 /// `_meta`: the variables of the connection's sessions.
 const ENV_KEY: &str = "toold/env";
 
@@ -202,6 +226,9 @@ impl ConnectionMeta<'_> {
         let meta = params.entry("_meta").or_insert_with(|| json!({})).as_object_mut()?;
         if let Some(cwd) = self.cwd.to_str() {
             meta.entry(CWD_KEY).or_insert_with(|| cwd.into());
+        }
+        if !self.bridge.is_empty() {
+            meta.insert(BRIDGE_KEY.to_owned(), self.bridge.into());
         }
         if !self.env.is_empty() {
             meta.insert(ENV_KEY.to_owned(), self.env.clone().into());
@@ -244,7 +271,15 @@ mod tests {
     use super::*;
 
     fn plain(cwd: &str) -> ConnectionMeta<'_> {
-        ConnectionMeta { cwd: Path::new(cwd), env: Map::new(), only: &[], without: &[], listing: None, profile: None }
+        ConnectionMeta {
+            bridge: "",
+            cwd: Path::new(cwd),
+            env: Map::new(),
+            only: &[],
+            without: &[],
+            listing: None,
+            profile: None,
+        }
     }
 
     #[track_caller]

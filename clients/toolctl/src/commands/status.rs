@@ -9,11 +9,14 @@ use comfy_table::{Cell, CellAlignment, Color};
 use toold_client::Client;
 use toold_proto::daemon::{DaemonStatus, NoParams, Queues, ToolLatency};
 use toold_proto::level::{Level, LevelStatus};
-use toold_proto::method::{DaemonGetMetrics, DaemonGetStatus};
+use toold_proto::method::{DaemonGetMetrics, DaemonGetStatus, McpServersList, PluginsList};
+use toold_proto::plugin::{ListPlugins, PluginStatus};
 
+use crate::commands::mcp::server_health;
 use crate::exit::OK;
+use crate::finding::Severity;
 use crate::globals::Globals;
-use crate::output::{self, DIM, GOOD, TerminalControl, WARN, one_line, print_json};
+use crate::output::{self, BAD, DIM, GOOD, TerminalControl, WARN, one_line, print_json};
 use crate::{connection, table, version_check};
 
 /// Show daemon status
@@ -45,7 +48,7 @@ pub(crate) async fn run(args: StatusArgs, globals: &Globals) -> anyhow::Result<u
         version_check::note(&status)?;
         match args.json {
             true => print_json(&status)?,
-            false => output::print(&render(&status, output::terminal_width()))?,
+            false => output::print(&render(&status, &failing(&client).await, output::terminal_width()))?,
         }
         return Ok(OK);
     };
@@ -60,14 +63,31 @@ pub(crate) async fn run(args: StatusArgs, globals: &Globals) -> anyhow::Result<u
         let status = ask(&client).await?;
         match (args.json, on_screen) {
             (true, _) => output::print_json_line(&status)?,
-            (false, true) => overwrite(&render(&status, output::terminal_width()))?,
-            (false, false) => output::print(&format!("{}\n", render(&status, None)))?,
+            (false, true) => overwrite(&render(&status, &failing(&client).await, output::terminal_width()))?,
+            (false, false) => output::print(&format!("{}\n", render(&status, &failing(&client).await, None)))?,
         }
     }
 }
 
 async fn ask(client: &Client) -> anyhow::Result<DaemonStatus> {
     Ok(client.call::<DaemonGetStatus>(NoParams {}).await?)
+}
+
+/// The MCP servers and plugins that do not work, each with its reason; none where the daemon does not tell them.
+async fn failing(client: &Client) -> Vec<String> {
+    let mut failing = Vec::new();
+    if let Ok(list) = client.call::<McpServersList>(NoParams {}).await {
+        let bad = server_health::findings(&list).into_iter().filter(|finding| finding.health == Severity::Bad);
+        failing.extend(bad.map(|finding| format!("{} {}", finding.about, finding.message)));
+    }
+    if let Ok(list) = client.call::<PluginsList>(ListPlugins::default()).await {
+        let failed = list.plugins.into_iter().filter(|plugin| plugin.status == PluginStatus::Failed);
+        failing.extend(failed.map(|plugin| {
+            let why = plugin.error.map_or_else(|| "it does not load".to_owned(), |error| error.message);
+            format!("plugin {}: {why}", plugin.name)
+        }));
+    }
+    failing
 }
 
 /// Overwrites the screen line by line, so that it does not flicker.
@@ -83,7 +103,7 @@ fn overwrite(text: &str) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
-fn render(status: &DaemonStatus, width: Option<u16>) -> String {
+fn render(status: &DaemonStatus, failing: &[String], width: Option<u16>) -> String {
     let uptime = output::duration((status.uptime_s * 1000.0) as u64);
     let version = one_line(&status.version);
     let mut text = format!("{GOOD}toold {version}{GOOD:#} up {uptime}, pid {}\n", status.pid);
@@ -96,6 +116,12 @@ fn render(status: &DaemonStatus, width: Option<u16>) -> String {
     }
     for problem in &status.problems {
         let _ = writeln!(text, "{WARN}problem{WARN:#}      {}", one_line(problem));
+    }
+    for what in failing {
+        let _ = writeln!(text, "{BAD}failing{BAD:#}      {}", one_line(what));
+    }
+    if !failing.is_empty() {
+        let _ = writeln!(text, "{DIM}{:<12}{DIM:#} `toolctl doctor` says what to do about each", "");
     }
     if !status.latency.is_empty() {
         let minutes = status.latency_window_s / 60;
@@ -227,7 +253,7 @@ mod tests {
             "plugins": {"loaded": 1, "failed": 0, "other": 0}});
         whole.as_object_mut().unwrap().extend(status.as_object().unwrap().clone());
         let status: DaemonStatus = serde_json::from_value(whole).unwrap();
-        anstream::adapter::strip_str(&render(&status, None)).to_string()
+        anstream::adapter::strip_str(&render(&status, &[], None)).to_string()
     }
 
     #[test]

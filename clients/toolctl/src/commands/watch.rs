@@ -49,7 +49,7 @@ pub(crate) async fn run(args: WatchArgs, globals: &Globals) -> anyhow::Result<u8
                 false => bars.show(&event)?,
             }
         }
-        client = connection::successor(&client).await?;
+        client = connection::next(&client).await?;
         // From the first event there.
         params.since = Some(0);
     }

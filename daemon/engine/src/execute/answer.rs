@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use toold_proto::tool::{Block, ToolResult};
 
 use super::call_record::CallRecord;
+use crate::cache::json_bytes;
 use crate::call::{CallError, list};
 use crate::cx::Cx;
 use crate::spool::cut;
@@ -77,6 +78,43 @@ pub(super) async fn answer(cx: &Cx, record: &CallRecord, mut output: ToolOutput)
         duration_ms: record.duration().as_millis() as u64,
         cached: false,
     })
+}
+
+/// Keeps a structured part that is longer than the text of a result may be in the spool, and puts the place of the file in
+/// its stead. Of a tool with an output schema, that no longer fits, so the result is an error that names the file.
+pub(super) async fn cap_structure(spec: &ToolSpec, cx: &Cx, output: &mut ToolOutput) {
+    let max = cx.engine.settings.load().max_result_text;
+    let Some(structured) = output.structured.take_if(|structured| json_bytes(structured) > max) else { return };
+    let mut whole = structured.to_string();
+    let bytes = whole.len();
+    // Servers repeat it as text. One file has both.
+    output.content.retain(|block| match block.as_text() {
+        Some(text) if text.len() > max => {
+            whole.push_str("\n\n");
+            whole.push_str(text);
+            false
+        }
+        Some(_) | None => true,
+    });
+    let kept = match &cx.engine.spool {
+        Some(spool) => spool.keep(&cx.session.id, &cx.call_id, &whole).await.map_err(|error| error.to_string()),
+        None => Err("there is no folder to keep it in".to_owned()),
+    };
+    let mut instead = json!({"left_out_bytes": bytes});
+    let note = match kept {
+        Ok(path) => {
+            instead["spool"] = path.clone().into();
+            output.metadata.insert("spool".into(), path.clone().into());
+            format!("[the structured result of {bytes} bytes is in {path}: read it there]")
+        }
+        Err(error) => format!("[the structured result of {bytes} bytes is lost: {error}]"),
+    };
+    if spec.output.is_some() {
+        output.is_error = true;
+    } else {
+        output.structured = Some(instead);
+    }
+    output.content.push(Block::text(note));
 }
 
 async fn cap(cx: &Cx, output: &mut ToolOutput, max: usize) {

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rmcp::RoleClient;
+use rmcp::model::ProtocolVersion;
 use rmcp::service::Peer;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -31,16 +33,16 @@ use toold_mounts::watches::Watches;
 use toold_proto::mcp::{InstanceScope, McpLogin, McpLoginBegun, McpServer, McpServerInstance, McpServerState};
 use toold_proto::tool::{Category, Source, SourceKind, ToolName};
 
-use super::connect::{self, Channel, ClientService, GreetedServer, Greeting, ServerFailure};
+use super::connect::{self, Channel, ClientService, GreetedServer, Greeting, GreetingLifecycle, ServerFailure};
 use super::endpoint::ServerEndpoint;
 use super::http_client::ServerHttpState;
-use super::listing::ListedServerTool;
+use super::listing::{ListedServerTool, ServerListing};
 use super::logging::RequestedLevel;
 use super::logins::{EndedLogin, LoginError, ServerLogins};
 use super::notifications::Notifications;
 use super::requests::ServerRequestHandler;
 use super::roots::{self, ToldRoots};
-use super::{call, offers, subscriptions};
+use super::{call, offers, subscriptions, wedged};
 
 /// The mounted servers of one daemon.
 pub type McpServers = MountSupervisor<ServerAdapter>;
@@ -80,6 +82,22 @@ pub struct ServerMemory {
     /// It speaks HTTP with SSE, and no Streamable HTTP.
     #[serde(default)]
     uses_sse: bool,
+}
+
+/// A client sends the calls of one turn of its model within this time.
+const ONE_TURN: Duration = Duration::from_millis(750);
+
+/// The revision that a configuration names; `legacy` is the last one with `initialize`. `None` for an unknown one.
+pub fn pinned_revision(name: &str) -> Option<ProtocolVersion> {
+    if name == "legacy" {
+        return Some(ProtocolVersion::LATEST_WITH_INITIALIZE);
+    }
+    ProtocolVersion::KNOWN_VERSIONS.iter().find(|known| known.as_str() == name).cloned()
+}
+
+/// The names of the revisions that can be chosen, oldest first.
+pub fn known_revisions() -> Vec<&'static str> {
+    ProtocolVersion::KNOWN_VERSIONS.iter().map(ProtocolVersion::as_str).collect()
 }
 
 impl ServerAdapter {
@@ -235,7 +253,7 @@ impl MountAdapter for ServerAdapter {
             source: Source { kind: SourceKind::Mcp, name: config.name.clone(), path: None },
             origin: Origin::Mcp,
             // Its server's claim, which is enough to decide which calls may run in parallel.
-            parallelizable: tool.annotations.read_only == Some(true),
+            parallelizable: config.parallel.unwrap_or(tool.annotations.read_only == Some(true)),
             permissions: vec![Category::Mcp],
             cache_ttl: None,
             timeout: config.timeout,
@@ -243,6 +261,10 @@ impl MountAdapter for ServerAdapter {
             version: None,
             grammar: None,
         })
+    }
+
+    fn lane_patience(&self, config: &MountConfig<ServerEndpoint>) -> Option<Duration> {
+        (config.parallel != Some(false)).then_some(ONE_TURN)
     }
 
     fn renames_taken(&self) -> bool {
@@ -327,13 +349,25 @@ impl MountAdapter for ServerAdapter {
     ) -> Result<(ServerLink, ClientService), String> {
         let notifications = Arc::new(Notifications::new(context.clone()));
         let (server, roots) = (config.name.clone(), Arc::<ToldRoots>::default());
-        let handler = ServerRequestHandler { server, notifications: notifications.clone(), roots: roots.clone() };
+        let pinned = config.revision.as_deref().and_then(pinned_revision);
+        let handler = ServerRequestHandler {
+            server,
+            notifications: notifications.clone(),
+            roots: roots.clone(),
+            revision: pinned.clone().filter(ProtocolVersion::has_initialize).unwrap_or(ProtocolVersion::V_2025_11_25),
+        };
         let ServerMemory { uses_initialize, uses_sse } = *memory;
-        let greeting = Greeting { uses_initialize, uses_sse, start_timeout: config.start_timeout };
+        let lifecycle = match &pinned {
+            Some(revision) if revision.has_initialize() => GreetingLifecycle::Initialize,
+            Some(_) => GreetingLifecycle::Discover,
+            None if uses_initialize => GreetingLifecycle::Initialize,
+            None => GreetingLifecycle::Either,
+        };
+        let greeting = Greeting { lifecycle, uses_sse, start_timeout: config.start_timeout };
         let greeted = match connect::greet(channel, handler, greeting, &context.closing).await {
             Ok(greeted) => greeted,
             Err(failure) => {
-                if let ServerFailure::Other(_) = &failure {
+                if let (ServerFailure::Other(_), None) = (&failure, &pinned) {
                     // Some servers exit at a greeting that they don't know: the next attempt uses the other one.
                     memory.uses_initialize = !uses_initialize;
                     // It may have become a server of Streamable HTTP.
@@ -357,11 +391,14 @@ impl MountAdapter for ServerAdapter {
             Ok(list) => list,
             Err(failure) => return Err(self.explain(config, failure).await),
         };
-        let uses_initialize = link.peer.peer_info().is_some_and(|info| info.protocol_version.has_initialize());
+        // Nothing is learned of a server whose revision the configuration chooses.
+        let uses_initialize = config.revision.is_none()
+            && link.peer.peer_info().is_some_and(|info| info.protocol_version.has_initialize());
         let offered = offers::list(&link.peer, Instant::now() + config.start_timeout / 2).await;
-        let problems = list.problems.into_iter().chain(offered.problems).collect();
+        let problems = list.problems.iter().cloned().chain(offered.problems).collect();
         let memory = ServerMemory { uses_initialize, uses_sse: link.uses_sse };
-        Ok(ToolListing { tools: list.tools, offers: offered.offers, problems, memory })
+        let ServerListing { tools, left_out, .. } = list;
+        Ok(ToolListing { tools, offers: offered.offers, problems, left_out, memory })
     }
 
     async fn run(&self, connection: &MountConnection<Self>, service: ClientService) -> String {
@@ -374,6 +411,7 @@ impl MountAdapter for ServerAdapter {
         }
         tokio::select! {
             _ = service.waiting() => {}
+            why = wedged::found(connection) => return why,
             () = roots::follow(&link.peer, &link.roots, &connection.context) => unreachable!("it never returns"),
         }
         "it closed the connection".to_owned()

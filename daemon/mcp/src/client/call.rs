@@ -158,6 +158,9 @@ async fn send(
             Err(error) => Err(failure(adapter, config, connection, error, cx).await),
         },
         () = cx.cancel.cancelled() => {
+            if cx.timed_out() {
+                link.notifications.life.note_timed_out();
+            }
             let why = if cx.timed_out() { "the call timed out" } else { "the caller cancelled the call" };
             // The call has no waiter any more, whether or not the server stops it.
             let _ = timeout(CANCEL_TIMEOUT, sent.cancel(Some(why.to_owned()))).await;

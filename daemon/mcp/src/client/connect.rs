@@ -83,12 +83,22 @@ impl From<ServiceError> for ServerFailure {
 /// How a server is greeted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Greeting {
-    /// It is known to need `initialize`.
-    pub(super) uses_initialize: bool,
+    pub(super) lifecycle: GreetingLifecycle,
     /// It is known to speak HTTP with SSE, and no Streamable HTTP.
     pub(super) uses_sse: bool,
     /// Until it is connected and has listed its tools.
     pub(super) start_timeout: Duration,
+}
+
+/// Which revisions are tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum GreetingLifecycle {
+    /// Those with `initialize` alone: the server needs them, or the configuration says so.
+    Initialize,
+    /// The newer ones alone, as the configuration says.
+    Discover,
+    /// The newer ones first.
+    Either,
 }
 
 pub(super) type ClientService = RunningService<RoleClient, ServerRequestHandler>;
@@ -240,7 +250,7 @@ async fn greet_on_http<C: StreamableHttpClient<Error = reqwest::Error> + Sync>(
         }
     };
     // Revisions without `initialize` do not have this transport.
-    let greeting = Greeting { uses_initialize: true, ..greeting };
+    let greeting = Greeting { lifecycle: GreetingLifecycle::Initialize, ..greeting };
     let service = greet_on(BoxedTransport::new(transport), handler, greeting, closing).await.map_err(not_greeted)?;
     Ok(GreetedServer { service, uses_sse: true, http: None })
 }
@@ -274,9 +284,12 @@ async fn greet_on(
     greeting: Greeting,
     closing: &CancellationToken,
 ) -> Result<ClientService, ClientInitializeError> {
-    let lifecycle = match greeting.uses_initialize {
-        true => ClientLifecycleMode::Initialize,
-        false => ClientLifecycleMode::Auto {
+    let lifecycle = match greeting.lifecycle {
+        GreetingLifecycle::Initialize => ClientLifecycleMode::Initialize,
+        GreetingLifecycle::Discover => {
+            ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] }
+        }
+        GreetingLifecycle::Either => ClientLifecycleMode::Auto {
             preferred_versions: vec![ProtocolVersion::V_2026_07_28],
             legacy_version: Some(ProtocolVersion::V_2025_11_25),
         },

@@ -41,6 +41,7 @@ impl InterceptingTransport {
 
     /// Returns the messages that the SDK must see.
     fn intercept(&mut self, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
+        self.notifications.life.note_received();
         match message {
             JsonRpcMessage::Notification(notification) => match notification.notification {
                 ServerNotification::ProgressNotification(progress) => {

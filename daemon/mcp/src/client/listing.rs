@@ -61,6 +61,8 @@ pub(super) struct ServerListing {
     pub(super) tools: Vec<ListedServerTool>,
     /// The omissions and cuts, as sentences for the user.
     pub(super) problems: Vec<String>,
+    /// The tools that were left out, by the server's names for them, with the problem of each; at most [`MAX_PROBLEMS`].
+    pub(super) left_out: Vec<(String, String)>,
     names: HashSet<String>,
     bytes: usize,
 }
@@ -75,6 +77,12 @@ impl ServerListing {
             page.get("tools").and_then(Value::as_array).ok_or("its answer to tools/list has no list of tools")?;
         for tool in tools {
             if let Err(problem) = self.take_one(tool) {
+                let name = tool.get("name").and_then(Value::as_str).filter(|name| name.len() <= MAX_NAME);
+                if let Some(name) =
+                    name.filter(|name| self.left_out.len() < MAX_PROBLEMS && !self.names.contains(*name))
+                {
+                    self.left_out.push((name.to_owned(), problem.clone()));
+                }
                 self.problem(problem);
             }
         }
@@ -208,6 +216,8 @@ mod tests {
         assert_eq!(listing.tools[1].output, None);
         // The tool without a name and the text that is not a tool are the same problem.
         assert_eq!(listing.problems.len(), 8, "{:#?}", listing.problems);
+        assert!(listing.left_out.iter().any(|(name, why)| name == "typed" && why.contains("its input schema")));
+        assert!(listing.left_out.iter().all(|(name, _)| name != "good"), "{:#?}", listing.left_out);
     }
 
     #[test]

@@ -12,17 +12,19 @@ use toold_proto::call::Progress;
 
 use super::sampling::CallSampling;
 use super::turns::SessionTurns;
+use super::wedged::LifeSigns;
 
 /// The destination of one connection's notifications.
 pub(super) struct Notifications {
     pub(super) calls: ServerCalls,
     pub(super) turns: SessionTurns,
+    pub(super) life: LifeSigns,
     pub(super) context: Arc<ConnectionContext>,
 }
 
 impl Notifications {
     pub(super) fn new(context: Arc<ConnectionContext>) -> Self {
-        Self { calls: ServerCalls::default(), turns: SessionTurns::default(), context }
+        Self { calls: ServerCalls::default(), turns: SessionTurns::default(), life: LifeSigns::default(), context }
     }
 
     /// The call that a request of the server belongs to. A server that does not name it makes its sessions take turns.

@@ -37,6 +37,8 @@ pub struct ServerRequestHandler {
     pub(super) server: String,
     pub(super) notifications: Arc<Notifications>,
     pub(super) roots: Arc<ToldRoots>,
+    /// The revision that is asked for with `initialize`.
+    pub(super) revision: ProtocolVersion,
 }
 
 /// The requests that a server may make. `reports_roots` is false for an instance that serves all sessions: its roots change
@@ -104,7 +106,7 @@ impl ClientHandler for ServerRequestHandler {
     fn get_info(&self) -> ClientConfig {
         let capabilities = capabilities(self.notifications.context.owner.is_some());
         ClientConfig::new(capabilities, Implementation::new("toold", env!("CARGO_PKG_VERSION")))
-            .with_protocol_version(ProtocolVersion::V_2025_11_25)
+            .with_protocol_version(self.revision.clone())
     }
 
     async fn create_elicitation(

@@ -4,8 +4,12 @@ use serde_json::{Map, Value};
 use toold_engine::tool::ToolOutput;
 use toold_proto::tool::Block;
 
+use crate::server::content::MORE_FIELDS;
+
 /// Pieces of one result; those beyond are left out.
 pub(super) const MAX_BLOCKS: usize = 1000;
+/// Bytes of the further members of all pieces; more are dropped.
+const MAX_MORE: usize = 64 * 1024;
 
 /// Reads an answer leniently: a piece of an unknown kind is shown as its JSON.
 ///
@@ -21,6 +25,7 @@ pub(super) fn output(answer: Value) -> Result<ToolOutput, String> {
         Some(_) | None => return Err("an answer that is no result of a tool".to_owned()),
     };
     let many = given.len();
+    let more: Vec<Value> = given.iter().take(MAX_BLOCKS).map(more_fields).collect();
     let mut content: Vec<Block> = given.into_iter().take(MAX_BLOCKS).map(block).collect();
     if many > MAX_BLOCKS {
         content.push(Block::text(format!("[{} more pieces are left out]", many - MAX_BLOCKS)));
@@ -30,10 +35,30 @@ pub(super) fn output(answer: Value) -> Result<ToolOutput, String> {
         content.extend(structured.iter().map(|value| Block::text(value.to_string())));
     }
     let mut metadata = Map::new();
+    let has_more = more.iter().any(|more| more.as_object().is_some_and(|more| !more.is_empty()));
+    if has_more && more.iter().map(|more| more.to_string().len()).sum::<usize>() <= MAX_MORE {
+        metadata.insert(MORE_FIELDS.to_owned(), more.into());
+    }
     if let Some(meta @ Value::Object(_)) = answer.remove("_meta") {
         metadata.insert("mcp".into(), meta);
     }
     Ok(ToolOutput { content, is_error, metadata, structured })
+}
+
+/// The members of a piece that a block does not have: annotations, titles, icons, sizes. `_meta` of a link is in the block.
+fn more_fields(piece: &Value) -> Value {
+    let kind = piece.get("type").and_then(Value::as_str);
+    let own: &[&str] = match kind {
+        Some("text") => &["type", "text"],
+        Some("image" | "audio") => &["type", "data", "mimeType"],
+        Some("resource_link") => &["type", "uri", "name", "description", "mimeType", "_meta"],
+        Some("resource") => &["type", "resource"],
+        Some(_) | None => return Value::Object(Map::new()),
+    };
+    let members = piece.as_object().into_iter().flatten();
+    Value::Object(
+        members.filter(|(name, _)| !own.contains(&name.as_str())).map(|(n, v)| (n.clone(), v.clone())).collect(),
+    )
 }
 
 /// A piece of an unknown kind becomes its JSON.
@@ -97,6 +122,18 @@ mod tests {
             matches!(&output.content[4], Block::Resource { uri, text: None, name: Some(name), .. } if uri == "x:2" && name == "n")
         );
         assert_eq!(output.content[5], Block::text(r#"{"type":"hologram","of":1}"#));
+    }
+
+    #[test]
+    fn further_members_of_pieces_are_kept_beside_them() {
+        let link =
+            json!({"type": "resource_link", "uri": "x:2", "name": "n", "title": "T", "size": 3, "_meta": {"a": 1}});
+        let text = json!({"type": "text", "text": "t", "annotations": {"audience": ["user"]}});
+        let output = output(json!({"content": [link, text]})).unwrap();
+        let more = json!([{"title": "T", "size": 3}, {"annotations": {"audience": ["user"]}}]);
+        assert_eq!(output.metadata[MORE_FIELDS], more);
+        let plain = super::output(json!({"content": [{"type": "text", "text": "t"}]})).unwrap();
+        assert!(plain.metadata.is_empty());
     }
 
     #[test]

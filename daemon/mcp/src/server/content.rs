@@ -11,9 +11,17 @@ use toold_proto::tool::{Block, ToolResult};
 /// The key of metadata under which a mounted server's `_meta` of a result stands.
 const MCP_META: &str = "mcp";
 
+/// The key of metadata under which the members stand that the server's pieces of content have besides those of [`Block`].
+pub(crate) const MORE_FIELDS: &str = "mcp_content";
+
 /// A result. `any_structure`: the revision allows structured content that is no object.
 pub(super) fn result(result: ToolResult, any_structure: bool) -> CallToolResult {
+    let mut metadata = result.metadata;
+    let more = metadata.remove(MORE_FIELDS);
     let mut content: Vec<ContentBlock> = result.content.into_iter().map(block).collect();
+    if let Some(Value::Array(more)) = more {
+        add_fields(&mut content, more);
+    }
     let structured = result.structured.filter(|structured| any_structure || structured.is_object());
     let has_text = content.iter().any(|block| matches!(block, ContentBlock::Text(_)));
     if let Some(structured) = structured.as_ref().filter(|_| !has_text) {
@@ -22,7 +30,6 @@ pub(super) fn result(result: ToolResult, any_structure: bool) -> CallToolResult 
     let mut converted = CallToolResult::success(content);
     converted.is_error = Some(result.is_error);
     converted.structured_content = structured;
-    let mut metadata = result.metadata;
     // Of a mounted server, for clients that show its results in its own user interface.
     let mut meta = match metadata.remove(MCP_META) {
         Some(Value::Object(own)) => MetaObject(own),
@@ -37,6 +44,22 @@ pub(super) fn result(result: ToolResult, any_structure: bool) -> CallToolResult 
     }
     converted.meta = Some(meta).filter(|meta| !meta.is_empty());
     converted
+}
+
+/// Gives the pieces the further members that they had, unless the content was changed on its way.
+fn add_fields(content: &mut [ContentBlock], more: Vec<Value>) {
+    if content.len() != more.len() {
+        return;
+    }
+    for (block, more) in content.iter_mut().zip(more) {
+        let (Ok(Value::Object(mut whole)), Value::Object(more)) = (serde_json::to_value(&*block), more) else {
+            continue;
+        };
+        whole.extend(more);
+        if let Ok(read) = serde_json::from_value(Value::Object(whole)) {
+            *block = read;
+        }
+    }
 }
 
 /// A call that could not run, as a result that a model can read.

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::CONTENT_TYPE;
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
+use rmcp::model::ClientJsonRpcMessage;
 use rmcp::transport::streamable_http_server::session::SessionManager;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
@@ -19,7 +20,7 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::server::http::sessions::ResumableSessions;
-use crate::server::{ConnectionKind, McpClientServer, McpFacade, McpIdentity};
+use crate::server::{ConnectionKind, McpClientServer, McpFacade, McpIdentity, misfits};
 
 /// How requests are served.
 #[derive(Clone)]
@@ -80,6 +81,16 @@ impl McpHttp {
             Method::DELETE => Some(self.ended_session(&request).await),
             _ => None,
         };
+        let mut request = request;
+        if *request.method() == Method::POST {
+            accept_all(request.headers_mut());
+            if let Some(stand_in) = misfits::readable(request.body()) {
+                // Answered under its id.
+                request = request.map(|_| Bytes::from(stand_in));
+            } else if serde_json::from_slice::<ClientJsonRpcMessage>(request.body()).is_err() {
+                return faulty(request.body());
+            }
+        }
         let mut answer = self.service.handle(request.map(Full::new)).await;
         // The SDK answers 202, as if the session were still to end, also for one that it does not know.
         if let Some(status) = ended.filter(|_| answer.status() == StatusCode::ACCEPTED) {
@@ -96,6 +107,27 @@ impl McpHttp {
             Ok(false) | Err(_) => StatusCode::NOT_FOUND,
         }
     }
+}
+
+/// A client that accepts everything, or does not say, accepts both kinds of answers.
+fn accept_all(headers: &mut HeaderMap) {
+    let takes_all = match headers.get(ACCEPT).map(HeaderValue::to_str) {
+        None => true,
+        Some(accept) => accept.is_ok_and(|accept| accept.split(',').any(|kind| kind.trim().starts_with("*/*"))),
+    };
+    if takes_all {
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+    }
+}
+
+/// The answer to a body that is no message.
+fn faulty(body: &[u8]) -> Response<BoxBody<Bytes, Infallible>> {
+    let (code, words) = misfits::fault(body);
+    let error = serde_json::json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": words}});
+    let mut answer = Response::new(Full::new(Bytes::from(error.to_string())).boxed());
+    *answer.status_mut() = StatusCode::BAD_REQUEST;
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    answer
 }
 
 fn opens_session(body: &[u8]) -> bool {

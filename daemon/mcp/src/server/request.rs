@@ -14,6 +14,7 @@ use toold_engine::Engine;
 use toold_engine::call::{Call, Caller, Principal};
 use toold_engine::progress::{ProgressSink, broadcast};
 use toold_engine::session::Session;
+use toold_proto::tool::CallId;
 
 use crate::client_log::OpenRequestLog;
 use crate::server::client_requests::{ClientAbilities, ClientRequests, RequestOrigin};
@@ -66,7 +67,8 @@ impl McpClientServer {
         let mut logs = LogForwarder::listen(engine, log_sources.clone(), log_level, &context);
         let open = self.mcp.channels.open(&caller, can);
         self.connection.sampler.get_or_init(|| engine.samplers.register(self.connection.id, self.mcp.channels.clone()));
-        let running = start(new_call(engine, session.clone(), caller.clone(), &progress, cancel.clone()));
+        let call_id = self.bridged_call_id(&context.id).unwrap_or_else(|| engine.new_call_id());
+        let running = start(new_call(engine, call_id, session.clone(), caller.clone(), &progress, cancel.clone()));
         let (channel, modern) = (open.channel.clone(), is_modern(&context));
         let future = async move {
             let _open_log = open_log;
@@ -189,7 +191,7 @@ pub(super) fn plain_call(
     session: Arc<Session>,
     cancel: CancellationToken,
 ) -> Call {
-    new_call(engine, session, caller(connection), &ProgressRouter::default(), cancel)
+    new_call(engine, engine.new_call_id(), session, caller(connection), &ProgressRouter::default(), cancel)
 }
 
 fn caller(connection: &McpConnection) -> Arc<Caller> {
@@ -202,12 +204,12 @@ fn caller(connection: &McpConnection) -> Arc<Caller> {
 
 fn new_call(
     engine: &Arc<Engine>,
+    call_id: CallId,
     session: Arc<Session>,
     caller: Arc<Caller>,
     progress: &ProgressRouter,
     cancel: CancellationToken,
 ) -> Call {
-    let call_id = engine.new_call_id();
     let mut sinks: Vec<Arc<dyn ProgressSink>> = vec![Arc::new(progress.clone())];
     sinks.extend(broadcast(engine, &call_id, &session.id));
     Call {

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rmcp::ErrorData;
-use rmcp::model::{ProtocolVersion, RequestMetaObject};
+use rmcp::model::{ProtocolVersion, RequestId, RequestMetaObject};
 use rmcp::service::{RequestContext, RoleServer};
 use serde::Deserialize;
 use toold_engine::client_profile::ClientProfile;
 use toold_engine::session::Session;
 use toold_proto::call::ListingMode;
 use toold_proto::session::{ClientInfo, ToolFilter};
-use toold_proto::tool::SourceKind;
+use toold_proto::tool::{CallId, SourceKind};
 
 use crate::server::{ConnectionKind, McpClientServer, McpHost, McpIdentity, WantedSession};
 
@@ -26,6 +26,11 @@ const DEFAULT_CWD_KEY: &str = "toold/default-cwd";
 /// strings. Bridges send the ones that they were started with; the daemon accepts those that the
 /// client may set.
 const ENV_KEY: &str = "toold/env";
+/// `_meta` of a stream's first request: the name of the bridge, with which the ids of its calls begin. It is the same at the
+/// next daemon, which can tell so whether a request of it has begun.
+const BRIDGE_KEY: &str = "toold/bridge";
+/// The longest name of a bridge, and the longest id of a request that becomes a part of a call's.
+const MAX_BRIDGE_ID: usize = 64;
 /// The same as [`CWD_KEY`], as a header of HTTP, which more clients can be configured to send.
 const CWD_HEADER: &str = "toold-cwd";
 
@@ -228,6 +233,18 @@ impl McpClientServer {
         {
             *self.connection.env.lock() = env;
         }
+        if self.connection.kind == ConnectionKind::Stream
+            && let Some(bridge) = meta.get(BRIDGE_KEY).and_then(|name| name.as_str())
+            && (1..=MAX_BRIDGE_ID).contains(&bridge.len())
+        {
+            let _ = self.connection.bridge.set(bridge.to_owned());
+        }
+    }
+
+    /// The id of the call that a request of a bridge makes; `None` for other clients.
+    pub(crate) fn bridged_call_id(&self, request: &RequestId) -> Option<CallId> {
+        let id = serde_json::to_string(request).ok().filter(|id| id.len() <= MAX_BRIDGE_ID)?;
+        CallId::parse(&format!("{}-{id}", self.connection.bridge.get()?)).ok()
     }
 
     /// Reads the sources that the whole connection should see. Bridges send them in its first

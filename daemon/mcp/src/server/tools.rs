@@ -39,6 +39,7 @@ pub(super) async fn list(
     let session = server.session(context).await?;
     let mode = server.listing(context)?;
     server.mcp.host.settled().await;
+    server.mcp.host.first_lists().await;
     let engine = server.mcp.engine();
     let snapshot = engine.registry.snapshot();
     let view = snapshot.view(session.project());

@@ -1,4 +1,5 @@
-//! Removes lines of a client that would take too much memory once parsed.
+//! Lines of a client before the SDK reads them: those that would take too much memory once parsed are removed, and requests
+//! that it could not read are replaced.
 
 use std::io;
 use std::pin::Pin;
@@ -8,11 +9,16 @@ use memchr::memchr;
 use tokio::io::{AsyncRead, ReadBuf};
 use toold_proto::weight::Weigher;
 
+use crate::server::misfits;
+
 /// Bytes that are read at a time.
 const CHUNK: usize = 16 * 1024;
 /// Replaces the rest of a line: the part before it is not JSON and is ignored, and this is answered as an invalid
 /// request.
 const REPLACEMENT: &[u8] = b"\n{}";
+
+/// A longer line is passed on as it comes: what the SDK cannot read of it is answered without its id.
+const MAX_CHECKED: usize = 1 << 20;
 
 /// Passes on lines up to a weight. The rest of a heavier line is replaced, so that the client gets
 /// the error for an invalid request.
@@ -22,6 +28,10 @@ pub(super) struct WeightLimited<R> {
     weigher: Weigher,
     /// The rest of the line is skipped.
     skips: bool,
+    /// A line that has not ended, of at most [`MAX_CHECKED`] bytes.
+    line: Vec<u8>,
+    /// The line is longer, and its beginning has been passed on.
+    is_long: bool,
     /// The bytes to pass on next, and how many have been passed on.
     ready: Vec<u8>,
     passed: usize,
@@ -30,7 +40,16 @@ pub(super) struct WeightLimited<R> {
 impl<R> WeightLimited<R> {
     /// `max`: bytes of memory, by the estimate of [`Weigher`].
     pub(super) fn new(inner: R, max: u64) -> Self {
-        Self { inner, max, weigher: Weigher::default(), skips: false, ready: Vec::new(), passed: 0 }
+        Self {
+            inner,
+            max,
+            weigher: Weigher::default(),
+            skips: false,
+            line: Vec::new(),
+            is_long: false,
+            ready: Vec::new(),
+            passed: 0,
+        }
     }
 
     fn take(&mut self, mut piece: &[u8]) {
@@ -40,19 +59,42 @@ impl<R> WeightLimited<R> {
             if !self.skips && self.weigher.add(line) > self.max {
                 tracing::debug!("a message of an MCP client would take too much memory: it is not read");
                 self.skips = true;
+                self.pass_line();
                 self.ready.extend_from_slice(REPLACEMENT);
             }
-            match end {
-                None if self.skips => {}
-                None => self.ready.extend_from_slice(line),
-                Some(_) => {
-                    self.ready.extend_from_slice(if self.skips { b"\n" } else { line });
-                    self.skips = false;
-                    self.weigher = Weigher::default();
+            if !self.skips {
+                self.line.extend_from_slice(line);
+            }
+            if end.is_some() {
+                if self.skips {
+                    self.ready.push(b'\n');
+                } else {
+                    self.check_line();
+                    self.pass_line();
                 }
+                self.skips = false;
+                self.is_long = false;
+                self.weigher = Weigher::default();
+            } else if self.line.len() > MAX_CHECKED {
+                self.is_long = true;
+                self.pass_line();
             }
             piece = rest;
         }
+    }
+
+    /// Replaces a whole line that is a request which the SDK cannot read.
+    fn check_line(&mut self) {
+        if !self.is_long
+            && let Some(mut stand_in) = misfits::readable(&self.line)
+        {
+            stand_in.push(b'\n');
+            self.line = stand_in;
+        }
+    }
+
+    fn pass_line(&mut self) {
+        self.ready.append(&mut self.line);
     }
 }
 
@@ -69,7 +111,13 @@ impl<R: AsyncRead + Unpin> AsyncRead for WeightLimited<R> {
             let mut piece = ReadBuf::new(&mut space);
             ready!(Pin::new(&mut self.inner).poll_read(context, &mut piece))?;
             if piece.filled().is_empty() {
-                return Poll::Ready(Ok(()));
+                // The end of the input ends a line too.
+                self.check_line();
+                self.pass_line();
+                if self.ready.is_empty() {
+                    return Poll::Ready(Ok(()));
+                }
+                break;
             }
             self.take(piece.filled());
         }

@@ -16,7 +16,9 @@ use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
 use super::{KnownTool, MountPhase, MountedSource, SourceUsage};
 use crate::MountSupervisor;
-use crate::adapter::{ConnectionContext, ListedTool, MountAdapter, MountConnection, OpenedChannel, ToolListing};
+use crate::adapter::{
+    ConnectionContext, ListedTool, MountAdapter, MountConnection, OpenedChannel, StartPolicy, ToolListing,
+};
 use crate::grants::revoke_grants;
 use crate::program::{self, LAST_OUTPUT, SourceProgram};
 use crate::tool_cache::{self, CachedTools};
@@ -34,6 +36,9 @@ impl<A: MountAdapter> MountedSource<A> {
     pub(super) async fn run(self: Arc<Self>, supervisor: Arc<MountSupervisor<A>>) {
         let began = Instant::now();
         self.stderr_log.forget();
+        if let Some(why) = self.ended_for.lock().take() {
+            self.stderr_log.line(&format!("[toold] started again: {why}"));
+        }
         // A panic must not leave a source in the starting phase for ever.
         let ended = AssertUnwindSafe(self.serve(&supervisor)).catch_unwind().await;
         let ended = ended.unwrap_or_else(|_| Err("an internal error ended it".to_owned()));
@@ -45,8 +50,16 @@ impl<A: MountAdapter> MountedSource<A> {
             }
             Err(why) => {
                 let lasted = self.is_running().then(|| began.elapsed());
-                let delay = self.backoff.lock().after_failure(lasted);
+                let delay = match (A::START, lasted) {
+                    // The next call starts it at once: it served, so a start is worth the trial.
+                    (StartPolicy::OnDemand, Some(_)) => {
+                        self.backoff.lock().reset();
+                        Duration::ZERO
+                    }
+                    (StartPolicy::OnDemand | StartPolicy::Always, lasted) => self.backoff.lock().after_failure(lasted),
+                };
                 tracing::warn!(mount = self.label(), why, retry_s = delay.as_secs(), "a mounted source failed");
+                *self.ended_for.lock() = lasted.map(|_| why.clone());
                 MountPhase::Failed { why: why.into(), retry_at: Instant::now() + delay }
             }
         };
@@ -190,7 +203,7 @@ impl<A: MountAdapter> MountedSource<A> {
         why
     }
 
-    async fn refresh_soon(
+    pub(super) async fn refresh_soon(
         &self,
         supervisor: &Arc<MountSupervisor<A>>,
         connection: &MountConnection<A>,
@@ -205,7 +218,7 @@ impl<A: MountAdapter> MountedSource<A> {
     /// a different tool.
     async fn refresh(&self, supervisor: &Arc<MountSupervisor<A>>, link: &A::Link) -> Result<(), String> {
         let listing = self.adapter.list_tools(&self.config, link, &self.filter).await?;
-        let ToolListing { mut tools, offers, mut problems, memory } = listing;
+        let ToolListing { mut tools, offers, mut problems, left_out, memory } = listing;
         let before = self.catalog.lock().tools.clone();
         let before: HashMap<&str, &Arc<KnownTool<A::Tool>>> =
             before.iter().map(|known| (known.tool.upstream_name(), known)).collect();
@@ -224,14 +237,15 @@ impl<A: MountAdapter> MountedSource<A> {
             is_kept
         });
         let digest = self.adapter.digest(&self.config.endpoint);
-        let cached = CachedTools { digest, tools, offers: Some(offers), memory };
+        let cached = CachedTools { digest, tools, offers: Some(offers), problems, left_out, memory };
         {
             let mut catalog = self.catalog.lock();
             catalog.tools = known_tools;
             catalog.named = None;
             catalog.offers = cached.offers.clone();
             catalog.memory = cached.memory.clone();
-            catalog.problems = problems;
+            catalog.problems = cached.problems.clone();
+            catalog.left_out = cached.left_out.clone();
             catalog.is_current = true;
         }
         supervisor.publish();
@@ -255,7 +269,8 @@ impl<A: MountAdapter> MountedSource<A> {
             Some((None, Some(signal))) => text.push_str(&format!(" (signal {signal})")),
             Some((None, None)) | None => {}
         }
-        if let Some(last) = self.stderr_log.tail().last() {
+        let own = |line: &&String| !line.starts_with("[toold]");
+        if let Some(last) = self.stderr_log.tail().iter().rfind(own) {
             text.push_str(&format!("; last output: {last}"));
         }
         text

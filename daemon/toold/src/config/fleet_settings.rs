@@ -69,6 +69,8 @@ fn mount(
         enabled,
         instances: InstanceScope::Shared,
         max_instances: 1,
+        parallel: None,
+        revision: None,
         idle_timeout: None,
         timeout: timeout_ms.map(Duration::from_millis),
         start_timeout: START_TIMEOUT,

@@ -16,7 +16,7 @@ use toold_engine::registry::SourceScope;
 use toold_host::environment::Environment;
 use toold_host::secret_text::SecretText;
 use toold_host::secrets::SecretStore;
-use toold_mcp::client::adapter::{McpServers, ServerOptions};
+use toold_mcp::client::adapter::{McpServers, ServerOptions, known_revisions, pinned_revision};
 use toold_mcp::client::endpoint::{IdentityProvider, OAuthGrant, OAuthSettings, ServerEndpoint};
 use toold_mounts::config::MountConfig;
 use toold_proto::call::ListingMode;
@@ -232,6 +232,12 @@ pub struct McpServerConfig {
     pub max_instances: usize,
     /// The timeout of a call, in milliseconds; that of other tools when absent.
     pub timeout_ms: Option<u64>,
+    /// Whether its calls run at the same time: `true` for all, `false` for none. When absent, those of tools that only read
+    /// do, and others wait for the calls of their session that began within the same turn.
+    pub parallel: Option<bool>,
+    /// The revision of the protocol to speak, such as `2025-06-18`, or `legacy` for the last one with `initialize`. The
+    /// newest that the server knows when absent.
+    pub protocol: Option<String>,
     /// The timeout for starting the server and listing its tools, in milliseconds.
     pub start_timeout_ms: u64,
     pub enabled: bool,
@@ -263,6 +269,8 @@ impl Default for McpServerConfig {
             scope: InstanceScope::Shared,
             max_instances: 16,
             timeout_ms: None,
+            parallel: None,
+            protocol: None,
             start_timeout_ms: 60 * 1000,
             enabled: true,
             tools: McpToolFilter::default(),
@@ -376,6 +384,8 @@ fn server_config(
         enabled: config.enabled,
         instances: config.scope,
         max_instances: config.max_instances,
+        parallel: config.parallel,
+        revision: config.protocol.clone(),
         idle_timeout: Some(config.idle_timeout_ms).filter(|ms| *ms > 0).map(Duration::from_millis),
         timeout: config.timeout_ms.map(Duration::from_millis),
         start_timeout: Duration::from_millis(config.start_timeout_ms),
@@ -411,6 +421,7 @@ pub(super) fn mistakes(
         headers: BTreeMap::new(),
         oauth: ServerOAuthConfig::default(),
         socket: None,
+        protocol: None,
         max_instances: 1,
         tools: McpToolFilter::default(),
         ..config.clone()
@@ -429,6 +440,7 @@ pub(super) fn mistakes(
         check(Some("tools"), &McpServerConfig { tools, ..harmless.clone() });
     }
     check(Some("max_instances"), &McpServerConfig { max_instances: config.max_instances, ..harmless.clone() });
+    check(Some("protocol"), &McpServerConfig { protocol: config.protocol.clone(), ..harmless.clone() });
     let count = [&config.command, &config.url, &config.socket].into_iter().flatten().count();
     if count != 1 {
         // Which of them the user meant, nobody knows: the error is the whole table's.
@@ -475,6 +487,12 @@ fn endpoint(
     }
     if config.max_instances == 0 {
         return Err("max_instances must be at least 1; to mount the server but not run it, set enabled = false".into());
+    }
+    if let Some(protocol) = config.protocol.as_deref().filter(|name| pinned_revision(name).is_none()) {
+        return Err(format!(
+            "protocol: {protocol:?} is no revision that toold speaks: expected legacy or one of {}",
+            known_revisions().join(", ")
+        ));
     }
     let text = |text: &str| expand::variables(text, var);
     let texts = |map: &BTreeMap<String, String>| -> Result<BTreeMap<String, SecretText>, String> {

@@ -149,6 +149,8 @@ fn remote(name: &str, section: &RemoteSection, home: Option<&Path>) -> MountConf
         enabled: section.enabled,
         instances: InstanceScope::Shared,
         max_instances: 1,
+        parallel: None,
+        revision: None,
         idle_timeout: None,
         timeout: section.timeout_ms.map(Duration::from_millis),
         start_timeout: Duration::from_millis(section.start_timeout_ms),

@@ -1,7 +1,10 @@
 //! Why a tool is not there: asks the plugins, the MCP servers, the other daemons and the fleet.
 
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use toold_engine::absent_tools::AbsentTools;
 use toold_engine::session::Session;
 use toold_lua::reload::PluginHost;
@@ -34,7 +37,19 @@ impl AbsentSources {
     }
 }
 
+/// How long a call waits for the first list of the server that its tool may belong to, from when that was mounted.
+const FIRST_CALL: Duration = Duration::from_secs(30);
+
 impl AbsentTools for AbsentSources {
+    fn first_list<'a>(&'a self, name: &'a str) -> BoxFuture<'a, ()> {
+        async move {
+            if let Some(mcp_servers) = self.mcp_servers.upgrade() {
+                mcp_servers.first_list_with(name, FIRST_CALL).await;
+            }
+        }
+        .boxed()
+    }
+
     fn reason(&self, name: &str, session: &Session) -> Option<String> {
         let project = session.project();
         let of_mcp_servers = || self.mcp_servers.upgrade()?.absence(name, project);

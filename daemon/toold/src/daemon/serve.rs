@@ -8,6 +8,7 @@ use anyhow::Context;
 use tokio::net::UnixStream;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use toold_host::process::reaper;
+use toold_proto::daemon::{CLOSING_IDLE, CLOSING_SIGNAL};
 
 use crate::config::options::Options;
 use crate::daemon::Daemon;
@@ -110,6 +111,8 @@ pub async fn serve(
     daemon.services.engine.tasks.spawn(service_manager::watchdog(daemon.services.lifecycle.stopping()));
     service_manager::ready(&serving(socket.path()));
     let (why, next) = serve_until_stopped(&mut socket, &daemon, &mut signals).await;
+    // One that a client ended, or that hands over, has given its reason already.
+    daemon.services.lifecycle.say_why(if why == UNUSED { CLOSING_IDLE } else { CLOSING_SIGNAL });
     tracing::info!("stopping: {why}");
     if next.is_none() {
         service_manager::stopping(why);
@@ -197,6 +200,9 @@ fn serving(socket: &Path) -> String {
     format!("serves {}", socket.display())
 }
 
+/// Why a daemon ends by itself.
+const UNUSED: &str = "nobody uses it";
+
 /// Serves clients; returns why it ends, and which daemon serves from then on.
 async fn serve_until_stopped(
     socket: &mut Socket,
@@ -222,7 +228,7 @@ async fn serve_until_stopped(
         let came = match happened {
             Happened::Told(why) => return (why, None),
             Happened::Idle => match socket.close() {
-                none if none.is_empty() => return ("nobody uses it", None),
+                none if none.is_empty() => return (UNUSED, None),
                 mut came => {
                     came.extend(bind_again(socket, daemon));
                     came

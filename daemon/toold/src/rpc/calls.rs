@@ -6,13 +6,14 @@ use toold_engine::detached::{self, Detached, FinishedCall};
 use toold_engine::execute::execute;
 use toold_engine::session::Session;
 use toold_engine::time::rfc3339;
-use toold_proto::method::{CallsGet, CallsList};
-use toold_proto::provide::{CallInfo, CallList, CallState, GetCall, ListCalls};
+use toold_proto::method::{CallsBegun, CallsGet, CallsList};
+use toold_proto::provide::{BegunCalls, CallInfo, CallList, CallState, FindBegunCalls, GetCall, ListCalls};
 use toold_proto::tool::ToolResult;
 
 use crate::lifecycle::traces::carried;
-use crate::rpc::error::{of_call, unknown};
-use crate::rpc::{MethodRequest, MethodTable, Right, add};
+use crate::peer::sessions::persistence::with_store;
+use crate::rpc::error::{invalid_params, of_call, unknown};
+use crate::rpc::{MethodRequest, MethodTable, Right, add, add_async};
 
 pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add::<CallsList>(module, Right::Anyone, |request, list: ListCalls| {
@@ -23,6 +24,7 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
         calls.sort_by(|a, b| (&a.started_at, &a.call_id).cmp(&(&b.started_at, &b.call_id)));
         Ok(CallList { calls })
     })?;
+    add_async::<CallsBegun, _>(module, Right::Anyone, begun)?;
     add::<CallsGet>(module, Right::Anyone, |request, get: GetCall| {
         let session = request.session(get.session_id.as_ref())?;
         let in_flight = session.call(&get.call_id).map(|call| call.info());
@@ -30,6 +32,22 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
         let at_its_end = || found().map(|call| ended(&session, call));
         in_flight.or_else(at_its_end).ok_or_else(|| unknown("call", get.call_id.as_str()))
     })
+}
+
+/// More calls than one client can have in flight are not looked up.
+const MAX_LOOKED_UP: usize = 4096;
+
+async fn begun(request: MethodRequest, find: FindBegunCalls) -> Result<BegunCalls, ErrorObjectOwned> {
+    let FindBegunCalls { call_ids } = find;
+    if call_ids.len() > MAX_LOOKED_UP {
+        return Err(invalid_params(&format!("expected at most {MAX_LOOKED_UP} calls, got {}", call_ids.len())));
+    }
+    let journal = request.services.config.options.paths.begun_calls();
+    let looked_up = with_store(&request.services.store, move |store| {
+        store.recorded_calls(&call_ids).map(|begun| BegunCalls { begun, complete: journal.exists() })
+    });
+    // Without the log nobody knows, which is not an error of the request.
+    Ok(looked_up.await.unwrap_or_default())
 }
 
 fn ended(session: &Session, call: FinishedCall) -> CallInfo {

@@ -56,7 +56,7 @@ async fn set(request: MethodRequest, params: SetLevel) -> Result<SessionLevel, E
         let by = client_name(&request).unwrap_or_else(|| "a client without a name".to_owned());
         let tool = ToolName::parse("permission_level").map_err(|error| internal(&error.to_string()))?;
         let row = AuditRow {
-            begun: 0,
+            begun: None,
             at: SystemTime::now(),
             call_id: engine.new_call_id(),
             session_id: session.id.clone(),

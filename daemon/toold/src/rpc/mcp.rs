@@ -9,10 +9,10 @@ use toold_mounts::UnknownMount;
 use toold_proto::daemon::NoParams;
 use toold_proto::mcp::{
     BeginMcpLogin, FinishMcpLogin, FinishedMcpLogin, McpLoggedOut, McpLoginBegun, McpServer, McpServerList,
-    NameMcpLogin, RestartMcpServer,
+    NameMcpLogin, RestartMcpServer, TestMcpServer,
 };
 use toold_proto::method::{
-    McpLoginBegin, McpLoginFinish, McpLogout, McpRegistryGet, McpRegistrySearch, McpRestart, McpServersList,
+    McpLoginBegin, McpLoginFinish, McpLogout, McpRegistryGet, McpRegistrySearch, McpRestart, McpServersList, McpTest,
 };
 
 use crate::rpc::error::{invalid_params, refused, unknown};
@@ -30,6 +30,7 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
         }
     })?;
     add_async::<McpRestart, _>(module, Right::Decider, restart)?;
+    add_async::<McpTest, _>(module, Right::Decider, test)?;
     add_async::<McpRegistrySearch, _>(module, Right::Administrator, async |request, search| {
         let found = registry(&request)?.search(&search.query, search.limit).await;
         found.map_err(of_registry)
@@ -114,6 +115,19 @@ async fn restart(request: MethodRequest, named: RestartMcpServer) -> Result<McpS
     let servers = request.services.mcp_servers.restart(&named.name).await;
     let servers = servers.map_err(|UnknownMount(name)| unknown("mcp_server", &name))?;
     Ok(McpServerList { servers })
+}
+
+/// The servers of the name, each with the error of the test as its own.
+async fn test(request: MethodRequest, named: TestMcpServer) -> Result<McpServerList, ErrorObjectOwned> {
+    let tested = request.services.mcp_servers.list_again(&named.name).await;
+    let tested = tested.map_err(|UnknownMount(name)| unknown("mcp_server", &name))?;
+    let servers = tested.into_iter().map(|(mut server, listed)| {
+        if let Err(why) = listed {
+            server.error.get_or_insert(why);
+        }
+        server
+    });
+    Ok(McpServerList { servers: servers.collect() })
 }
 
 /// A server's output may contain data for persons only.

@@ -112,6 +112,10 @@ struct DaemonHost {
     peers: Arc<McpPeers>,
 }
 
+/// How long a client's list waits for the tools of a server that has never run here, from when that was mounted: many
+/// clients read the list once.
+const FIRST_LIST: Duration = Duration::from_secs(10);
+
 impl McpHost for DaemonHost {
     fn engine(&self) -> &Arc<Engine> {
         &self.services.engine
@@ -119,6 +123,10 @@ impl McpHost for DaemonHost {
 
     fn settled(&self) -> BoxFuture<'_, u64> {
         self.services.plugins.settled().boxed()
+    }
+
+    fn first_lists(&self) -> BoxFuture<'_, ()> {
+        self.services.mcp_servers.first_lists(FIRST_LIST).boxed()
     }
 
     fn open_session(&self, wanted: WantedSession) -> Result<Arc<Session>, String> {

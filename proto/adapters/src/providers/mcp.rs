@@ -1,21 +1,29 @@
 //! The Model Context Protocol: <https://modelcontextprotocol.io/specification/2025-06-18/server/tools>.
 //!
 //! Tools: as `tools/list` gives them; `title` is our label, and an `outputSchema` must be one of
-//! an object. Calls: the params of `tools/call`. Results: `CallToolResult`.
+//! an object. Hosts pass the input schema on to the API of their model, and some of those refuse the whole request when one
+//! tool has a union or a reference at its root: these are said in the description instead, and toold checks the arguments
+//! by the schema as it is. Calls: the params of `tools/call`. Results: `CallToolResult`.
 
 use serde_json::{Map, Value, json};
 use toold_proto::tool::{Block, Tool};
 
-use super::{AnswerOutcome, ProviderAnswer};
+use super::{AnswerOutcome, ProviderAnswer, schema};
 
 pub(super) fn tool(tool: &Tool) -> Value {
     let annotations = &tool.annotations;
-    let mut out = json!({
-        "name": tool.name,
-        "title": tool.label,
-        "description": tool.description,
-        "inputSchema": tool.input_schema,
-    });
+    let mut out = json!({"name": tool.name, "title": tool.label});
+    match schema::has_plain_root(&tool.input_schema) {
+        true => {
+            out["description"] = tool.description.clone().into();
+            out["inputSchema"] = tool.input_schema.clone();
+        }
+        false => {
+            let (plain, left) = schema::plain_root(&tool.input_schema);
+            out["description"] = schema::describe(&tool.description, left).into();
+            out["inputSchema"] = plain.into();
+        }
+    }
     if let Some(schema) = &tool.output_schema
         && schema.get("type").and_then(Value::as_str) == Some("object")
     {

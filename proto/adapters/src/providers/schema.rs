@@ -5,6 +5,11 @@ use serde_json::{Map, Value, json};
 /// Keywords that no provider's root schema may have.
 const UNIONS: [&str; 5] = ["oneOf", "anyOf", "allOf", "enum", "not"];
 
+/// Whether the root has neither a union nor a reference.
+pub(super) fn has_plain_root(schema: &Value) -> bool {
+    UNIONS.iter().chain(&["$ref"]).all(|keyword| schema.get(keyword).is_none())
+}
+
 /// A schema whose root is an object with properties and without unions, and what has been taken
 /// from its root. The properties that a union's branches name are kept, all of them optional, or
 /// a model would not see them.

@@ -14,6 +14,7 @@ use crate::confirm::confirm;
 use crate::exit::OK;
 use crate::globals::Globals;
 use crate::output;
+use crate::person::PersonWrites;
 
 /// Let toold judge the own tools of an agent, and offer it the tools of toold
 ///
@@ -46,15 +47,16 @@ pub(crate) struct AgentsInstallArgs {
 }
 
 pub(crate) async fn run(install: &AgentsInstallArgs, globals: &Globals) -> anyhow::Result<u8> {
+    let right = PersonWrites::of(globals).await?;
     let both = install.hooks == install.mcp;
     let (hooks, mcp) = (install.hooks || both, install.mcp || both);
     // The last change first, where both are in one file, so that each one finds the file as it left it.
     if hooks && !install.undo {
-        change_hooks(install, globals).await?;
+        change_hooks(install, globals, &right).await?;
     }
     let exit = if mcp { change_entry(install, both, globals).await? } else { OK };
     if hooks && install.undo {
-        change_hooks(install, globals).await?;
+        change_hooks(install, globals, &right).await?;
     }
     Ok(exit)
 }
@@ -68,7 +70,7 @@ async fn change_entry(install: &AgentsInstallArgs, both: bool, globals: &Globals
     install::run(McpInstallArgs::of(client, install.profile.clone(), install.undo, install.yes), globals).await
 }
 
-async fn change_hooks(install: &AgentsInstallArgs, globals: &Globals) -> anyhow::Result<()> {
+async fn change_hooks(install: &AgentsInstallArgs, globals: &Globals, right: &PersonWrites) -> anyhow::Result<()> {
     let agent = install.agent;
     let file = install::home()?.join(hooks_file::file(agent));
     // The target of a symbolic link is changed, not the link.
@@ -103,11 +105,11 @@ async fn change_hooks(install: &AgentsInstallArgs, globals: &Globals) -> anyhow:
         return Ok(());
     }
     if install.undo {
-        put_back(&file, &backup, after.as_deref())?;
+        put_back(&file, &backup, after.as_deref(), right)?;
         writeln!(out, "removed the hooks from {}", file.display())?;
         return Ok(());
     }
-    write_hooks(agent, &file, &backup, there.as_deref(), &after.unwrap_or_default())?;
+    write_hooks(agent, &file, &backup, (there.as_deref(), &after.unwrap_or_default()), right)?;
     writeln!(out, "done: {} asks toold before each of its tools, and starts it with each session", agent.title())?;
     if let Some(words) = prompt_hooks::words(agent, &of_messages) {
         writeln!(out, "{words}")?;
@@ -118,13 +120,20 @@ async fn change_hooks(install: &AgentsInstallArgs, globals: &Globals) -> anyhow:
     Ok(())
 }
 
-fn write_hooks(agent: HookAgent, file: &Path, backup: &Path, before: Option<&str>, after: &str) -> anyhow::Result<()> {
+/// The texts are the file's before and after.
+fn write_hooks(
+    agent: HookAgent,
+    file: &Path,
+    backup: &Path,
+    (before, after): (Option<&str>, &str),
+    right: &PersonWrites,
+) -> anyhow::Result<()> {
     create_folder_of(file)?;
     // When the hooks are only updated, the backup from before the first ones stays.
     if !hooks_file::is_own_file(agent) && !before.is_some_and(|before| hooks_file::has_hooks(agent, before)) {
-        back_up(backup, before)?;
+        back_up(backup, before, right)?;
     }
-    replace(file, after)
+    replace(file, after, right)
 }
 
 /// The text without the hooks; `None` when there was no file before.

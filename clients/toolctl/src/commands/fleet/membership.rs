@@ -16,6 +16,7 @@ use crate::confirm::confirm;
 use crate::exit::{NOT_RUN, OK, not_found, usage};
 use crate::globals::Globals;
 use crate::output::{self, BAD, BOLD, DIM, NAME, WARN, one_line, plain};
+use crate::person::PersonWrites;
 use crate::{connection, program};
 
 /// How this machine takes part.
@@ -293,8 +294,9 @@ async fn configuration_without_fleet() -> anyhow::Result<(PathBuf, String)> {
 
 /// Writes a configuration that is valid, and has the daemon read it, if one is running.
 async fn write(file: &Path, text: &str, globals: &Globals) -> anyhow::Result<u8> {
-    write_checked(file, text).await?;
-    let Some(client) = connection::open_running(globals).await? else { return Ok(OK) };
+    let client = connection::open_running(globals).await?;
+    write_checked(file, text, &PersonWrites::with(client.as_ref()).await?).await?;
+    let Some(client) = client else { return Ok(OK) };
     let reloaded = client.call::<DaemonReload>(NoParams {}).await?;
     let mut err = output::stderr();
     for problem in &reloaded.problems {

@@ -1,41 +1,52 @@
-//! `toolctl mcp add`: mounts a server of the MCP registry.
+//! `toolctl mcp add`: mounts a server: a command, a URL, or one of the MCP registry.
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::Path;
+use std::path::PathBuf;
 
 use anyhow::{Context, bail};
-use clap::Args;
+use clap::{Args, Parser, ValueEnum};
 use inquire::{InquireError, Select, Text};
-use toml::{Table, Value};
-use toold_proto::daemon::NoParams;
+use toold_client::Client;
 use toold_proto::mcp_registry::{GetRegistryServer, RegistryInput, RegistryLaunch, RegistryServer};
-use toold_proto::method::{DaemonReload, McpRegistryGet};
+use toold_proto::method::McpRegistryGet;
 
+use crate::commands::mcp::server_entry::{self, McpServerEntry, with_server};
 use crate::config_file::{self, difference, read};
 use crate::confirm::confirm;
-use crate::exit::{NOT_RUN, OK, interrupted, usage};
+use crate::exit::{OK, interrupted, usage};
 use crate::globals::Globals;
-use crate::output::{self, BAD, BOLD, DIM, NAME, WARN, one_line, plain};
+use crate::output::{self, BOLD, DIM, NAME, WARN, one_line};
+use crate::person::PersonWrites;
 use crate::{connection, keys, terminal};
 
-/// Mount a server of the MCP registry
+/// Mount an MCP server
 ///
-/// Shows the server, the command or URL, and the values and secrets that it wants, before anything is written; then adds
-/// `[mcp.servers.NAME]` to your configuration. Values that are not set with --set are asked for. A secret is never
-/// written: its entry refers to `toolctl secrets set`.
+/// `toolctl mcp add NAME -- COMMAND ARGS...` runs a program, `toolctl mcp add NAME URL` reaches a server on HTTP, and
+/// `toolctl mcp add NAME` mounts one of the MCP registry. Each adds `[mcp.servers.NAME]` to your configuration, shows the
+/// change, and has the daemon read it; `toolctl mcp test NAME` then tries the server.
+///
+/// Of a server of the registry, the command or URL and the values and secrets that it wants are shown before anything is
+/// written. Values that are not set with --set are asked for. A secret is never written: its entry refers to `toolctl
+/// secrets set`.
 #[derive(Debug, Args)]
 pub(crate) struct McpAddArgs {
-    /// The server's name in the registry, as `toolctl mcp search` shows it; the latest version when it names none
+    /// The name under which it is mounted; without a command or URL, its name in the registry, as `toolctl mcp search`
+    /// shows it, and the version, the latest by default
     #[arg(value_name = "NAME[@VERSION]")]
     server: String,
-    /// Mount it under this name; defaults to the last part of the server's name
+    /// The program and its arguments, after --, or the URL
+    #[arg(value_name = "COMMAND|URL", trailing_var_arg = true, allow_hyphen_values = true)]
+    launch: Vec<String>,
+    #[command(flatten)]
+    settings: ServerSettings,
+    /// Of the registry: mount it under this name; defaults to the last part of the server's name
     #[arg(long = "as", value_name = "NAME")]
     alias: Option<String>,
-    /// Run or reach it in this way: npm, pypi, oci, nuget or remote; defaults to the first that works
+    /// Of the registry: run or reach it in this way: npm, pypi, oci, nuget or remote; defaults to the first that works
     #[arg(long, value_name = "KIND")]
     via: Option<String>,
-    /// Set a value that the server wants; can be repeated
+    /// Of the registry: set a value that the server wants; can be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
     /// Do not ask for confirmation, nor for values
@@ -43,8 +54,175 @@ pub(crate) struct McpAddArgs {
     yes: bool,
 }
 
+/// The settings of a server that is not of the registry. They may also follow its URL.
+#[derive(Debug, Default, Args)]
+struct ServerSettings {
+    /// Set a variable in the environment of the program; can be repeated
+    #[arg(long, short, value_name = "KEY=VALUE")]
+    env: Vec<String>,
+    /// Send a header with each request to the URL; can be repeated
+    #[arg(long, short = 'H', value_name = "NAME: VALUE")]
+    header: Vec<String>,
+    /// The URL
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// Send the content of this variable of the daemon's environment as bearer token
+    #[arg(long, value_name = "VARIABLE")]
+    bearer_token_env_var: Option<String>,
+    /// How the server is reached; the command or URL says it too
+    #[arg(long, short, value_enum)]
+    transport: Option<ServerTransport>,
+    /// Whose configuration is changed
+    #[arg(long, short, value_enum)]
+    scope: Option<ConfigScope>,
+}
+
+/// The settings behind a URL, where the first parse has taken them for arguments of a command.
+#[derive(Parser)]
+#[command(no_binary_name = true)]
+struct SettingsBehindUrl {
+    #[command(flatten)]
+    settings: ServerSettings,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ServerTransport {
+    /// A program on its stdin and stdout
+    Stdio,
+    /// Streamable HTTP
+    #[value(alias = "streamable-http")]
+    Http,
+    /// HTTP with SSE; what the server speaks is found out
+    Sse,
+}
+
+/// Whose configuration is changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ConfigScope {
+    /// Yours
+    #[default]
+    #[value(aliases = ["local", "global"])]
+    User,
+    /// That of the current project, which you have to trust afterwards
+    Project,
+}
+
+impl ConfigScope {
+    /// Its configuration file, whether or not it exists.
+    pub(crate) async fn file(self) -> anyhow::Result<PathBuf> {
+        match self {
+            Self::User => config_file::find().await,
+            Self::Project => config_file::of_project(),
+        }
+    }
+}
+
 pub(super) async fn run(args: McpAddArgs, globals: &Globals) -> anyhow::Result<u8> {
+    let own = own_server(&args)?;
     let client = connection::open(globals).await?;
+    let right = PersonWrites::with(Some(&client)).await?;
+    match own {
+        Some((entry, scope)) => add_own(&args.server, &entry, scope, &client, &right).await,
+        None => add_of_registry(args, &client, &right).await,
+    }
+}
+
+/// The entry of a server that the command line describes, and where it goes; `None` for one of the registry.
+fn own_server(args: &McpAddArgs) -> anyhow::Result<Option<(McpServerEntry, ConfigScope)>> {
+    let first = args.launch.first().map(String::as_str);
+    let behind = match first {
+        Some(first) if is_url(first) => {
+            let rest = &args.launch[1..];
+            SettingsBehindUrl::try_parse_from(rest)
+                .map_err(|error| usage(error.render().to_string().trim().to_owned()))?
+                .settings
+        }
+        Some(_) | None => ServerSettings::default(),
+    };
+    let before = &args.settings;
+    let url = first.filter(|first| is_url(first)).or(before.url.as_deref()).or(behind.url.as_deref());
+    let command = first.filter(|first| !is_url(first));
+    let transport = behind.transport.or(before.transport);
+    let headers: Vec<&String> = before.header.iter().chain(&behind.header).collect();
+    let bearer = behind.bearer_token_env_var.as_ref().or(before.bearer_token_env_var.as_ref());
+    let mut entry = McpServerEntry::default();
+    match (command, url) {
+        (Some(_), Some(url)) => return Err(usage(format!("expected a command or the URL {url}, not both"))),
+        (None, None) if transport.is_some() || !headers.is_empty() || !before.env.is_empty() => {
+            return Err(usage(format!(
+                "expected a command or a URL: toolctl mcp add {0} -- COMMAND ARGS..., or toolctl mcp add {0} URL",
+                args.server
+            )));
+        }
+        (None, None) => return Ok(None),
+        (Some(_), None) if !headers.is_empty() || bearer.is_some() => {
+            return Err(usage(
+                "headers are sent to a URL, and this server is a command: set variables with -e".to_owned(),
+            ));
+        }
+        (Some(_), None) if transport.is_some_and(|transport| transport != ServerTransport::Stdio) => {
+            return Err(usage("this transport needs a URL, which begins with http:// or https://".to_owned()));
+        }
+        (Some(command), None) => {
+            entry.command = Some(command.to_owned());
+            entry.args = args.launch[1..].to_vec();
+        }
+        (None, Some(_)) if transport == Some(ServerTransport::Stdio) => {
+            return Err(usage("the transport stdio needs a command, not a URL".to_owned()));
+        }
+        (None, Some(_)) if !before.env.is_empty() || !behind.env.is_empty() => {
+            return Err(usage("a server at a URL has no environment here: send headers with --header".to_owned()));
+        }
+        (None, Some(url)) => entry.url = Some(url.to_owned()),
+    }
+    for pair in &before.env {
+        let Some((name, value)) = pair.split_once('=').filter(|(name, _)| !name.is_empty()) else {
+            return Err(usage(format!("-e {pair}: expected KEY=VALUE")));
+        };
+        entry.env.insert(name.to_owned(), value.to_owned());
+    }
+    for header in headers {
+        let pair = header.split_once(':').or_else(|| header.split_once('='));
+        let Some((name, value)) = pair.filter(|(name, _)| !name.trim().is_empty()) else {
+            return Err(usage(format!("--header {header}: expected NAME: VALUE")));
+        };
+        entry.headers.insert(name.trim().to_owned(), value.trim().to_owned());
+    }
+    if let Some(variable) = bearer {
+        entry.headers.insert("Authorization".to_owned(), format!("Bearer ${{env:{variable}}}"));
+    }
+    Ok(Some((entry, behind.scope.or(before.scope).unwrap_or_default())))
+}
+
+fn is_url(text: &str) -> bool {
+    text.starts_with("http://") || text.starts_with("https://")
+}
+
+async fn add_own(
+    name: &str,
+    entry: &McpServerEntry,
+    scope: ConfigScope,
+    client: &Client,
+    right: &PersonWrites,
+) -> anyhow::Result<u8> {
+    let file = scope.file().await?;
+    let before = read(&file)?.unwrap_or_default();
+    let after = with_server(&before, name, entry, &file)?;
+    output::print(&difference(&file, &before, &after))?;
+    let exit = server_entry::write(&file, &after, client, right).await?;
+    let mut err = output::stderr();
+    let shown = one_line(name);
+    match scope {
+        ConfigScope::User => writeln!(err, "{NAME}{shown}{NAME:#} is mounted; to try it: toolctl mcp test {shown}")?,
+        ConfigScope::Project => writeln!(
+            err,
+            "{NAME}{shown}{NAME:#} is in the project's configuration; review and trust it: toolctl plugins trust"
+        )?,
+    }
+    Ok(exit)
+}
+
+async fn add_of_registry(args: McpAddArgs, client: &Client, right: &PersonWrites) -> anyhow::Result<u8> {
     // Names have no `@`.
     let (name, version) = match args.server.split_once('@') {
         Some((name, version)) => (name, Some(version.to_owned())),
@@ -65,24 +243,20 @@ pub(super) async fn run(args: McpAddArgs, globals: &Globals) -> anyhow::Result<u
         values.extend(value.map(|value| (input.name.clone(), value)));
     }
     let alias = args.alias.unwrap_or_else(|| alias_of(&server.name));
-    let file = config_file::find().await?;
+    let file = args.settings.scope.unwrap_or_default().file().await?;
     let before = read(&file)?.unwrap_or_default();
     let after = with_server(&before, &alias, &entry(launch, &values), &file)?;
     output::print(&difference(&file, &before, &after))?;
     if !args.yes && !confirm(&format!("Mount it as {}?", one_line(&alias))).await? {
         return Ok(OK);
     }
-    config_file::write_checked(&file, &after).await?;
-    let reloaded = client.call::<DaemonReload>(NoParams {}).await?;
+    let exit = server_entry::write(&file, &after, client, right).await?;
     let mut err = output::stderr();
-    for problem in &reloaded.problems {
-        writeln!(err, "{BAD}{}{BAD:#}", plain(problem))?;
-    }
-    writeln!(err, "{NAME}{}{NAME:#} is mounted; toolctl mcp servers shows its state", one_line(&alias))?;
+    writeln!(err, "{NAME}{}{NAME:#} is mounted; toolctl mcp list shows its state", one_line(&alias))?;
     for input in launch.inputs.iter().filter(|input| values.get(&input.name) == Some(&secret_reference(&input.name))) {
         writeln!(err, "set its secret: toolctl secrets set {}", secret_name(&input.name))?;
     }
-    Ok(if reloaded.applied { OK } else { NOT_RUN })
+    Ok(exit)
 }
 
 fn choose<'a>(server: &'a RegistryServer, via: Option<&str>) -> anyhow::Result<&'a RegistryLaunch> {
@@ -195,26 +369,19 @@ fn alias_of(server: &str) -> String {
     last.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
 }
 
-/// `[mcp.servers.NAME]`; texts whose input has no value are left out.
-fn entry(launch: &RegistryLaunch, values: &BTreeMap<String, String>) -> Table {
-    let texts = |texts: &BTreeMap<String, String>| -> Table {
-        texts.iter().filter_map(|(name, text)| Some((name.clone(), Value::String(filled(text, values)?)))).collect()
+/// The entry with these values; texts whose input has no value are left out.
+fn entry(launch: &RegistryLaunch, values: &BTreeMap<String, String>) -> McpServerEntry {
+    let texts = |texts: &BTreeMap<String, String>| {
+        texts.iter().filter_map(|(name, text)| Some((name.clone(), filled(text, values)?))).collect()
     };
-    let mut entry = Table::new();
-    for (key, text) in [("command", &launch.command), ("url", &launch.url)] {
-        entry.extend(text.as_ref().and_then(|text| filled(text, values)).map(|text| (key.to_owned(), text.into())));
+    McpServerEntry {
+        command: launch.command.as_ref().and_then(|text| filled(text, values)),
+        args: launch.args.iter().filter_map(|arg| filled(arg, values)).collect(),
+        env: texts(&launch.env),
+        cwd: None,
+        url: launch.url.as_ref().and_then(|text| filled(text, values)),
+        headers: texts(&launch.headers),
     }
-    let args: Vec<Value> = launch.args.iter().filter_map(|arg| Some(Value::String(filled(arg, values)?))).collect();
-    for (key, value, is_empty) in [
-        ("args", Value::Array(args), launch.args.is_empty()),
-        ("env", texts(&launch.env).into(), launch.env.is_empty()),
-        ("headers", texts(&launch.headers).into(), launch.headers.is_empty()),
-    ] {
-        if !is_empty {
-            entry.insert(key.to_owned(), value);
-        }
-    }
-    entry
 }
 
 /// The text with the values of its inputs; `None` if one has none.
@@ -231,23 +398,10 @@ fn filled(text: &str, values: &BTreeMap<String, String>) -> Option<String> {
     Some(filled)
 }
 
-/// The configuration's text with one more server at its end.
-fn with_server(text: &str, alias: &str, entry: &Table, file: &Path) -> anyhow::Result<String> {
-    let parsed: Table = text.parse().with_context(|| format!("{} is not valid TOML", file.display()))?;
-    let servers = parsed.get("mcp").and_then(|mcp| mcp.get("servers"));
-    if servers.is_some_and(|servers| servers.get(alias).is_some()) {
-        return Err(usage(format!("{} has a server {alias} already: pass --as NAME", file.display())));
-    }
-    let nested =
-        Table::from_iter([("servers".to_owned(), Table::from_iter([(alias.to_owned(), entry.clone().into())]).into())]);
-    let table = toml::to_string(&Table::from_iter([("mcp".to_owned(), Value::Table(nested))]))?;
-    let after = config_file::appended(text, &table);
-    after.parse::<Table>().with_context(|| format!("{} cannot be extended by this program", file.display()))?;
-    Ok(after)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
@@ -272,5 +426,73 @@ mod tests {
         KEY = "k-${secret:KEY}"
         "#);
         assert!(with_server(&text, "weather", &entry(&launch, &values), Path::new("c.toml")).is_err());
+    }
+
+    /// The entry of a command line behind `toolctl mcp add`.
+    fn typed(words: &[&str]) -> Result<Option<(McpServerEntry, ConfigScope)>, String> {
+        #[derive(Parser)]
+        #[command(no_binary_name = true)]
+        struct Typed {
+            #[command(flatten)]
+            add: McpAddArgs,
+        }
+        let typed = Typed::try_parse_from(words).map_err(|error| error.to_string())?;
+        own_server(&typed.add).map_err(|error| error.to_string())
+    }
+
+    #[track_caller]
+    fn check(line: &str, expected: &str) {
+        let words: Vec<&str> = line.split(' ').map(|word| if word == "HEADER" { "X-Key: a b" } else { word }).collect();
+        let (entry, _) = typed(&words).unwrap().unwrap();
+        let text = with_server("", "s", &entry, Path::new("c.toml")).unwrap();
+        assert_eq!(text.trim_end().replace('\n', "; "), expected, "{line}");
+    }
+
+    #[test]
+    fn servers_are_added_as_users_of_agents_type_it() {
+        let npx = r#"[mcp.servers.s]; args = ["-y", "pkg", "--port", "1"]; command = "npx""#;
+        check("s -- npx -y pkg --port 1", npx);
+        check("s npx -y pkg --port 1", npx);
+        check("--transport stdio s -- npx -y pkg --port 1", npx);
+        let with_env = r#"[mcp.servers.s]; command = "npx"; ; [mcp.servers.s.env]; A = "1=2"; B = """#;
+        check("-e A=1=2 --env B= s -- npx", with_env);
+        check("s -e A=1=2 -e B= -- npx", with_env);
+        let url = r#"[mcp.servers.s]; url = "https://h/mcp""#;
+        check("s https://h/mcp", url);
+        check("--transport http s https://h/mcp", url);
+        check("s --url https://h/mcp", url);
+        check("s https://h/mcp -t sse -s user", url);
+        let with_header = r#"[mcp.servers.s]; url = "https://h/mcp"; ; [mcp.servers.s.headers]; X-Key = "a b""#;
+        check("s https://h/mcp --header HEADER", with_header);
+        check("-t http s https://h/mcp -H HEADER", with_header);
+        check("-H HEADER s https://h/mcp", with_header);
+        check(
+            "s --url https://h/mcp --bearer-token-env-var T",
+            r#"[mcp.servers.s]; url = "https://h/mcp"; ; [mcp.servers.s.headers]; Authorization = "Bearer ${env:T}""#,
+        );
+    }
+
+    #[test]
+    fn a_name_alone_is_one_of_the_registry() {
+        assert_eq!(typed(&["io.github.someone/weather@1", "--yes"]), Ok(None));
+    }
+
+    #[test]
+    fn scopes_and_mistakes_are_told() {
+        let scope = |words: &[&str]| typed(words).unwrap().unwrap().1;
+        assert_eq!(scope(&["-s", "local", "s", "--", "x"]), ConfigScope::User);
+        assert_eq!(scope(&["s", "http://h/", "--scope", "project"]), ConfigScope::Project);
+        for (words, expected) in [
+            (&["s", "-e", "A=1"][..], "toolctl mcp add s -- COMMAND"),
+            (&["-H", "a: b", "s", "--", "x"], "set variables with -e"),
+            (&["-t", "http", "s", "--", "x"], "needs a URL"),
+            (&["-t", "stdio", "s", "http://h/"], "needs a command"),
+            (&["-e", "A", "s", "--", "x"], "expected KEY=VALUE"),
+            (&["s", "http://h/", "--header", "x"], "expected NAME: VALUE"),
+            (&["s", "http://h/", "extra"], "extra"),
+        ] {
+            let error = typed(words).unwrap_err();
+            assert!(error.contains(expected), "{words:?}: {error}");
+        }
     }
 }

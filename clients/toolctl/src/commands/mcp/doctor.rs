@@ -1,4 +1,4 @@
-//! `toolctl mcp doctor`: checks that MCP clients can reach the daemon, and lists which are set up.
+//! `toolctl mcp doctor`: checks the mounted MCP servers, that MCP clients can reach the daemon, and which are set up.
 
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
@@ -12,17 +12,19 @@ use toold_client::client::connect_stream;
 use toold_client::start::PATIENCE;
 use toold_proto::daemon::NoParams;
 use toold_proto::mcp::ALL_TOOLS;
-use toold_proto::method::{DaemonGetStatus, PermissionsReview};
+use toold_proto::method::{DaemonGetStatus, McpServersList, PermissionsReview};
 
 use crate::commands::mcp::install::{McpClient, home};
+use crate::commands::mcp::server_health;
 use crate::commands::mcp::token::{profile_tokens, token_file};
 use crate::connection;
 use crate::exit::{NOT_RUN, OK};
+use crate::finding::{any_bad, show};
 use crate::globals::Globals;
 use crate::output;
 use crate::profiles;
 
-/// Check that MCP clients can reach the daemon, and show which are set up
+/// Check the mounted MCP servers, and that MCP clients can reach the daemon; show which clients are set up
 #[derive(Debug, Args)]
 pub(crate) struct McpDoctorArgs {}
 
@@ -74,6 +76,10 @@ pub(crate) async fn run(_: McpDoctorArgs, globals: &Globals) -> anyhow::Result<u
             }
         }
     }
+    let servers = client.call::<McpServersList>(NoParams {}).await?;
+    let findings = server_health::findings(&servers);
+    well &= !any_bad(&findings);
+    show(&findings, &mut out)?;
     let home = home()?;
     for client in McpClient::value_variants() {
         let name = client.name();

@@ -15,6 +15,7 @@ use crate::confirm::confirm;
 use crate::exit::OK;
 use crate::globals::Globals;
 use crate::output;
+use crate::person::PersonWrites;
 use crate::profiles;
 
 /// Add toold to the configuration of an MCP client
@@ -206,6 +207,7 @@ impl McpInstallArgs {
 }
 
 pub(crate) async fn run(install: McpInstallArgs, globals: &Globals) -> anyhow::Result<u8> {
+    let right = PersonWrites::of(globals).await?;
     let file = match &install.file {
         Some(file) => std::path::absolute(file)?,
         None => home()?.join(install.client.file()),
@@ -244,16 +246,16 @@ pub(crate) async fn run(install: McpInstallArgs, globals: &Globals) -> anyhow::R
         return Ok(OK);
     }
     if install.undo {
-        put_back(&file, &backup, after.as_deref())?;
+        put_back(&file, &backup, after.as_deref(), &right)?;
         writeln!(out, "removed the entry from {}", file.display())?;
         return Ok(OK);
     }
     create_folder_of(&file)?;
     // When the entry is only updated, the backup from before the first one stays.
     if !install.client.has_entry(&before) {
-        back_up(&backup, now.as_deref())?;
+        back_up(&backup, now.as_deref(), &right)?;
     }
-    replace(&file, text)?;
+    replace(&file, text, &right)?;
     match backup.exists() {
         true => writeln!(out, "done; the original is {}", backup.display())?,
         false => writeln!(out, "done")?,
@@ -267,18 +269,18 @@ pub(crate) fn create_folder_of(file: &Path) -> anyhow::Result<()> {
 }
 
 /// Keeps the text of the file as it is before a change; `None` for a file that does not exist.
-pub(crate) fn back_up(backup: &Path, before: Option<&str>) -> anyhow::Result<()> {
+pub(crate) fn back_up(backup: &Path, before: Option<&str>, right: &PersonWrites) -> anyhow::Result<()> {
     match before {
-        Some(before) => replace(backup, before),
+        Some(before) => replace(backup, before, right),
         // One of an earlier file.
         None => remove(backup),
     }
 }
 
 /// Writes the text without our part, and removes the backup. `None`: we created the file, which is removed.
-pub(crate) fn put_back(file: &Path, backup: &Path, after: Option<&str>) -> anyhow::Result<()> {
+pub(crate) fn put_back(file: &Path, backup: &Path, after: Option<&str>, right: &PersonWrites) -> anyhow::Result<()> {
     match after {
-        Some(after) => replace(file, after)?,
+        Some(after) => replace(file, after, right)?,
         None => remove(file)?,
     }
     remove(backup)

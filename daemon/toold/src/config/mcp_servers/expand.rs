@@ -4,7 +4,8 @@ use toold_host::secret_text::SecretText;
 use toold_host::secrets::is_secret_name;
 
 /// Substitutes variables: `${env:NAME}` and, as in the files of other programs, `${NAME}`; each may
-/// have a default, `${env:NAME:-text}`. `${secret:NAME}` becomes a place for a secret. Any other `$` stands for itself,
+/// have a default, `${env:NAME:-text}`. `${secret:NAME}` becomes a place for a secret, and so
+/// does `${input:NAME}` of the files of VS Code. Any other `$` stands for itself,
 /// and so does everything in the value of a variable.
 ///
 /// # Errors
@@ -19,7 +20,8 @@ pub(in crate::config) fn variables(text: &str, var: &dyn Fn(&str) -> Option<Stri
             rest = after;
             continue;
         };
-        if let Some(name) = inside.strip_prefix("secret:") {
+        // In files of VS Code, a text that is asked for once and kept.
+        if let Some(name) = inside.strip_prefix("secret:").or_else(|| inside.strip_prefix("input:")) {
             if !is_secret_name(name) {
                 return Err(format!("{name:?} is not the name of a secret"));
             }
@@ -71,7 +73,7 @@ mod tests {
         check("x${env:A}y${A}", "x${env:B} é ${secret:S}y${env:B} é ${secret:S}");
         check("x${secret:S}y${secret:T}", "x<S>y<T>");
         check("${B:-}${env:B:-d e}$A ${", "d e$A ${");
-        check("${input:token} ${}", "${input:token} ${}");
+        check("${input:token} ${}", "<token> ${}");
         check("${env:B}", "the daemon's environment has no variable B");
     }
 }

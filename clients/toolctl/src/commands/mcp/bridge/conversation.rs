@@ -6,6 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+/// The answer to a call that a daemon may have carried out before it ended.
+const ENDED: &str = "the daemon ended before it answered, and the call may have been executed: look at what it changed \
+                     before you repeat it";
+
 /// Prefix of the ids of the bridge's own requests, and of requests that a later daemon sends to the client.
 const OWN: &str = "toolctl";
 
@@ -20,11 +24,22 @@ pub(super) struct Conversation {
     initialized: Option<Vec<u8>>,
     /// The log level and the subscriptions in effect: by their subject, the last request.
     settings: BTreeMap<String, Value>,
-    /// Unanswered requests of the client, by the JSON of their ids, with their order.
-    waiting: BTreeMap<String, (u64, Vec<u8>)>,
+    /// Unanswered requests of the client, by the JSON of their ids.
+    waiting: BTreeMap<String, UnansweredRequest>,
     next: u64,
     /// Unanswered requests of the daemon, by the ids that the client knows.
     daemon_requests: BTreeSet<String>,
+}
+
+/// A request of the client without an answer.
+struct UnansweredRequest {
+    /// Later requests have higher numbers.
+    order: u64,
+    line: Vec<u8>,
+    /// It calls a tool, which may change something.
+    is_call: bool,
+    /// A daemon may have read it and ended without an answer. It is sent to another daemon only once.
+    was_lost: bool,
 }
 
 /// How a message of the daemon is passed on.
@@ -60,9 +75,11 @@ impl Conversation {
     fn track_requests(&mut self, line: &[u8]) {
         let Ok(messages) = heads(line) else { return };
         for (head, text) in messages {
-            if let MessageHead { id: Some(id), method: Some(_) } = head {
+            if let MessageHead { id: Some(id), method: Some(_) } = &head {
                 self.next += 1;
-                self.waiting.insert(id.to_string(), (self.next, text));
+                let is_call = head.method.as_deref() == Some("tools/call");
+                let request = UnansweredRequest { order: self.next, line: text, is_call, was_lost: false };
+                self.waiting.insert(id.to_string(), request);
             }
         }
     }
@@ -197,22 +214,49 @@ impl Conversation {
                 }
             }
         }
-        let mut waiting: Vec<&(u64, Vec<u8>)> = self.waiting.values().collect();
-        waiting.sort_by_key(|(n, _)| *n);
-        opening.extend(waiting.into_iter().map(|(_, line)| line.clone()));
+        let mut waiting: Vec<&UnansweredRequest> = self.waiting.values().collect();
+        waiting.sort_by_key(|request| request.order);
+        opening.extend(waiting.into_iter().map(|request| request.line.clone()));
         (opening, cancelled)
     }
 
-    /// Errors for the requests that a lost daemon may have read.
-    pub(super) fn fail_waiting(&mut self) -> Vec<Vec<u8>> {
-        let message = "the daemon ended before it answered: whether the request was carried out is not known, and it is \
-                       not sent again";
-        let ids = std::mem::take(&mut self.waiting).into_keys();
-        let answer = |id: String| {
+    /// Notifications for the client that everything which it has listed may have changed, if it is one that takes them.
+    pub(super) fn list_changes(&self) -> Vec<Vec<u8>> {
+        let is_initialized = self.initialized.is_some();
+        let kinds = ["tools", "prompts", "resources"].iter().filter(|_| is_initialized);
+        kinds
+            .map(|kind| line_of(&json!({"jsonrpc": "2.0", "method": format!("notifications/{kind}/list_changed")})))
+            .collect()
+    }
+
+    /// The daemon ended without a word, so it may have read the waiting requests. Returns errors for those that were sent
+    /// twice, and the JSON of the ids of calls that it may have carried out.
+    pub(super) fn lose(&mut self) -> (Vec<Vec<u8>>, Vec<String>) {
+        let twice = self.fail(ENDED, |_, request| request.was_lost);
+        for request in self.waiting.values_mut() {
+            request.was_lost = true;
+        }
+        let calls = self.waiting.iter().filter(|(_, request)| request.is_call).map(|(id, _)| id.clone()).collect();
+        (twice, calls)
+    }
+
+    /// Errors for calls that a daemon which ended may have carried out, by the JSON of their ids.
+    pub(super) fn fail_lost(&mut self, ids: &[String]) -> Vec<Vec<u8>> {
+        self.fail(ENDED, |id, request| request.was_lost && ids.iter().any(|lost| lost == id))
+    }
+
+    /// Errors for all waiting requests, none of which was carried out.
+    pub(super) fn refuse_waiting(&mut self, why: &str) -> Vec<Vec<u8>> {
+        self.fail(why, |_, _| true)
+    }
+
+    fn fail(&mut self, message: &str, fails: impl Fn(&str, &UnansweredRequest) -> bool) -> Vec<Vec<u8>> {
+        let failed = self.waiting.extract_if(.., |id, request| fails(id, request));
+        let answer = |(id, _): (String, UnansweredRequest)| {
             let id: Value = serde_json::from_str(&id).unwrap_or_default();
             line_of(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32603, "message": message}}))
         };
-        ids.map(answer).collect()
+        failed.map(answer).collect()
     }
 }
 
@@ -325,11 +369,25 @@ mod tests {
     }
 
     #[test]
+    fn a_request_is_sent_again_once() {
+        let mut state = ready();
+        state.take_from_client(line(json!({"id": 1, "method": "tools/list"})));
+        assert_eq!(state.lose(), (vec![], vec![]));
+        assert_eq!(texts(&state.hand_over().0)[2]["id"], 1);
+        let (twice, _) = state.lose();
+        assert_eq!(texts(&twice)[0]["id"], 1);
+        assert!(!state.has_waiting());
+    }
+
+    #[test]
     fn requests_that_a_killed_daemon_may_have_read_get_an_error() {
         let mut state = ready();
         state.take_from_client(line(json!([{"id": 1, "method": "tools/call"}, {"id": 2, "method": "tools/call"}])));
         state.take_from_daemon(&line(json!([{"id": 2, "result": {}}])));
-        let answers = texts(&state.fail_waiting());
+        let (twice, calls) = state.lose();
+        assert_eq!((twice.len(), &calls), (0, &vec!["1".to_owned()]));
+        let answers = texts(&state.fail_lost(&calls));
         assert_eq!((answers.len(), &answers[0]["id"]), (1, &json!(1)));
+        assert!(answers[0]["error"]["message"].as_str().unwrap().contains("may have been executed"));
     }
 }

@@ -1,0 +1,106 @@
+//! What is wrong with mounted MCP servers, and what to do about each: one diagnosis for `toolctl doctor`, `toolctl mcp
+//! doctor`, `toolctl mcp test` and `toolctl status`.
+
+use toold_proto::mcp::{McpLoginState, McpServer, McpServerList, McpServerState};
+
+use crate::finding::{Finding, bad, good, warning};
+
+/// The findings of each server, those of failures first. Nothing for servers that are disabled or were not started yet.
+pub(crate) fn findings(list: &McpServerList) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = list.servers.iter().filter_map(of_server).collect();
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.health));
+    findings.extend(list.servers.iter().flat_map(left_out));
+    findings
+}
+
+fn of_server(server: &McpServer) -> Option<Finding> {
+    let McpServer { name, state, .. } = server;
+    let login = server.login.as_ref().map(|login| login.state);
+    match (state, &server.error, login) {
+        (McpServerState::Disabled, _, _) => None,
+        (_, Some(error), Some(McpLoginState::Required)) => {
+            Some(bad("mcp server", format!("{name}: {error}"), format!("run `toolctl mcp login {name}`")))
+        }
+        (_, Some(error), Some(McpLoginState::Locked)) => {
+            Some(bad("mcp server", format!("{name}: {error}"), "run `toolctl secrets unlock`"))
+        }
+        (_, Some(error), Some(McpLoginState::LoggedIn) | None) => {
+            Some(bad("mcp server", format!("{name}: {error}"), advice(server)))
+        }
+        (McpServerState::Failed, None, _) => {
+            Some(bad("mcp server", format!("{name}: it does not run"), advice(server)))
+        }
+        (McpServerState::Running, None, _) => Some(good("mcp server", format!("{name} runs"))),
+        (McpServerState::Stopped | McpServerState::Starting, None, _) => None,
+    }
+}
+
+/// For a server that does not start or does not answer.
+fn advice(server: &McpServer) -> String {
+    let name = &server.name;
+    let secrets = match server.secrets.as_slice() {
+        [] => String::new(),
+        secrets => format!(" (`toolctl secrets list` shows whether {} are set)", secrets.join(", ")),
+    };
+    let place = match (&server.project, server.transport.as_str()) {
+        (Some(_), _) => "with `toolctl config edit --project`",
+        (None, _) => "with `toolctl config edit`",
+    };
+    let what = match server.transport.as_str() {
+        "stdio" => "its command, args and env",
+        "none" => "its command or url",
+        _ => "its address",
+    };
+    let logs = if server.stderr.is_empty() { String::new() } else { format!("see `toolctl mcp logs {name}`; ") };
+    format!("{logs}correct {what} in [mcp.servers.{name}] {place}{secrets}; then run `toolctl mcp test {name}`")
+}
+
+fn left_out(server: &McpServer) -> impl Iterator<Item = Finding> + '_ {
+    let advice =
+        format!("tell the author of the server; to hide the tool, name it in [mcp.servers.{}.tools] deny", server.name);
+    server
+        .problems
+        .iter()
+        .map(move |problem| warning("mcp tool", format!("{}: {problem}", server.name), advice.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn each_failure_has_its_own_advice() {
+        let server = |own: serde_json::Value| {
+            let mut server = json!({"transport": "stdio", "tools": [], "problems": [], "running": 0, "starts": 1,
+                "stderr": [], "calls": 0, "bad_calls": 0, "state": "failed", "error": "why"});
+            server.as_object_mut().unwrap().extend(own.as_object().unwrap().clone());
+            server
+        };
+        let list: McpServerList = serde_json::from_value(json!({"servers": [
+            server(json!({"name": "fine", "state": "running", "error": null})),
+            server(json!({"name": "off", "state": "disabled", "error": null})),
+            server(json!({"name": "far", "transport": "http", "login": {"state": "required"}})),
+            server(json!({"name": "locked", "transport": "http", "login": {"state": "locked"}})),
+            server(json!({"name": "noisy", "stderr": ["x"], "secrets": ["KEY"]})),
+            server(json!({"name": "odd", "state": "running", "error": null, "problems": ["t is left out: no schema"]})),
+        ]}))
+        .unwrap();
+        let mut out = Vec::new();
+        crate::finding::show(&findings(&list), &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        insta::assert_snapshot!(anstream::adapter::strip_str(&text).to_string(), @r"
+        bad  mcp server  far: why
+                         > run `toolctl mcp login far`
+        bad  mcp server  locked: why
+                         > run `toolctl secrets unlock`
+        bad  mcp server  noisy: why
+                         > see `toolctl mcp logs noisy`; correct its command, args and env in [mcp.servers.noisy] with `toolctl config edit` (`toolctl secrets list` shows whether KEY are set); then run `toolctl mcp test noisy`
+        ok   mcp server  fine runs
+        ok   mcp server  odd runs
+        warn mcp tool    odd: t is left out: no schema
+                         > tell the author of the server; to hide the tool, name it in [mcp.servers.odd.tools] deny
+        ");
+    }
+}
