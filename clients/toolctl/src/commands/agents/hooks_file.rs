@@ -135,6 +135,11 @@ pub(crate) fn default_fail(agent: HookAgent) -> FailArg {
     }
 }
 
+/// Whether the hooks are called at this event.
+pub(super) fn has_event(agent: HookAgent, event: &str) -> bool {
+    agent != HookAgent::Opencode && items(agent, "", FailArg::Open).iter().any(|(name, _)| *name == event)
+}
+
 /// The command of a hook of ours.
 fn hook_command(agent: HookAgent, text: &str) -> Option<String> {
     let (event, _) = *items(agent, "", FailArg::Open).first()?;

@@ -83,8 +83,10 @@ fn are_in(agent: HookAgent, text: &str) -> bool {
 /// The member of the file that holds the hooks by event.
 const HOLDER: &str = "hooks";
 
+/// Those that are not installed with the other hooks anyway.
 fn events(agent: HookAgent) -> Vec<&'static str> {
-    prompts::events(agent).map(|(before, after)| vec![before, after]).unwrap_or_default()
+    let of_prompts = prompts::events(agent).into_iter().flat_map(|(before, after)| [before, after]);
+    of_prompts.filter(|event| !hooks_file::has_event(agent, event)).collect()
 }
 
 fn has(agent: HookAgent, text: &str, event: &str) -> bool {
@@ -101,6 +103,10 @@ fn item(agent: HookAgent, event: &str, program: &str) -> Value {
         HookAgent::Gemini => {
             json!({"hooks": [{"name": "toold", "type": "command", "command": command, "timeout": limit * 1000}]})
         }
+        HookAgent::QwenCode => {
+            json!({"hooks": [{"name": "toold", "type": "command", "command": command, "timeout": limit}]})
+        }
+        HookAgent::Vscode => json!({"type": "command", "command": command, "timeout": limit}),
         HookAgent::Cursor => json!({"command": command, "timeout": limit}),
         HookAgent::Copilot => {
             json!({"type": "command", "bash": format!("{command} --event {event}"), "timeoutSec": limit})

@@ -23,7 +23,9 @@ pub(super) enum PromptMoment {
 /// The events of prompts of each agent whose hooks can have them: before the model reads the prompt, and after its answer.
 pub(crate) fn events(agent: HookAgent) -> Option<(&'static str, &'static str)> {
     match agent {
-        HookAgent::ClaudeCode | HookAgent::Codex => Some(("UserPromptSubmit", "Stop")),
+        HookAgent::ClaudeCode | HookAgent::Codex | HookAgent::QwenCode | HookAgent::Vscode => {
+            Some(("UserPromptSubmit", "Stop"))
+        }
         HookAgent::Gemini => Some(("BeforeAgent", "AfterAgent")),
         HookAgent::Cursor => Some(("beforeSubmitPrompt", "afterAgentResponse")),
         HookAgent::Copilot => Some(("userPromptSubmitted", "agentStop")),
@@ -84,7 +86,7 @@ fn answer(agent: HookAgent, event: &str, action: &Value) -> Option<Value> {
     if action["decision"] == "deny" {
         let reason = action["reason"].as_str().unwrap_or("a hook of a plugin refused the message");
         return match agent {
-            HookAgent::ClaudeCode | HookAgent::Codex | HookAgent::Copilot => {
+            HookAgent::ClaudeCode | HookAgent::Codex | HookAgent::Copilot | HookAgent::QwenCode | HookAgent::Vscode => {
                 Some(json!({"decision": "block", "reason": reason}))
             }
             HookAgent::Gemini => Some(json!({"decision": "deny", "reason": reason})),
@@ -105,7 +107,7 @@ fn answer(agent: HookAgent, event: &str, action: &Value) -> Option<Value> {
     }
     let context = parts.join("\n\n");
     match agent {
-        HookAgent::ClaudeCode | HookAgent::Codex | HookAgent::Gemini => {
+        HookAgent::ClaudeCode | HookAgent::Codex | HookAgent::Gemini | HookAgent::QwenCode | HookAgent::Vscode => {
             Some(json!({"hookSpecificOutput": {"hookEventName": event, "additionalContext": context}}))
         }
         HookAgent::Copilot => Some(json!({"additionalContext": context})),
