@@ -71,6 +71,7 @@ const COMPLETERS: &[(&str, &str, ValueLookup)] = &[
     ("skills show", "name", values::skills),
     ("memories show", "id", values::memories),
     ("mcp restart", "name", values::mcp_servers),
+    ("setup", "allowed", values::mcp_servers),
     ("mcp login", "name", values::mcp_servers),
     ("mcp logout", "name", values::mcp_servers),
     ("remotes reconnect", "name", values::remotes),

@@ -83,6 +83,9 @@ impl KeptText {
     /// `secrets`: names and values.
     pub(super) fn new(text: &str, secrets: &[(String, String)]) -> Self {
         let mut parts = vec![KeptPart::Text(text.to_owned())];
+        // The longest first: another one may be a part of it.
+        let mut secrets: Vec<_> = secrets.iter().collect();
+        secrets.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
         for (name, value) in secrets {
             parts = parts.into_iter().flat_map(|part| part.without(name, value)).collect();
         }
