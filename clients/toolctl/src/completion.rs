@@ -77,6 +77,7 @@ const COMPLETERS: &[(&str, &str, ValueLookup)] = &[
     ("mcp test", "tool", values::tools),
     ("mcp logs", "name", values::mcp_servers),
     ("mcp remove", "name", values::mcp_servers),
+    ("setup", "allowed", values::mcp_servers),
     ("mcp login", "name", values::mcp_servers),
     ("mcp logout", "name", values::mcp_servers),
     ("remotes reconnect", "name", values::remotes),

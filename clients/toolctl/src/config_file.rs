@@ -63,6 +63,11 @@ pub(crate) fn read(file: &Path) -> anyhow::Result<Option<String>> {
 
 /// Replaces the file atomically, with its mode; a new file is for the owner alone, as it may hold keys of other servers.
 pub(crate) fn replace(file: &Path, text: &str, _: &PersonWrites) -> anyhow::Result<()> {
+    replace_own(file, text)
+}
+
+/// The same for a file that only toolctl reads.
+pub(crate) fn replace_own(file: &Path, text: &str) -> anyhow::Result<()> {
     let mut beside = file.as_os_str().to_owned();
     beside.push(format!(".new-{}", std::process::id()));
     toold_files::replace(file, beside.as_ref(), text.as_bytes(), FileReplacement::KeepsMode(0o600))

@@ -35,6 +35,7 @@ use crate::confirm::confirm;
 use crate::exit::{OK, interrupted};
 use crate::globals::Globals;
 use crate::output::{self, one_line, print_json};
+use crate::person::PersonWrites;
 use crate::{config_file, connection, keys, terminal};
 use plan::{PlanInput, SetupPlan};
 use record::SetupRecord;
@@ -92,6 +93,7 @@ pub(crate) async fn run(args: SetupArgs, globals: &Globals) -> anyhow::Result<u8
         return show(&plan, &args);
     }
     let client = connection::open(globals).await?;
+    let right = PersonWrites::with(Some(&client)).await?;
     let secrets = for_a_person(&client).await?;
     let names: Vec<String> = secrets
         .secrets
@@ -138,7 +140,7 @@ pub(crate) async fn run(args: SetupArgs, globals: &Globals) -> anyhow::Result<u8
         crate::commands::secrets::unlock_if_asked(&client).await?;
     }
     let choices = apply::Choices { folders: chosen, allowed, level };
-    apply::run(&plan, record.clone(), &choices, &input.program, &client).await?;
+    apply::run(&plan, record.clone(), &choices, &input.program, &client, &right).await?;
     let figures = figures::measure(&plan, &choices.allowed, &client).await;
     done(&args, &plan, Some(&figures))
 }

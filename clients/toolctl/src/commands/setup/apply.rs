@@ -16,6 +16,7 @@ use crate::commands::setup::level;
 use crate::commands::setup::plan::{SetupChange, SetupPlan};
 use crate::commands::setup::record::{SetupRecord, TextStep, hash};
 use crate::config_file::{self, read, replace};
+use crate::person::PersonWrites;
 
 /// What the person chose beside the plan.
 #[derive(Default)]
@@ -33,6 +34,7 @@ pub(super) async fn run(
     choices: &Choices,
     program: &str,
     client: &Client,
+    right: &PersonWrites,
 ) -> anyhow::Result<()> {
     let earlier = record.clone();
     let mut record = record.unwrap_or_else(|| SetupRecord::new(program));
@@ -60,7 +62,7 @@ pub(super) async fn run(
         add(&mut record, change);
     }
     let written = match record.write() {
-        Ok(()) => write_all(plan, choices.level.as_deref(), &mut record).await,
+        Ok(()) => write_all(plan, choices.level.as_deref(), &mut record, right).await,
         Err(error) => Err(error),
     };
     if let Err(error) = written {
@@ -131,16 +133,21 @@ fn add(record: &mut SetupRecord, change: &SetupChange) {
 }
 
 /// Puts all files back when one cannot be written.
-async fn write_all(plan: &SetupPlan, level: Option<&str>, record: &mut SetupRecord) -> anyhow::Result<()> {
+async fn write_all(
+    plan: &SetupPlan,
+    level: Option<&str>,
+    record: &mut SetupRecord,
+    right: &PersonWrites,
+) -> anyhow::Result<()> {
     let mut done: Vec<&SetupChange> = Vec::new();
     for change in &plan.changes {
         let written = match change.path == plan.config {
-            true => config_file::write_checked(&change.path, &change.after).await,
-            false => write(change),
+            true => config_file::write_checked(&change.path, &change.after, right).await,
+            false => write(change, right),
         };
         if let Err(error) = written {
             for change in done.iter().rev() {
-                put_back(change)?;
+                put_back(change, right)?;
             }
             return Err(error);
         }
@@ -151,7 +158,7 @@ async fn write_all(plan: &SetupPlan, level: Option<&str>, record: &mut SetupReco
         let before = read(&plan.config)?;
         let text = before.clone().unwrap_or_default();
         let after = level::with_level(&text, level)?;
-        config_file::write_checked(&plan.config, &after).await?;
+        config_file::write_checked(&plan.config, &after, right).await?;
         let file = record.file(&plan.config, before.as_deref());
         file.steps.push(TextStep::between(&text, &after, &[]));
         file.after = hash(&after);
@@ -160,17 +167,17 @@ async fn write_all(plan: &SetupPlan, level: Option<&str>, record: &mut SetupReco
     Ok(())
 }
 
-fn write(change: &SetupChange) -> anyhow::Result<()> {
+fn write(change: &SetupChange, right: &PersonWrites) -> anyhow::Result<()> {
     if read(&change.path)? != change.before {
         bail!("{} was changed meanwhile: run setup again", change.path.display());
     }
     create_folder_of(&change.path)?;
-    replace(&change.path, &change.after)
+    replace(&change.path, &change.after, right)
 }
 
-fn put_back(change: &SetupChange) -> anyhow::Result<()> {
+fn put_back(change: &SetupChange, right: &PersonWrites) -> anyhow::Result<()> {
     match &change.before {
-        Some(before) => replace(&change.path, before),
+        Some(before) => replace(&change.path, before, right),
         None => std::fs::remove_file(&change.path).with_context(|| format!("can't remove {}", change.path.display())),
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use toold_client::place::state_folder;
 
 use crate::commands::setup::text::{ConfigForm, ServerEntryKind, spliced};
-use crate::config_file::{read, replace};
+use crate::config_file::{read, replace_own};
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct SetupRecord {
@@ -83,6 +83,9 @@ impl KeptText {
     /// `secrets`: names and values.
     pub(super) fn new(text: &str, secrets: &[(String, String)]) -> Self {
         let mut parts = vec![KeptPart::Text(text.to_owned())];
+        // The longest first: another one may be a part of it.
+        let mut secrets: Vec<_> = secrets.iter().collect();
+        secrets.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
         for (name, value) in secrets {
             parts = parts.into_iter().flat_map(|part| part.without(name, value)).collect();
         }
@@ -184,7 +187,7 @@ impl SetupRecord {
         if let Some(folder) = file.parent() {
             std::fs::create_dir_all(folder).with_context(|| format!("can't create {}", folder.display()))?;
         }
-        replace(&file, &format!("{}\n", serde_json::to_string_pretty(self)?))
+        replace_own(&file, &format!("{}\n", serde_json::to_string_pretty(self)?))
     }
 
     pub(super) fn remove() -> anyhow::Result<()> {

@@ -9,7 +9,7 @@ use toml::Table;
 
 use crate::commands::setup::servers::read;
 use crate::commands::setup::text::ConfigForm;
-use crate::config_file::replace;
+use crate::config_file::replace_own;
 use crate::program;
 
 /// A denial of an agent, as a rule of toold.
@@ -88,7 +88,7 @@ async fn are_valid(denials: &[AgentDenial]) -> anyhow::Result<bool> {
     let permission = Table::from_iter([("rules".to_owned(), rules.into())]);
     let text = toml::to_string(&Table::from_iter([("permission".to_owned(), toml::Value::Table(permission))]))?;
     let file = std::env::temp_dir().join(format!("toold-setup-{}.toml", std::process::id()));
-    replace(&file, &text)?;
+    replace_own(&file, &text)?;
     let checked = program::text(&["config".as_ref(), "check".as_ref(), "--".as_ref(), file.as_ref()]).await;
     std::fs::remove_file(&file).with_context(|| format!("can't remove {}", file.display()))?;
     Ok(checked.is_ok())

@@ -188,7 +188,10 @@ impl ServerLaunch {
     pub(super) fn table(&self, named: &dyn Fn(&str) -> String) -> Table {
         let hidden = |text: &String| {
             let mut text = text.clone();
-            for (name, secret) in &self.secrets {
+            // The longest first: another one may be a part of it.
+            let mut secrets: Vec<_> = self.secrets.iter().collect();
+            secrets.sort_by_key(|(_, secret)| std::cmp::Reverse(secret.len()));
+            for (name, secret) in secrets {
                 text = text.replace(secret, &format!("${{secret:{}}}", named(name)));
             }
             text

@@ -24,6 +24,7 @@ use crate::confirm::confirm;
 use crate::exit::OK;
 use crate::globals::Globals;
 use crate::output::{self, print_json};
+use crate::person::PersonWrites;
 use crate::{connection, keys};
 
 /// A file as it will be; `None` if setup made it.
@@ -38,6 +39,7 @@ struct Restored {
 
 pub(super) async fn run(args: &SetupArgs, record: Option<SetupRecord>, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
+    let right = PersonWrites::with(Some(&client)).await?;
     let list = for_a_person(&client).await?;
     let Some(record) = record else {
         if args.purge {
@@ -85,7 +87,7 @@ pub(super) async fn run(args: &SetupArgs, record: Option<SetupRecord>, globals: 
     if !args.yes && !confirm(&format!("Give back {}?", output::counted(restored.len() as u64, "file"))).await? {
         return Ok(OK);
     }
-    write_all(&restored)?;
+    write_all(&restored, &right)?;
     for folder in &record.workspaces {
         // The person may have forgotten it before.
         let _ = client.call::<WorkspacesForget>(NameWorkspace { path: folder.clone() }).await;
@@ -216,18 +218,18 @@ fn without_block(text: &str, block: &str) -> Option<String> {
 }
 
 /// Puts all files back when one cannot be written.
-fn write_all(restored: &[Restored]) -> anyhow::Result<()> {
+fn write_all(restored: &[Restored], right: &PersonWrites) -> anyhow::Result<()> {
     let mut done: Vec<&Restored> = Vec::new();
     for file in restored {
         // An agent may have written it while the person was asked.
         let is_same = read(&file.path).is_ok_and(|now| now == file.now);
         let written = match is_same {
-            true => write(file, file.then.as_deref()),
+            true => write(file, file.then.as_deref(), right),
             false => Err(anyhow::anyhow!("{} was changed meanwhile: run it again", file.path.display())),
         };
         if let Err(error) = written {
             for file in done.into_iter().rev() {
-                write(file, file.now.as_deref())?;
+                write(file, file.now.as_deref(), right)?;
             }
             return Err(error.context("nothing is changed"));
         }
@@ -236,9 +238,9 @@ fn write_all(restored: &[Restored]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn write(file: &Restored, text: Option<&str>) -> anyhow::Result<()> {
+fn write(file: &Restored, text: Option<&str>, right: &PersonWrites) -> anyhow::Result<()> {
     match text {
-        Some(text) => replace(&file.path, text),
+        Some(text) => replace(&file.path, text, right),
         None => match std::fs::remove_file(&file.path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 Err(error).with_context(|| format!("can't remove {}", file.path.display()))
