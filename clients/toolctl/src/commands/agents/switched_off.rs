@@ -51,7 +51,7 @@ fn off_option(agent: HookAgent, words: &[&str]) -> Option<&'static str> {
         let names =
             |word: &&str| word.strip_prefix(option).is_some_and(|rest| rest.is_empty() || rest.starts_with('='));
         *of == agent
-            && options.iter().any(|word| names(word))
+            && options.iter().any(names)
             && !(*option == "--setting-sources" && loads_user(options))
     })?;
     Some(option)
