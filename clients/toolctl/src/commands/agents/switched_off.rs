@@ -50,9 +50,7 @@ fn off_option(agent: HookAgent, words: &[&str]) -> Option<&'static str> {
     let (_, option) = OFF_OPTIONS.iter().find(|(of, option)| {
         let names =
             |word: &&str| word.strip_prefix(option).is_some_and(|rest| rest.is_empty() || rest.starts_with('='));
-        *of == agent
-            && options.iter().any(|word| names(word))
-            && !(*option == "--setting-sources" && loads_user(options))
+        *of == agent && options.iter().any(names) && !(*option == "--setting-sources" && loads_user(options))
     })?;
     Some(option)
 }
