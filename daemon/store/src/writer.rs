@@ -220,6 +220,8 @@ impl StoreWriter {
                 let written = self.rows.len();
                 self.rows.clear();
                 self.health.set_unwritten(None);
+                // What was missing in the journal is in the database now.
+                self.health.set_unjournaled(self.journal.problem());
                 self.count(written);
                 true
             }
