@@ -7,7 +7,7 @@ use std::fmt::Display;
 pub enum ChangeEffect {
     /// They may do more. "Done" would be wrong if it were gone, or not gone, after the next start: it is not made at all.
     Widens,
-    /// They may do less. It holds from now on in any case, and whoever made it is told that it ends with the daemon.
+    /// They may do less. It holds from now on in any case, and whoever made it learns that it ends with the daemon.
     Narrows,
 }
 

@@ -48,7 +48,7 @@ impl ClockTrust {
     }
 }
 
-/// A share of what there is, anew each hour.
+/// A share of what there is, for each hour.
 #[derive(Debug, Default)]
 pub struct AgeShare {
     began: Option<Instant>,

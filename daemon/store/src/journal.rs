@@ -24,13 +24,13 @@ pub(crate) const NAME: &str = "calls.journal";
 pub(crate) const QUEUE: usize = 8_192;
 /// With this many rows, the batch is written at once.
 pub(crate) const BATCH: usize = 4_096;
-/// The size from which a journal begins anew, once its rows are in the database.
+/// The size from which a journal begins again, once its rows are in the database.
 const LARGE: u64 = 4 << 20;
 /// While the database takes no rows, the journal grows up to this size.
 const FULL: u64 = 64 << 20;
 
 /// The journal of this run, and the rows on their way to the writer.
-pub(crate) struct Journal {
+pub(crate) struct CallJournal {
     path: PathBuf,
     id: String,
     state: Mutex<JournalState>,
@@ -65,7 +65,7 @@ pub(crate) struct Recorded {
     pub(crate) lost: bool,
 }
 
-impl Journal {
+impl CallJournal {
     /// Begins a journal in the folder of the database. Without one, calls are recorded by the database alone.
     pub(crate) fn open(database: &Path) -> Self {
         let id = event::new_id();
@@ -187,7 +187,7 @@ impl Journal {
         }
     }
 
-    /// Begins the file anew when it is large and `insert` has put its last rows into the database.
+    /// Begins the file again when it is large and `insert` has put its last rows into the database.
     pub(crate) fn shorten(&self, insert: impl FnOnce(&[StoredRow]) -> bool) {
         let mut state = self.state.lock();
         if state.size < LARGE || state.is_ahead || state.file.is_err() {
@@ -198,12 +198,12 @@ impl Journal {
             state.rows = rows;
             return;
         }
-        if let Err(error) = self.begin_anew(&mut state) {
+        if let Err(error) = self.begin_again(&mut state) {
             tracing::warn!(error, path = %self.path.display(), "the journal of calls cannot be shortened");
         }
     }
 
-    fn begin_anew(&self, state: &mut JournalState) -> Result<(), String> {
+    fn begin_again(&self, state: &mut JournalState) -> Result<(), String> {
         let new = left::replacement(&self.path).map_err(|error| error.to_string())?;
         let before = (std::mem::replace(&mut state.file, Ok(new)), state.size, state.chain);
         state.size = 0;

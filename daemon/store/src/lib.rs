@@ -16,6 +16,7 @@ mod writer;
 pub mod audit;
 mod audit_chain;
 mod audit_rows;
+mod audit_verification;
 mod cleaning;
 pub mod clock_trust;
 pub mod grants;
@@ -41,7 +42,7 @@ use rusqlite::{Connection, Transaction};
 
 use crate::clock_trust::{AgeAllowance, ClockTrust};
 use crate::health::StoreHealth;
-use crate::journal::Journal;
+use crate::journal::CallJournal;
 use crate::opening::OpenedDatabase;
 use crate::refusals::Refusals;
 use crate::transaction::in_transaction;
@@ -101,7 +102,7 @@ pub struct Store {
     scans: Turns,
     /// `None` when nothing can be written.
     sender: Option<SyncSender<WriterMessage>>,
-    journal: Arc<Journal>,
+    journal: Arc<CallJournal>,
     /// Plugins that were switched while that could not be stored.
     held_switches: Mutex<Vec<Switch>>,
     clock: Arc<ClockTrust>,
@@ -201,7 +202,7 @@ impl Store {
         }
         let newest = reader.as_ref().and_then(newest_row);
         let clock = Arc::new(ClockTrust::new(newest, retention.settle));
-        let journal = Arc::new(Journal::open(path));
+        let journal = Arc::new(CallJournal::open(path));
         health.set_unjournaled(journal.problem());
         let refusals = Arc::new(Refusals::beside(path));
         let start = |connection| {

@@ -13,7 +13,7 @@ use crate::clock_trust::ClockTrust;
 use crate::columns::{from_count, from_time, to_count};
 use crate::health::StoreHealth;
 use crate::journal::left::{LeftJournal, others};
-use crate::journal::{BATCH, Journal, QUEUE};
+use crate::journal::{BATCH, CallJournal, QUEUE};
 use crate::refusals::Refusals;
 use crate::transaction::in_transaction;
 use crate::{Retention, StoreError, audit_chain, audit_rows};
@@ -43,7 +43,7 @@ pub(crate) struct StoreWriter {
     health: Arc<StoreHealth>,
     refusals: Arc<Refusals>,
     cleaning: Cleaning,
-    journal: Arc<Journal>,
+    journal: Arc<CallJournal>,
     /// Taken from the journal, but not written yet.
     rows: Vec<StoredRow>,
     /// The number of the last event of the journal that is in the database.
@@ -62,7 +62,7 @@ impl StoreWriter {
         health: Arc<StoreHealth>,
         refusals: Arc<Refusals>,
         (retention, clock): (Retention, Arc<ClockTrust>),
-        journal: Arc<Journal>,
+        journal: Arc<CallJournal>,
     ) -> std::io::Result<(SyncSender<WriterMessage>, JoinHandle<()>)> {
         let (sender, inbox) = sync_channel(INBOX);
         let (rows, cleaning) = (Vec::new(), Cleaning::new(retention, clock));
@@ -220,6 +220,8 @@ impl StoreWriter {
                 let written = self.rows.len();
                 self.rows.clear();
                 self.health.set_unwritten(None);
+                // What was missing in the journal is in the database now.
+                self.health.set_unjournaled(self.journal.problem());
                 self.count(written);
                 true
             }

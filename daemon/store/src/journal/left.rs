@@ -53,7 +53,7 @@ fn remove_surplus(database: &Path) {
     }
 }
 
-/// A new file in which a journal is written anew, until [`put_in_place`].
+/// A new file in which a journal is written again, until [`put_in_place`].
 pub(super) fn replacement(path: &Path) -> io::Result<File> {
     let new = new_name(path);
     // Left by a daemon that was killed; otherwise there is none.

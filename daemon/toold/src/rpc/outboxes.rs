@@ -161,7 +161,7 @@ impl Outbox {
         })
     }
 
-    /// Says that nobody will read any more. What waits is discarded, and whoever waits for room is told at once: a
+    /// Says that nobody will read any more. What waits is discarded, and whoever waits for room goes on at once: a
     /// subscription holds its connection, so it must not wait for a reader that has gone. `receiver` is where the one
     /// reader keeps its end.
     pub fn close(&self, receiver: &mut Option<mpsc::Receiver<OutboxMessage>>) {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use toold_tests::{Setup, TestDaemon, Wire};
 
 /// A change, and whether it is in force.
-struct Change {
+struct KeptChange {
     method: &'static str,
     params: Value,
     /// It lets clients do less, so it holds although it is not stored.
@@ -34,8 +34,8 @@ fn runs(wire: &mut Wire, plugin: &str) -> bool {
     list.as_array().unwrap().iter().any(|entry| entry["name"] == plugin && entry["status"] != "disabled")
 }
 
-fn changes(old: &Value, work: &str) -> Vec<Change> {
-    let change = |method, params, narrows, holds| Change { method, params, narrows, holds };
+fn changes(old: &Value, work: &str) -> Vec<KeptChange> {
+    let change = |method, params, narrows, holds| KeptChange { method, params, narrows, holds };
     let allow = |action: &str, pattern: &str| json!({"category": "shell", "pattern": pattern, "scope": "always", "action": action});
     vec![
         change("permissions.grant", allow("allow", "./new"), false, |wire| verdict(wire, "./new") == "allow"),
@@ -71,7 +71,7 @@ fn daemon() -> (TestDaemon, Wire, Value) {
 
 #[track_caller]
 fn check(kind: &str, daemon: &TestDaemon, wire: &mut Wire, old: &Value) {
-    for Change { method, params, narrows, holds } in changes(old, daemon.work().to_str().unwrap()) {
+    for KeptChange { method, params, narrows, holds } in changes(old, daemon.work().to_str().unwrap()) {
         assert!(!holds(wire), "{kind}: {method} {params}: it holds before");
         let answer = wire.call(method, params.clone());
         let is_kept = match answer.get("error") {
@@ -118,14 +118,14 @@ fn a_change_that_is_kept_while_the_database_works_is_there_after_a_kill() {
     let (mut daemon, mut wire, old) = daemon();
     let session = wire.result("session.open", json!({"cwd": daemon.work()}))["session_id"].take();
     let changes = changes(&old, daemon.work().to_str().unwrap());
-    for Change { method, params, holds, .. } in &changes {
+    for KeptChange { method, params, holds, .. } in &changes {
         wire.result(method, params.clone());
         assert!(holds(&mut wire), "{method} {params}");
     }
     daemon.restart("KILL");
     let mut wire = Wire::connect(&daemon.socket());
     wire.result("session.open", json!({"session_id": session}));
-    for Change { method, params, holds, .. } in changes.iter().filter(|change| change.params["mode"] != "plan") {
+    for KeptChange { method, params, holds, .. } in changes.iter().filter(|change| change.params["mode"] != "plan") {
         toold_tests::until("it is there", || holds(&mut wire).then_some(()));
         println!("{method} {params}");
     }

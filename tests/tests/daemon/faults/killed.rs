@@ -361,8 +361,10 @@ fn check_database(path: &Path, load: &Load) {
 
 #[test]
 fn a_call_that_kills_the_daemon_has_a_row() {
-    let allow = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"**\"\naction = \"allow\"\n";
-    let mut daemon = Setup::new().config(allow).file("a.txt", "here").start();
+    let rule = |category: &str| {
+        format!("[[permission.rules]]\ncategory = \"{category}\"\npattern = \"**\"\naction = \"allow\"\n")
+    };
+    let mut daemon = Setup::new().config(&(rule("shell") + &rule("file.write"))).file("a.txt", "here").start();
     let mut wire = daemon.connect();
     let answered = wire.tool("read", json!({"path": "a.txt"}))["call_id"].take();
     let command = format!("echo payload > proof; kill -9 {}", daemon.pid());

@@ -662,9 +662,9 @@ async fn refusal_that_cannot_be_stored_holds_and_says_so() {
 }
 
 /// A database that is so slow that the call is given up meanwhile.
-struct Slow(tokio_util::sync::CancellationToken);
+struct SlowStore(tokio_util::sync::CancellationToken);
 
-impl GrantStore for Slow {
+impl GrantStore for SlowStore {
     fn add(&self, _: &Grant) -> Result<(), String> {
         self.0.cancel();
         Ok(())
@@ -684,7 +684,7 @@ async fn an_answer_that_was_stored_is_no_answer_to_an_unknown_request() {
     let call = fixture.start(call);
     let ask = next_ask(&mut frontend).await;
     // The call ends between the two halves of the reply.
-    fixture.engine.grants.load(Vec::new(), Arc::new(Slow(cancel.clone())));
+    fixture.engine.grants.load(Vec::new(), Arc::new(SlowStore(cancel.clone())));
     cancel.cancel();
     let always = ReplyPermission { scope: Some(Scope::Always), ..answer(&ask, Action::Allow) };
     let replied = fixture.reply(always);
