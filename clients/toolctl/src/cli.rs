@@ -5,9 +5,9 @@ use std::pin::Pin;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    agents, approve, audit, call, completions, config, connect, do_command, doctor, events, fleet, hook, list, logs, man, mcp,
-    memories, notify, page, parse, permissions, plugins, prompt, remotes, restart, schema, secrets, sessions, shells,
-    skills, status, stop, tools, undo, watch, workspaces,
+    agents, approve, audit, call, completions, config, connect, do_command, doctor, events, fleet, hook, list, logs,
+    man, mcp, memories, notify, page, parse, permissions, plugins, prompt, remotes, restart, schema, secrets, sessions,
+    shells, skills, status, stop, tools, undo, watch, workspaces,
 };
 use crate::exit::STATUS_HELP;
 use crate::globals::Globals;

@@ -129,7 +129,8 @@ async fn run_pipeline(
 
     // 3. Hooks may refuse or change the arguments.
     if !engine.hooks.is_empty() {
-        let hooked = engine.hooks.around(HookEvent::PreTool, cx, input, None).instrument(step("pre_tool hooks")).boxed();
+        let hooked =
+            engine.hooks.around(HookEvent::PreTool, cx, input, None).instrument(step("pre_tool hooks")).boxed();
         match unless_cancelled(cx, hooked).await? {
             HookOutcome::Go(changed) => {
                 let fitted = fit(spec, changed)?;

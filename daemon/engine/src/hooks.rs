@@ -197,13 +197,7 @@ impl Hooks {
 
     /// Runs the hooks of a tool call in order. `value` is the input before, the result after the call; `arguments` are
     /// those of a call that has a result.
-    pub async fn around(
-        &self,
-        event: HookEvent,
-        cx: &Cx,
-        mut value: Value,
-        arguments: Option<&Value>,
-    ) -> HookOutcome {
+    pub async fn around(&self, event: HookEvent, cx: &Cx, mut value: Value, arguments: Option<&Value>) -> HookOutcome {
         for hook in self.snapshot().iter().filter(|hook| fits(hook.spec(), event, cx)) {
             let spec = hook.spec();
             let input = input_of_call(event, cx, spec, &value, arguments);
@@ -254,13 +248,7 @@ fn sees(spec: &HookSpec, event: HookEvent, session: &Session) -> bool {
     in_view && spec.event == event
 }
 
-fn input_of_call(
-    event: HookEvent,
-    cx: &Cx,
-    spec: &HookSpec,
-    value: &Value,
-    arguments: Option<&Value>,
-) -> HookInput {
+fn input_of_call(event: HookEvent, cx: &Cx, spec: &HookSpec, value: &Value, arguments: Option<&Value>) -> HookInput {
     let before = event == HookEvent::PreTool;
     HookInput {
         tool_name: Some(cx.tool.to_string()),

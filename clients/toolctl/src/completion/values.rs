@@ -14,9 +14,9 @@ use toold_proto::file::FileHistory;
 use toold_proto::fleet::{FleetDaemon, FleetStatus};
 use toold_proto::mcp::{ALL_TOOLS, WITHOUT_FILES_AND_SHELL};
 use toold_proto::method::{
-    CommandsList, DaemonGetConfig, FilesHistory, FleetGetStatus, FleetGrantsList, McpServersList, MemoriesList, PageSessionsList,
-    PermissionsList, PermissionsPending, PluginsList, RemotesList, SecretsList, SessionsList, ShellsList, SkillsList,
-    ToolsList, WorkspacesList,
+    CommandsList, DaemonGetConfig, FilesHistory, FleetGetStatus, FleetGrantsList, McpServersList, MemoriesList,
+    PageSessionsList, PermissionsList, PermissionsPending, PluginsList, RemotesList, SecretsList, SessionsList,
+    ShellsList, SkillsList, ToolsList, WorkspacesList,
 };
 use toold_proto::plugin::ListPlugins;
 use toold_proto::shell::ListShells;

@@ -87,8 +87,9 @@ impl HttpRequest {
         if OURS.contains(&parsed) || PLAIN.contains(&parsed) {
             return Err(bad(format!("the header {parsed} cannot carry a secret")));
         }
-        let mut value = HeaderValue::from_bytes(value.as_bytes())
-            .map_err(|_| bad(format!("the value of the header {parsed} holds a line break or another control character")))?;
+        let mut value = HeaderValue::from_bytes(value.as_bytes()).map_err(|_| {
+            bad(format!("the value of the header {parsed} holds a line break or another control character"))
+        })?;
         value.set_sensitive(true);
         self.headers.insert(parsed, value);
         Ok(self)

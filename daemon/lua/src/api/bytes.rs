@@ -64,7 +64,7 @@ pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
     })?;
     regex.function("replace", "hygge.regex.replace", |lua, args, _| {
         let (regex, text, with) = (pattern(lua, args)?, text(args, 2)?, args.bytes(3, "replacement")?);
-        lua.create_string(&regex.replace_all(&text, with.as_slice())).map_err(|error| error.to_string())
+        lua.create_string(regex.replace_all(&text, with.as_slice())).map_err(|error| error.to_string())
     })?;
     regex.function("split", "hygge.regex.split", |lua, args, _| {
         let (regex, text) = (pattern(lua, args)?, text(args, 2)?);
@@ -129,7 +129,8 @@ fn pattern(lua: &Lua, args: &Args) -> Result<Arc<Regex>, String> {
     let found = match compiled.0.get(&source) {
         Some(known) => Ok(known.clone()),
         None => {
-            let made = RegexBuilder::new(&source).size_limit(MAX_PATTERN_MEMORY).dfa_size_limit(MAX_PATTERN_MEMORY).build();
+            let made =
+                RegexBuilder::new(&source).size_limit(MAX_PATTERN_MEMORY).dfa_size_limit(MAX_PATTERN_MEMORY).build();
             made.map(Arc::new).map_err(|error| format!("{}: argument 1 'pattern': {error}", args.function))
         }
     };

@@ -170,4 +170,3 @@ impl<'de> Visitor<'de> for KeyOrderVisitor {
         Ok(KeyOrder::default())
     }
 }
-

@@ -183,6 +183,8 @@ fn claim_name(fields: &Fields, spec: &ToolSpec, context: &Arc<ScriptContext>) ->
     if replaces {
         // The permission is asked for at each load.
         context.note_side_effect();
+    } else {
+        registry.end_override(&spec.name, &plugin.key);
     }
     let Some(taken) = holder() else { return Ok(()) };
     let name = &spec.name;
@@ -375,7 +377,8 @@ fn register_hook(lua: &Lua, args: &Args, context: &Arc<ScriptContext>) -> Result
     }
     if hook.asynchronous && matches!(event, HookEvent::PreTool | HookEvent::PreMessage) {
         // As in hygge: it could neither refuse nor change anything.
-        let words = format!("the hook {} never runs: an asynchronous {named} hook is skipped; leave out its mode", hook.name);
+        let words =
+            format!("the hook {} never runs: an asynchronous {named} hook is skipped; leave out its mode", hook.name);
         context.warn(lua, &words);
         log(&context.plugin, "warn", words, None);
         return Ok(());

@@ -173,7 +173,9 @@ pub fn is_plugin(path: &Path) -> bool {
         return false;
     }
     match path.metadata() {
-        Ok(facts) if facts.is_dir() => ["plugin.toml", "plugin.lua", "init.lua"].iter().any(|file| path.join(file).exists()),
+        Ok(facts) if facts.is_dir() => {
+            ["plugin.toml", "plugin.lua", "init.lua"].iter().any(|file| path.join(file).exists())
+        }
         Ok(facts) => facts.is_file() && name.ends_with(".lua"),
         Err(_) => false,
     }

@@ -114,12 +114,9 @@ fn read_answer(mut table: Map<String, Value>) -> serde_json::Result<HookAnswer> 
     let answer: HookAnswer = serde_json::from_value(Value::Object(table))?;
     match answer.decision {
         Some(HookDecision::Modify) => Ok(answer),
-        None | Some(HookDecision::Allow | HookDecision::Deny) => Ok(HookAnswer {
-            modified_tool_input: None,
-            modified_tool_result: None,
-            modified_message: None,
-            ..answer
-        }),
+        None | Some(HookDecision::Allow | HookDecision::Deny) => {
+            Ok(HookAnswer { modified_tool_input: None, modified_tool_result: None, modified_message: None, ..answer })
+        }
     }
 }
 

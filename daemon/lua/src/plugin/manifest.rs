@@ -122,8 +122,10 @@ fn other_name(name: &str) -> String {
 fn other_entry(entry: &Path) -> String {
     let other = entry.with_file_name("init.lua");
     match entry.file_name().is_some_and(|name| name == "plugin.lua") && other.is_file() {
-        true => "; there is an init.lua: rename it to plugin.lua, or write entrypoint = \"init.lua\" into a plugin.toml"
-            .to_owned(),
+        true => {
+            "; there is an init.lua: rename it to plugin.lua, or write entrypoint = \"init.lua\" into a plugin.toml"
+                .to_owned()
+        }
         false => String::new(),
     }
 }

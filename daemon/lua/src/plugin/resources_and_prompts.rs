@@ -120,7 +120,9 @@ pub(crate) fn offer(
         let task = argument("task", "What the sub-agent is to do", true);
         let about = About { name: name.clone(), title: None, description: Some(description.clone()) };
         let prompt = system_prompt.clone();
-        add_unless_taken(&mut prompts, about, task, &source, |about| of("agent", about, OfferTask::Instructions(prompt)));
+        add_unless_taken(&mut prompts, about, task, &source, |about| {
+            of("agent", about, OfferTask::Instructions(prompt))
+        });
     }
     SourceOffer { resources: resources.collect(), prompts }
 }
@@ -163,7 +165,10 @@ struct LuaOffer {
 }
 
 enum OfferTask {
-    Read { place: usize, mime_type: Option<String> },
+    Read {
+        place: usize,
+        mime_type: Option<String>,
+    },
     Render(usize),
     CompleteResource(usize),
     CompletePrompt(usize),
@@ -198,12 +203,20 @@ impl LuaOffer {
         let loaded = states.main().await.map_err(ToolError::Failed)?;
         let missing = || ToolError::Failed(format!("the plugin no longer registers {}", self.spec.label));
         if let OfferTask::Command(name) = &self.task {
+            // A command counts as a tool for profiles.
+            if !cx.session.filter.allows_command(name, &states.plugin.source()) {
+                return Err(ToolError::Failed(format!("there is no prompt {name}")));
+            }
             let execute = loaded.commands.get(name).ok_or_else(missing)?;
             let text = json!(input["input"].as_str().unwrap_or_default());
             let read = |value: &LuaValue| command_output(loaded.state.lua(), value, &self.spec);
             let handler = HandlerName { kind: "command", name };
             let output = handler::run(states, &loaded, (handler, execute), &cx.shared(), &text, &[&text], read).await?;
-            return if output.is_error { Ok(output) } else { said(&output.content.iter().filter_map(Block::as_text).collect::<Vec<_>>().join("\n")) };
+            return if output.is_error {
+                Ok(output)
+            } else {
+                said(&output.content.iter().filter_map(Block::as_text).collect::<Vec<_>>().join("\n"))
+            };
         }
         let handlers = self.handlers(&loaded).ok_or_else(missing)?;
         let function = match (&self.task, &handlers.complete) {

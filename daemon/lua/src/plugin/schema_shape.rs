@@ -22,8 +22,7 @@ pub(crate) fn has_defaults(schema: &Value) -> bool {
 /// Adds the defaults of properties that are absent.
 pub(crate) fn fill_defaults(value: &mut Value, schema: &Value) {
     walk(value, schema, 0, &|value, schema| {
-        let (Value::Object(members), Some(properties)) =
-            (value, schema.get("properties").and_then(Value::as_object))
+        let (Value::Object(members), Some(properties)) = (value, schema.get("properties").and_then(Value::as_object))
         else {
             return;
         };
@@ -104,10 +103,7 @@ mod tests {
             "deep": {"type": "array", "items": {"type": "object", "properties": {"l": {"type": "array"}}}}}});
         let mut value = json!({"list": {}, "either": {}, "map": {}, "any": {}, "deep": [{"l": {}}], "other": {}});
         empty_lists(&mut value, &schema);
-        assert_eq!(
-            value,
-            json!({"list": [], "either": {}, "map": {}, "any": [], "deep": [{"l": []}], "other": {}})
-        );
+        assert_eq!(value, json!({"list": [], "either": {}, "map": {}, "any": [], "deep": [{"l": []}], "other": {}}));
     }
 
     #[test]

@@ -34,9 +34,9 @@ pub(crate) fn declared(plugin: &PluginVersion, name: &str) -> Result<(), String>
     }
     match plugin.manifest.secrets.iter().any(|known| known == name) {
         true => Ok(()),
-        false => Err(format!(
-            "the plugin does not declare the secret {name}: add secrets = [\"{name}\"] to its plugin.toml"
-        )),
+        false => {
+            Err(format!("the plugin does not declare the secret {name}: add secrets = [\"{name}\"] to its plugin.toml"))
+        }
     }
 }
 

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use toold_engine::tool::{ToolOutput, ToolSpec};
 use toold_proto::tool::Block;
 
-use crate::vm::args::{shown, text};
 use crate::plugin::schema_shape::empty_lists;
+use crate::vm::args::{shown, text};
 use crate::vm::convert::{self, BYTES, bytes_of};
 
 /// A string, number, boolean or nil; `{content, is_error?, metadata?, structured?}`; any other table

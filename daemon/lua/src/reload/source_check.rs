@@ -67,10 +67,16 @@ fn undeclared(plugin: &PluginVersion, source: &[u8]) -> Vec<(u32, String)> {
     let Some(declared) = &plugin.manifest.capabilities else { return Vec::new() };
     let declared = declared.names();
     let mut seen = BTreeSet::new();
-    let missing = needed(source).into_iter().filter(|(_, capability, _)| !declared.iter().any(|name| name == capability));
+    let missing =
+        needed(source).into_iter().filter(|(_, capability, _)| !declared.iter().any(|name| name == capability));
     let missing = missing.filter(|(_, capability, _)| seen.insert(*capability));
     let words = |(line, capability, member): (u32, &str, String)| {
-        (line, format!("{member} needs the capability {capability}: add {capability} = true to [capabilities] in plugin.toml"))
+        (
+            line,
+            format!(
+                "{member} needs the capability {capability}: add {capability} = true to [capabilities] in plugin.toml"
+            ),
+        )
     };
     missing.map(words).collect()
 }

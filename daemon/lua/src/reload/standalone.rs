@@ -19,10 +19,10 @@ use toold_proto::plugin::PluginError;
 use toold_proto::session::Mode;
 use toold_proto::tool::SessionId;
 
-use crate::plugin::secrets::PluginValues;
 use crate::plugin::host_resources::HostResources;
 use crate::plugin::load_refusals::LoadRefusals;
 use crate::plugin::manifest::{Manifest, explain};
+use crate::plugin::secrets::PluginValues;
 use crate::plugin::version_files::VersionFiles;
 use crate::plugin::{PluginPlace, PluginVersion};
 use crate::reload::load;
@@ -115,7 +115,8 @@ fn folder_of(script: &Path) -> Option<PathBuf> {
     let is_module = |entry: std::fs::DirEntry| {
         let (name, path) = (entry.file_name(), entry.path());
         let name = name.to_string_lossy();
-        path != script && (path.is_dir() || name == "plugin.toml" || (name.ends_with(".lua") && !name.ends_with("_test.lua")))
+        path != script
+            && (path.is_dir() || name == "plugin.toml" || (name.ends_with(".lua") && !name.ends_with("_test.lua")))
     };
     let has_modules = || std::fs::read_dir(folder).is_ok_and(|entries| entries.flatten().any(is_module));
     (is_entry && has_modules()).then(|| folder.to_owned())

@@ -146,12 +146,10 @@ fn restore_bytes(lua: &Lua, json: &Value, table: &Table) -> mlua::Result<()> {
         }
     };
     match json {
-        Value::Array(items) => {
-            (1..).zip(items).try_for_each(|(place, item)| restore(LuaValue::Integer(place), item))
+        Value::Array(items) => (1..).zip(items).try_for_each(|(place, item)| restore(LuaValue::Integer(place), item)),
+        Value::Object(members) => {
+            members.iter().try_for_each(|(name, member)| restore(LuaValue::String(lua.create_string(name)?), member))
         }
-        Value::Object(members) => members
-            .iter()
-            .try_for_each(|(name, member)| restore(LuaValue::String(lua.create_string(name)?), member)),
         _ => Ok(()),
     }
 }

@@ -7,18 +7,63 @@ use crate::vm::words::{SourceWord, words};
 
 /// The globals of a Lua state before any script runs in it.
 const KNOWN: [&str; 50] = [
-    "_G", "_VERSION", "arg", "assert", "bit", "bit32", "buffer", "collectgarbage", "coroutine", "debug", "dofile",
-    "error", "gcinfo", "getfenv", "getmetatable", "hygge", "integer", "io", "ipairs", "load", "loadfile", "loadstring", "math",
-    "module", "newproxy", "next", "os", "package", "pairs", "pcall", "print", "rawequal", "rawget", "rawlen", "rawset",
-    "require", "select", "self", "setfenv", "setmetatable", "string", "table", "tonumber", "tostring", "type", "typeof",
-    "unpack", "utf8", "vector", "xpcall",
+    "_G",
+    "_VERSION",
+    "arg",
+    "assert",
+    "bit",
+    "bit32",
+    "buffer",
+    "collectgarbage",
+    "coroutine",
+    "debug",
+    "dofile",
+    "error",
+    "gcinfo",
+    "getfenv",
+    "getmetatable",
+    "hygge",
+    "integer",
+    "io",
+    "ipairs",
+    "load",
+    "loadfile",
+    "loadstring",
+    "math",
+    "module",
+    "newproxy",
+    "next",
+    "os",
+    "package",
+    "pairs",
+    "pcall",
+    "print",
+    "rawequal",
+    "rawget",
+    "rawlen",
+    "rawset",
+    "require",
+    "select",
+    "self",
+    "setfenv",
+    "setmetatable",
+    "string",
+    "table",
+    "tonumber",
+    "tostring",
+    "type",
+    "typeof",
+    "unpack",
+    "utf8",
+    "vector",
+    "xpcall",
 ];
 /// The globals of test files.
 const OF_TESTS: [&str; 11] =
     ["before", "call", "command", "describe", "expect", "fake", "it", "needs", "read", "render", "run"];
 const KEYWORDS: [&str; 22] = [
-    "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "goto", "if", "in", "local", "nil", "not",
-    "or", "repeat", "return", "then", "true", "until", "while",
+    "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "goto", "if", "in", "local", "nil",
+    "not", "or", "repeat", "return", "then", "true", "until", "while",
 ];
 
 /// The names that a text declares or sets anywhere: variables, parameters, globals.
@@ -70,11 +115,15 @@ fn list(words: &[SourceWord], mut at: usize) -> Vec<String> {
 /// time, or that has type annotations, whose names are no variables.
 pub(crate) fn undefined(source: &[u8], set: &BTreeSet<String>, is_test: bool) -> Vec<(u32, String)> {
     let words = words(source);
-    let makes_globals =
-        ["_G", "setfenv", "getfenv", "module", "_ENV", "dofile", "loadstring", "load"].iter().any(|name| words.iter().any(|word| word.is(name)));
+    let makes_globals = ["_G", "setfenv", "getfenv", "module", "_ENV", "dofile", "loadstring", "load"]
+        .iter()
+        .any(|name| words.iter().any(|word| word.is(name)));
     let has_types = (0..words.len()).any(|at| {
         let is = |place: usize, text: &str| words.get(place).is_some_and(|word| word.is(text));
-        words[at].is("->") || words[at].is("::") || (words[at].is("type") && is(at + 2, "=")) || (is(at, "-") && is(at + 1, ">"))
+        words[at].is("->")
+            || words[at].is("::")
+            || (words[at].is("type") && is(at + 2, "="))
+            || (is(at, "-") && is(at + 1, ">"))
             || (words[at].is("local") && is(at + 2, ":"))
     });
     if makes_globals || has_types {
@@ -147,9 +196,13 @@ pub(crate) fn needed(source: &[u8]) -> Vec<(u32, &'static str, String)> {
             // The mode of `io.open` says which of the two it needs.
             let writes = library == "io"
                 && member == "open"
-                && (at + 3..words.len().min(at + 16))
-                    .take_while(|place| !is(*place, ")"))
-                    .any(|place| is(place, ",") && words.get(place + 1).and_then(|word| word.quoted()).is_some_and(|mode| !mode.starts_with('r')));
+                && (at + 3..words.len().min(at + 16)).take_while(|place| !is(*place, ")")).any(|place| {
+                    is(place, ",")
+                        && words
+                            .get(place + 1)
+                            .and_then(|word| word.quoted())
+                            .is_some_and(|mode| !mode.starts_with('r'))
+                });
             let member = if writes { "tmpfile" } else { member };
             uses.push((words[at].line, format!("{library}.{member}")));
         }
@@ -201,8 +254,17 @@ mod tests {
             let found = needed(source.as_bytes()).into_iter();
             found.map(|(line, capability, path)| format!("{line} {capability} {path}")).collect::<Vec<_>>()
         };
-        assert_eq!(found("hygge.exec('ls')\nlocal h = hygge.http\nh.get('x')"), ["1 exec hygge.exec", "2 network hygge.http", "3 network hygge.http.get"]);
-        assert_eq!(found("io.open('a')\nio.open('a', 'w')\nx.io.open('a')"), ["1 fs_read io.open", "2 fs_write io.open"]);
-        assert_eq!(found("hygge.fs.write('a', 'b') hygge.fs.read('a')"), ["1 fs_read hygge.fs.read", "1 fs_write hygge.fs.write"]);
+        assert_eq!(
+            found("hygge.exec('ls')\nlocal h = hygge.http\nh.get('x')"),
+            ["1 exec hygge.exec", "2 network hygge.http", "3 network hygge.http.get"]
+        );
+        assert_eq!(
+            found("io.open('a')\nio.open('a', 'w')\nx.io.open('a')"),
+            ["1 fs_read io.open", "2 fs_write io.open"]
+        );
+        assert_eq!(
+            found("hygge.fs.write('a', 'b') hygge.fs.read('a')"),
+            ["1 fs_read hygge.fs.read", "1 fs_write hygge.fs.write"]
+        );
     }
 }

@@ -73,7 +73,10 @@ async fn blocks_take_bytes_and_refuse_what_is_not_base64() {
     )
     .await;
     let good = serde_json::to_value(world.call("good", json!({})).await.content).unwrap();
-    assert_eq!((&good[0]["data"], &good[1]["data"], &good[2]["text"]), (&json!("iVBORw=="), &json!("/w=="), &json!("text\u{fffd}")));
+    assert_eq!(
+        (&good[0]["data"], &good[1]["data"], &good[2]["text"]),
+        (&json!("iVBORw=="), &json!("/w=="), &json!("text\u{fffd}"))
+    );
     let bad = world.call("bad", json!({})).await;
     assert!(bad.is_error && bad.text().contains("content[1]") && bad.text().contains("not Base64"), "{}", bad.text());
 }
@@ -135,7 +138,8 @@ async fn a_disabled_or_renamed_built_in_leaves_its_name() {
     let failed = world.until_failed("q").await;
     let words = failed.error.unwrap().message;
     assert!(words.contains("[tools.rename]") && words.contains("override = true"), "{words}");
-    let loaded = |world: &TestPlugins| world.host.list().iter().any(|p| p.name == "q" && p.status == PluginStatus::Loaded);
+    let loaded =
+        |world: &TestPlugins| world.host.list().iter().any(|p| p.name == "q" && p.status == PluginStatus::Loaded);
     let disabled = vec![ToolPattern::new("taken", "config.toml:1").unwrap()];
     world.engine.registry.set_tool_settings(ToolSettings { disabled, ..ToolSettings::default() });
     world.until(loaded).await;
@@ -189,7 +193,10 @@ async fn a_tool_whose_plugin_was_deleted_is_gone_at_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn mistakes_of_schemas_and_folders_say_what_is_meant() {
     let world = TestPlugins::new(&[
-        ("s.lua", "hygge.register_tool{name = 's', input_schema = {properties = {n = {type = 'int'}}}, execute = print}"),
+        (
+            "s.lua",
+            "hygge.register_tool{name = 's', input_schema = {properties = {n = {type = 'int'}}}, execute = print}",
+        ),
         ("MyPlugin/plugin.lua", ""),
         ("my.plugin/plugin.lua", ""),
         ("init/init.lua", ""),

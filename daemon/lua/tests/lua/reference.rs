@@ -103,9 +103,10 @@ async fn the_examples_give_what_they_say() {
 /// `UPDATE=1` writes the page.
 #[test]
 fn the_page_is_made_from_the_stubs() {
-    let mut page = "# The functions of `hygge` and `ctx`\n\nMade from [the type stubs](types/hygge.lua), whose types it uses. \
+    let mut page =
+        "# The functions of `hygge` and `ctx`\n\nMade from [the type stubs](types/hygge.lua), whose types it uses. \
                     Each example runs in a test; behind `-->` stands its result.\n"
-        .to_owned();
+            .to_owned();
     for function in functions() {
         let _ = write!(page, "\n## `{}`\n\n{}\n", function.call, function.sentences.join("\n"));
         for parameter in &function.parameters {
@@ -158,19 +159,21 @@ const HYGGE: [(&str, &str); 12] = [
     ("return hygge.exec('sh', {'-c', 'kill -9 $$'}).code", "-1"),
     ("return hygge.exec('sleep', {'5'}, {timeout = '50ms'}).code", "-1"),
     ("return #hygge.exec('printf', {[[\\211PNG\\r\\n\\377]]}).stdout", "7"),
-    ("local t = {} for i = 1, 5 do t[i] = {n = 1} end table.sort(t, function(a, b) return a.n <= b.n end) return #t", "5"),
+    (
+        "local t = {} for i = 1, 5 do t[i] = {n = 1} end table.sort(t, function(a, b) return a.n <= b.n end) return #t",
+        "5",
+    ),
     ("return '\\u' .. \"\\u0041\"", "uu0041"),
     ("return tostring(math.nan)", "nil"),
-    ("return select(2, pcall(string.dump, print)) ~= nil", "true"),
+    ("return tostring(loadstring(string.dump(function() end)))", "nil"),
 ];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn programs_give_what_hygge_gives() {
     for (body, expected) in HYGGE {
-        let world = TestPlugins::of(&format!(
-            "hygge.register_tool{{name = 't', execute = function(ctx, input)\n{body}\nend}}"
-        ))
-        .await;
+        let world =
+            TestPlugins::of(&format!("hygge.register_tool{{name = 't', execute = function(ctx, input)\n{body}\nend}}"))
+                .await;
         world.allow_all();
         let result = world.call("t", json!({})).await;
         assert_eq!((result.is_error, result.text().as_str()), (false, expected), "{body}");

@@ -59,8 +59,10 @@ pub fn start(
     host.http = http.clone();
     host.environment = options.of_children();
     let text = |(name, value): &(OsString, OsString)| Some((name.to_str()?.to_owned(), value.to_str()?.to_owned()));
-    host.values =
-        PluginValues { secrets: Some(secrets.clone()), variables: options.environment.iter().filter_map(text).collect() };
+    host.values = PluginValues {
+        secrets: Some(secrets.clone()),
+        variables: options.environment.iter().filter_map(text).collect(),
+    };
     PluginHost::start(host).context("can't start the Lua host")
 }
 

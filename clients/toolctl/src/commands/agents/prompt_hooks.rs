@@ -28,7 +28,9 @@ pub(super) fn words(agent: HookAgent, of_messages: &[String]) -> Option<String> 
     let names = one_line(&of_messages.join(", "));
     Some(match prompts::events(agent) {
         Some(_) => format!("these hooks of messages run for the prompts of {} too: {names}", agent.title()),
-        None => format!("{} has no hooks for prompts, so these hooks of messages do not run for it: {names}", agent.title()),
+        None => {
+            format!("{} has no hooks for prompts, so these hooks of messages do not run for it: {names}", agent.title())
+        }
     })
 }
 
@@ -61,7 +63,9 @@ pub(super) fn changed(agent: HookAgent, text: &str, program: &str, wanted: bool)
     let mut changed = text.to_owned();
     for event in events(agent) {
         changed = match wanted {
-            true => jsonc::with_item(&changed, &[HOLDER, event], &item(agent, event, program), |item| is_ours(agent, item))?,
+            true => {
+                jsonc::with_item(&changed, &[HOLDER, event], &item(agent, event, program), |item| is_ours(agent, item))?
+            }
             false if has(agent, &changed, event) => {
                 jsonc::without_items(&changed, &[HOLDER, event], "", |item| is_ours(agent, item))?
             }

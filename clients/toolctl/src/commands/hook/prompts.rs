@@ -42,7 +42,13 @@ pub(super) fn moment(agent: HookAgent, event: &str) -> Option<PromptMoment> {
 }
 
 /// Runs the message hooks; returns the answer for the agent. Without a daemon there are none.
-pub(super) fn run(agent: HookAgent, event: &str, moment: PromptMoment, input: &Value, globals: &Globals) -> Option<Value> {
+pub(super) fn run(
+    agent: HookAgent,
+    event: &str,
+    moment: PromptMoment,
+    input: &Value,
+    globals: &Globals,
+) -> Option<Value> {
     let name = match moment {
         PromptMoment::Before => "pre_message",
         PromptMoment::After => "post_message",
