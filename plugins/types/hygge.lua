@@ -870,7 +870,7 @@ function hygge.fs.append(path, text) end
 ---@return {name: string, type: "file" | "directory" | "link" | "other"}[] entries Those that the call may read, sorted by name; at most 10,000.
 function hygge.fs.list(path) end
 
----What the system says about a path.
+---The type, size and time of a file or folder.
 ---Raises: it is not allowed.
 ---
 ---```lua

@@ -209,9 +209,9 @@ impl Registry {
         self.sources.lock().overrides.insert((name, key));
     }
 
-    /// A source replaces no built-in tools any more, from its next change on.
-    pub fn forget_overrides(&self, key: &SourceKey) {
-        self.sources.lock().overrides.retain(|(_, other)| other != key);
+    /// A source replaces this built-in tool no more, from its next change on.
+    pub fn end_override(&self, name: &ToolName, key: &SourceKey) {
+        self.sources.lock().overrides.remove(&(name.clone(), key.clone()));
     }
 
     /// The names that these sources keep from a source of this origin, and where they do.
@@ -256,7 +256,7 @@ impl Snapshot {
                     let spec = owned.tool.spec();
                     match tools.entry(spec.name.clone()) {
                         Entry::Vacant(free) => _ = free.insert(owned.clone()),
-                        Entry::Occupied(_) if spec.origin == Origin::Builtin => {}
+                        Entry::Occupied(_) if spec.source.kind != SourceKind::Plugin => {}
                         Entry::Occupied(mut held) if held.get().tool.spec().origin == Origin::Builtin => {
                             if sources.overrides.contains(&(spec.name.clone(), (*key).clone())) {
                                 held.insert(owned.clone());
@@ -416,6 +416,7 @@ fn apply(
 ) -> Result<(), NameTaken> {
     match change {
         RegistryChange::Remove { key } => {
+            sources.overrides.retain(|(_, other)| *other != key);
             sources.remove(&key);
             Ok(())
         }
@@ -469,9 +470,9 @@ impl Sources {
 
     /// A source of the same or an earlier origin, in an overlapping scope, that has the name. A
     /// built-in source of the same name is the same source for another project. A built-in tool that the settings disable
-    /// or rename holds no name, and neither does one that the source may replace.
+    /// or rename holds no name against plugins, and neither does one that the source may replace.
     fn holder(&self, name: &ToolName, key: &SourceKey, origin: Origin, settings: &ToolSettings) -> Option<Source> {
-        let frees_builtin = origin != Origin::Builtin
+        let frees_builtin = key.kind == SourceKind::Plugin
             && (settings.frees(name) || self.overrides.contains(&(name.clone(), key.clone())));
         let overlaps = |other: &SourceScope| {
             *other == SourceScope::Global || key.scope == SourceScope::Global || *other == key.scope

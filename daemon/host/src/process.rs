@@ -75,7 +75,9 @@ pub struct ProcessCommand {
 
 /// A function that hears the bytes of a program's output as they arrive.
 #[derive(Clone)]
-pub struct OutputTap(Arc<dyn Fn(Stream, &[u8]) + Send + Sync>);
+pub struct OutputTap(Arc<HearBytes>);
+
+type HearBytes = dyn Fn(Stream, &[u8]) + Send + Sync;
 
 impl OutputTap {
     pub fn new(hear: impl Fn(Stream, &[u8]) + Send + Sync + 'static) -> Self {

@@ -203,7 +203,9 @@ fn sources_choose_resources_and_prompts_too_and_a_profile_its_list() {
     };
     let mut plain = client("plain");
     assert_eq!(plain.result("resources/list", json!({}))["resources"][0]["uri"], "weather://now");
-    assert_eq!(plain.result("prompts/list", json!({}))["prompts"][0]["name"], "plan");
+    let prompts = plain.result("prompts/list", json!({}))["prompts"].clone();
+    // Commands are prompts too.
+    assert_eq!((&prompts[0]["name"], &prompts[1]["name"]), (&json!("hi"), &json!("plan")));
     let mut built = client("built");
     let listed = built.result("resources/list", json!({}))["resources"].to_string();
     assert!(!listed.contains("weather"), "{listed}");

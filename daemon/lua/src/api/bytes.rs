@@ -64,7 +64,7 @@ pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
     })?;
     regex.function("replace", "hygge.regex.replace", |lua, args, _| {
         let (regex, text, with) = (pattern(lua, args)?, text(args, 2)?, args.bytes(3, "replacement")?);
-        lua.create_string(&regex.replace_all(&text, with.as_slice())).map_err(|error| error.to_string())
+        lua.create_string(regex.replace_all(&text, with.as_slice())).map_err(|error| error.to_string())
     })?;
     regex.function("split", "hygge.regex.split", |lua, args, _| {
         let (regex, text) = (pattern(lua, args)?, text(args, 2)?);

@@ -272,7 +272,10 @@ impl OutputQueue {
 }
 
 /// The bytes of both streams as the program wrote them, each until it is too long.
-struct RawOutput(Mutex<(Option<Vec<u8>>, Option<Vec<u8>>)>);
+struct RawOutput(Mutex<StreamBytes>);
+
+/// Of stdout and stderr; `None` for one that is too long.
+type StreamBytes = (Option<Vec<u8>>, Option<Vec<u8>>);
 
 impl Default for RawOutput {
     fn default() -> Self {
@@ -294,7 +297,7 @@ impl RawOutput {
         }
     }
 
-    fn take(&self) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
+    fn take(&self) -> StreamBytes {
         std::mem::take(&mut *self.0.lock())
     }
 }

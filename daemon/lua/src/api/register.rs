@@ -183,6 +183,8 @@ fn claim_name(fields: &Fields, spec: &ToolSpec, context: &Arc<ScriptContext>) ->
     if replaces {
         // The permission is asked for at each load.
         context.note_side_effect();
+    } else {
+        registry.end_override(&spec.name, &plugin.key);
     }
     let Some(taken) = holder() else { return Ok(()) };
     let name = &spec.name;

@@ -203,6 +203,10 @@ impl LuaOffer {
         let loaded = states.main().await.map_err(ToolError::Failed)?;
         let missing = || ToolError::Failed(format!("the plugin no longer registers {}", self.spec.label));
         if let OfferTask::Command(name) = &self.task {
+            // A command counts as a tool for profiles.
+            if !cx.session.filter.allows_command(name, &states.plugin.source()) {
+                return Err(ToolError::Failed(format!("there is no prompt {name}")));
+            }
             let execute = loaded.commands.get(name).ok_or_else(missing)?;
             let text = json!(input["input"].as_str().unwrap_or_default());
             let read = |value: &LuaValue| command_output(loaded.state.lua(), value, &self.spec);

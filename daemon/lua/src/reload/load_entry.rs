@@ -206,7 +206,6 @@ fn load_version(request: &LoadRequest, digest: ContentDigest, files: VersionFile
     }
     let plugin = version_of(request, digest, files, (manifest, script));
     plugin.shared.load_refusals.forget(&plugin.key);
-    plugin.shared.engine.registry.forget_overrides(&plugin.key);
     plugin.shared.engine.plugin_refusals.forget_load(&plugin.key.scope, plugin.name());
     match run_version(plugin.clone(), request.run) {
         Ok(version) => LoadOutcome::Loaded(version),

@@ -324,15 +324,18 @@ impl<'a> SourceText<'a> {
     fn bit_operations(&self) -> Vec<SourceEdit<'static>> {
         let is_own = |at: usize| self.word(at) == b"bit" && self.is_name(at) && !self.is_field(at);
         let is_known = |at: usize| {
-            let sets =
-                self.word(at + 1) == b"=" || matches!(self.before(at, 1), b"local" | b"function" | b"for" | b",");
-            let same = self.before(at, 1) == b"local"
-                && match self.word(at + 2) {
-                    b"bit" => !matches!(self.word(at + 3), b"." | b"[" | b"or" | b"and"),
-                    b"require" => self.word(at + 3).ends_with(b"bit\"") || self.word(at + 4).ends_with(b"bit\""),
-                    _ => false,
-                };
-            !sets || same || (self.before(at, 1) == b"," && self.word(at + 1) == b".")
+            let declares = self.before(at, 1) == b"local" && self.word(at + 1) == b"=";
+            let is_source =
+                self.before(at, 1) == b"=" && self.before(at, 2) == b"bit" && self.before(at, 3) == b"local";
+            match self.word(at + 1) {
+                b"." => self.word(at + 3) != b"=",
+                _ if declares => {
+                    let from = self.word(at + 2);
+                    let names_bit = |at: usize| self.word(at).ends_with(b"bit\"");
+                    from == b"bit" || (from == b"require" && (names_bit(at + 3) || names_bit(at + 4)))
+                }
+                _ => is_source,
+            }
         };
         let mut edits = Vec::new();
         if !(0..self.tokens.len()).filter(|at| is_own(*at)).all(is_known) {
@@ -549,6 +552,7 @@ mod tests {
         );
         check("bit.bxor(a, b)", "bit.bxor(a, b)");
         check("local bit = mine x = bit.bxor(a, b)", "local bit = mine x = bit.bxor(a, b)");
+        check("function f(bit) return bit.bxor(a, b) end", "function f(bit) return bit.bxor(a, b) end");
         check("x = bit.bxor(a, function() end)", "x = bit.bxor(a, function() end)");
     }
 
