@@ -261,6 +261,7 @@ mod tests {
         insta::assert_snapshot!(shown(json!({})), @r"
         toold 0.1.0 up 1 min 1 s, pid 7
         config       none
+        level        read
         tools        3 (revision 4)
         plugins      1 loaded
         sessions     1, over 2 connections
@@ -287,6 +288,7 @@ mod tests {
         insta::assert_snapshot!(shown(status), @r"
         toold 0.1.0 up 1 min 1 s, pid 7
         config       none
+        level        read
         tools        3 (revision 4)
         plugins      1 loaded
         sessions     1, over 2 connections
