@@ -46,8 +46,8 @@ pub(crate) struct CommandChanges {
 struct IndexedFolder {
     index: Mutex<FolderIndex>,
     used: Mutex<Instant>,
-    /// Its first look takes longer than a command waits. Further commands do not wait for it.
-    is_slow: AtomicBool,
+    /// It is looked at for the first time. Further commands do not wait for that.
+    is_building: AtomicBool,
 }
 
 impl Default for CommandChanges {
@@ -105,7 +105,7 @@ impl CommandChanges {
                 let is_late = || late.load(Ordering::Relaxed);
                 own.open(&of_toolkit.journal, (id, &name, may_write), longest, is_late)
             });
-            let wait = if folder.is_slow.load(Ordering::Relaxed) { Duration::from_millis(1) } else { longest };
+            let wait = if folder.is_building.load(Ordering::Relaxed) { Duration::from_millis(1) } else { longest };
             match timeout(wait, work).await {
                 Ok(Ok(Ok(()))) => window.open.push(folder),
                 Ok(Ok(Err(why))) => window.lost = Some(why),
@@ -113,7 +113,6 @@ impl CommandChanges {
                 Ok(Err(_)) => {}
                 Err(_) => {
                     is_late.store(true, Ordering::Relaxed);
-                    folder.is_slow.store(true, Ordering::Relaxed);
                     // It may have been opened just now.
                     window.open.push(folder);
                     window.lost = Some("the daemon is still reading the session's folder".to_owned());
@@ -153,7 +152,7 @@ impl CommandChanges {
         let folder = Arc::new(IndexedFolder {
             index: Mutex::new(FolderIndex::new(root, own_folder, self.budget.clone())),
             used: Mutex::new(Instant::now()),
-            is_slow: AtomicBool::new(false),
+            is_building: AtomicBool::new(false),
         });
         folders.insert(root.to_owned(), folder.clone());
         Some(folder)
@@ -180,8 +179,9 @@ impl IndexedFolder {
         let Some(mut index) = self.index.try_lock_for(wait) else {
             return Err("the daemon is still reading the session's folder".to_owned());
         };
+        self.is_building.store(!index.is_built(), Ordering::Relaxed);
         let opened = index.open(contents, window, is_late);
-        self.is_slow.store(false, Ordering::Relaxed);
+        self.is_building.store(false, Ordering::Relaxed);
         opened
     }
 }
@@ -201,6 +201,11 @@ impl CommandWindow {
     pub(crate) async fn end(mut self) -> Option<String> {
         let wait = *self.toolkit.command_changes.wait.lock();
         let Some(work) = self.take_work() else { return self.lost.take() };
+        if self.lost.is_some() {
+            // What other folders have is recorded while the caller goes on.
+            drop(tokio::task::spawn_blocking(work));
+            return self.lost.take();
+        }
         match timeout(wait, tokio::task::spawn_blocking(work)).await {
             Ok(Ok(lost)) => lost,
             // They are still recorded, unless the runtime stops.
