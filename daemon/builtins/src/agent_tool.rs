@@ -246,7 +246,7 @@ impl AgentTool {
         let call = ChangingCall::of(cx).with_command(&lines.join("; "));
         let only_reads = |line: &&str| bash::only_reads(&bash::needs(line, &cx.cwd, None, &self.work.environment, cx));
         let may_write = !lines.iter().all(only_reads);
-        Some(CommandChanges::begin(&self.toolkit, &cx.session, call, may_write).await)
+        Some(CommandChanges::begin(&self.toolkit.command_changes, &cx.session, call, may_write).await)
     }
 
     async fn accompany(&self, cx: &Cx) -> Result<ToolOutput, ToolError> {

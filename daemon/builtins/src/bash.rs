@@ -191,7 +191,7 @@ impl BashTool {
     async fn window(&self, line: &str, cwd: &Path, cx: &Cx) -> CommandWindow {
         let needs = needs(line, cwd, None, &self.toolkit.environment, cx);
         let call = ChangingCall::of(cx).with_command(line);
-        CommandChanges::begin(&self.toolkit, &cx.session, call, !only_reads(&needs)).await
+        CommandChanges::begin(&self.toolkit.command_changes, &cx.session, call, !only_reads(&needs)).await
     }
 }
 

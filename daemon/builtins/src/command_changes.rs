@@ -18,7 +18,6 @@ use toold_engine::session::Session;
 use toold_host::file_systems::{answering, free_bytes};
 
 use crate::journal::{ChangingCall, Journal, PathChange};
-use crate::toolkit::Toolkit;
 use index::{FolderIndex, WatchBudget, WindowChanges};
 
 /// How long a command waits for the index, before it and after it.
@@ -33,6 +32,7 @@ const MIN_FREE: u64 = 512 << 20;
 
 /// The indexed folders of a daemon.
 pub(crate) struct CommandChanges {
+    journal: Arc<Journal>,
     folders: Mutex<HashMap<PathBuf, Arc<IndexedFolder>>>,
     next: AtomicU64,
     budget: WatchBudget,
@@ -46,13 +46,14 @@ pub(crate) struct CommandChanges {
 struct IndexedFolder {
     index: Mutex<FolderIndex>,
     used: Mutex<Instant>,
-    /// Its first look takes longer than a command waits. Further commands do not wait for it.
-    is_slow: AtomicBool,
+    /// It is looked at for the first time. Further commands do not wait for that.
+    is_building: AtomicBool,
 }
 
-impl Default for CommandChanges {
-    fn default() -> Self {
+impl CommandChanges {
+    pub(crate) fn new(journal: Arc<Journal>) -> Self {
         Self {
+            journal,
             folders: Mutex::default(),
             next: AtomicU64::new(1),
             budget: WatchBudget::new(),
@@ -61,9 +62,7 @@ impl Default for CommandChanges {
             recorded: Condvar::new(),
         }
     }
-}
 
-impl CommandChanges {
     pub(crate) fn set_wait(&self, wait: Duration) {
         *self.wait.lock() = wait;
     }
@@ -77,15 +76,14 @@ impl CommandChanges {
     /// Begins to watch for the changes of a call: before its command starts. Waits a moment at most. `may_write` is
     /// false for a command that is known only to read.
     pub(crate) async fn begin(
-        toolkit: &Arc<Toolkit>,
+        changes: &Arc<Self>,
         session: &Session,
         call: ChangingCall,
         may_write: bool,
     ) -> CommandWindow {
-        let changes = &toolkit.command_changes;
         let id = changes.next.fetch_add(1, Ordering::Relaxed);
-        let mut window = CommandWindow { toolkit: toolkit.clone(), call, id, open: Vec::new(), lost: None };
-        let Some(own_folder) = toolkit.journal.folder().map(Path::to_owned) else {
+        let mut window = CommandWindow { changes: changes.clone(), call, id, open: Vec::new(), lost: None };
+        let Some(own_folder) = changes.journal.folder().map(Path::to_owned) else {
             window.lost = Some("the daemon has no folder for former contents".to_owned());
             return window;
         };
@@ -99,13 +97,14 @@ impl CommandChanges {
                 continue;
             };
             let is_late = Arc::new(AtomicBool::new(false));
-            let (late, own, of_toolkit, name) = (is_late.clone(), folder.clone(), toolkit.clone(), window.call.name());
+            let (late, own, own_journal, name) =
+                (is_late.clone(), folder.clone(), changes.journal.clone(), window.call.name());
             let longest = *changes.wait.lock();
             let work = tokio::task::spawn_blocking(move || {
                 let is_late = || late.load(Ordering::Relaxed);
-                own.open(&of_toolkit.journal, (id, &name, may_write), longest, is_late)
+                own.open(&own_journal, (id, &name, may_write), longest, is_late)
             });
-            let wait = if folder.is_slow.load(Ordering::Relaxed) { Duration::from_millis(1) } else { longest };
+            let wait = if folder.is_building.load(Ordering::Relaxed) { Duration::from_millis(1) } else { longest };
             match timeout(wait, work).await {
                 Ok(Ok(Ok(()))) => window.open.push(folder),
                 Ok(Ok(Err(why))) => window.lost = Some(why),
@@ -113,7 +112,6 @@ impl CommandChanges {
                 Ok(Err(_)) => {}
                 Err(_) => {
                     is_late.store(true, Ordering::Relaxed);
-                    folder.is_slow.store(true, Ordering::Relaxed);
                     // It may have been opened just now.
                     window.open.push(folder);
                     window.lost = Some("the daemon is still reading the session's folder".to_owned());
@@ -153,7 +151,7 @@ impl CommandChanges {
         let folder = Arc::new(IndexedFolder {
             index: Mutex::new(FolderIndex::new(root, own_folder, self.budget.clone())),
             used: Mutex::new(Instant::now()),
-            is_slow: AtomicBool::new(false),
+            is_building: AtomicBool::new(false),
         });
         folders.insert(root.to_owned(), folder.clone());
         Some(folder)
@@ -180,15 +178,16 @@ impl IndexedFolder {
         let Some(mut index) = self.index.try_lock_for(wait) else {
             return Err("the daemon is still reading the session's folder".to_owned());
         };
+        self.is_building.store(!index.is_built(), Ordering::Relaxed);
         let opened = index.open(contents, window, is_late);
-        self.is_slow.store(false, Ordering::Relaxed);
+        self.is_building.store(false, Ordering::Relaxed);
         opened
     }
 }
 
 /// The time in which a command runs. Dropped without an end, it ends.
 pub(crate) struct CommandWindow {
-    toolkit: Arc<Toolkit>,
+    changes: Arc<CommandChanges>,
     call: ChangingCall,
     id: u64,
     open: Vec<Arc<IndexedFolder>>,
@@ -199,8 +198,13 @@ impl CommandWindow {
     /// Records what changed. Waits a moment at most: many changes are recorded while the caller goes on. Returns why the
     /// changes cannot be undone, if so.
     pub(crate) async fn end(mut self) -> Option<String> {
-        let wait = *self.toolkit.command_changes.wait.lock();
+        let wait = *self.changes.wait.lock();
         let Some(work) = self.take_work() else { return self.lost.take() };
+        if self.lost.is_some() {
+            // What other folders have is recorded while the caller goes on.
+            drop(tokio::task::spawn_blocking(work));
+            return self.lost.take();
+        }
         match timeout(wait, tokio::task::spawn_blocking(work)).await {
             Ok(Ok(lost)) => lost,
             // They are still recorded, unless the runtime stops.
@@ -210,15 +214,15 @@ impl CommandWindow {
 
     fn take_work(&mut self) -> Option<impl FnOnce() -> Option<String> + Send + use<>> {
         let open = std::mem::take(&mut self.open);
-        let (toolkit, call, id, lost) = (self.toolkit.clone(), self.call.clone(), self.id, self.lost.clone());
+        let (changes, call, id, lost) = (self.changes.clone(), self.call.clone(), self.id, self.lost.clone());
         if open.is_empty() {
             return None;
         }
-        *self.toolkit.command_changes.unrecorded.lock() += 1;
+        *self.changes.unrecorded.lock() += 1;
         Some(move || {
-            let lost = record(&toolkit, &call, id, &open, lost);
-            *toolkit.command_changes.unrecorded.lock() -= 1;
-            toolkit.command_changes.recorded.notify_all();
+            let lost = record(&changes.journal, &call, id, &open, lost);
+            *changes.unrecorded.lock() -= 1;
+            changes.recorded.notify_all();
             lost
         })
     }
@@ -236,13 +240,13 @@ impl Drop for CommandWindow {
 
 /// Ends the window, and records the changes; returns why they cannot be undone.
 fn record(
-    toolkit: &Toolkit,
+    journal: &Journal,
     call: &ChangingCall,
     id: u64,
     folders: &[Arc<IndexedFolder>],
     mut lost: Option<String>,
 ) -> Option<String> {
-    let Ok(contents) = toolkit.journal.contents() else { return lost };
+    let Ok(contents) = journal.contents() else { return lost };
     let (mut own, mut shared): (Vec<PathChange>, Vec<PathChange>) = Default::default();
     let mut shared_with: BTreeSet<String> = BTreeSet::new();
     for folder in folders {
@@ -253,8 +257,8 @@ fn record(
         shared_with.extend(others);
         lost = lost.or(why);
     }
-    let recorded = toolkit.journal.record(call, own, Vec::new());
-    let recorded = recorded.and_then(|()| toolkit.journal.record(call, shared, shared_with.into_iter().collect()));
+    let recorded = journal.record(call, own, Vec::new());
+    let recorded = recorded.and_then(|()| journal.record(call, shared, shared_with.into_iter().collect()));
     lost.or_else(|| recorded.err().map(|error| error.to_string()))
 }
 

@@ -21,7 +21,7 @@ use toold_engine::cx::Cx;
 use toold_engine::redact;
 use toold_proto::tool::{CallId, SessionId, ToolName};
 
-use contents::Contents;
+use contents::KeptContents;
 pub use state::{PathState, RawPath};
 
 const OPEN: &str = "call";
@@ -152,12 +152,12 @@ pub(crate) struct Journal {
 
 struct JournalPlace {
     folder: PathBuf,
-    contents: Contents,
+    contents: KeptContents,
 }
 
 impl Journal {
     pub(crate) fn new(folder: Option<PathBuf>) -> Self {
-        let place = folder.map(|folder| JournalPlace { contents: Contents::new(folder.join(CONTENTS)), folder });
+        let place = folder.map(|folder| JournalPlace { contents: KeptContents::new(folder.join(CONTENTS)), folder });
         Self { place, next: AtomicU64::new(1) }
     }
 
@@ -165,7 +165,7 @@ impl Journal {
     ///
     /// # Errors
     /// The daemon has no folder for it.
-    pub(crate) fn contents(&self) -> io::Result<&Contents> {
+    pub(crate) fn contents(&self) -> io::Result<&KeptContents> {
         Ok(&self.place()?.contents)
     }
 

@@ -30,8 +30,8 @@ pub struct Toolkit {
     pub(crate) places: ToolkitFolders,
     next_file: AtomicU64,
     pub(crate) stamps: Stamps,
-    pub(crate) journal: Journal,
-    pub(crate) command_changes: CommandChanges,
+    pub(crate) journal: Arc<Journal>,
+    pub(crate) command_changes: Arc<CommandChanges>,
     /// Unsaved texts of editors.
     pub buffers: Buffers,
     /// Background commands.
@@ -67,12 +67,13 @@ impl Toolkit {
     pub fn new(environment: Environment, mut places: ToolkitFolders) -> Self {
         let resolved = |place: PathBuf| toold_host::files::resolve(&place, Path::new("/")).unwrap_or(place);
         places.spool = places.spool.map(resolved);
+        let journal = Arc::new(Journal::new(places.undo.clone()));
         Self {
             environment,
             next_file: AtomicU64::new(1),
             stamps: Stamps::default(),
-            journal: Journal::new(places.undo.clone()),
-            command_changes: CommandChanges::default(),
+            command_changes: Arc::new(CommandChanges::new(journal.clone())),
+            journal,
             buffers: Buffers::default(),
             shells: BackgroundShells::default(),
             sandbox: Arc::default(),

@@ -17,7 +17,7 @@ use toold_host::files::{self, FileType, OpenError};
 use toold_host::replace::{Expected, ReplaceError, remove, replace};
 
 use crate::diff;
-use crate::journal::contents::Contents;
+use crate::journal::contents::KeptContents;
 use crate::journal::{ChangeFilter, ChangeRecord, JournalScope, PathState, RawPath, Selection};
 use crate::stamps::FileDigest;
 use crate::toolkit::Toolkit;
@@ -330,7 +330,7 @@ impl Present {
     }
 }
 
-fn kept(contents: &Contents, digest: FileDigest, path: &Path) -> Result<Vec<u8>, UndoError> {
+fn kept(contents: &KeptContents, digest: FileDigest, path: &Path) -> Result<Vec<u8>, UndoError> {
     contents.get(digest).map_err(|_| UndoError::NotKept(path.to_owned()))
 }
 
@@ -374,7 +374,7 @@ fn undo_all(toolkit: &Toolkit, session: &Session, plan: &Plan, records: &[Change
 }
 
 /// Makes all paths what they should be.
-fn bring_all(wanted: &BTreeMap<&Path, &Option<PathState>>, contents: &Contents) -> Result<(), UndoError> {
+fn bring_all(wanted: &BTreeMap<&Path, &Option<PathState>>, contents: &KeptContents) -> Result<(), UndoError> {
     // Entries of folders before the folders, and so are those that stand where something else should be.
     for (path, state) in wanted.iter().rev() {
         let now = Present::at(path)?;
@@ -406,7 +406,7 @@ fn bring_all(wanted: &BTreeMap<&Path, &Option<PathState>>, contents: &Contents) 
     Ok(())
 }
 
-fn bring(path: &Path, state: &PathState, contents: &Contents) -> Result<(), UndoError> {
+fn bring(path: &Path, state: &PathState, contents: &KeptContents) -> Result<(), UndoError> {
     let now = Present::at(path)?;
     if now.state.as_ref() == Some(state) {
         return Ok(());

@@ -8,7 +8,7 @@ use std::path::Path;
 #[cfg(target_os = "linux")]
 pub use linux::FolderEvents;
 #[cfg(not(target_os = "linux"))]
-pub use others::FolderEvents;
+pub use others::NoFolderEvents as FolderEvents;
 
 /// Something happened in a watched folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,9 +124,9 @@ mod others {
     use super::{FolderEvent, Path, io};
 
     /// A system without such events.
-    pub struct FolderEvents;
+    pub struct NoFolderEvents;
 
-    impl FolderEvents {
+    impl NoFolderEvents {
         pub fn new() -> io::Result<Self> {
             Err(io::ErrorKind::Unsupported.into())
         }

@@ -337,7 +337,7 @@ const CHECK_ARGUMENTS: &[&str] = &["fleet grant", "fleet join"];
 const SILENT: &str = "hook";
 
 /// These wait for their input once a daemon answers.
-const READ_INPUT: &[&str] = &["connect", "parse", "secrets set", "shells write"];
+const READ_INPUT: &[&str] = &["changes forget", "connect", "parse", "secrets set", "shells write"];
 
 /// These end at once without a person at a terminal.
 const NEED_TERMINAL: &[&str] = &["approve"];

@@ -46,12 +46,12 @@ pub(crate) struct ChangesArgs {
 #[derive(Debug, Subcommand)]
 enum ChangesCommand {
     /// Forget recorded changes, and what is kept to undo them
-    Forget(ForgetArgs),
+    Forget(ForgetChangesArgs),
 }
 
 #[derive(Debug, Args)]
 #[group(required = true)]
-struct ForgetArgs {
+struct ForgetChangesArgs {
     /// Forget the changes of this path and of all below it
     path: Option<std::path::PathBuf>,
     /// Forget all changes
@@ -85,7 +85,7 @@ pub(crate) async fn run(args: ChangesArgs, globals: &Globals) -> anyhow::Result<
     Ok(OK)
 }
 
-async fn forget(args: ForgetArgs, globals: &Globals) -> anyhow::Result<u8> {
+async fn forget(args: ForgetChangesArgs, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
     let cwd = std::env::current_dir().context("can't determine the current folder")?;
     let path = args.path.map(|path| cwd.join(path).to_string_lossy().into_owned());

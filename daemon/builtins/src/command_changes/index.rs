@@ -17,7 +17,7 @@ use toold_host::files;
 use toold_host::folder_events::{FolderEvent, FolderEvents};
 use toold_host::ignore_files::IgnoreFiles;
 
-use crate::journal::contents::Contents;
+use crate::journal::contents::KeptContents;
 use crate::journal::{PathChange, PathState, RawPath};
 
 /// The largest file whose content is kept, and the largest that is ignored by Git.
@@ -52,20 +52,20 @@ impl WatchBudget {
 
 /// What is known of a path.
 #[derive(Clone)]
-struct IndexEntry {
+struct KnownEntry {
     state: PathState,
     /// Differs if the entry was written, replaced or given another mode.
-    stamp: EntryStamp,
+    stamp: KnownStamp,
 }
 
-type EntryStamp = (u64, i64, i64, i64, i64, u64, u32);
+type KnownStamp = (u64, i64, i64, i64, i64, u64, u32);
 
-fn stamp(facts: &Metadata) -> EntryStamp {
+fn stamp(facts: &Metadata) -> KnownStamp {
     let (modified, changed) = ((facts.mtime(), facts.mtime_nsec()), (facts.ctime(), facts.ctime_nsec()));
     (facts.ino(), modified.0, modified.1, changed.0, changed.1, facts.size(), facts.mode())
 }
 
-impl IndexEntry {
+impl KnownEntry {
     /// Whether a content that is not kept cannot be compared, so that the stamps decide.
     fn is_same(&self, other: &Self) -> bool {
         let unknown = |entry: &Self| matches!(entry.state, PathState::File { content: None, .. });
@@ -77,14 +77,14 @@ impl IndexEntry {
 }
 
 /// The time in which a call runs.
-struct Window {
+struct CallWindow {
     id: u64,
     /// Its call, as `SESSION/CALL`.
     name: String,
     /// Whether the call may change files, as far as its command is known.
     may_write: bool,
     /// What was at the paths that changed, before the first change.
-    touched: BTreeMap<PathBuf, Option<IndexEntry>>,
+    touched: BTreeMap<PathBuf, Option<KnownEntry>>,
     /// The other calls that may have changed a path.
     shared: HashMap<PathBuf, BTreeSet<String>>,
     /// Paths that the daemon's own tools change, and record themselves.
@@ -108,7 +108,7 @@ pub(super) struct FolderIndex {
     /// A folder of the daemon's own below the root, which is left out.
     own_folder: Option<PathBuf>,
     device: u64,
-    entries: BTreeMap<PathBuf, IndexEntry>,
+    entries: BTreeMap<PathBuf, KnownEntry>,
     rules: Option<IgnoreFiles>,
     bytes: u64,
     is_built: bool,
@@ -118,7 +118,7 @@ pub(super) struct FolderIndex {
     budget: WatchBudget,
     folders: HashMap<i32, PathBuf>,
     watches: HashMap<PathBuf, i32>,
-    windows: Vec<Window>,
+    windows: Vec<CallWindow>,
 }
 
 impl FolderIndex {
@@ -140,6 +140,11 @@ impl FolderIndex {
         }
     }
 
+    /// Whether it was looked at, or turned off.
+    pub(super) fn is_built(&self) -> bool {
+        self.is_built || self.off.is_some()
+    }
+
     pub(super) fn is_used(&self) -> bool {
         !self.windows.is_empty()
     }
@@ -151,7 +156,7 @@ impl FolderIndex {
     /// Why the changes of the call cannot be undone.
     pub(super) fn open(
         &mut self,
-        contents: &Contents,
+        contents: &KeptContents,
         (id, name, may_write): (u64, &str, bool),
         is_late: impl Fn() -> bool,
     ) -> Result<(), String> {
@@ -159,7 +164,7 @@ impl FolderIndex {
         if is_late() {
             return Err("the folder was not known yet when the command began".to_owned());
         }
-        self.windows.push(Window {
+        self.windows.push(CallWindow {
             id,
             name: name.to_owned(),
             may_write,
@@ -172,7 +177,7 @@ impl FolderIndex {
     }
 
     /// Closes a window. Blocks for as long as it takes to read what has changed.
-    pub(super) fn close(&mut self, contents: &Contents, id: u64) -> WindowChanges {
+    pub(super) fn close(&mut self, contents: &KeptContents, id: u64) -> WindowChanges {
         let settled = self.settle(contents);
         let Some(at) = self.windows.iter().position(|window| window.id == id) else { return WindowChanges::default() };
         let mut window = self.windows.swap_remove(at);
@@ -213,7 +218,7 @@ impl FolderIndex {
     }
 
     /// Brings the index up to date.
-    fn settle(&mut self, contents: &Contents) -> Result<(), String> {
+    fn settle(&mut self, contents: &KeptContents) -> Result<(), String> {
         if let Some(off) = &self.off {
             return Err(off.clone());
         }
@@ -260,7 +265,7 @@ impl FolderIndex {
     }
 
     /// The first look at the folder.
-    fn build(&mut self, contents: &Contents) -> Result<(), String> {
+    fn build(&mut self, contents: &KeptContents) -> Result<(), String> {
         let facts = std::fs::symlink_metadata(&self.root).map_err(|error| format!("can't read its folder: {error}"))?;
         self.device = facts.dev();
         // Without events, also when the system's limit of queues is reached, the folder is looked through each time.
@@ -272,7 +277,7 @@ impl FolderIndex {
         Ok(())
     }
 
-    fn look_through(&mut self, contents: &Contents) -> Result<(), String> {
+    fn look_through(&mut self, contents: &KeptContents) -> Result<(), String> {
         let deadline = Instant::now() + MAX_WALK;
         let walked = self.walk(contents, &self.root.clone(), Some(deadline));
         if let Err(why) = &walked {
@@ -295,7 +300,7 @@ impl FolderIndex {
     }
 
     /// Looks at everything below a folder.
-    fn walk(&mut self, contents: &Contents, top: &Path, deadline: Option<Instant>) -> Result<(), String> {
+    fn walk(&mut self, contents: &KeptContents, top: &Path, deadline: Option<Instant>) -> Result<(), String> {
         let mut seen: HashSet<PathBuf> = HashSet::new();
         let mut left = vec![top.to_owned()];
         while let Some(folder) = left.pop() {
@@ -327,7 +332,7 @@ impl FolderIndex {
     }
 
     /// Looks at one path, and below it if `is_deep`, or if it is a folder that was not known.
-    fn refresh(&mut self, contents: &Contents, path: &Path, is_deep: bool) -> Result<(), String> {
+    fn refresh(&mut self, contents: &KeptContents, path: &Path, is_deep: bool) -> Result<(), String> {
         if path == self.root {
             return Ok(());
         }
@@ -352,7 +357,7 @@ impl FolderIndex {
     }
 
     /// Looks at one path; returns whether it is a folder, and `None` if it has no place in the index.
-    fn look_at(&mut self, contents: &Contents, path: &Path) -> Result<Option<bool>, String> {
+    fn look_at(&mut self, contents: &KeptContents, path: &Path) -> Result<Option<bool>, String> {
         let is_record = path.file_name().is_some_and(|name| OWN_RECORDS.iter().any(|own| name == *own));
         if is_record || self.own_folder.as_deref() == Some(path) {
             return Ok(None);
@@ -387,12 +392,12 @@ impl FolderIndex {
             return Err(format!("its folder has more than {MAX_ENTRIES} files"));
         }
         let is_folder = state.is_folder();
-        self.set(path, Some(IndexEntry { state, stamp: stamp(&facts) }));
+        self.set(path, Some(KnownEntry { state, stamp: stamp(&facts) }));
         Ok(Some(is_folder))
     }
 
     /// The content of a file, kept; `None` if it cannot be read.
-    fn keep(&mut self, contents: &Contents, path: &Path) -> Result<Option<crate::stamps::FileDigest>, String> {
+    fn keep(&mut self, contents: &KeptContents, path: &Path) -> Result<Option<crate::stamps::FileDigest>, String> {
         let Ok(content) = files::read_whole(path, MAX_FILE) else { return Ok(None) };
         self.bytes += content.len() as u64;
         if self.bytes > MAX_BYTES {
@@ -405,7 +410,7 @@ impl FolderIndex {
         self.rules.get_or_insert_with(|| IgnoreFiles::for_daemon(&self.root))
     }
 
-    fn set(&mut self, path: &Path, entry: Option<IndexEntry>) {
+    fn set(&mut self, path: &Path, entry: Option<KnownEntry>) {
         if entry.as_ref().is_none_or(|entry| !entry.state.is_folder()) {
             self.unwatch(path);
         }

@@ -14,12 +14,12 @@ use crate::stamps::FileDigest;
 const SPARE: Duration = Duration::from_secs(24 * 3600);
 
 /// The store of contents, a folder of the daemon's own that no tool may read.
-pub(crate) struct Contents {
+pub(crate) struct KeptContents {
     folder: PathBuf,
     next: AtomicU64,
 }
 
-impl Contents {
+impl KeptContents {
     pub(crate) fn new(folder: PathBuf) -> Self {
         Self { folder, next: AtomicU64::new(1) }
     }

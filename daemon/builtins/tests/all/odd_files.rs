@@ -13,12 +13,12 @@ use crate::builtin_test::BuiltinTest;
 
 /// How the text of a row is written.
 #[derive(Clone, Copy, PartialEq)]
-enum Form {
+enum OddForm {
     Bytes,
     Utf16(bool),
 }
 
-impl Form {
+impl OddForm {
     fn encode(self, text: &str) -> Vec<u8> {
         match self {
             Self::Bytes => text.as_bytes().to_vec(),
@@ -29,17 +29,17 @@ impl Form {
 }
 
 /// A name, the bytes, their form, the permission bits, and whether it is a text that is found and can be edited.
-type Row = (String, Vec<u8>, Form, u32, bool);
+type OddFile = (String, Vec<u8>, OddForm, u32, bool);
 
-fn rows() -> Vec<Row> {
+fn rows() -> Vec<OddFile> {
     let row =
-        |name: &str, content: &[u8], is_text: bool| (name.to_owned(), content.to_vec(), Form::Bytes, 0o644, is_text);
+        |name: &str, content: &[u8], is_text: bool| (name.to_owned(), content.to_vec(), OddForm::Bytes, 0o644, is_text);
     let utf16 = |name: &str, mark: &[u8], big: bool| {
-        let text = Form::Utf16(big).encode("one\r\nneedle \u{1f980}\r\n");
-        (name.to_owned(), [mark, &text].concat(), Form::Utf16(big), 0o644, true)
+        let text = OddForm::Utf16(big).encode("one\r\nneedle \u{1f980}\r\n");
+        (name.to_owned(), [mark, &text].concat(), OddForm::Utf16(big), 0o644, true)
     };
     let text: &[u8] = b"one\nneedle\n";
-    let mut rows: Vec<Row> = [
+    let mut rows: Vec<OddFile> = [
         "with space",
         "new\nline",
         "a\ttab",
@@ -96,15 +96,15 @@ fn rows() -> Vec<Row> {
         row("many lines", &[b"line\n".repeat(50_000).as_slice(), b"needle\n"].concat(), true),
         utf16("utf16le", b"\xff\xfe", false),
         utf16("utf16be", b"\xfe\xff", true),
-        ("read-only".to_owned(), text.to_vec(), Form::Bytes, 0o444, false),
-        ("script".to_owned(), text.to_vec(), Form::Bytes, 0o755, true),
-        ("private".to_owned(), text.to_vec(), Form::Bytes, 0o600, true),
+        ("read-only".to_owned(), text.to_vec(), OddForm::Bytes, 0o444, false),
+        ("script".to_owned(), text.to_vec(), OddForm::Bytes, 0o755, true),
+        ("private".to_owned(), text.to_vec(), OddForm::Bytes, 0o600, true),
     ]);
     rows
 }
 
 #[track_caller]
-fn check(path: &Path, (_, content, _, mode, _): &Row, after: &str) {
+fn check(path: &Path, (_, content, _, mode, _): &OddFile, after: &str) {
     assert!(std::fs::read(path).unwrap() == *content, "{path:?} after {after}");
     assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o7777, *mode, "{path:?} after {after}");
 }
@@ -121,7 +121,10 @@ async fn odd_files_are_what_they_were_once_all_is_undone() {
         std::fs::set_permissions(&path, PermissionsExt::from_mode(*mode)).unwrap();
         let read = test.call("read", json!({"path": named})).await;
         assert!(!*is_text || !read.is_error, "{name:?}: {}", read.text());
-        let found = test.call("grep", json!({"pattern": "needle", "path": n.to_string()})).await.text();
+        let found = test
+            .call("grep", json!({"pattern": "needle", "path": n.to_string(), "include_ignored": true}))
+            .await
+            .text();
         assert!(!*is_text || found.contains("needle") && !found.starts_with("[no matches"), "{name:?}: {found}");
 
         let edited = test.call("edit", json!({"path": named, "old": "needle", "new": "changed"})).await;
