@@ -1,4 +1,4 @@
-# Untried. Builds from source: nix build ./packages
+# Untried. Builds from source: nix build ./.ci/packages
 {
   inputs.nixpkgs.url = "nixpkgs/nixos-unstable";
   outputs = { nixpkgs, ... }:
@@ -8,9 +8,9 @@
         let pkgs = nixpkgs.legacyPackages.${system};
         in pkgs.rustPlatform.buildRustPackage {
           pname = "toold";
-          version = (builtins.fromTOML (builtins.readFile ../Cargo.toml)).workspace.package.version;
-          src = ../.;
-          cargoLock.lockFile = ../Cargo.lock;
+          version = (builtins.fromTOML (builtins.readFile ../../Cargo.toml)).workspace.package.version;
+          src = ../../.;
+          cargoLock.lockFile = ../../Cargo.lock;
           cargoBuildFlags = [ "-p" "toold" "-p" "toolctl" "--features" "toold/fleet,toold/trace" ];
           # The tests start daemons, editors and browsers.
           doCheck = false;
