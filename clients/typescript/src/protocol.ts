@@ -473,7 +473,7 @@ export interface McpServer {
   stderr: string[];
 }
 
-/** Answer of `mcp.servers` and `mcp.restart`. */
+/** Answer of `mcp.servers`, `mcp.restart` and `mcp.test`. */
 export interface McpServerList {
   /** Sorted by name. */
   servers: McpServer[];
@@ -1159,6 +1159,7 @@ export interface CallsBegunParams {
   call_ids: string[];
 }
 
+/** Answer of `calls.begun`. */
 export interface CallsBegunResult {
   /** Those of the calls that have begun, in this daemon or one before. */
   begun: string[];

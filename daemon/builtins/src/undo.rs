@@ -18,7 +18,7 @@ use toold_host::replace::{Expected, ReplaceError, remove, replace};
 
 use crate::diff;
 use crate::journal::contents::KeptContents;
-use crate::journal::{ChangeFilter, ChangeRecord, JournalScope, PathState, RawPath, Selection};
+use crate::journal::{ChangeFilter, ChangeRecord, JournalScope, PathChange, PathState, RawPath, Selection};
 use crate::stamps::FileDigest;
 use crate::toolkit::Toolkit;
 
@@ -88,21 +88,29 @@ pub fn preview(
     Ok(shown)
 }
 
+/// What several calls did to one path together.
+struct NetChange<'a> {
+    before: &'a Option<PathState>,
+    after: &'a Option<PathState>,
+    by: Vec<&'a ChangeRecord>,
+}
+
 /// What these calls changed together, as one diff from what was before the first to what was after the last of them.
 /// Contents that are not kept any more are not shown. Blocks.
 pub fn combined_diff(toolkit: &Toolkit, records: &[ChangeRecord]) -> String {
     let Ok(contents) = toolkit.journal.contents() else { return String::new() };
-    let mut nets: BTreeMap<&Path, (&Option<PathState>, &Option<PathState>, Vec<&ChangeRecord>)> = BTreeMap::new();
+    let mut nets: BTreeMap<&Path, NetChange<'_>> = BTreeMap::new();
     for record in records {
         for change in &record.changes {
-            let net = nets.entry(change.path.path()).or_insert((&change.before, &change.after, Vec::new()));
-            net.1 = &change.after;
-            net.2.push(record);
+            let PathChange { path, before, after } = change;
+            let net = nets.entry(path.path()).or_insert(NetChange { before, after, by: Vec::new() });
+            net.after = after;
+            net.by.push(record);
         }
     }
     let mut exclusions = Exclusions::default();
     let mut text = String::new();
-    for (path, (before, after, by)) in nets {
+    for (path, NetChange { before, after, by }) in nets {
         if text.len() > MAX_DIFF {
             text.push_str("# The rest is left out: the diff is too long.\n");
             break;

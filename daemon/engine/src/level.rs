@@ -171,10 +171,16 @@ pub fn frees_command(level: Level, need: &Need, confined: EffectSet) -> bool {
         && effects.iter().all(|effect| confined.contains(effect) && frees(level, effect, FreedWork::Commands))
 }
 
+/// Commands that only read need no confinement, and are known by more than their effect: `permission.read_only_commands` frees
+/// them, and not the table.
 fn frees(level: Level, effect: Effect, work: FreedWork) -> bool {
-    TABLE.iter().any(|freed| {
-        freed.effect == effect && freed.work == work && freed.level <= level && freed.needs != LevelNeeds::Unavailable
-    })
+    let needs = match work {
+        FreedWork::Commands => LevelNeeds::Confinement,
+        FreedWork::FileTools => LevelNeeds::Nothing,
+    };
+    TABLE
+        .iter()
+        .any(|freed| freed.effect == effect && freed.work == work && freed.level <= level && freed.needs == needs)
 }
 
 /// Whether a level frees a need that nothing else decided: in words, what frees it. The caller has excluded protected

@@ -211,7 +211,7 @@ fn each_end_is_told_with_its_reason() {
         let mut wire = daemon.connect();
         match end {
             Some(signal) => daemon.signal(signal),
-            None => _ = wire.send(&json!({"jsonrpc": "2.0", "id": 9, "method": "daemon.shutdown", "params": {}})),
+            None => wire.send(&json!({"jsonrpc": "2.0", "id": 9, "method": "daemon.shutdown", "params": {}})),
         }
         let closing = wire.notification("daemon.closing");
         assert_eq!(closing, json!({"reason": reason, "restart": false}));

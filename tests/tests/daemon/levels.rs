@@ -134,7 +134,7 @@ fn projects_agents_and_profiles_only_lower_the_level() {
     let project = |level: &str| format!("[permission]\nlevel = \"{level}\"\n");
     for (user, own, expected) in [("develop", "read", "read"), ("develop", "edit", "edit"), ("read", "develop", "read")]
     {
-        let daemon = at(user, Setup::new().file(".toold/config.toml", &project(own)));
+        let daemon = at(user, Setup::new().file(".toold/config.toml", project(own)));
         assert_eq!(daemon.connect().result("permissions.level", json!({}))["level"], expected, "{user}, {own}");
     }
     let config =
