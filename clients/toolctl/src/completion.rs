@@ -151,6 +151,7 @@ mod tests {
         "fleet join servers",
         "fleet trust key",
         "fleet trust name",
+        "agents confirm code",
         "alias",
         "changes agent",
         "drain_ms",

@@ -133,21 +133,28 @@ pub(crate) async fn open_terminal_session(client: &Client, cwd: Option<PathBuf>)
     let Some(id) = folder.and_then(|folder| id_of_terminal(&folder)) else {
         return open_session(client, cwd, None).await;
     };
-    let sessions = client.call::<SessionsList>(NoParams {}).await.map(|list| list.sessions).unwrap_or_default();
-    if sessions.iter().any(|session| session.session_id == id && session.connections > 0) {
+    if connections_of(client, &id).await > 0 {
         return open_session(client, cwd, None).await;
     }
     let folder = match &cwd {
         Some(cwd) => std::path::absolute(cwd).with_context(|| format!("can't find {}", cwd.display()))?,
         None => std::env::current_dir().context("can't determine the current folder")?,
     };
-    let params = OpenSession { session_id: Some(id), ..of_toolctl(Some(folder)) };
+    let params = OpenSession { session_id: Some(id.clone()), ..of_toolctl(Some(folder)) };
     match client.open_session(params).await {
+        // Another command has opened it in the same moment.
+        Ok(_) if connections_of(client, &id).await > 1 => open_session(client, cwd, None).await,
         Ok(opened) => Ok(CommandSession { id: Some(opened.session_id), own: false }),
         // The daemon keeps these for people.
         Err(ClientError::Rpc(_)) => open_session(client, cwd, None).await,
         Err(error) => Err(error.into()),
     }
+}
+
+/// How many connections use a session; 0 if there is no such session.
+async fn connections_of(client: &Client, id: &SessionId) -> u64 {
+    let sessions = client.call::<SessionsList>(NoParams {}).await.map(|list| list.sessions).unwrap_or_default();
+    sessions.iter().find(|session| session.session_id == *id).map_or(0, |session| session.connections)
 }
 
 /// The id of the session of the process that started this one. A later process with the same number began at another time.

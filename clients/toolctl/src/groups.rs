@@ -2,12 +2,28 @@
 
 /// Subcommands that others are shown in. All of them also work without their group, where `--help` does not list them.
 pub(crate) const GROUPS: [(&str, &[&str]); 8] = [
-    ("tools", &["list", "schema", "prompt", "parse"]),
-    ("permissions", &["workspaces"]),
-    ("audit", &["events", "watch"]),
+    ("tools", &["list", "schema", "prompt", "parse", "do"]),
+    ("permissions", &["workspaces", "level"]),
+    ("audit", &["changes", "events", "watch"]),
     ("agents", &["sessions", "shells", "hook"]),
     ("plugins", &["skills", "memories"]),
-    ("daemon", &["status", "doctor", "restart", "stop", "logs", "connect", "upgrade", "completions", "man"]),
+    (
+        "daemon",
+        &[
+            "status",
+            "doctor",
+            "start",
+            "restart",
+            "stop",
+            "pause",
+            "resume",
+            "logs",
+            "connect",
+            "upgrade",
+            "completions",
+            "man",
+        ],
+    ),
     ("fleet", &["remotes"]),
     ("page", &["notify"]),
 ];

@@ -86,7 +86,7 @@ fn run_call<'a>(
                 // Its source may be about to list its tools for the first time.
                 (Err(CallError::UnknownTool { .. }), Some(absent)) => {
                     absent.first_list(&call.name).await;
-                    look_up(engine, &mut call)?
+                    find_named(engine, &call)?
                 }
                 (found, _) => found?,
             },
@@ -272,16 +272,22 @@ async fn hand_over(
 
 /// The tool of a call. A call of `tools_call` becomes one of the tool that it names.
 fn look_up(engine: &Engine, call: &mut Call) -> Result<Arc<dyn Callable>, CallError> {
+    if call.depth == 0 {
+        let snapshot = engine.registry.snapshot();
+        let view = snapshot.view(call.session.project());
+        if let Some(search) = engine.meta_tools.unwrap(view, call)? {
+            return Ok(search);
+        }
+    }
+    find_named(engine, call)
+}
+
+fn find_named(engine: &Engine, call: &Call) -> Result<Arc<dyn Callable>, CallError> {
     let snapshot = engine.registry.snapshot();
     let view = snapshot.view(call.session.project());
     // Plugins are written for the tools' own names.
     let found = match call.depth {
-        0 => {
-            if let Some(search) = engine.meta_tools.unwrap(view, call)? {
-                return Ok(search);
-            }
-            view.find(&call.name)
-        }
+        0 => view.find(&call.name),
         _ => view.find_own(&call.name),
     };
     let filter = &call.session.filter;

@@ -19,6 +19,9 @@ pub struct JudgedNeed {
     /// Of a file: a command names it, or a line writes it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub by_command: bool,
+    /// Of a file: a command names it among its operands, and has an approval of its own.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_operand: bool,
     /// Of a file: it was read or written without an approval of its own.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_public: bool,
@@ -67,7 +70,8 @@ impl JudgedNeed {
             Category::Shell => Some(Self { command: Some(Box::new(JudgedCommand::of(need))), ..Self::default() }),
             Category::FileRead | Category::FileWrite => Some(Self {
                 inside,
-                by_command: need.of_command.is_some() || need.command.is_some(),
+                by_command: need.command.is_some(),
+                is_operand: need.of_command.is_some(),
                 is_public: need.is_public,
                 ..Self::default()
             }),
@@ -90,7 +94,11 @@ impl JudgedNeed {
         match (&self.command, category) {
             (Some(command), _) => Some(command.need(base)),
             (None, Category::Shell) => None,
-            (None, _) => Some(Need { command: self.by_command.then(String::new), ..base }),
+            (None, _) => Some(Need {
+                command: self.by_command.then(String::new),
+                of_command: self.is_operand.then(String::new),
+                ..base
+            }),
         }
     }
 }

@@ -106,7 +106,7 @@ impl Store {
         &self,
         since: &str,
         is_cancelled: &dyn Fn() -> bool,
-        mut each: impl FnMut(PastCall),
+        mut each: impl FnMut(DecidedCall),
     ) -> Result<(), StoreError> {
         let since = read_since(since, SystemTime::now()).map_err(StoreError::BadQuery)?;
         self.flush();
@@ -133,7 +133,13 @@ impl Store {
                         && at >= since
                     {
                         let decisions = serde_json::from_str(&text(4)?).unwrap_or_default();
-                        each(PastCall { at, session_id, tool, is_of_agent: text(3)?.starts_with(OF_AGENT), decisions });
+                        each(DecidedCall {
+                            at,
+                            session_id,
+                            tool,
+                            is_of_agent: text(3)?.starts_with(OF_AGENT),
+                            decisions,
+                        });
                     }
                 }
                 Ok(())
@@ -173,7 +179,7 @@ impl Store {
 
 /// The decisions of one call of the audit log.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PastCall {
+pub struct DecidedCall {
     pub at: SystemTime,
     pub session_id: SessionId,
     pub tool: ToolName,

@@ -181,7 +181,7 @@ fn without_the_run(setup: &Setup, text: &str) -> String {
         (r"\b\d{4}-\d{2}-\d{2}\b", "DATE"),
         (r"pid=\d+", "pid=PID"),
         (GRANT, "GRANT"),
-        (r"\bs-[0-9a-f]{32}\b", "SESSION"),
+        (r"\bs-[0-9a-f]{32}\b|\bterminal-[0-9]+-[0-9]+-[0-9a-f]{16}\b", "SESSION"),
         (r"\b[0-9a-f]{7}\b", "COMMIT"),
         (r"(?m)^\d+(\.\d+)? m?s$", "DURATION"),
         // A table's columns end in blanks.

@@ -2,6 +2,7 @@
 
 use std::process::{Command, Stdio};
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use toold_tests::{Setup, Terminal, TestDaemon, toolctl, until};
 
@@ -109,17 +110,14 @@ fn a_form_that_is_left_calls_nothing() {
 #[test]
 fn watch_shows_each_call_while_it_runs_and_how_it_ended() {
     let daemon = daemon();
-    let mut terminal = Terminal::run(&mut command(&daemon, &["watch"]));
+    let terminal = Terminal::run(&mut command(&daemon, &["watch"]));
     terminal.wait_for("watching");
     let mut wire = daemon.connect();
     // The subscription may begin a moment after the first line.
     wire.tool("go", json!({}));
     terminal_sees(&mut wire, &terminal);
-    let (_, written) = {
-        terminal.press("\u{3}");
-        daemon.connect().result("daemon.shutdown", json!({}));
-        terminal.end()
-    };
+    terminal.signal(Signal::INT);
+    let (_, written) = terminal.end();
     assert!(written.contains("hold"), "{written}");
 }
 

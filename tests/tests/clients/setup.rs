@@ -361,7 +361,7 @@ fn processes_of_agents_are_refused_where_setup_writes() {
         let mut command: Command = machine.daemon.setup.command(Path::new("python3"));
         let output = command.args(["-c", script]).arg(toolctl()).args(arguments).output().unwrap();
         let words = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!output.status.success() && words.contains("setup is for a person"), "{words}");
+        assert!(!output.status.success() && words.contains("configurations are written by people"), "{words}");
     }
     assert_eq!(machine.files(), before);
 }

@@ -201,6 +201,7 @@ fn commands_get_the_sessions_variables_and_few_of_the_daemons() {
     // The daemon itself has TOOLD_LOG, TOOLD_SOCKET and NO_COLOR; bash adds SHLVL and _.
     let expected = [
         "FROM_SESSION",
+        "GIT_EDITOR",
         "GIT_PAGER",
         "GIT_TERMINAL_PROMPT",
         "HOME",

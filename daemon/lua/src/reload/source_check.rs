@@ -15,8 +15,9 @@ use crate::vm::dialect::{self, Unsupported};
 use crate::vm::globals::{needed, set_names, undefined};
 use crate::vm::members::{UnknownMember, unknown_members};
 
-/// Every such place in every file, with its line: problems in files that do not compile, and members, globals and capabilities that are missing; warnings in the others. Loading
-/// stops at the first one, and does not reach functions that are not called.
+/// Every such place in every file, with its line: problems in files that do not compile, and members, globals and
+/// capabilities that are missing; warnings in the others. Loading stops at the first one, and does not reach functions that
+/// are not called. Descriptions for language servers, which begin with `---@meta`, are not looked at: nothing runs them.
 pub(crate) fn check_sources(plugin: &PluginVersion) -> LoadNotes {
     let mut notes = LoadNotes::default();
     let files: Vec<PathBuf> = files_of(&plugin.path).unwrap_or_default();
@@ -30,6 +31,9 @@ pub(crate) fn check_sources(plugin: &PluginVersion) -> LoadNotes {
         }
         // Loading reports files that it cannot read.
         let Ok(source) = read_file(&path, MAX_SOURCE) else { continue };
+        if source.starts_with(b"---@meta") {
+            continue;
+        }
         let shown = plugin.manifest.shown(&path);
         let adapted = dialect::adapt(&source, Default::default()).text;
         let syntax = match Compiler::new().compile(&*adapted) {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use rmcp::RoleClient;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientRequest, DiscoverResult, ErrorData, Implementation, InitializeResult, JsonRpcMessage,
-    ProtocolVersion, RequestId, ServerJsonRpcMessage, ServerResult,
+    ClientJsonRpcMessage, ClientRequest, DiscoverResult, ErrorCode, ErrorData, Implementation, InitializeResult,
+    JsonRpcMessage, ProtocolVersion, RequestId, ServerJsonRpcMessage, ServerResult,
 };
 use rmcp::transport::Transport;
 use tokio::time::{Instant, timeout_at};
@@ -47,6 +47,13 @@ impl GreetingTransport {
         let Some(id) = id else { return Some(message) };
         if self.probe.as_ref().is_some_and(|(probe, _)| is_same(probe, id)) {
             self.probe = None;
+            // Some servers answer every method with an empty object: they do not know this one.
+            if let JsonRpcMessage::Response(answer) = &message
+                && !matches!(answer.result, ServerResult::DiscoverResult(_))
+            {
+                let error = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "server/discover is not known", None);
+                return Some(ServerJsonRpcMessage::error(error, Some(id.clone())));
+            }
         } else if self.given_up.as_ref().is_some_and(|probe| is_same(probe, id)) {
             self.given_up = None;
             if let JsonRpcMessage::Response(answer) = message

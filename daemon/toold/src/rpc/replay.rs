@@ -20,7 +20,7 @@ use toold_proto::method::{PermissionsReplay, PermissionsSuggest};
 use toold_proto::permission::{ReplayRules, ReplayedRules, SuggestRules, SuggestedRules};
 use toold_proto::session::Mode;
 use toold_proto::tool::{Category, SessionId};
-use toold_store::audit::PastCall;
+use toold_store::audit::DecidedCall;
 use toold_store::{Store, StoreError};
 
 use crate::peer::sessions::persistence::with_store;
@@ -135,7 +135,7 @@ impl<'r> RuleReplay<'r> {
         }
     }
 
-    fn add(&mut self, call: &PastCall) {
+    fn add(&mut self, call: &DecidedCall) {
         self.answer.calls += 1;
         let since = call.at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         self.hours.insert(since.as_secs() / HOUR);
@@ -184,7 +184,7 @@ impl<'r> RuleReplay<'r> {
     }
 
     /// As the sandbox marks a line, but for what only the disk knows.
-    fn mark_confined(&self, call: &PastCall, needs: &mut [(Need, bool, PastVerdict)]) {
+    fn mark_confined(&self, call: &DecidedCall, needs: &mut [(Need, bool, PastVerdict)]) {
         let leaves = |(need, inside, _): &(Need, bool, PastVerdict)| match need.category {
             Category::FileWrite => !inside,
             Category::Network | Category::Mcp | Category::Agent | Category::Plugin => true,

@@ -54,7 +54,7 @@ fn detached_children_of_a_command_end_when_the_daemon_is_killed() {
     let keep = format!("[shell]\nkeep = [\"sleep\"]\n{ALLOW}");
     let mut daemon = Setup::new().config(&keep).start();
     // The configuration keeps it, once it has left the group; all others end with their command.
-    let line = "setsid sleep 1000 >/dev/null 2>&1 & until grep -qs '^sleep' /proc/$!/cmdline; do :; done";
+    let line = "setsid sleep 1000 >/dev/null 2>&1 & until grep -qs '^sleep' /proc/$!/comm; do :; done";
     let result = daemon.connect().tool("bash", json!({"command": line}));
     assert_eq!(result["is_error"], false, "{result}");
     let left = daemon.processes();

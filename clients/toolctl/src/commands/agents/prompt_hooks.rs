@@ -12,9 +12,9 @@ use crate::globals::Globals;
 use crate::output::one_line;
 use crate::{config_file, connection};
 
-/// The names of the hooks of messages; none without a daemon.
+/// The names of the hooks of messages; none without a daemon, which is not started for them.
 pub(super) async fn of_messages(globals: &Globals) -> Vec<String> {
-    let Ok(client) = connection::open(globals).await else { return Vec::new() };
+    let Ok(Some(client)) = connection::open_running(globals).await else { return Vec::new() };
     let Ok(list) = client.call::<HooksList>(NoParams {}).await else { return Vec::new() };
     let of_messages = list.hooks.into_iter().filter(|hook| hook.event.ends_with("_message"));
     of_messages.map(|hook| hook.name).collect()

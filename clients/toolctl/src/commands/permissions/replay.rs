@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use comfy_table::Cell;
 use toold_client::Client;
 use toold_proto::effect::in_words;
@@ -28,8 +29,8 @@ pub(super) struct ReplayArgs {
     /// Rules to try in addition to yours: a TOML file with [[permission.rules]]
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
-    /// The level to try: read, edit, develop or operate
-    #[arg(long, value_name = "LEVEL", value_parser = level)]
+    /// The level to try
+    #[arg(long, value_name = "LEVEL", value_parser = PossibleValuesParser::new(Level::ALL.map(Level::as_str)).try_map(level))]
     level: Option<Level>,
 }
 
@@ -51,8 +52,8 @@ enum SuggestScopeArg {
     Always,
 }
 
-fn level(text: &str) -> Result<Level, String> {
-    Level::parse(text).ok_or_else(|| "expected read, edit, develop or operate".to_owned())
+fn level(text: String) -> Result<Level, String> {
+    Level::parse(&text).ok_or_else(|| "expected read, edit, develop or operate".to_owned())
 }
 
 pub(super) async fn replay(client: &Client, args: ReplayArgs, json: bool) -> anyhow::Result<u8> {

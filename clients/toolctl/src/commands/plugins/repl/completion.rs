@@ -89,7 +89,10 @@ mod tests {
     #[test]
     fn names_are_completed_one_part_at_a_time() {
         let mut completer = LuaCompleter::default();
-        assert_eq!(completer.matching("x = hygge.fs.rea"), (4, vec!["hygge.fs.read".to_owned()]));
+        assert_eq!(
+            completer.matching("x = hygge.fs.rea"),
+            (4, vec!["hygge.fs.read".to_owned(), "hygge.fs.read_at".to_owned()])
+        );
         assert!(completer.matching("hygge.").1.contains(&"hygge.fs".to_owned()));
         assert!(completer.matching("ctx.").1.contains(&"ctx.progress".to_owned()));
         assert_eq!(completer.matching("é forec"), (3, vec![]));
