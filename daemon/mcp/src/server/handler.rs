@@ -12,7 +12,7 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
 use rmcp::{ErrorData, ServerHandler};
 
-use crate::server::request_session::client_of;
+use crate::server::request_session::{client_of, is_modern};
 use crate::server::{McpClientServer, changes, misfits, offers, tools};
 
 const INSTRUCTIONS: &str = "Tools of a daemon that all agents and editors on this machine share. Paths are relative to the \
@@ -191,9 +191,9 @@ impl ServerHandler for McpClientServer {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        Err(misfits::refusal(&request.method, request.params.as_ref()))
+        Err(misfits::refusal(&request.method, request.params.as_ref(), is_modern(&context)))
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {

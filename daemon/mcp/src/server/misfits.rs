@@ -18,6 +18,9 @@ use serde_json::{Value, json};
 /// The method of requests that stand for one that the SDK could not read.
 pub(super) const MISFIT: &str = "toold/misfit";
 
+/// The methods of the older revisions that the stateless ones do not have (SEP-2575).
+const REMOVED: [&str; 5] = ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
+
 /// The members of a message that tell whose answer it wants.
 #[derive(Deserialize)]
 struct RequestHead<'m> {
@@ -56,13 +59,15 @@ pub(super) fn fault(text: &[u8]) -> (i32, &'static str) {
     }
 }
 
-/// The answer to a request of a method that the SDK does not know, or whose params it could not read.
-pub(super) fn refusal(method: &str, params: Option<&Value>) -> ErrorData {
+/// The answer to a request of a method that the SDK does not know, or whose params it could not read. `is_stateless`: it is
+/// of a stateless revision.
+pub(super) fn refusal(method: &str, params: Option<&Value>, is_stateless: bool) -> ErrorData {
     if method == MISFIT {
         let reason = params.and_then(|params| params["reason"].as_str()).unwrap_or("the params do not fit").to_owned();
         return ErrorData::invalid_params(reason, None);
     }
-    match misfit(method, params) {
+    let is_known = !(is_stateless && REMOVED.contains(&method));
+    match misfit(method, params).filter(|_| is_known) {
         Some(reason) => ErrorData::invalid_params(reason, None),
         None => ErrorData::new(rmcp::model::ErrorCode::METHOD_NOT_FOUND, method.to_owned(), None),
     }
@@ -173,7 +178,7 @@ mod tests {
 
     #[test]
     fn the_reason_names_what_was_expected() {
-        let words = |method: &str, params: Value| refusal(method, Some(&params)).message.into_owned();
+        let words = |method: &str, params: Value| refusal(method, Some(&params), false).message.into_owned();
         assert_eq!(words("tools/call", json!([])), "the params do not fit tools/call: expected an object, got a list");
         assert_eq!(words("tools/call", json!({})), "the params do not fit tools/call: missing field `name`");
         assert_eq!(

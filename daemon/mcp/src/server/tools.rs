@@ -1,5 +1,6 @@
 //! `tools/list` and `tools/call`, on the registry and the pipeline of the native dialect.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use futures_util::FutureExt;
@@ -64,8 +65,15 @@ pub(super) async fn list(
         listed.sort_by(|a, b| a.spec.name.cmp(&b.spec.name));
     }
     let result_size = engine.settings.load().max_result_text;
+    let keeps_root = is_modern(context);
     let tools = listed.into_iter().filter_map(|listed| {
         let mut tool = describe(listed.spec)?;
+        if keeps_root {
+            // The stateless revisions have all keywords of JSON Schema at the root, too (SEP-2106).
+            let spec = listed.spec.describe();
+            tool.description = Some(spec.description.into());
+            tool.input_schema = Arc::new(spec.input_schema.as_object().cloned().unwrap_or_default());
+        }
         if let Some(name) = listed.upstream_name {
             tool.name = name.to_owned().into();
         }
