@@ -29,6 +29,7 @@ function outcomeTone(outcome: Outcome): Tone {
     case "timed_out":
     case "invalid_args":
     case "overloaded":
+    case "interrupted":
       return "warn";
     case "cancelled":
     case "skipped":

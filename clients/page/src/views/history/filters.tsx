@@ -42,6 +42,7 @@ const OUTCOMES: readonly Outcome[] = [
   "invalid_args",
   "overloaded",
   "skipped",
+  "interrupted",
 ];
 
 const EVERYTHING: Filters = {
