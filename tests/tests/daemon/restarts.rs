@@ -310,12 +310,28 @@ const WITHOUT_DAEMON: &[&str] = &[
 
 /// Subcommands that `--help` shows in a group, and that work without it.
 const GROUPED: &[(&str, &[&str])] = &[
-    ("tools", &["list", "schema", "prompt", "parse"]),
-    ("permissions", &["workspaces"]),
-    ("audit", &["events", "watch"]),
+    ("tools", &["list", "schema", "prompt", "parse", "do"]),
+    ("permissions", &["workspaces", "level"]),
+    ("audit", &["changes", "events", "watch"]),
     ("agents", &["sessions", "shells", "hook"]),
     ("plugins", &["skills", "memories"]),
-    ("daemon", &["status", "doctor", "restart", "stop", "logs", "connect", "upgrade", "completions", "man"]),
+    (
+        "daemon",
+        &[
+            "status",
+            "doctor",
+            "start",
+            "restart",
+            "stop",
+            "pause",
+            "resume",
+            "logs",
+            "connect",
+            "upgrade",
+            "completions",
+            "man",
+        ],
+    ),
     ("fleet", &["remotes"]),
     ("page", &["notify"]),
 ];
