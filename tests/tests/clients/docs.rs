@@ -286,6 +286,7 @@ fn lines_to_type(document: &Path) -> Vec<String> {
 
 #[test]
 fn commands_of_all_documents_are_understood() {
+    let setup = Setup::new();
     let (mut seen, mut wrong) = (BTreeSet::new(), Vec::new());
     for document in documents() {
         for line in lines_to_type(&document) {
@@ -295,8 +296,10 @@ fn commands_of_all_documents_are_understood() {
             }
             let program = if words[0] == "toold" { toold() } else { toolctl() };
             // `--help` still reports unknown subcommands and arguments. A value may be
-            // missing, or a name in capitals that stands for one.
-            let printed = Command::new(program).args(&words[1..]).arg("--help").output().unwrap();
+            // missing, or a name in capitals that stands for one. Behind `--` is the command line of another program.
+            let own = words.iter().position(|word| word == "--").unwrap_or(words.len());
+            let (own, other) = words[1..].split_at(own - 1);
+            let printed = setup.command(program).args(own).arg("--help").args(other).output().unwrap();
             let printed = String::from_utf8_lossy(&printed.stderr).into_owned();
             if printed.contains("unrecognized subcommand") || printed.contains("unexpected argument") {
                 wrong.push(format!("{}: {line}\n{printed}", document.display()));
