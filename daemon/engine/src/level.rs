@@ -1,4 +1,4 @@
-//! Levels: what needs no approval, by its effects. The policy asks [`is_free`] where no rule, grant or mode has decided.
+//! Levels: what needs no approval, by its effects. The policy asks [`freed_by`] where no rule, grant or mode has decided.
 //!
 //! [`TABLE`] is the whole of it: the documents and `toolctl level --explain` show it.
 
