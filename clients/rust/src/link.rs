@@ -69,7 +69,7 @@ impl RpcLink {
         self.error(self.rpc.on_disconnect().await)
     }
 
-    /// What the daemon said of its end, if it has.
+    /// The reason that the daemon gave when it stopped; `None` if it gave none.
     pub(crate) fn closing(&self) -> Option<Closing> {
         self.end.closing().cloned()
     }

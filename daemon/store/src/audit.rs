@@ -148,7 +148,12 @@ impl Store {
         Ok(())
     }
 
-    /// Those of the calls that the last rows of the log have.
+    /// Whether calls are recorded before they act, as of the last attempt.
+    pub fn journals_calls(&self) -> bool {
+        self.journal.problem().is_none()
+    }
+
+    /// The calls among `call_ids` that have a row among the last ones of the log.
     ///
     /// # Errors
     /// An error of the database.

@@ -80,7 +80,7 @@ enum OutputFormat {
 }
 
 impl CallArgs {
-    /// Those of `toolctl call NAME KEY=VALUE...`.
+    /// The arguments of `toolctl call NAME KEY=VALUE...`.
     pub(crate) fn of(name: String, arguments: Vec<String>) -> Self {
         Self {
             name: Some(name),

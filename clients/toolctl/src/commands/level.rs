@@ -165,7 +165,7 @@ fn explained(level: &SessionLevel, width: Option<u16>) -> String {
     format!("{}{DIM}{others}{DIM:#}\n", table::render(&rows))
 }
 
-/// What is not free because commands cannot be confined.
+/// A note that the level frees less because commands cannot be confined here; empty if they can.
 fn unconfined(level: &SessionLevel) -> String {
     match &level.unconfined {
         Some(why) if level.level > Level::Read => format!(

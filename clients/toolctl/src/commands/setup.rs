@@ -25,10 +25,9 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 use inquire::{InquireError, MultiSelect};
-use toold_client::Client;
 use toold_proto::daemon::NoParams;
 use toold_proto::method::SecretsList;
-use toold_proto::secret::{SecretList, SecretStoreKind, SecretStoreState};
+use toold_proto::secret::{SecretStoreKind, SecretStoreState};
 
 use crate::commands::mcp::install;
 use crate::confirm::confirm;
@@ -94,7 +93,7 @@ pub(crate) async fn run(args: SetupArgs, globals: &Globals) -> anyhow::Result<u8
     }
     let client = connection::open(globals).await?;
     let right = PersonWrites::with(Some(&client)).await?;
-    let secrets = for_a_person(&client).await?;
+    let secrets = client.call::<SecretsList>(NoParams {}).await?;
     let names: Vec<String> = secrets
         .secrets
         .iter()
@@ -179,13 +178,6 @@ async fn input<'a>(home: &'a std::path::Path, record: Option<&'a SetupRecord>) -
         record,
         rules: rules::read_all(home).only_valid().await?,
     })
-}
-
-/// # Errors
-/// The daemon takes this process for one of an agent or a tool: setup is for a person.
-async fn for_a_person(client: &Client) -> anyhow::Result<SecretList> {
-    let list = client.call::<SecretsList>(NoParams {}).await;
-    list.context("setup is for a person: run it in a terminal of your own")
 }
 
 fn show(plan: &SetupPlan, args: &SetupArgs) -> anyhow::Result<u8> {

@@ -53,11 +53,6 @@ impl DaemonPaths {
         self.state.join("paused.json")
     }
 
-    /// The journal of calls that have begun, in which each is recorded before it changes anything.
-    pub fn begun_calls(&self) -> PathBuf {
-        self.state.join("calls.journal")
-    }
-
     /// The denials of configurations, as last read.
     pub fn strict_rules(&self) -> PathBuf {
         self.state.join("strict-rules.json")

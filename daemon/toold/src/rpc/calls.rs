@@ -42,9 +42,8 @@ async fn begun(request: MethodRequest, find: FindBegunCalls) -> Result<BegunCall
     if call_ids.len() > MAX_LOOKED_UP {
         return Err(invalid_params(&format!("expected at most {MAX_LOOKED_UP} calls, got {}", call_ids.len())));
     }
-    let journal = request.services.config.options.paths.begun_calls();
     let looked_up = with_store(&request.services.store, move |store| {
-        store.recorded_calls(&call_ids).map(|begun| BegunCalls { begun, complete: journal.exists() })
+        store.recorded_calls(&call_ids).map(|begun| BegunCalls { begun, complete: store.journals_calls() })
     });
     // Without the log nobody knows, which is not an error of the request.
     Ok(looked_up.await.unwrap_or_default())

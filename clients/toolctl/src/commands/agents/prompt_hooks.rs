@@ -20,7 +20,7 @@ pub(super) async fn of_messages(globals: &Globals) -> Vec<String> {
     of_messages.map(|hook| hook.name).collect()
 }
 
-/// What was installed for the hooks of messages, in words; `None` if there are none.
+/// A sentence that tells which message hooks now run for the agent; `None` if there are no message hooks.
 pub(super) fn words(agent: HookAgent, of_messages: &[String]) -> Option<String> {
     if of_messages.is_empty() {
         return None;
@@ -83,7 +83,7 @@ fn are_in(agent: HookAgent, text: &str) -> bool {
 /// The member of the file that holds the hooks by event.
 const HOLDER: &str = "hooks";
 
-/// Those that are not installed with the other hooks anyway.
+/// The events of prompts that need a hook of their own: the other hooks do not cover them.
 fn events(agent: HookAgent) -> Vec<&'static str> {
     let of_prompts = prompts::events(agent).into_iter().flat_map(|(before, after)| [before, after]);
     of_prompts.filter(|event| !hooks_file::has_event(agent, event)).collect()

@@ -29,7 +29,7 @@ pub(crate) struct HookCall {
     pub(crate) agent_type: Option<String>,
 }
 
-/// Who runs the hook.
+/// Which agent runs a hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HookHost {
     Agent(HookAgent),
@@ -54,7 +54,7 @@ pub(crate) fn event(given: Option<&str>, value: &Value) -> String {
     named.unwrap_or_default().to_owned()
 }
 
-/// What ends with the event, as `permissions.done` names it: the agent's turn, or its conversation.
+/// Whether the event ends the agent's turn or its conversation, in the words of `permissions.done`; `None` for other events.
 pub(crate) fn end_of(event: &str) -> Option<&'static str> {
     match event {
         "Stop" | "stop" | "AfterAgent" | "agentStop" | "session.idle" => Some("turn"),
@@ -68,7 +68,7 @@ pub(crate) fn session(value: &Value) -> Option<&str> {
     text(value, &["session_id", "sessionId", "conversation_id"])
 }
 
-/// The agent that runs a hook which was installed for `agent`. VS Code also runs the hooks of Claude Code and Copilot CLI,
+/// Which agent runs a hook.which was installed for `agent`. VS Code also runs the hooks of Claude Code and Copilot CLI,
 /// and Copilot CLI those of VS Code: the names of the tools tell them apart.
 pub(crate) fn host(agent: HookAgent, value: &Value) -> HookHost {
     let Some(tool) = value["tool_name"].as_str() else { return HookHost::Agent(agent) };

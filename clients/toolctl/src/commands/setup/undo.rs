@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use anyhow::{Context, bail};
 use serde_json::Value;
 use toold_proto::daemon::NoParams;
-use toold_proto::method::{DaemonReload, PermissionsRevoke, SecretsGiveBack, SecretsRemove, WorkspacesForget};
+use toold_proto::method::{
+    DaemonReload, PermissionsRevoke, SecretsGiveBack, SecretsList, SecretsRemove, WorkspacesForget,
+};
 use toold_proto::permission::RevokePermission;
 use toold_proto::secret::{NameSecret, SecretStoreState};
 use toold_proto::workspace::NameWorkspace;
@@ -18,7 +20,7 @@ use crate::commands::mcp::{jsonc, toml_table};
 use crate::commands::secrets::unlock_if_asked;
 use crate::commands::setup::record::{ChangedEntry, ChangedFile, SetupRecord};
 use crate::commands::setup::text::{ConfigForm, ServerEntryKind, spliced};
-use crate::commands::setup::{SetupArgs, for_a_person, purge};
+use crate::commands::setup::{SetupArgs, purge};
 use crate::config_file::{difference, read, replace};
 use crate::confirm::confirm;
 use crate::exit::OK;
@@ -40,7 +42,7 @@ struct Restored {
 pub(super) async fn run(args: &SetupArgs, record: Option<SetupRecord>, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
     let right = PersonWrites::with(Some(&client)).await?;
-    let list = for_a_person(&client).await?;
+    let list = client.call::<SecretsList>(NoParams {}).await?;
     let Some(record) = record else {
         if args.purge {
             return purge::run(args, &client, globals).await;
