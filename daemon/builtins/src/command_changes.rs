@@ -100,11 +100,13 @@ impl CommandChanges {
             let (late, own, own_journal, name) =
                 (is_late.clone(), folder.clone(), changes.journal.clone(), window.call.name());
             let longest = *changes.wait.lock();
+            // Asked before this command begins to read the folder itself, which it waits for.
+            let is_building = folder.is_building.load(Ordering::Relaxed);
+            let wait = if is_building { Duration::from_millis(1) } else { longest };
             let work = tokio::task::spawn_blocking(move || {
                 let is_late = || late.load(Ordering::Relaxed);
                 own.open(&own_journal, (id, &name, may_write), longest, is_late)
             });
-            let wait = if folder.is_building.load(Ordering::Relaxed) { Duration::from_millis(1) } else { longest };
             match timeout(wait, work).await {
                 Ok(Ok(Ok(()))) => window.open.push(folder),
                 Ok(Ok(Err(why))) => window.lost = Some(why),

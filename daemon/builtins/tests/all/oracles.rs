@@ -340,10 +340,6 @@ async fn answers(case: &OracleCase, world: OracleWorld, mode: Mode, asked: AskSe
         };
         if let Some(result) = answer.as_object_mut() {
             result.remove("duration_ms");
-            // Whether the index of the folder was ready depends on the time alone.
-            if let Some(metadata) = result.get_mut("metadata").and_then(Value::as_object_mut) {
-                metadata.remove("not_undoable");
-            }
         }
         answers.push(answer.to_string().replace(&top, "TOP"));
     }
