@@ -158,7 +158,10 @@ impl TestDaemon {
             if let Some(status) = self.child.try_wait().unwrap() {
                 panic!("the daemon ended with {status}: {}", self.log());
             }
-            std::os::unix::net::UnixStream::connect(self.socket()).ok()
+            let stream = std::os::unix::net::UnixStream::connect(self.socket()).ok()?;
+            // A daemon that is being killed still listens for a moment after its files are gone from /proc.
+            let listener = rustix::net::sockopt::socket_peercred(&stream).ok()?.pid;
+            (listener.as_raw_nonzero().get().unsigned_abs() == self.pid()).then_some(())
         });
     }
 

@@ -294,12 +294,16 @@ fn commands_of_all_documents_are_understood() {
             if !seen.insert(words.clone()) {
                 continue;
             }
-            let program = if words[0] == "toold" { toold() } else { toolctl() };
+            // Behind `do NAME`, `--help` is input of that command.
+            let (program, first) = match words[0].as_str() {
+                "toold" => (toold(), None),
+                _ => (toolctl(), Some("--no-start")),
+            };
             // `--help` still reports unknown subcommands and arguments. A value may be
             // missing, or a name in capitals that stands for one. Behind `--` is the command line of another program.
             let own = words.iter().position(|word| word == "--").unwrap_or(words.len());
             let (own, other) = words[1..].split_at(own - 1);
-            let printed = setup.command(program).args(own).arg("--help").args(other).output().unwrap();
+            let printed = setup.command(program).args(first).args(own).arg("--help").args(other).output().unwrap();
             let printed = String::from_utf8_lossy(&printed.stderr).into_owned();
             if printed.contains("unrecognized subcommand") || printed.contains("unexpected argument") {
                 wrong.push(format!("{}: {line}\n{printed}", document.display()));
@@ -307,6 +311,7 @@ fn commands_of_all_documents_are_understood() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(!setup.path("run/toold.sock").exists(), "a command started a daemon");
     assert!(seen.len() > 50, "only {} commands are found in the documents", seen.len());
 }
 
