@@ -17,6 +17,7 @@ mod plugin_manager;
 pub mod plugin_tests;
 pub mod profile;
 mod source_check;
+mod stability;
 pub(crate) mod standalone;
 mod test_functions;
 mod watch;
@@ -42,25 +43,18 @@ use crate::plugin::evaluate::Evaluator;
 use crate::plugin::host_resources::HostResources;
 use crate::plugin::load_refusals::LoadRefusals;
 use crate::plugin::registrations::SubagentSpec;
-use crate::reload::absent::AbsentPlugin;
 use crate::reload::options::{PluginHostOptions, PluginSettings};
-use crate::reload::plugin_manager::{PluginManager, PublishedState, ServingVersion};
+use crate::reload::plugin_manager::PluginManager;
+use crate::reload::plugin_manager::publish::{PublishedState, ServingVersion};
 use crate::vm::create::HostChunks;
 use crate::vm::lua_state::LuaUsage;
 use crate::vm::watchdog::Watchdog;
 
 /// The plugins of a daemon. Dropping it stops it, without waiting.
 pub struct PluginHost {
-    described: Arc<ArcSwap<Vec<Description>>>,
-    absent: Arc<ArcSwap<Vec<AbsentPlugin>>>,
-    subagents: Arc<ArcSwap<Vec<SubagentSpec>>>,
-    commands: Arc<ArcSwap<Vec<SlashCommand>>>,
-    serving: Arc<ArcSwap<Vec<ServingVersion>>>,
-    poll_notices: Arc<ArcSwap<Vec<String>>>,
+    published: Arc<PublishedState>,
     orders: mpsc::Sender<ManagerRequest>,
     settings: latest::Sender<PluginSettings>,
-    /// The number of the first event after the first load was complete; `None` until then.
-    settled: Arc<latest::Sender<Option<u64>>>,
     usage: Arc<LuaUsage>,
     stop: CancellationToken,
     task: Mutex<Option<JoinHandle<()>>>,
@@ -86,14 +80,7 @@ impl PluginHost {
     pub fn start(options: PluginHostOptions) -> std::io::Result<Self> {
         let stop = CancellationToken::new();
         let (orders, inbox) = mpsc::channel(16);
-        let settled = Arc::new(latest::Sender::new(None));
-        let described = Arc::<ArcSwap<Vec<Description>>>::default();
-        let absent = Arc::<ArcSwap<Vec<AbsentPlugin>>>::default();
-        let subagents = Arc::<ArcSwap<Vec<SubagentSpec>>>::default();
-        let commands = Arc::<ArcSwap<Vec<SlashCommand>>>::default();
-        let serving = Arc::<ArcSwap<Vec<ServingVersion>>>::default();
         let usage = Arc::<LuaUsage>::default();
-        let poll_notices = Arc::<ArcSwap<Vec<String>>>::default();
         let shared = Arc::new(HostResources {
             engine: options.engine,
             watchdog: Watchdog::start()?,
@@ -122,16 +109,7 @@ impl PluginHost {
             disabled: disabled.collect(),
             enabled: options.enabled,
         });
-        let published = PublishedState {
-            described: described.clone(),
-            absent: absent.clone(),
-            subagents: subagents.clone(),
-            commands: commands.clone(),
-            serving: serving.clone(),
-            poll_notices: poll_notices.clone(),
-            settled: settled.clone(),
-            settle_patience: options.settle_patience,
-        };
+        let published = Arc::new(PublishedState::new(options.settle_patience));
         let manager = PluginManager::new(
             newest_settings,
             options.trust,
@@ -139,45 +117,32 @@ impl PluginHost {
             options.patience,
             options.kept_versions,
             shared,
-            published,
+            published.clone(),
         );
         let task = tokio::spawn(manager.run(inbox, stop.clone()));
         let task = Mutex::new(Some(task));
-        Ok(Self {
-            described,
-            absent,
-            subagents,
-            commands,
-            serving,
-            poll_notices,
-            orders,
-            settings,
-            settled,
-            usage,
-            stop,
-            task,
-        })
+        Ok(Self { published, orders, settings, usage, stop, task })
     }
 
     /// All known plugins, in the order of their folders, then by name. Never waits.
     pub fn list(&self) -> Arc<Vec<Description>> {
-        self.described.load_full()
+        self.published.described.load_full()
     }
 
     /// Why sessions of a project have no tool of this name, and what to do, if a plugin that they may see has it: it did
     /// not load, is not trusted, disabled, shadowed, or still loading. A sentence without a full stop. Never waits.
     pub fn absence(&self, tool: &str, project: &Path) -> Option<String> {
-        absent::reason(&self.absent.load(), tool, project)
+        absent::reason(&self.published.absent.load(), tool, project)
     }
 
     /// The sub-agents that plugins in service describe.
     pub fn subagents(&self) -> Arc<Vec<SubagentSpec>> {
-        self.subagents.load_full()
+        self.published.subagents.load_full()
     }
 
     /// The slash commands of plugins in service. If two have the same name, the first one counts.
     pub fn commands(&self) -> Arc<Vec<SlashCommand>> {
-        self.commands.load_full()
+        self.published.commands.load_full()
     }
 
     /// The timers of the plugin with this path, as they are now. Empty for a plugin that is not in service.
@@ -186,7 +151,7 @@ impl PluginHost {
     }
 
     fn serving<T>(&self, path: &str, read: impl FnOnce(&ServingVersion) -> T) -> Option<T> {
-        self.serving.load().iter().find(|serving| serving.path == path).map(read)
+        self.published.serving.load().iter().find(|serving| serving.path == path).map(read)
     }
 
     /// Runs Lua, given as `source`, in the main Lua state of the plugin with this path, if it is in service. For
@@ -206,14 +171,14 @@ impl PluginHost {
     /// The folders that are polled because the system does not report all changes, with the reason, as messages for
     /// users. Never waits.
     pub fn poll_notices(&self) -> Arc<Vec<String>> {
-        self.poll_notices.load_full()
+        self.published.poll_notices.load_full()
     }
 
     /// Changes what is loaded, and checks withheld plugins again. Everything that stays keeps serving; the plugins are
     /// up to date when [`settled`](Self::settled) returns. Never waits.
     pub fn update_settings(&self, change: impl FnOnce(&mut PluginSettings)) {
         self.settings.send_modify(|settings| {
-            self.settled.send_replace(None);
+            self.published.settled.send_replace(None);
             change(settings);
         });
     }
@@ -222,7 +187,7 @@ impl PluginHost {
     /// serve or have failed; returns the number of the first event after that. Does not wait for plugins that the
     /// system holds up for longer than a load may take. Cancel-safe.
     pub async fn settled(&self) -> u64 {
-        let mut settled = self.settled.subscribe();
+        let mut settled = self.published.settled.subscribe();
         tokio::select! {
             // Fails when the host is dropped, and then nothing more comes.
             at = settled.wait_for(Option::is_some) => at.ok().and_then(|at| *at).unwrap_or_default(),
@@ -232,7 +197,7 @@ impl PluginHost {
 
     /// Whether [`settled`](Self::settled) would return at once.
     pub fn is_settled(&self) -> bool {
-        self.settled.borrow().is_some()
+        self.published.settled.borrow().is_some()
     }
 
     /// Reloads one plugin, or all of them, whether their files changed or not; waits until the new versions serve or

@@ -1,14 +1,15 @@
 //! The task that owns a host's plugins.
 //!
 //! Reading files and running scripts happens on blocking threads, separately for each plugin, so that a bad one does
-//! not delay the others. The results are committed here, several at a time if they come together: [`scan`] starts and
-//! ends loads, [`commit`] puts their results into service, [`publish`] reports them.
+//! not delay the others. [`scan`] starts and ends loads, [`stability`](crate::reload::stability) decides whether what
+//! they read is whole, [`plan`] what becomes of it, [`commit`] carries that out for all that came together, and
+//! [`publish`] reports it.
 
 mod commit;
 mod duplicates;
-mod git_waits;
 mod keeping;
-mod publish;
+mod plan;
+pub(crate) mod publish;
 mod scan;
 
 use std::collections::{BTreeMap, HashSet};
@@ -16,7 +17,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arc_swap::ArcSwap;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -26,24 +26,21 @@ use toold_engine::offers::SourceOffer;
 use toold_engine::registry::SourceKey;
 use toold_engine::tool::Origin;
 use toold_proto::event::EventBody;
-use toold_proto::plugin::{Plugin as Description, PluginStatus};
+use toold_proto::plugin::PluginStatus;
 
-use crate::plugin::command::SlashCommand;
 use crate::plugin::content::ContentTrust;
 use crate::plugin::host_resources::HostResources;
 use crate::plugin::kept_versions::KeptVersions;
-use crate::plugin::registrations::SubagentSpec;
-use crate::plugin::state_pool::StatePool;
-use crate::plugin::timers::TimerRegistration;
-use crate::reload::absent::AbsentPlugin;
 use crate::reload::dirs::ResolvedDir;
 use crate::reload::entry::PluginEntry;
 use crate::reload::git_lock::IndexLock;
-use crate::reload::load_entry::{LoadOutcome, LoadedVersion};
+use crate::reload::load_entry::{LoadOutcome, LoadedVersion, WithheldReason};
 use crate::reload::options::{DirKind, PluginSettings, SavePatience};
-use crate::reload::plugin_manager::commit::CommitPlan;
-use crate::reload::plugin_manager::git_waits::GitWaits;
+use crate::reload::plugin_manager::commit::Revision;
 use crate::reload::plugin_manager::keeping::Keeping;
+use crate::reload::plugin_manager::plan::Seen;
+use crate::reload::plugin_manager::publish::PublishedState;
+use crate::reload::stability::Stability;
 use crate::reload::watch::changes::{PendingChanges, WatchTarget};
 use crate::reload::watch::poll::{PollResult, Poller};
 use crate::reload::watch::poll_reason::PollReasons;
@@ -59,31 +56,11 @@ const IDLE: Duration = Duration::from_secs(300);
 /// They are checked no more often than this.
 const MIN_RELEASE_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A version in service, for those who watch it run.
-pub(crate) struct ServingVersion {
-    pub(crate) path: String,
-    pub(crate) states: Arc<StatePool>,
-    pub(crate) timers: Vec<TimerRegistration>,
-}
-
-/// What others can see of the plugins.
-pub(crate) struct PublishedState {
-    pub(crate) described: Arc<ArcSwap<Vec<Description>>>,
-    pub(crate) absent: Arc<ArcSwap<Vec<AbsentPlugin>>>,
-    pub(crate) subagents: Arc<ArcSwap<Vec<SubagentSpec>>>,
-    pub(crate) commands: Arc<ArcSwap<Vec<SlashCommand>>>,
-    pub(crate) serving: Arc<ArcSwap<Vec<ServingVersion>>>,
-    /// Folders and entries that are polled although polling is not configured, as messages for users.
-    pub(crate) poll_notices: Arc<ArcSwap<Vec<String>>>,
-    pub(crate) settled: Arc<watch::Sender<Option<u64>>>,
-    pub(crate) settle_patience: Duration,
-}
-
 /// Folders of projects are numbered from here on, in the order in which they came; all others have lower numbers.
 const PROJECTS: usize = 1 << 20;
 
 /// An entry of a folder: by the folder's number, then by path. The first one of a name serves.
-type EntryKey = (usize, PathBuf);
+pub(crate) type EntryKey = (usize, PathBuf);
 
 struct FinishedLoad {
     entry: EntryKey,
@@ -91,6 +68,25 @@ struct FinishedLoad {
     outcome: LoadOutcome,
     /// The last good version, if nothing else serves.
     kept: Option<LoadedVersion>,
+}
+
+impl FinishedLoad {
+    /// What the plan of a revision has to know of it.
+    fn seen(&self) -> Seen {
+        let kept = self.kept.as_ref().map(|kept| kept.plugin.name().to_owned());
+        match &self.outcome {
+            LoadOutcome::Unchanged(_) | LoadOutcome::Locked(_) => Seen::Unchanged,
+            LoadOutcome::Gone => Seen::Gone,
+            LoadOutcome::Withheld { manifest, why: WithheldReason::Disabled, .. } => {
+                Seen::Disabled { name: manifest.name.clone() }
+            }
+            LoadOutcome::Withheld { manifest, why: WithheldReason::Untrusted, .. } => {
+                Seen::Untrusted { name: manifest.name.clone(), kept }
+            }
+            LoadOutcome::Failed { name, .. } => Seen::Failed { name: name.clone(), kept },
+            LoadOutcome::Loaded(version) => Seen::Loaded { name: version.plugin.name().to_owned() },
+        }
+    }
 }
 
 /// What a load does beyond checking whether files changed.
@@ -125,8 +121,7 @@ pub(crate) struct PluginManager {
     settings: Arc<PluginSettings>,
     trust: Arc<dyn ContentTrust>,
     poll: Option<Duration>,
-    patience: SavePatience,
-    git_waits: GitWaits,
+    stability: Stability,
     keeping: Keeping,
     dirs: BTreeMap<usize, ResolvedDir>,
     folders: Arc<Folders>,
@@ -138,15 +133,13 @@ pub(crate) struct PluginManager {
     poll_at: Option<Instant>,
     next_dir: usize,
     shared: Arc<HostResources>,
-    published: PublishedState,
+    published: Arc<PublishedState>,
     entries: BTreeMap<EntryKey, PluginEntry>,
     jobs: JoinSet<ManagerJob>,
     load_slots: Arc<Semaphore>,
     /// Loaded, but not yet in service.
     ready: Vec<FinishedLoad>,
     commit_at: Option<Instant>,
-    /// Until then, finished loads wait for all others.
-    batch_until: Instant,
     last_progress: Instant,
     /// Running loads, and running scans.
     running_loads: usize,
@@ -170,15 +163,14 @@ impl PluginManager {
         patience: SavePatience,
         kept_versions: Option<KeptVersions>,
         shared: Arc<HostResources>,
-        published: PublishedState,
+        published: Arc<PublishedState>,
     ) -> Self {
         Self {
             newest_settings,
             settings: Arc::default(),
             trust,
             poll,
-            git_waits: GitWaits::new(patience.git),
-            patience,
+            stability: Stability::new(patience),
             keeping: Keeping::new(kept_versions),
             dirs: BTreeMap::new(),
             folders: Arc::default(),
@@ -194,7 +186,6 @@ impl PluginManager {
             load_slots: Arc::new(Semaphore::new(LOADS)),
             ready: Vec::new(),
             commit_at: None,
-            batch_until: Instant::now(),
             last_progress: Instant::now(),
             running_loads: 0,
             running_scans: 0,
@@ -231,7 +222,7 @@ impl PluginManager {
                         .await;
                         self.scan(vec![dir]);
                     }
-                    WatchTarget::Entry(dir, path) if self.git_waits.wait_again(dir, &path) => {}
+                    WatchTarget::Entry(dir, path) if self.stability.waits_again(dir, &path) => {}
                     WatchTarget::Entry(dir, path) if self.dirs.get(&dir).is_some_and(|dir| dir.has(&path)) => {
                         maybe_links.push((dir, path.clone()));
                         self.start_load((dir, path), ReloadMode::IfChanged);
@@ -268,7 +259,7 @@ impl PluginManager {
                     .for_each(|serving| serving.states.release_idle(IDLE));
             }
             let wake_at =
-                [next, self.commit_at, self.settles_at(), self.poll_at, self.git_waits.look_at, Some(release_at)]
+                [next, self.commit_at, self.settles_at(), self.poll_at, self.stability.look_at(), Some(release_at)]
                     .into_iter()
                     .flatten()
                     .min();
@@ -344,16 +335,15 @@ impl PluginManager {
 
     /// Takes the plugins in these folders out of service.
     fn close(&mut self, dirs: &[usize]) {
-        let mut plan = CommitPlan::default();
+        let mut revision = Revision::default();
         for (key, entry) in self.entries.extract_if(.., |key, _| dirs.contains(&key.0)).collect::<Vec<_>>() {
-            self.retire(entry.serving, &key.1, &mut plan);
-            plan.freed.push(entry.name);
+            self.retire(entry.serving, &key.1, &mut revision);
+            revision.freed.push(entry.name);
         }
-        if plan.freed.is_empty() {
+        if revision.freed.is_empty() {
             return;
         }
-        self.shared.engine.registry.commit(plan.changes);
-        plan.freed.iter().for_each(|name| self.load_shadowed(name));
+        self.enter(revision);
         self.publish();
         self.emit_events();
     }
@@ -380,11 +370,11 @@ impl PluginManager {
         self.keeping.is_running = false;
         self.keep_versions();
         while self.jobs.join_next().await.is_some() {}
-        let mut plan = CommitPlan::default();
+        let mut revision = Revision::default();
         for (key, entry) in std::mem::take(&mut self.entries) {
-            self.retire(entry.serving, &key.1, &mut plan);
+            self.retire(entry.serving, &key.1, &mut revision);
         }
-        self.shared.engine.registry.commit(plan.changes);
+        self.shared.engine.registry.commit(revision.changes);
         self.publish();
         self.emit_events();
         if let Some(kept) = self.shared.registration_cache.clone() {

@@ -1,5 +1,6 @@
-//! Putting loaded plugins into service: several at a time, as one revision.
+//! Putting loaded plugins into service as planned: several at a time, as one revision.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -20,12 +21,13 @@ use crate::plugin::prepared::PreparedPlugin;
 use crate::plugin::timers;
 use crate::reload::dirs::ResolvedDir;
 use crate::reload::entry::{PluginEntry, ServingPlugin};
-use crate::reload::load_entry::{LoadOutcome, LoadedVersion, WithheldReason};
-use crate::reload::plugin_manager::{EntryKey, FinishedLoad, PluginManager, ReloadMode};
+use crate::reload::load_entry::{LoadOutcome, LoadedVersion};
+use crate::reload::plugin_manager::plan::{KnownEntries, KnownEntry, Step, plan};
+use crate::reload::plugin_manager::{EntryKey, PluginManager, ReloadMode};
 
-/// The changes of one revision.
+/// The changes of the registry that make one revision.
 #[derive(Default)]
-pub(super) struct CommitPlan {
+pub(super) struct Revision {
     pub(super) changes: Vec<RegistryChange>,
     /// Which change puts which plugin into service.
     puts: Vec<PlannedPut>,
@@ -48,19 +50,109 @@ impl PluginManager {
         let mut ready = std::mem::take(&mut self.ready);
         // Its file changed again since: what was read may be half of a save.
         ready.retain(|done| self.entries.get(&done.entry).is_some_and(|entry| entry.newest_load == done.number));
-        for done in &ready {
-            // Not earlier: if a newer load had replaced this result, that load would have had to run in the same mode.
-            self.entries.entry(done.entry.clone()).and_modify(|entry| entry.pending_mode = None);
-        }
-        // If two plugins want the same tool name, the earlier folder gets it, then the earlier name.
-        ready.sort_by(|a, b| a.entry.cmp(&b.entry));
         let finished: Vec<EntryKey> = ready.iter().map(|done| done.entry.clone()).collect();
-        let mut plan = CommitPlan::default();
+        let seen = ready.iter().map(|done| (done.entry.clone(), done.seen())).collect();
+        let steps = plan(self.known_entries(), seen);
+        let mut versions = BTreeMap::new();
         for done in ready {
-            self.plan(done, &mut plan);
+            if let Some(version) = self.learn(&done.entry, done.outcome).or(done.kept) {
+                versions.insert(done.entry, version);
+            }
         }
-        let answers = self.shared.engine.registry.commit(plan.changes);
-        for PlannedPut { change, entry, prepared, loaded_before } in plan.puts {
+        let revision = self.carry_out(steps, versions);
+        self.enter(revision);
+        self.publish();
+        self.emit_events();
+        self.answer_reloads(&finished);
+    }
+
+    fn known_entries(&self) -> KnownEntries {
+        let known = self.entries.iter().map(|(key, entry)| {
+            let scope = self.dirs.get(&key.0).map_or(SourceScope::Global, ResolvedDir::scope);
+            let is_withheld = matches!(entry.status, Some(PluginStatus::Disabled | PluginStatus::Untrusted));
+            let name = entry.name.clone();
+            (key.clone(), KnownEntry { name, scope, serves: entry.serving.is_some(), is_withheld })
+        });
+        known.collect()
+    }
+
+    /// Takes over what a load found, whatever becomes of the version that it loaded, which is returned.
+    fn learn(&mut self, key: &EntryKey, outcome: LoadOutcome) -> Option<LoadedVersion> {
+        let entry = self.entries.get_mut(key)?;
+        // Not earlier: if a newer load had replaced this result, that load would have had to run in the same mode.
+        entry.pending_mode = None;
+        match outcome {
+            LoadOutcome::Unchanged(_) | LoadOutcome::Locked(_) | LoadOutcome::Gone => None,
+            LoadOutcome::Withheld { digest, manifest, why: _, named_tools } => {
+                if entry.serving.is_none() {
+                    entry.name = manifest.name.clone();
+                }
+                entry.learn(Some(digest), Some(manifest));
+                entry.error = None;
+                entry.named_tools = named_tools;
+                None
+            }
+            LoadOutcome::Failed { digest, name, manifest, error, name_taken, named_tools } => {
+                entry.learn(digest, manifest);
+                entry.named_tools = named_tools;
+                if entry.serving.is_none() {
+                    entry.name = name;
+                }
+                (entry.error, entry.name_taken) = (Some(error), name_taken);
+                None
+            }
+            LoadOutcome::Loaded(version) => {
+                let plugin = &version.plugin;
+                entry.named_tools = version.registered.tools.iter().map(|(spec, _)| spec.name.to_string()).collect();
+                plugin.name().clone_into(&mut entry.name);
+                entry.learn(Some(plugin.digest), Some(plugin.manifest.clone()));
+                Some(version)
+            }
+        }
+    }
+
+    /// Does what a plan says, but for the registry, which changes at once for all.
+    fn carry_out(&mut self, steps: Vec<Step>, mut versions: BTreeMap<EntryKey, LoadedVersion>) -> Revision {
+        let mut revision = Revision::default();
+        for step in steps {
+            match step {
+                Step::Forget(key) => {
+                    let Some(entry) = self.entries.remove(&key) else { continue };
+                    if entry.status.is_some() {
+                        self.keeping.note(VersionChange::Gone(key.1.clone()));
+                    }
+                    self.retire(entry.serving, &key.1, &mut revision);
+                }
+                Step::Disable(key) => self.take_out(&key, PluginStatus::Disabled, &mut revision),
+                Step::Shadow(key) => self.take_out(&key, PluginStatus::Shadowed, &mut revision),
+                Step::Distrust(key) => {
+                    let Some(entry) = self.entries.get_mut(&key) else { continue };
+                    entry.status = Some(PluginStatus::Untrusted);
+                    let (plugin, path) = (entry.name.clone(), key.1.display().to_string());
+                    self.pending_events.push(EventBody::PluginUntrusted { plugin, path });
+                }
+                Step::Fail(key) => {
+                    let Some((error, name_taken)) =
+                        self.entries.get(&key).and_then(|entry| Some((entry.error.clone()?, entry.name_taken)))
+                    else {
+                        continue;
+                    };
+                    self.fail(&key, error, name_taken);
+                }
+                Step::Serve(key) | Step::ServeKept(key) => {
+                    let Some(version) = versions.remove(&key) else { continue };
+                    self.put(key, version, &mut revision);
+                }
+                Step::Free(name) => revision.freed.push(name),
+            }
+        }
+        revision
+    }
+
+    /// Changes the registry, and puts into service what it took.
+    pub(super) fn enter(&mut self, revision: Revision) {
+        let answers = self.shared.engine.registry.commit(revision.changes);
+        for PlannedPut { change, entry, prepared, loaded_before } in revision.puts {
             let serving = self.entries.get(&entry).and_then(|entry| entry.serving.as_ref());
             if let (Err(_), Some(serving)) = (&answers[change], serving) {
                 self.hold_to_manifest(&serving.states.plugin);
@@ -73,100 +165,30 @@ impl PluginManager {
                 (Err(_), Some(_)) => {}
             }
         }
-        for name in plan.freed {
+        for name in revision.freed {
             self.load_shadowed(&name);
         }
-        self.publish();
-        self.emit_events();
-        self.answer_reloads(&finished);
     }
 
-    fn plan(&mut self, done: FinishedLoad, plan: &mut CommitPlan) {
-        let FinishedLoad { entry: key, outcome, kept, .. } = done;
-        match outcome {
-            LoadOutcome::Unchanged(_) | LoadOutcome::Locked(_) => {}
-            LoadOutcome::Gone => {
-                if let Some(entry) = self.entries.remove(&key) {
-                    if entry.status.is_some() {
-                        self.keeping.note(VersionChange::Gone(key.1.clone()));
-                    }
-                    self.retire(entry.serving, &key.1, plan);
-                    plan.freed.push(entry.name);
-                }
-            }
-            LoadOutcome::Withheld { digest, manifest, why, named_tools } => {
-                let Some(entry) = self.entries.get_mut(&key) else { return };
-                if entry.serving.is_none() {
-                    entry.name = manifest.name.clone();
-                }
-                entry.learn(Some(digest), Some(manifest));
-                entry.error = None;
-                entry.named_tools = named_tools;
-                match why {
-                    WithheldReason::Disabled => {
-                        entry.status = Some(PluginStatus::Disabled);
-                        let serving = entry.serving.take();
-                        plan.freed.push(entry.name.clone());
-                        self.retire(serving, &key.1, plan);
-                    }
-                    // The last trusted version keeps serving.
-                    WithheldReason::Untrusted => {
-                        entry.status = Some(PluginStatus::Untrusted);
-                        let (plugin, path) = (entry.name.clone(), key.1.display().to_string());
-                        self.pending_events.push(EventBody::PluginUntrusted { plugin, path });
-                    }
-                }
-            }
-            LoadOutcome::Failed { digest, name, manifest, error, name_taken, named_tools } => {
-                let Some(entry) = self.entries.get_mut(&key) else { return };
-                entry.learn(digest, manifest);
-                entry.named_tools = named_tools;
-                if entry.serving.is_none() {
-                    entry.name = name;
-                }
-                self.fail(&key, error, name_taken);
-            }
-            LoadOutcome::Loaded(version) => {
-                let Some(entry) = self.entries.get_mut(&key) else { return };
-                let plugin = &version.plugin;
-                entry.named_tools = version.registered.tools.iter().map(|(spec, _)| spec.name.to_string()).collect();
-                let name_before = std::mem::replace(&mut entry.name, plugin.name().to_owned());
-                entry.learn(Some(plugin.digest), Some(plugin.manifest.clone()));
-                if name_before != plugin.name() {
-                    plan.freed.push(name_before);
-                }
-                if self.is_shadowed(&key) {
-                    return self.shadow(&key, plan);
-                }
-                return self.put(key, version, plan);
-            }
-        }
-        let Some(kept) = kept else { return };
-        let Some(entry) = self.entries.get_mut(&key).filter(|entry| entry.serving.is_none()) else { return };
-        entry.name = kept.plugin.name().to_owned();
-        if !self.is_shadowed(&key) {
-            self.put(key, kept, plan);
-        }
-    }
-
-    fn put(&mut self, key: EntryKey, version: LoadedVersion, plan: &mut CommitPlan) {
+    fn put(&mut self, key: EntryKey, version: LoadedVersion, revision: &mut Revision) {
         let LoadedVersion { plugin, loaded, registered, only_registered, loaded_before } = version;
+        if let Some(entry) = self.entries.get_mut(&key) {
+            plugin.name().clone_into(&mut entry.name);
+        }
         let prepared = PreparedPlugin::new(plugin, loaded.map(|loaded| *loaded), *registered, only_registered);
         match self.entries.get(&key).and_then(|entry| entry.serving.as_ref()) {
             Some(old) if old.key != prepared.key => {
-                plan.changes.push(RegistryChange::Remove { key: old.key.clone() });
+                revision.changes.push(RegistryChange::Remove { key: old.key.clone() });
             }
             // Before its first call, which may come as soon as the registry has it.
             Some(old) => prepared.states.inherit(&old.states),
             None => {}
         }
-        let later: Vec<EntryKey> = self.rivals(&key).filter(|rival| **rival > key).cloned().collect();
-        later.iter().for_each(|rival| self.shadow(rival, plan));
         let (key_of, origin, tools) = (prepared.key.clone(), prepared.states.plugin.origin, prepared.tools.clone());
         // Before the first call can come.
         self.hold_to_manifest(&prepared.states.plugin);
-        plan.puts.push(PlannedPut { change: plan.changes.len(), entry: key, prepared, loaded_before });
-        plan.changes.push(RegistryChange::Put { key: key_of, origin, tools });
+        revision.puts.push(PlannedPut { change: revision.changes.len(), entry: key, prepared, loaded_before });
+        revision.changes.push(RegistryChange::Put { key: key_of, origin, tools });
     }
 
     fn hold_to_manifest(&self, plugin: &PluginVersion) {
@@ -237,39 +259,21 @@ impl PluginManager {
     }
 
     /// Takes a version out of service.
-    pub(super) fn retire(&mut self, serving: Option<ServingPlugin>, path: &Path, plan: &mut CommitPlan) {
+    pub(super) fn retire(&mut self, serving: Option<ServingPlugin>, path: &Path, revision: &mut Revision) {
         let Some(serving) = serving else { return };
         self.shared.engine.hooks.replace(&serving.key, Vec::new());
         self.offers.push((serving.key.clone(), Origin::UserPlugin, SourceOffer::default()));
         tracing::info!(plugin = serving.key.name, path = %path.display(), "plugin unloaded");
         self.pending_events
             .push(EventBody::PluginUnloaded { plugin: serving.key.name.clone(), path: path.display().to_string() });
-        plan.changes.push(RegistryChange::Remove { key: serving.key });
+        revision.changes.push(RegistryChange::Remove { key: serving.key });
     }
 
-    fn shadow(&mut self, key: &EntryKey, plan: &mut CommitPlan) {
+    fn take_out(&mut self, key: &EntryKey, status: PluginStatus, revision: &mut Revision) {
         let Some(entry) = self.entries.get_mut(key) else { return };
-        (entry.status, entry.error) = (Some(PluginStatus::Shadowed), None);
+        (entry.status, entry.error) = (Some(status), None);
         let serving = entry.serving.take();
-        self.retire(serving, &key.1, plan);
-    }
-
-    fn is_shadowed(&self, key: &EntryKey) -> bool {
-        self.rivals(key).any(|rival| rival < key)
-    }
-
-    /// Other entries that some session would see under the same name, and that may run.
-    fn rivals<'a>(&'a self, key: &'a EntryKey) -> impl Iterator<Item = &'a EntryKey> {
-        let name = self.entries.get(key).map(|entry| entry.name.as_str());
-        let scope_of = |key: &EntryKey| self.dirs.get(&key.0).map_or(SourceScope::Global, ResolvedDir::scope);
-        let scope = scope_of(key);
-        self.entries.iter().filter_map(move |(other, entry)| {
-            let others = scope_of(other);
-            let overlaps = others == SourceScope::Global || scope == SourceScope::Global || others == scope;
-            let withheld = matches!(entry.status, Some(PluginStatus::Disabled | PluginStatus::Untrusted));
-            let runs = entry.serving.is_some() || !withheld;
-            (other != key && Some(entry.name.as_str()) == name && overlaps && runs).then_some(other)
-        })
+        self.retire(serving, &key.1, revision);
     }
 
     /// A name is free: loads the plugins that were shadowed by it.

@@ -1,11 +1,57 @@
 //! Publishing the state of the plugins, and whether all of them are loaded.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwap;
+use tokio::sync::watch;
+use toold_proto::plugin::Plugin as Description;
+
+use crate::plugin::command::SlashCommand;
+use crate::plugin::registrations::SubagentSpec;
+use crate::plugin::state_pool::StatePool;
+use crate::plugin::timers::TimerRegistration;
+use crate::reload::absent::AbsentPlugin;
 use crate::reload::entry::PluginEntry;
 use crate::reload::options::DirKind;
-use crate::reload::plugin_manager::{EntryKey, PluginManager, ServingVersion};
+use crate::reload::plugin_manager::{EntryKey, PluginManager};
+
+/// A version in service, for those who watch it run.
+pub(crate) struct ServingVersion {
+    pub(crate) path: String,
+    pub(crate) states: Arc<StatePool>,
+    pub(crate) timers: Vec<TimerRegistration>,
+}
+
+/// What others can see of the plugins.
+pub(crate) struct PublishedState {
+    pub(crate) described: ArcSwap<Vec<Description>>,
+    pub(crate) absent: ArcSwap<Vec<AbsentPlugin>>,
+    pub(crate) subagents: ArcSwap<Vec<SubagentSpec>>,
+    pub(crate) commands: ArcSwap<Vec<SlashCommand>>,
+    pub(crate) serving: ArcSwap<Vec<ServingVersion>>,
+    /// Folders and entries that are polled although polling is not configured, as messages for users.
+    pub(crate) poll_notices: ArcSwap<Vec<String>>,
+    /// The number of the first event after the first load was complete; `None` until then.
+    pub(crate) settled: watch::Sender<Option<u64>>,
+    settle_patience: Duration,
+}
+
+impl PublishedState {
+    /// Loads count as complete when none has ended for `settle_patience`.
+    pub(crate) fn new(settle_patience: Duration) -> Self {
+        Self {
+            described: ArcSwap::default(),
+            absent: ArcSwap::default(),
+            subagents: ArcSwap::default(),
+            commands: ArcSwap::default(),
+            serving: ArcSwap::default(),
+            poll_notices: ArcSwap::default(),
+            settled: watch::Sender::new(None),
+            settle_patience,
+        }
+    }
+}
 
 impl PluginManager {
     pub(super) fn publish(&mut self) {
@@ -54,7 +100,8 @@ impl PluginManager {
 
     pub(super) fn settle_if_done(&self) {
         let is_done = || {
-            let waits = self.git_waits.is_waiting() || self.entries.values().any(|entry| entry.held.is_some());
+            let waits =
+                self.stability.waits_for_git() || self.entries.values().any(|entry| entry.stability.held().is_some());
             self.running_loads == 0 && self.ready.is_empty() && !waits
         };
         if self.settles_at().is_some_and(|at| is_done() || at <= Instant::now()) {

@@ -1,6 +1,6 @@
 //! Starting loads of entries, by scans, events and polling, and taking their results.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -15,6 +15,7 @@ use crate::reload::options::DirKind;
 use crate::reload::plugin_manager::{
     EntryKey, FinishedLoad, ManagerJob, POLL, PendingReload, PluginManager, ReloadMode,
 };
+use crate::reload::stability::Verdict;
 use crate::reload::watch::changes::WatchTarget;
 use crate::reload::watch::poll_reason::{PollReason, PollReasons};
 use crate::reload::{Reloaded, UnknownPlugin};
@@ -22,10 +23,6 @@ use toold_engine::blocking::run_elsewhere;
 
 /// How long a plugin may take to load before it frees its slot for others.
 const PATIENCE: Duration = Duration::from_millis(50);
-/// How long finished loads wait for others of the same scan, so that they become one revision.
-const BATCH: Duration = Duration::from_millis(20);
-/// The same for files that git has replaced: all of them are changed by then.
-const CHECKOUT: Duration = Duration::from_secs(1);
 /// How soon a place is polled again in which something has just changed.
 const WHOLE: Duration = Duration::from_millis(50);
 
@@ -55,7 +52,7 @@ impl PluginManager {
         // It replaces a load that is running.
         let mode = known.pending_mode.map_or(mode, |pending| pending.max(mode));
         known.pending_mode = Some(mode);
-        let held = known.held.as_ref().map(|held| held.version.plugin.digest);
+        let held = known.stability.held();
         let request = LoadRequest {
             path: entry.1.clone(),
             origin: dir.origin(),
@@ -64,7 +61,7 @@ impl PluginManager {
                 ReloadMode::IfChanged => known.digest.into_iter().chain(held).collect(),
                 ReloadMode::Always | ReloadMode::RunScript => Vec::new(),
             },
-            stale_locks: self.git_waits.stale(),
+            stale_locks: self.stability.stale_locks(),
             run: mode == ReloadMode::RunScript,
             kept_versions: self.keeping.versions.clone().filter(|_| known.serving.is_none()),
             may_run: self.may_run(dir),
@@ -144,11 +141,9 @@ impl PluginManager {
             }
             ManagerJob::Kept => self.keeping.is_running = false,
             ManagerJob::Looked(held) => {
-                let ready = self.git_waits.looked(&held);
+                let ready = self.stability.looked(&held);
                 if !ready.is_empty() {
-                    // One look at everything, and one revision.
-                    self.batch_until = Instant::now() + CHECKOUT;
-                    self.scan(ready.into_iter().map(|(dir, _)| dir).collect::<BTreeSet<_>>().into_iter().collect());
+                    self.scan(ready);
                 }
             }
             ManagerJob::Loaded(done) => {
@@ -163,28 +158,22 @@ impl PluginManager {
     }
 
     /// Takes the newest result of an entry: its version serves with the next commit, unless it may not be whole.
-    fn take_loaded(&mut self, mut done: FinishedLoad) {
-        if let LoadOutcome::Locked(lock) = done.outcome {
-            if !self.git_waits.wait(lock, done.entry.clone()) {
-                self.start_load(done.entry, ReloadMode::IfChanged);
+    fn take_loaded(&mut self, done: FinishedLoad) {
+        let FinishedLoad { entry: key, number, outcome, kept } = done;
+        let Some(entry) = self.entries.get_mut(&key) else { return };
+        match self.stability.judge(&key, entry, outcome) {
+            Verdict::Stable(outcome) => {
+                self.ready.push(FinishedLoad { entry: key, number, outcome, kept });
+                self.commit_at.get_or_insert_with(|| self.stability.commit_at());
             }
-            return;
+            Verdict::Again(at) => self.changes.due_at(WatchTarget::Entry(key.0, key.1), at),
+            Verdict::GitIsReplacing => {}
         }
-        let Some(entry) = self.entries.get_mut(&done.entry) else { return };
-        match entry.hold_back(done.outcome, &self.patience) {
-            Ok(outcome) => done.outcome = outcome,
-            Err(until) => {
-                entry.pending_mode = None;
-                return self.changes.due_at(WatchTarget::Entry(done.entry.0, done.entry.1), until);
-            }
-        }
-        self.ready.push(done);
-        self.commit_at.get_or_insert_with(|| self.batch_until.max(Instant::now() + BATCH));
     }
 
     /// Looks at the locks of git that are waited for, if it is time to.
     pub(super) fn look_at_locks_if_due(&mut self) {
-        let Some(locks) = self.git_waits.due() else { return };
+        let Some(locks) = self.stability.locks_to_look_at() else { return };
         self.jobs
             .spawn(run_elsewhere(move || ManagerJob::Looked(locks.into_iter().filter(IndexLock::is_held).collect())));
     }
