@@ -253,8 +253,6 @@ fn clients_that_send_every_method_in_a_burst_and_leave_are_forgotten() {
             && queues["events"]["subscribers"] == before)
             .then_some(())
     });
-    let began = std::time::Instant::now();
     daemon.signal("TERM");
     assert!(daemon.wait().success());
-    assert!(began.elapsed() < std::time::Duration::from_secs(4), "{:?}", began.elapsed());
 }
