@@ -28,6 +28,9 @@ pub struct HookInfo {
     pub timeout_ms: u64,
     /// How a failure of the hook counts: `open` lets the call continue, `closed` ends it.
     pub fail: String,
+    /// Why its last run failed, for people's frontends; absent when it did not fail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }
 
 /// Params of `hooks.run`.

@@ -210,6 +210,9 @@ pub struct McpServer {
     /// The login, for a remote server that has asked for one; shown to people only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub login: Option<McpLogin>,
+    /// Where a login's page sends the browser back to, if its configuration says so: `HOST`, `HOST:PORT` or `HOST:PORT/PATH`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub login_redirect: Option<String>,
     /// Calls that have ended, and how many of them failed.
     pub calls: u64,
     pub bad_calls: u64,

@@ -5,7 +5,7 @@
 //
 //     node oauth_servers.mjs FOLDER_OF_NODE_MODULES
 //
-// Prints one line of JSON with both addresses. Access tokens are valid for 40 s, and toold refreshes them 30 s earlier.
+// Prints one line of JSON with both addresses. Access tokens are valid for 14 s, and toold refreshes them 3 s earlier.
 
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
@@ -38,7 +38,7 @@ const provider = new Provider(issuer, {
       enabled: true,
       getResourceServerInfo: (_context, indicator) => {
         if (indicator !== resource) throw new Error(`unknown resource ${indicator}`);
-        return { scope: 'mcp:read mcp:admin', audience: resource, accessTokenFormat: 'jwt', accessTokenTTL: 40 };
+        return { scope: 'mcp:read mcp:admin', audience: resource, accessTokenFormat: 'jwt', accessTokenTTL: 14 };
       },
     },
   },

@@ -1,8 +1,9 @@
 """An MCP server that wants a login, and its authorization server, in one program. The page of the login asks nothing.
 
-Prints its address. What it saw is at /seen; /refuse makes the next login fail, /expire makes the tokens invalid, /keep and
-/stall make it refuse to revoke tokens and not answer when it is asked to. It gives a token without a login to the client
-`service` with the password `pass: word`, and for the assertion `a.work.load`.
+Prints its address. What it saw is at /seen; /refuse makes the next login fail, /expire makes the tokens invalid, /forgets
+makes it refresh no token until /knows, since it knows no client, /forgets_once gives the next login no token for the same
+reason, /keep and /stall make it refuse to revoke tokens and not answer when it is asked to. It gives a token without a login
+to the client `service` with the password `pass: word`, and for the assertion `a.work.load`.
 """
 
 import base64
@@ -14,8 +15,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, unquote_plus, urlencode, urlsplit
 
 codes, valid, refresh_tokens = {}, {}, {}
-seen = {"registrations": 0, "refreshes": 0, "resources": [], "revoked": [], "unattended": 0}
-state = {"refuse": False, "revokes": True, "answers": threading.Event()}
+seen = {"registrations": 0, "refreshes": 0, "resources": [], "revoked": [], "redirects": [], "unattended": 0}
+state = {"refuse": False, "revokes": True, "forgets": False, "forgets_once": False, "answers": threading.Event()}
 state["answers"].set()
 
 
@@ -57,6 +58,7 @@ class Handler(BaseHTTPRequestHandler):
             else:
                 code = "code-" + secrets.token_hex(16)
                 codes[code] = query
+                seen["redirects"].append(query["redirect_uri"])
                 answer["code"] = code
             self.send(302, None, [("Location", query["redirect_uri"] + "?" + urlencode(answer))])
         elif url.path == "/seen":
@@ -69,6 +71,12 @@ class Handler(BaseHTTPRequestHandler):
             self.send(200)
         elif url.path == "/stall":
             state["answers"].clear()
+            self.send(200)
+        elif url.path in ("/forgets", "/forgets_once"):
+            state[url.path[1:]] = True
+            self.send(200)
+        elif url.path == "/knows":
+            state["forgets"] = False
             self.send(200)
         elif url.path == "/expire":
             valid.clear()
@@ -96,6 +104,9 @@ class Handler(BaseHTTPRequestHandler):
         seen["resources"].append(form.get("resource"))
         if form["grant_type"] == "authorization_code":
             asked = codes.pop(form["code"], None)
+            if state["forgets_once"]:
+                state["forgets_once"] = False
+                return self.send(401, {"error": "invalid_client"})
             challenge = base64.urlsafe_b64encode(hashlib.sha256(form["code_verifier"].encode()).digest()).rstrip(b"=")
             if asked is None or asked["code_challenge"].encode() != challenge:
                 return self.send(400, {"error": "invalid_grant"})
@@ -111,6 +122,8 @@ class Handler(BaseHTTPRequestHandler):
             scope = form.get("scope", "")
         else:
             seen["refreshes"] += 1
+            if state["forgets"]:
+                return self.send(401, {"error": "invalid_client", "error_description": "who is this?"})
             scope = refresh_tokens.pop(form["refresh_token"], None)
             if scope is None:
                 return self.send(400, {"error": "invalid_grant"})
@@ -120,8 +133,8 @@ class Handler(BaseHTTPRequestHandler):
             seen["unattended"] += 1
             return self.send(200, {"access_token": access, "token_type": "Bearer", "expires_in": 3600})
         refresh_tokens[refresh] = scope
-        # The first token is used up at once: the daemon refreshes what is valid for less than 30 s.
-        expires = 5 if form["grant_type"] == "authorization_code" else 3600
+        # The first token is used up at once.
+        expires = 0 if form["grant_type"] == "authorization_code" else 3600
         self.send(200, {"access_token": access, "refresh_token": refresh, "token_type": "Bearer", "expires_in": expires})
 
     def revoke(self, form):

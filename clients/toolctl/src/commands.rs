@@ -14,6 +14,7 @@ pub(crate) mod doctor;
 pub(crate) mod events;
 pub(crate) mod fleet;
 pub(crate) mod hook;
+pub(crate) mod hook_health;
 pub(crate) mod level;
 pub(crate) mod list;
 pub(crate) mod logs;

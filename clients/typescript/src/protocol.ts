@@ -463,6 +463,8 @@ export interface McpServer {
     /** RFC 3339, UTC: when the access token expires. It is refreshed then, if the server allows that. */
     expires?: string;
   };
+  /** Where a login's page sends the browser back to, if its configuration says so: `HOST`, `HOST:PORT` or `HOST:PORT/PATH`. */
+  login_redirect?: string;
   /** Calls that have ended, and how many of them failed. */
   calls: number;
   bad_calls: number;
@@ -1607,6 +1609,8 @@ export interface HooksListResult {
     timeout_ms: number;
     /** How a failure of the hook counts: `open` lets the call continue, `closed` ends it. */
     fail: string;
+    /** Why its last run failed, for people's frontends; absent when it did not fail. */
+    error?: string;
   }[];
 }
 
@@ -2306,6 +2310,8 @@ export interface PluginsShowResult {
     timeout_ms: number;
     /** How a failure of the hook counts: `open` lets the call continue, `closed` ends it. */
     fail: string;
+    /** Why its last run failed, for people's frontends; absent when it did not fail. */
+    error?: string;
   }[];
   commands: Command[];
   /** Names. */

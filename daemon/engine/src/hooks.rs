@@ -8,6 +8,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::time::timeout;
@@ -63,6 +64,18 @@ pub struct HookSpec {
     pub fail_closed: bool,
     /// Only for these tools.
     pub tools: Option<globset::GlobSet>,
+    pub health: HookHealth,
+}
+
+/// How the last run of a hook ended; shared by its copies.
+#[derive(Clone, Debug, Default)]
+pub struct HookHealth(Arc<Mutex<Option<String>>>);
+
+impl HookHealth {
+    /// Why the last run failed; `None` when it did not, or there was none.
+    pub fn error(&self) -> Option<String> {
+        self.0.lock().clone()
+    }
 }
 
 /// The input of a hook; members that do not apply are absent.
@@ -281,9 +294,11 @@ fn spawn(hook: Arc<dyn Hook>, input: HookInput, cx: Option<Arc<Cx>>, tasks: &Tas
 
 async fn run(hook: &dyn Hook, input: HookInput, cx: Option<Arc<Cx>>) -> Result<HookAnswer, String> {
     let limit = hook.spec().timeout;
-    match timeout(limit, AssertUnwindSafe(hook.run(input, cx)).catch_unwind()).await {
+    let answer = match timeout(limit, AssertUnwindSafe(hook.run(input, cx)).catch_unwind()).await {
         Ok(Ok(answer)) => answer,
         Ok(Err(_)) => Err("it panicked".to_owned()),
         Err(_) => Err(format!("it took longer than {} ms", limit.as_millis())),
-    }
+    };
+    *hook.spec().health.0.lock() = answer.as_ref().err().cloned();
+    answer
 }

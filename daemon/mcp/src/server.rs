@@ -22,9 +22,10 @@ mod request;
 mod request_session;
 mod request_state;
 mod running_request;
+mod short_names;
 mod subscriptions;
 mod tasks;
-mod tool_meta;
+pub(crate) mod tool_meta;
 mod tools;
 mod weight_limit;
 
@@ -48,6 +49,7 @@ use toold_proto::tool::{SessionId, ToolResult};
 
 use crate::client_log::ConnectionLogLevel;
 use crate::server::client_requests::RequestChannels;
+use crate::server::http::records::{HttpSessionRecords, HttpSessions};
 use crate::server::request_session::{ConnectionSessions, SourceSelection, StatelessSessions};
 use crate::server::request_state::RequestStates;
 use crate::server::subscriptions::ResourceSubscriptions;
@@ -141,6 +143,8 @@ pub struct ClientRights {
     pub list_changed: bool,
     /// The profile that always applies to it.
     pub profile: Option<String>,
+    /// The length of the names that it is listed.
+    pub name_length: Option<usize>,
 }
 
 /// Who a client is served as.
@@ -159,6 +163,8 @@ pub struct McpFacade {
     pub(crate) channels: Arc<RequestChannels>,
     /// Sessions of clients without a connection.
     pub(crate) stateless_sessions: StatelessSessions,
+    /// Sessions of the older revisions on HTTP.
+    pub(crate) http_sessions: Arc<HttpSessions>,
 }
 
 impl McpFacade {
@@ -172,7 +178,18 @@ impl McpFacade {
             tasks: McpTasks::new(ids),
             channels: Arc::default(),
             stateless_sessions: StatelessSessions::default(),
+            http_sessions: Arc::default(),
         })
+    }
+
+    /// The sessions on HTTP that the next daemon takes over.
+    pub fn hand_over(&self) -> HttpSessionRecords {
+        self.http_sessions.hand_over()
+    }
+
+    /// Takes over the sessions of the previous daemon.
+    pub fn take_over(&self, sessions: HttpSessionRecords) {
+        self.http_sessions.restore(sessions);
     }
 
     /// A server for one client. `default_cwd`: its working folder if it names none.

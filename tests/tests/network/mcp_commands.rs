@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Output;
 
 use serde_json::{Value, json};
-use toold_tests::{Setup, TestDaemon, toolctl};
+use toold_tests::{Setup, TestDaemon, Tmux, toolctl};
 
 const ALLOW: &str = "[[permission.rules]]\ncategory = \"mcp\"\npattern = \"**\"\naction = \"allow\"\n\
                      [[permission.rules]]\ncategory = \"shell\"\npattern = \"**\"\naction = \"allow\"\n";
@@ -75,6 +75,76 @@ fn a_failing_server_is_shown_everywhere_with_advice_that_helps() {
     succeeds(daemon.toolctl(&["mcp", "test", "broken"]));
     let status = succeeds(daemon.toolctl(&["status"]));
     assert!(!status.contains("failing"), "{status}");
+}
+
+#[test]
+fn a_check_of_the_configuration_starts_each_server_on_request() {
+    let daemon = Setup::new().config("").start();
+    let import = daemon.setup.path("home/mcp.json");
+    std::fs::write(&import, r#"{"mcpServers": {"odd": {"command": "x", "args": ["${NOT_SET}"]}}}"#).unwrap();
+    let config = format!(
+        "[mcp]\nimport = [{import:?}]\n[mcp.servers.good]\ncommand = \"python3\"\nargs = [{:?}]\n\
+         [mcp.servers.broken]\ncommand = \"/nowhere/server\"\n",
+        stand_in()
+    );
+    std::fs::write(daemon.setup.path("config/toold/config.toml"), config).unwrap();
+    succeeds(daemon.toolctl(&["config", "reload"]));
+    let read = succeeds(daemon.toolctl(&["config", "check"]));
+    let why = "the imported MCP server odd cannot be used: the daemon's environment has no variable NOT_SET";
+    assert!(read.contains(why), "{read}");
+    let started = daemon.toolctl(&["config", "check", "--servers"]);
+    assert_eq!(started.status.code(), Some(1), "{}", words(&started));
+    let said = words(&started);
+    assert!(said.contains("good runs") && said.contains("broken: ") && said.contains("/nowhere/server"), "{said}");
+}
+
+#[test]
+fn a_failing_hook_is_shown_by_status_and_doctor() {
+    let hook =
+        |command: &str| format!("{ALLOW}[[hooks]]\nevent = \"pre_tool\"\nname = \"gate\"\ncommand = [\"{command}\"]\n");
+    let daemon = Setup::new().config(&hook("false")).start();
+    let run = |daemon: &TestDaemon| {
+        let call = json!({"name": "list", "arguments": {"path": "."}});
+        daemon.connect().result("tools.execute", call);
+    };
+    run(&daemon);
+    let status = succeeds(daemon.toolctl(&["status"]));
+    assert!(
+        status.contains("failing      hook gate (pre_tool): ") && status.contains("calls go on without it"),
+        "{status}"
+    );
+    let doctor = words(&daemon.toolctl(&["doctor"]));
+    assert!(doctor.contains("gate (pre_tool): ") && doctor.contains("[[hooks]]"), "{doctor}");
+    // As the advice says.
+    std::fs::write(daemon.setup.path("config/toold/config.toml"), hook("true")).unwrap();
+    succeeds(daemon.toolctl(&["config", "reload"]));
+    run(&daemon);
+    let status = succeeds(daemon.toolctl(&["status"]));
+    assert!(!status.contains("failing"), "{status}");
+}
+
+/// A file of VS Code, whose inputs are asked for once.
+#[test]
+fn a_secret_that_a_server_wants_is_asked_for_once() {
+    let setup = Setup::new().config("");
+    std::fs::create_dir(setup.path("credentials")).unwrap();
+    std::fs::write(setup.path("credentials/toold-secrets"), "the key of this test").unwrap();
+    let credentials = format!("CREDENTIALS_DIRECTORY={}", setup.path("credentials").display());
+    let import = setup.path("home/mcp.json");
+    let server = json!({"command": "python3", "args": [stand_in()], "env": {"KEY": "${input:token}"}});
+    std::fs::write(&import, json!({"servers": {"asks": server}}).to_string()).unwrap();
+    let daemon = setup.config(&format!("[mcp]\nimport = [{import:?}]\n")).through(&["env", &credentials]).start();
+    let tmux = Tmux::start(&daemon);
+    let pane = tmux.first();
+    pane.run("toolctl mcp test asks");
+    pane.wait_for("asks wants token:");
+    pane.type_line("a value of six characters");
+    let screen = pane.wait_for("ok   mcp server  asks");
+    assert!(!screen.contains("a value of six"), "{screen}");
+    pane.run("toolctl mcp test asks");
+    let screen = pane.wait_for("ok   mcp server  asks");
+    assert!(!screen.contains("wants token"), "{screen}");
+    pane.wait_for_prompt();
 }
 
 /// Also with another socket, where no daemon could refuse it.

@@ -5,7 +5,7 @@ use std::net::{Shutdown, TcpStream};
 use std::os::unix::fs::MetadataExt;
 
 use serde_json::{Value, json};
-use toold_tests::{PATIENCE, Setup, TestDaemon, until};
+use toold_tests::{PATIENCE, Setup, TestDaemon, toold, until};
 
 const PLUGIN: &str = r#"
 hygge.register_tool{
@@ -34,12 +34,17 @@ struct McpHttpDaemon {
 fn serve(more: &str) -> McpHttpDaemon {
     let config = format!("[mcp]\nlisten = \"127.0.0.1:0\"\n{more}");
     let daemon = Setup::new().config(&config).plugin("hello.lua", PLUGIN).start();
+    let address = address(&daemon);
+    let token = std::fs::read_to_string(daemon.state().join("mcp-token")).unwrap();
+    McpHttpDaemon { daemon, address, token }
+}
+
+/// Where it serves HTTP.
+fn address(daemon: &TestDaemon) -> String {
     let url = until("HTTP is served", || {
         daemon.connect().result("daemon.status", json!({}))["mcp_url"].as_str().map(str::to_owned)
     });
-    let address = url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap().to_owned();
-    let token = std::fs::read_to_string(daemon.state().join("mcp-token")).unwrap();
-    McpHttpDaemon { daemon, address, token }
+    url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap().to_owned()
 }
 
 /// An answer: its status, its headers as they came, and its body.
@@ -258,6 +263,52 @@ fn a_client_that_returns_during_its_call_hears_its_end() {
         resumed.join().unwrap()
     });
     assert!(rest.contains("at last"), "{rest}");
+}
+
+/// Stops the daemon that has replaced the test's own.
+struct Stopped<'s>(&'s TestDaemon);
+
+impl Drop for Stopped<'_> {
+    fn drop(&mut self) {
+        self.0.toolctl(&["stop"]);
+    }
+}
+
+#[test]
+fn sessions_go_on_when_the_daemon_is_replaced() {
+    let mut served = serve("");
+    let (id, ended) = (OldHttpSession::open(&served).id, OldHttpSession::open(&served).id);
+    let call = |served: &McpHttpDaemon, id: &str, name: &str| {
+        let body = json!({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": name}});
+        served.send("POST", &body.to_string(), &[("Mcp-Session-Id", id), ("MCP-Protocol-Version", "2025-11-25")])
+    };
+    // The number of the stream in the ids of its events.
+    let stream = |answer: &McpHttpAnswer| {
+        let event = answer.body.lines().find_map(|line| line.strip_prefix("id:")).expect("an event with an id");
+        event.split('/').nth(1).expect("a number").trim().parse::<u64>().unwrap()
+    };
+    let before = call(&served, &id, "hello");
+    assert!(before.body.contains("hello"), "{}", before.body);
+
+    let replaced = served.daemon.toolctl(&["restart", "--program", toold().to_str().unwrap()]);
+    assert!(replaced.status.success(), "{replaced:?}");
+    served.address = address(&served.daemon);
+    let _stopped = Stopped(&served.daemon);
+    let after = call(&served, &id, "hello");
+    assert!(after.status == 200 && after.body.contains("hello"), "{} {}", after.status, after.body);
+    assert!(stream(&after) > stream(&before), "the ids of events are used once");
+    // The stream on which the server reports news, which the client resumes after the last event that it has seen.
+    let mut news = served.stream();
+    let own = [("Mcp-Session-Id", id.as_str()), ("Accept", "text/event-stream"), ("Last-Event-ID", "7")];
+    news.write_all(served.head("GET", 0, &own).as_bytes()).unwrap();
+    let mut line = String::new();
+    BufReader::new(news).read_line(&mut line).unwrap();
+    assert!(line.contains("200"), "{line}");
+
+    let end = [("Mcp-Session-Id", ended.as_str())];
+    assert_eq!(served.send("DELETE", "", &end).status, 204);
+    assert_eq!(call(&served, &ended, "hello").status, 404);
+    assert_eq!(call(&served, "never-there", "hello").status, 404);
 }
 
 #[test]

@@ -60,10 +60,9 @@ fn login(daemon: &TestDaemon) -> (bool, String) {
     let mut command = daemon.setup.command(toolctl());
     command.args(["mcp", "login", "s", "--no-browser"]);
     let mut toolctl = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut page = String::new();
-    BufReader::new(toolctl.stdout.take().unwrap()).read_line(&mut page).unwrap();
-    if !page.is_empty() {
-        get(&redirect_of(page.trim()));
+    // A second page follows if it registers once more.
+    for page in BufReader::new(toolctl.stdout.take().unwrap()).lines() {
+        get(&redirect_of(page.unwrap().trim()));
     }
     let output = toolctl.wait_with_output().unwrap();
     (output.status.success(), String::from_utf8(output.stderr).unwrap())
@@ -233,6 +232,51 @@ fn a_refused_or_expired_login_says_why_and_what_to_do() {
     get(&format!("{}/refuse", server.base));
     let (done, said) = login(&daemon);
     assert!(!done && said.contains("access_denied: not today"), "{said}");
+}
+
+#[test]
+fn a_client_that_the_authorization_server_does_not_know_registers_again() {
+    let server = RemoteServer::start();
+    let daemon = mounted(&server);
+    let mut wire = daemon.connect();
+    failed(&mut wire);
+    // Its token needs to be refreshed at once.
+    get(&format!("{}/forgets", server.base));
+    assert!(login(&daemon).0);
+    let why = until("the server names the reason", || {
+        let error = wire.result("mcp.servers", json!({}))["servers"][0]["error"].take();
+        error.as_str().filter(|error| error.contains("invalid_client")).map(str::to_owned)
+    });
+    assert!(why.contains("run toolctl mcp login s, which registers it again"), "{why}");
+    get(&format!("{}/knows", server.base));
+    assert!(login(&daemon).0);
+    until("the tool is listed", || wire.call("tools.schema", json!({"name": "s_read"})).get("result").map(|_| ()));
+    assert_eq!(server.seen()["registrations"], 2);
+
+    // A client that is refused when it has just registered is tried with another registration.
+    get(&format!("{}/forgets_once", server.base));
+    let (done, said) = login(&daemon);
+    assert!(done && said.contains("invalid_client") && said.contains("trying once more"), "{said}");
+    assert_eq!(server.seen()["registrations"], 4);
+    assert_eq!(text(&wire.tool("s_read", json!({}))), "read with read");
+}
+
+#[test]
+fn a_configured_redirect_is_where_logins_end() {
+    let server = RemoteServer::start();
+    let redirect = "[mcp.servers.s.oauth]\nredirect = \"localhost/back\"\n";
+    let daemon = mounted_in(Setup::new(), &server, redirect);
+    let mut wire = daemon.connect();
+    failed(&mut wire);
+    assert_eq!(wire.result("mcp.servers", json!({}))["servers"][0]["login_redirect"], "localhost/back");
+    let elsewhere = json!({"name": "s", "redirect_uri": "http://127.0.0.1:1/back"});
+    let refusal = wire.error("mcp.login.begin", elsewhere)["message"].take();
+    assert!(refusal.as_str().unwrap().contains("[mcp.servers.s.oauth] redirect says"), "{refusal}");
+    let (done, said) = login(&daemon);
+    assert!(done, "{said}");
+    let redirects = server.seen()["redirects"].take();
+    let used = redirects[0].as_str().unwrap();
+    assert!(used.starts_with("http://localhost:") && used.ends_with("/back"), "{redirects}");
 }
 
 #[test]

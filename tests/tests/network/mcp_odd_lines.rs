@@ -76,6 +76,9 @@ fn a_call_that_is_over_time_names_the_setting_and_what_was_discarded() {
     for expected in ["2000 ms", "timeout_ms in [mcp.servers.s]", "Traceback: the words of the server"] {
         assert!(text(&result).contains(expected), "{expected}: {result}");
     }
+    let logs = daemon.toolctl(&["mcp", "logs", "s"]);
+    let logs = String::from_utf8_lossy(&logs.stdout).into_owned();
+    assert!(logs.contains("discarded, since it is no message: Traceback"), "{logs}");
 }
 
 #[test]

@@ -131,16 +131,125 @@ def call(id, params): ok(id, text("short", structuredContent={"rows": list(range
 #[test]
 fn further_members_of_content_reach_the_client() {
     let body = r#"
-tools = [tool("link")]
+tools = [tool("link", icons=[{"src": "data:image/png;base64,AA", "sizes": ["16x16"]}])]
 link = {"type": "resource_link", "uri": "file:///b", "name": "b", "title": "B", "size": 3, "annotations": {"priority": 0.5}}
 def call(id, params): ok(id, {"content": [link]})
 "#;
     let daemon = with_servers(&[("s", body, "")]);
     listed(&daemon, "s_link");
-    let result = mcp_client(&daemon).result("tools/call", call("s_link", json!({})));
+    let mut client = mcp_client(&daemon);
+    let list = client.result("tools/list", json!({}));
+    let tool = list["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "s_link").unwrap();
+    assert_eq!(tool["icons"][0]["sizes"], json!(["16x16"]), "{tool}");
+    let result = client.result("tools/call", call("s_link", json!({})));
     let link = &result["content"][0];
     assert_eq!((&link["title"], &link["size"]), (&json!("B"), &json!(3)), "{result}");
     assert_eq!(link["annotations"]["priority"], 0.5, "{result}");
+}
+
+#[test]
+fn integers_of_a_structured_result_are_never_rounded() {
+    let body = r#"
+tools = [tool("big"), tool("typed", outputSchema={"type": "object", "properties": {"beyond": {"type": "number"}}})]
+whole = {"most": 18446744073709551615, "least": -9223372036854775808, "beyond": 123456789012345678901234567890}
+def call(id, params): ok(id, text("big", structuredContent=whole))
+"#;
+    let daemon = with_servers(&[("n", body, "")]);
+    listed(&daemon, "n_big");
+    let mut client = mcp_client(&daemon);
+    let structured = client.result("tools/call", call("n_big", json!({})))["structuredContent"].take();
+    assert_eq!(structured["most"], json!(u64::MAX));
+    assert_eq!(structured["least"], json!(i64::MIN));
+    assert_eq!(structured["beyond"], "123456789012345678901234567890");
+    // The server says that it is a number.
+    let typed = client.result("tools/call", call("n_typed", json!({})));
+    assert!(typed["isError"] == false && typed["structuredContent"]["beyond"].is_number(), "{typed}");
+}
+
+#[test]
+fn long_names_leave_room_for_the_prefix_of_a_host() {
+    let long = "reads_the_oldest_of_all_the_entries_in_the_list";
+    let body = format!("tools = [tool(\"{long}\")]\ndef call(id, params): ok(id, text(params[\"name\"]))\n");
+    let daemon = with_servers(&[("server_of", &body, "")]);
+    let whole = format!("server_of_{long}");
+    listed(&daemon, &whole);
+    let mut client = mcp_client(&daemon);
+    let list = client.result("tools/list", json!({}));
+    let names: Vec<&str> = list["tools"].as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str()).collect();
+    let short = *names.iter().find(|name| name.starts_with("server_of_")).unwrap();
+    assert!(short.len() == 52 && names.iter().all(|name| name.len() <= 52), "{names:?}");
+    // A model may know the name from elsewhere.
+    for name in [short, &whole] {
+        let result = client.result("tools/call", call(name, json!({})));
+        assert_eq!(result["content"][0]["text"], long, "{name}");
+    }
+    let file = daemon.setup.path("config/toold/config.toml");
+    let config = std::fs::read_to_string(&file).unwrap() + "\n[mcp.clients.x]\nname_length = 64\n";
+    std::fs::write(file, config).unwrap();
+    assert!(daemon.toolctl(&["config", "reload"]).status.success());
+    let list = mcp_client(&daemon).result("tools/list", json!({}));
+    assert!(list["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == whole), "{list}");
+}
+
+/// A server of 2026-07-28 that does not report changes, but says how long its list is good.
+#[test]
+fn a_list_that_has_grown_old_is_read_again() {
+    let body = r#"
+tools, lists = [tool("first")], [0]
+def call(id, params): ok(id, {**text("did"), "resultType": "complete"})
+def start():
+    for line in sys.stdin:
+        message = json.loads(line)
+        id, method, params = message.get("id"), message.get("method"), message.get("params") or {}
+        base = {"resultType": "complete", "ttlMs": 1, "cacheScope": "public"}
+        if method == "server/discover":
+            ok(id, {**base, "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}},
+                "serverInfo": {"name": "s", "version": "1"}})
+        elif method == "tools/list":
+            lists[0] += 1
+            ok(id, {**base, "tools": tools + ([tool("second")] if lists[0] > 1 else [])})
+        elif method == "tools/call": call(id, params)
+        elif id is not None and method: send({"id": id, "error": {"code": -32601, "message": "no"}})
+"#;
+    let daemon = with_servers(&[("s", body, "")]);
+    listed(&daemon, "s_first");
+    listed(&daemon, "s_second");
+}
+
+/// A server whose next version speaks a newer revision.
+#[test]
+fn what_was_learned_of_a_server_is_forgotten_with_its_version() {
+    let body = r#"
+tools = [tool("spoken")]
+def call(id, params): pass
+def start():
+    own = open(sys.argv[1]).read().strip()
+    for line in sys.stdin:
+        message = json.loads(line)
+        id, method = message.get("id"), message.get("method")
+        info = {"capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": own}}
+        base = {"resultType": "complete", "ttlMs": 0, "cacheScope": "public"}
+        if method == "server/discover" and own == "2": ok(id, {**base, **info, "supportedVersions": ["2026-07-28"]})
+        elif method == "initialize": ok(id, {**info, "protocolVersion": "2025-06-18"})
+        elif method == "tools/list": ok(id, {**base, "tools": tools})
+        elif method == "ping": ok(id, {})
+        elif id is not None and method: send({"id": id, "error": {"code": -32601, "message": "no"}})
+"#;
+    let setup = Setup::new();
+    let (script, version) = (setup.path("s.py"), setup.path("version"));
+    std::fs::write(&script, SERVER.replace("BODY", body)).unwrap();
+    std::fs::write(&version, "1").unwrap();
+    let args = json!([script, version]);
+    let daemon = setup.config(&format!("[mcp.servers.s]\ncommand = \"python3\"\nargs = {args}\n")).start();
+    let mut wire = listed(&daemon, "s_spoken");
+    let mut restarted = || {
+        let list = wire.result("mcp.restart", json!({"name": "s"}));
+        list["servers"][0]["protocol"].as_str().map(str::to_owned)
+    };
+    assert_eq!(restarted().as_deref(), Some("2025-06-18"));
+    std::fs::write(&version, "2").unwrap();
+    assert_eq!(restarted().as_deref(), Some("2025-06-18"), "it is greeted as was learned");
+    assert_eq!(restarted().as_deref(), Some("2026-07-28"));
 }
 
 #[test]

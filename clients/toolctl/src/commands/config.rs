@@ -9,13 +9,16 @@ use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use toold_proto::config::{ConfigEntry, ShownConfig};
 use toold_proto::daemon::NoParams;
-use toold_proto::method::{DaemonGetConfig, DaemonReload};
+use toold_proto::mcp::McpServerState;
+use toold_proto::method::{DaemonGetConfig, DaemonReload, McpServersList};
 use toold_proto::nearest::did_you_mean;
 
-use crate::commands::author;
+use crate::commands::mcp::server_health;
+use crate::commands::{author, mcp_servers};
 use crate::config_file;
 use crate::connection;
-use crate::exit::{NOT_RUN, OK, not_found};
+use crate::exit::{NOT_RUN, OK, TOOL_ERROR, not_found};
+use crate::finding::{any_bad, show as show_findings};
 use crate::globals::Globals;
 use crate::output::{self, BAD, BOLD, DIM, GOOD, NAME, WARN, one_line, plain, print_json};
 use crate::program;
@@ -53,6 +56,9 @@ enum ConfigAction {
         /// Print JSON, with the line and column of each error
         #[arg(long)]
         json: bool,
+        /// Also start each mounted MCP server, and name those that fail
+        #[arg(long, conflicts_with_all = ["file", "json"])]
+        servers: bool,
     },
     /// Print where the configuration file is
     Path,
@@ -66,7 +72,8 @@ pub(crate) async fn run(args: ConfigArgs, globals: &Globals) -> anyhow::Result<u
     match args.action {
         ConfigAction::Show { origin, key, json } => show(globals, origin, key.as_deref(), json).await,
         ConfigAction::Edit { project } => edit(project).await,
-        ConfigAction::Check { file, json } => check(file.as_deref(), json).await,
+        ConfigAction::Check { file, json, servers: false } => check(file.as_deref(), json).await,
+        ConfigAction::Check { servers: true, .. } => check_with_servers(globals).await,
         ConfigAction::Path => program::run(&["config".as_ref(), "path".as_ref()]).await,
         ConfigAction::Schema => program::run(&["config".as_ref(), "schema".as_ref()]).await,
         ConfigAction::Reload => reload(globals).await,
@@ -119,6 +126,28 @@ fn render(config: &ShownConfig, origin: bool) -> String {
 fn line(entry: &ConfigEntry, origin: bool) -> String {
     let from = if origin { format!("  {DIM}{}{DIM:#}", one_line(&entry.origin)) } else { String::new() };
     format!("{NAME}{}{NAME:#} = {}{from}\n", one_line(&entry.key), one_line(&entry.value.to_string()))
+}
+
+/// Checks the whole configuration, and starts each MCP server that the daemon mounts.
+async fn check_with_servers(globals: &Globals) -> anyhow::Result<u8> {
+    let checked = check(None, false).await?;
+    let client = connection::open(globals).await?;
+    let mounted = client.call::<McpServersList>(NoParams {}).await?.servers;
+    let mut names: Vec<&str> = mounted
+        .iter()
+        .filter(|server| server.state != McpServerState::Disabled)
+        .map(|server| server.name.as_str())
+        .collect();
+    names.dedup();
+    let mut findings = Vec::new();
+    for name in names {
+        let list = mcp_servers::tested(&client, name).await?;
+        findings.extend(server_health::findings(&list));
+    }
+    let mut out = output::stdout();
+    show_findings(&findings, &mut out)?;
+    out.flush()?;
+    Ok(if any_bad(&findings) { checked.max(TOOL_ERROR) } else { checked })
 }
 
 async fn reload(globals: &Globals) -> anyhow::Result<u8> {

@@ -18,6 +18,7 @@ use toold_proto::remote::RemoteState;
 use toold_proto::socket::{database_path, log_file, log_path};
 
 use crate::commands::agents::switched_off::{SwitchedOff, switched_off};
+use crate::commands::hook_health;
 use crate::commands::mcp::server_health;
 use crate::commands::status;
 use crate::exit::{NOT_RUN, OK};
@@ -230,6 +231,7 @@ async fn daemon(client: &Client, findings: &mut Vec<Finding>) {
     findings.push(level(&status));
     findings.extend(problems(&status));
     plugins(client, &status, findings).await;
+    findings.extend(hook_health::findings(client).await);
     mcp_servers(client, findings).await;
     remotes(client, findings).await;
     fleet(client, findings).await;

@@ -14,6 +14,7 @@ use crate::commands::call::{self, CallArgs};
 use crate::commands::mcp::add::ConfigScope;
 use crate::commands::mcp::server_entry::{self, server_names, without_server};
 use crate::commands::mcp::server_health;
+use crate::commands::secrets;
 use crate::config_file::{difference, read};
 use crate::exit::{NOT_RUN, OK, not_found};
 use crate::finding::{Severity, any_bad, good, show as show_findings};
@@ -43,6 +44,8 @@ pub(crate) struct McpRestartArgs {
 }
 
 /// Try a mounted MCP server: start it if it does not run, list its tools, and call one
+///
+/// On a terminal, it asks for the secrets that the server's configuration names and that are not set.
 ///
 /// The exit status is 3 if the server does not start or does not list its tools, and that of `toolctl call` when a tool is
 /// called.
@@ -121,7 +124,7 @@ pub(crate) async fn restart(args: &McpRestartArgs, globals: &Globals) -> anyhow:
 
 pub(crate) async fn test(args: McpTestArgs, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
-    let list = client.call::<McpTest>(TestMcpServer { name: args.name.clone() }).await?;
+    let list = tested(&client, &args.name).await?;
     let mut findings = server_health::findings(&list);
     findings.retain(|finding| finding.health != Severity::Good);
     let works = !any_bad(&findings);
@@ -152,6 +155,19 @@ pub(crate) async fn test(args: McpTestArgs, globals: &Globals) -> anyhow::Result
     let Some(tool) = &args.tool else { return Ok(OK) };
     let tool = find_tool(&list, tool)?;
     call::run(CallArgs::of(tool, args.arguments), globals).await
+}
+
+/// Starts the servers of a name, and has them list their tools. A person on the terminal is asked for the secrets that they
+/// want and that are not set.
+pub(crate) async fn tested(client: &Client, name: &str) -> anyhow::Result<McpServerList> {
+    let test = || client.call::<McpTest>(TestMcpServer { name: name.to_owned() });
+    let list = test().await?;
+    let failed = list.servers.iter().filter(|server| server.error.is_some());
+    let wanted: Vec<String> = failed.flat_map(|server| server.secrets.iter().cloned()).collect();
+    match secrets::ask_for_missing(client, &wanted, name).await? {
+        true => Ok(test().await?),
+        false => Ok(list),
+    }
 }
 
 /// A tool of the servers, by its name here or in the server.

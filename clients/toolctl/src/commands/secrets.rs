@@ -97,6 +97,24 @@ pub(crate) async fn unlock_if_asked(client: &Client) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Asks a person on the terminal for those of these secrets that are not set, and keeps them. False when nothing was asked.
+pub(crate) async fn ask_for_missing(client: &Client, names: &[String], purpose: &str) -> anyhow::Result<bool> {
+    if !is_interactive() || names.is_empty() {
+        return Ok(false);
+    }
+    unlock_if_asked(client).await?;
+    let list = client.call::<SecretsList>(NoParams {}).await?;
+    let is_missing =
+        |name: &&String| !list.secrets.iter().any(|secret| secret.name == **name && secret.is_set == Some(true));
+    let missing: Vec<&String> = names.iter().filter(is_missing).collect();
+    for name in &missing {
+        let value = read(&format!("{purpose} wants {}:", output::one_line(name)), false)?;
+        let set = SetSecret { name: (*name).clone(), value: SecretValue(value), from_file: false };
+        client.call::<SecretsSet>(set).await?;
+    }
+    Ok(!missing.is_empty())
+}
+
 async fn unlock(client: &Client, state: SecretStoreState) -> anyhow::Result<SecretList> {
     let passphrase = match state {
         SecretStoreState::Absent => read("New passphrase for the secrets:", true)?,

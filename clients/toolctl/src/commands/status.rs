@@ -12,6 +12,7 @@ use toold_proto::level::{Level, LevelStatus};
 use toold_proto::method::{DaemonGetMetrics, DaemonGetStatus, McpServersList, PluginsList};
 use toold_proto::plugin::{ListPlugins, PluginStatus};
 
+use crate::commands::hook_health;
 use crate::commands::mcp::server_health;
 use crate::exit::OK;
 use crate::finding::Severity;
@@ -73,7 +74,7 @@ async fn ask(client: &Client) -> anyhow::Result<DaemonStatus> {
     Ok(client.call::<DaemonGetStatus>(NoParams {}).await?)
 }
 
-/// The MCP servers and plugins that do not work, each with its reason; none where the daemon does not tell them.
+/// The MCP servers, plugins and hooks that do not work, each with its reason; none where the daemon does not tell them.
 async fn failing(client: &Client) -> Vec<String> {
     let mut failing = Vec::new();
     if let Ok(list) = client.call::<McpServersList>(NoParams {}).await {
@@ -87,6 +88,8 @@ async fn failing(client: &Client) -> Vec<String> {
             format!("plugin {}: {why}", plugin.name)
         }));
     }
+    let hooks = hook_health::findings(client).await;
+    failing.extend(hooks.into_iter().map(|finding| format!("{} {}", finding.about, finding.message)));
     failing
 }
 

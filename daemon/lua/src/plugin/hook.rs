@@ -10,7 +10,7 @@ use mlua::Value as LuaValue;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 use toold_engine::cx::Cx;
-use toold_engine::hooks::{Hook, HookAnswer, HookEvent, HookInput, HookSpec};
+use toold_engine::hooks::{Hook, HookAnswer, HookEvent, HookHealth, HookInput, HookSpec};
 use toold_proto::hook::HookDecision;
 use toold_proto::plugin::PluginError;
 use toold_proto::tool::SessionId;
@@ -35,7 +35,8 @@ impl LuaHook {
         let HookRegistration { name, event, priority, asynchronous, timeout, fail_closed, tools } = registered;
         let source = states.plugin.key.clone();
         let tools = tools.map(|patterns| globs(&patterns).expect("they were read when they were registered"));
-        let spec = HookSpec { name, source, event, priority, asynchronous, timeout, fail_closed, tools };
+        let health = HookHealth::default();
+        let spec = HookSpec { name, source, event, priority, asynchronous, timeout, fail_closed, tools, health };
         Self { spec, index, states }
     }
 

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rmcp::RoleClient;
-use rmcp::model::ProtocolVersion;
+use rmcp::model::{ProtocolVersion, ServerPeerInfo};
 use rmcp::service::Peer;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::time::Instant;
 use toold_engine::cx::Cx;
@@ -24,8 +24,8 @@ use toold_host::secret_text::SecretText;
 use toold_host::secrets::{SecretError, SecretStore};
 use toold_mounts::MountSupervisor;
 use toold_mounts::adapter::{
-    CallFailure, ConnectionContext, InstanceOwner, InstanceSummary, ListedTool, MountAdapter, MountConnection,
-    MountState, MountSummary, OpenedChannel, StartPolicy, ToolListing,
+    CallFailure, ConnectionContext, InstanceOwner, InstanceSummary, MountAdapter, MountConnection, MountState,
+    MountSummary, OpenedChannel, StartPolicy, ToolListing,
 };
 use toold_mounts::config::{MountConfig, MountKey};
 use toold_mounts::offer_listing::OfferRequest;
@@ -39,6 +39,7 @@ use super::http_client::ServerHttpState;
 use super::listing::{ListedServerTool, ServerListing};
 use super::logging::RequestedLevel;
 use super::logins::{EndedLogin, LoginError, ServerLogins};
+use super::memory::ServerMemory;
 use super::notifications::Notifications;
 use super::requests::ServerRequestHandler;
 use super::roots::{self, ToldRoots};
@@ -72,16 +73,10 @@ pub struct ServerLink {
     pub(super) http: Option<Arc<ServerHttpState>>,
     pub(super) roots: Arc<ToldRoots>,
     pub(super) level: RequestedLevel,
-}
-
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct ServerMemory {
-    /// It must be greeted with `initialize`, as before revision 2026-07-28.
-    #[serde(default, rename = "is_old")]
-    uses_initialize: bool,
-    /// It speaks HTTP with SSE, and no Streamable HTTP.
-    #[serde(default)]
-    uses_sse: bool,
+    /// How long its lists are good of whose changes it does not tell.
+    pub(super) list_ttl: Mutex<Option<Duration>>,
+    /// What was known of the server before it was connected.
+    remembered: ServerMemory,
 }
 
 /// A client sends the calls of one turn of its model within this time.
@@ -162,7 +157,7 @@ impl ServerAdapter {
             return self.logins.explain_unattended(&config.key(), challenge);
         }
         let url = self.options.secrets.fill(url).await.ok();
-        self.logins.explain(&config.key(), url.as_deref(), challenge).await
+        self.logins.explain(&config.key(), url.as_deref(), oauth, challenge).await
     }
 }
 
@@ -311,6 +306,7 @@ impl MountAdapter for ServerAdapter {
             error: error.map(|error| without_hidden(&error).into_owned()),
             secrets: config.endpoint.secrets(),
             login: None,
+            login_redirect: config.endpoint.login_redirect().map(ToString::to_string),
             retry_ms: shared.retry_ms,
             calls: summary.calls,
             bad_calls: summary.failed_calls,
@@ -356,7 +352,8 @@ impl MountAdapter for ServerAdapter {
             roots: roots.clone(),
             revision: pinned.clone().filter(ProtocolVersion::has_initialize).unwrap_or(ProtocolVersion::V_2025_11_25),
         };
-        let ServerMemory { uses_initialize, uses_sse } = *memory;
+        let remembered = memory.clone();
+        let (uses_initialize, uses_sse) = (memory.uses_initialize, memory.uses_sse);
         let lifecycle = match &pinned {
             Some(revision) if revision.has_initialize() => GreetingLifecycle::Initialize,
             Some(_) => GreetingLifecycle::Discover,
@@ -378,7 +375,8 @@ impl MountAdapter for ServerAdapter {
         };
         let GreetedServer { service, uses_sse, http } = greeted;
         let level = RequestedLevel::default();
-        Ok((ServerLink { peer: service.peer().clone(), notifications, uses_sse, http, roots, level }, service))
+        let (peer, list_ttl) = (service.peer().clone(), Mutex::default());
+        Ok((ServerLink { peer, notifications, uses_sse, http, roots, level, list_ttl, remembered }, service))
     }
 
     async fn list_tools(
@@ -391,13 +389,14 @@ impl MountAdapter for ServerAdapter {
             Ok(list) => list,
             Err(failure) => return Err(self.explain(config, failure).await),
         };
-        // Nothing is learned of a server whose revision the configuration chooses.
-        let uses_initialize = config.revision.is_none()
-            && link.peer.peer_info().is_some_and(|info| info.protocol_version.has_initialize());
+        let info = link.peer.peer_info();
+        let memory = link.remembered.learned(info.as_deref(), config.revision.is_some(), link.uses_sse);
         let offered = offers::list(&link.peer, Instant::now() + config.start_timeout / 2).await;
         let problems = list.problems.iter().cloned().chain(offered.problems).collect();
-        let memory = ServerMemory { uses_initialize, uses_sse: link.uses_sse };
-        let ServerListing { tools, left_out, .. } = list;
+        let ServerListing { tools, left_out, ttl, .. } = list;
+        let reports = |info: Arc<ServerPeerInfo>| info.capabilities.tools.as_ref()?.list_changed;
+        let is_reported = info.and_then(reports) == Some(true);
+        *link.list_ttl.lock() = ttl.filter(|_| !is_reported).into_iter().chain(offered.ttl).min();
         Ok(ToolListing { tools, offers: offered.offers, problems, left_out, memory })
     }
 
@@ -413,6 +412,7 @@ impl MountAdapter for ServerAdapter {
             _ = service.waiting() => {}
             why = wedged::found(connection) => return why,
             () = roots::follow(&link.peer, &link.roots, &connection.context) => unreachable!("it never returns"),
+            () = subscriptions::renew_lists(&link.list_ttl, &connection.context) => unreachable!("it never returns"),
         }
         "it closed the connection".to_owned()
     }
@@ -427,7 +427,7 @@ impl MountAdapter for ServerAdapter {
         input: Value,
         cx: &Cx,
     ) -> Result<ToolOutput, CallFailure> {
-        call::call(self, config, connection, tool.upstream_name(), input, cx).await
+        call::call(self, config, connection, tool, input, cx).await
     }
 
     async fn request(

@@ -10,6 +10,7 @@ use rmcp::service::{PeerRequestOptions, ServiceError};
 use serde_json::Value;
 use tokio::time::timeout;
 use toold_engine::cx::Cx;
+use toold_engine::redact::without_hidden;
 use toold_engine::tool::{ToolError, ToolOutput};
 use toold_mounts::adapter::{CallFailure, MountConnection};
 use toold_mounts::config::MountConfig;
@@ -17,9 +18,10 @@ use toold_mounts::config::MountConfig;
 use super::adapter::{ServerAdapter, ServerLink};
 use super::connect::{self, ServerFailure, error_chain};
 use super::endpoint::ServerEndpoint;
+use super::listing::ListedServerTool;
 use super::logins::challenge::LoginChallenge;
 use super::notifications::{Notifications, OfCall};
-use super::{logging, requests, result};
+use super::{exact_integers, logging, requests, result, transport_words};
 
 /// How often one call may ask for more input before its result.
 const MAX_INPUT_ROUNDS: usize = 10;
@@ -33,20 +35,25 @@ pub(super) async fn call(
     adapter: &ServerAdapter,
     config: &MountConfig<ServerEndpoint>,
     connection: &MountConnection<ServerAdapter>,
-    upstream_name: &str,
+    tool: &ListedServerTool,
     input: Value,
     cx: &Cx,
 ) -> Result<ToolOutput, CallFailure> {
     let Value::Object(arguments) = input else {
         return Err(ToolError::Failed("the arguments must be a JSON object".to_owned()).into());
     };
-    let params = CallToolRequestParams::new(upstream_name.to_owned()).with_arguments(arguments);
+    let params = CallToolRequestParams::new(tool.upstream_name.clone()).with_arguments(arguments);
     let answer = converse(adapter, config, connection, cx, |answers, state| {
         let mut params = params.clone();
         (params.input_responses, params.request_state) = (answers, state);
         ClientRequest::CallToolRequest(CallToolRequest::new(params))
     });
-    read(&config.name, &answer.await?)
+    let mut output = read(&config.name, &answer.await?)?;
+    if tool.output.is_some() {
+        // Texts would not fit a schema of numbers.
+        output.structured.iter_mut().for_each(exact_integers::rounded);
+    }
+    Ok(output)
 }
 
 /// Makes a request of a call, and answers the server's requests on the way: with each answer, the request that `request`
@@ -200,13 +207,20 @@ async fn failure(
             return RequestFailure::Refused { code: error.code, words };
         }
         ServiceError::TransportSend(error) => {
+            let answered = transport_words::of_answer(error.error.as_ref());
             // Without the SDK's name for the transport.
-            let why = error_chain(error.error.as_ref());
+            let why = answered.clone().unwrap_or_else(|| error_chain(error.error.as_ref()));
             tokio::select! {
                 () = cx.cancel.cancelled() => return cancelled(),
                 () = probe(connection, &why) => {}
             }
-            format!("can't reach MCP server {server}: {why}")
+            match answered {
+                Some(why) => format!("the call of MCP server {server} failed: {}", without_hidden(&why)),
+                None => {
+                    let why = transport_words::of_silence(error.error.as_ref()).unwrap_or(why);
+                    format!("MCP server {server} failed: {}", without_hidden(&why))
+                }
+            }
         }
         error => format!("the call of MCP server {server} failed: {error}"),
     };

@@ -38,6 +38,7 @@ use super::lines::LinesTransport;
 use super::listing::{MAX_PAGES, ServerListing};
 use super::logins::challenge::LoginChallenge;
 use super::requests::ServerRequestHandler;
+use super::transport_words;
 use crate::boxed_transport::BoxedTransport;
 
 /// Redirects of one request.
@@ -306,6 +307,10 @@ fn not_greeted(error: ClientInitializeError) -> ServerFailure {
     match error {
         // The server does not know the probe, as those of earlier revisions; its refusal of `initialize` is the reason.
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => not_greeted(*fallback),
+        ClientInitializeError::TransportError { ref error, .. } => {
+            let words = |inner| transport_words::of_answer(inner).or_else(|| transport_words::of_silence(inner));
+            words(error.error.as_ref()).unwrap_or_else(|| error_chain(error.error.as_ref())).into()
+        }
         ClientInitializeError::ConnectionClosed(_) => "it closed the connection before it answered".to_owned().into(),
         error => error_chain(&error).into(),
     }

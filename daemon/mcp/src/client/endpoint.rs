@@ -1,10 +1,12 @@
 //! Where an MCP server is, and how it is reached.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::PathBuf;
 
 use serde::Serialize;
 use toold_host::secret_text::SecretText;
+use url::Url;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum ServerEndpoint {
@@ -28,11 +30,75 @@ pub struct OAuthSettings {
     pub client_id_url: Option<String>,
     /// When empty, the scopes that the server names.
     pub scopes: Vec<String>,
+    /// Where a login's page sends the browser back to; any free port of 127.0.0.1 when absent.
+    pub redirect: Option<LoginRedirect>,
     pub grant: OAuthGrant,
     /// For [`OAuthGrant::JwtBearer`], the file with the token of the workload; for [`OAuthGrant::IdJag`], that with the
     /// identity token of the person.
     pub assertion_file: Option<PathBuf>,
     pub identity_provider: Option<IdentityProvider>,
+}
+
+/// An address of this machine, as far as an authorization server knows it before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LoginRedirect {
+    /// `localhost`, `127.0.0.1` or `[::1]`.
+    pub host: String,
+    /// Any free one when absent.
+    pub port: Option<u16>,
+    /// `/callback` when absent.
+    pub path: Option<String>,
+}
+
+impl LoginRedirect {
+    /// Reads `HOST`, `HOST:PORT` or `HOST:PORT/PATH`, with or without `http://`.
+    ///
+    /// # Errors
+    /// What was expected, as a sentence for the user.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let wrong = || {
+            format!(
+                "oauth: redirect: expected a port, or localhost, localhost:PORT or localhost:PORT/PATH (127.0.0.1 and [::1] \
+                 too), not {text:?}"
+            )
+        };
+        let address = text.strip_prefix("http://").unwrap_or(text);
+        let (authority, path) = match address.find('/') {
+            Some(at) => (&address[..at], Some(&address[at..])),
+            None => (address, None),
+        };
+        let host = ["localhost", "127.0.0.1", "[::1]"].into_iter().find(|host| authority.starts_with(host));
+        let host = host.ok_or_else(wrong)?;
+        let port = match &authority[host.len()..] {
+            "" => None,
+            port => {
+                let port = port.strip_prefix(':').and_then(|port| port.parse().ok()).filter(|port| *port > 0);
+                Some(port.ok_or_else(wrong)?)
+            }
+        };
+        let is_plain = |path: &str| path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'?' && byte != b'#');
+        if path.is_some_and(|path| !is_plain(path)) {
+            return Err(wrong());
+        }
+        Ok(Self { host: host.to_owned(), port, path: path.map(str::to_owned) })
+    }
+
+    /// Whether a login that ends there ends where the authorization server expects it.
+    pub(super) fn allows(&self, redirect_uri: &Url) -> bool {
+        redirect_uri.host_str() == Some(self.host.as_str())
+            && self.port.is_none_or(|port| redirect_uri.port() == Some(port))
+            && self.path.as_deref().is_none_or(|path| redirect_uri.path() == path)
+    }
+}
+
+impl fmt::Display for LoginRedirect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.host)?;
+        if let Some(port) = self.port {
+            write!(f, ":{port}")?;
+        }
+        f.write_str(self.path.as_deref().unwrap_or_default())
+    }
 }
 
 /// Where an identity token is exchanged, and the daemon's client there.
@@ -88,8 +154,39 @@ impl ServerEndpoint {
         names.into_iter().map(str::to_owned).collect()
     }
 
+    /// Where the page of a login sends the browser back to, if the configuration says so.
+    pub(super) fn login_redirect(&self) -> Option<&LoginRedirect> {
+        match self {
+            Self::Http { oauth, .. } => oauth.redirect.as_ref(),
+            Self::Stdio { .. } | Self::Socket { .. } | Self::Unusable { .. } => None,
+        }
+    }
+
     pub(super) fn digest(&self) -> String {
         let text = serde_json::to_vec(self).expect("texts and lists of texts have a form in JSON");
         blake3::hash(&text).to_hex().to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn redirects_name_an_address_of_this_machine() {
+        let allows =
+            |redirect: &str, uri: &str| LoginRedirect::parse(redirect).unwrap().allows(&Url::parse(uri).unwrap());
+        assert!(allows("localhost", "http://localhost:81/callback") && allows("[::1]:81", "http://[::1]:81/x"));
+        assert!(allows("http://localhost:81/a/b", "http://localhost:81/a/b"));
+        assert!(
+            !allows("localhost", "http://127.0.0.1:81/callback") && !allows("localhost:81", "http://localhost:82/")
+        );
+        assert!(!allows("127.0.0.1:81/a", "http://127.0.0.1:81/callback"));
+        for bad in
+            ["a.example", "localhost.example", "localhost:0", "localhost:x", "https://localhost", "localhost/?a", ""]
+        {
+            assert!(LoginRedirect::parse(bad).is_err(), "{bad}");
+        }
+        assert_eq!(LoginRedirect::parse("http://localhost:81/a").unwrap().to_string(), "localhost:81/a");
     }
 }

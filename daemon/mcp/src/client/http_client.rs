@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
 use super::connect::RedirectRefused;
-use super::discarded;
+use super::{discarded, exact_integers};
 
 /// How long the first call waits for the stream. Some servers send nothing, not even headers, before their first message.
 const MAX_OPENING: Duration = Duration::from_secs(8);
@@ -122,8 +122,22 @@ impl<C> ServerHttpClient<C> {
                 refused.remove(&id);
                 Err(ServerHttpError::UnexpectedServerResponse(text))
             }
+            Err(ServerHttpError::UnexpectedServerResponse(text)) => {
+                Err(ServerHttpError::UnexpectedServerResponse(in_words(&text).into()))
+            }
             other => other,
         }
+    }
+}
+
+/// The SDK's reason why it did not take an answer, without the names of its types.
+fn in_words(text: &str) -> String {
+    match text.strip_prefix("could not parse JSON response as ServerJsonRpcMessage: ") {
+        Some(rest) => {
+            let rest = rest.strip_prefix("unrecognized JSON-RPC message: ").unwrap_or(rest);
+            format!("its answer is no message of JSON-RPC: {rest}")
+        }
+        None => text.to_owned(),
     }
 }
 
@@ -180,6 +194,10 @@ impl EventsOfAnswer {
         self.can_resume |= event.id.is_some();
         if event.event.as_deref().is_some_and(|kind| !kind.is_empty() && kind != "message") {
             return;
+        }
+        let exact = event.data.as_deref().and_then(|data| exact_integers::as_texts(data.as_bytes()));
+        if let Some(exact) = exact.and_then(|exact| String::from_utf8(exact).ok()) {
+            event.data = Some(exact);
         }
         let Some(data) = event.data.as_deref().filter(|data| !data.trim().is_empty()) else { return };
         match discarded::owned_by(data.as_bytes(), &self.id) {

@@ -17,8 +17,8 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::discarded;
 use super::notifications::Notifications;
+use super::{discarded, exact_integers};
 
 /// The size limit of a message.
 const MAX_LINE: usize = 16 << 20;
@@ -86,6 +86,8 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> LinesT
         if text.is_empty() {
             return None;
         }
+        let exact = exact_integers::as_texts(text);
+        let text = exact.as_deref().unwrap_or(text);
         if let Ok(message) = serde_json::from_slice(text) {
             return self.owned(message, text);
         }
@@ -146,6 +148,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> LinesT
 
     fn discard(&self, text: &[u8]) {
         let shown = discarded::report(text);
+        self.notifications.context.stderr_log.line(&format!("[toold] discarded, since it is no message: {shown}"));
         for cx in self.notifications.calls.all() {
             cx.hint_at_time_out(format!("the server sent this meanwhile, which is no answer to a call: {shown}"));
         }

@@ -2,6 +2,7 @@
 //! could not be called or would deceive a reader are left out.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -9,6 +10,8 @@ use toold_engine::schema::Schema;
 use toold_mounts::adapter::ListedTool;
 use toold_mounts::offer_listing::{PROMPT_TARGET, RESOURCE_TARGET};
 use toold_proto::tool::Annotations;
+
+use crate::server::tool_meta::ICONS;
 
 /// Limit of the tools of one server.
 pub(super) const MAX_TOOLS: usize = 512;
@@ -19,7 +22,7 @@ const MAX_BYTES: usize = 4 * 1024 * 1024;
 pub(super) const MAX_NAME: usize = 256;
 pub(super) const MAX_TITLE: usize = 256;
 pub(super) const MAX_DESCRIPTION: usize = 16 * 1024;
-/// Limit of the `_meta` of one tool, as JSON.
+/// Limit of the `_meta` of one tool, and of its icons, as JSON.
 const MAX_META: usize = 16 * 1024;
 /// More of them help nobody.
 pub(super) const MAX_PROBLEMS: usize = 20;
@@ -63,6 +66,8 @@ pub(super) struct ServerListing {
     pub(super) problems: Vec<String>,
     /// The tools that were left out, by the server's names for them, with the problem of each; at most [`MAX_PROBLEMS`].
     pub(super) left_out: Vec<(String, String)>,
+    /// How long the list is good, as the server says; the shortest of its pages.
+    pub(super) ttl: Option<Duration>,
     names: HashSet<String>,
     bytes: usize,
 }
@@ -86,6 +91,7 @@ impl ServerListing {
                 self.problem(problem);
             }
         }
+        self.ttl = shorter(self.ttl, page);
         let next = page.get("nextCursor").and_then(Value::as_str);
         if next.is_some() && self.is_full() {
             self.problem(format!("it lists more than {MAX_TOOLS} tools: those beyond are left out"));
@@ -126,6 +132,12 @@ impl ServerListing {
     }
 }
 
+/// The shorter of a time and that of a page's `ttlMs`, of which 0 says nothing.
+pub(super) fn shorter(ttl: Option<Duration>, page: &Value) -> Option<Duration> {
+    let own = page.get("ttlMs").and_then(Value::as_u64).filter(|ms| *ms > 0).map(Duration::from_millis);
+    ttl.into_iter().chain(own).min()
+}
+
 fn read(tool: &Value) -> Result<ListedServerTool, String> {
     let own = tool.get("name").and_then(Value::as_str).unwrap_or_default();
     if own.is_empty() || own.chars().count() > MAX_NAME || own.chars().any(is_hidden) {
@@ -149,7 +161,7 @@ fn read(tool: &Value) -> Result<ListedServerTool, String> {
         description: cut(text("description").unwrap_or_default(), MAX_DESCRIPTION),
         input,
         output: output.cloned(),
-        meta: tool.get("_meta").filter(|meta| meta.to_string().len() <= MAX_META).and_then(Value::as_object).cloned(),
+        meta: meta(tool),
         annotations: Annotations {
             read_only: claim("readOnlyHint"),
             destructive: claim("destructiveHint"),
@@ -158,6 +170,17 @@ fn read(tool: &Value) -> Result<ListedServerTool, String> {
             task: None,
         },
     })
+}
+
+/// Its `_meta` and its icons, for lists of MCP clients.
+fn meta(tool: &Value) -> Option<Map<String, Value>> {
+    let short = |member: &str| tool.get(member).filter(|value| value.to_string().len() <= MAX_META);
+    let mut meta = short("_meta").and_then(Value::as_object).cloned().unwrap_or_default();
+    meta.retain(|key, _| key != ICONS);
+    if let Some(icons @ Value::Array(_)) = short("icons") {
+        meta.insert(ICONS.to_owned(), icons.clone());
+    }
+    Some(meta).filter(|meta| !meta.is_empty())
 }
 
 /// Many servers forget to say that the arguments are an object.

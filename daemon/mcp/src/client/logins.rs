@@ -14,6 +14,7 @@ mod unattended;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
@@ -47,11 +48,16 @@ pub(super) struct ServerLogins {
     challenges: Mutex<HashMap<MountKey, LoginChallenge>>,
     /// By their `state`, which is random and comes back with the redirect.
     pending: Mutex<HashMap<String, PendingLogin>>,
+    /// Of each login that is in use: whether its authorization server has refused the client.
+    client_refused: Mutex<HashMap<MountKey, Arc<AtomicBool>>>,
 }
 
 struct PendingLogin {
     server: MountKey,
     manager: AuthorizationManager,
+    client_refused: Arc<AtomicBool>,
+    /// The configuration names no client: each login registers one.
+    is_registered: bool,
     began: Instant,
 }
 
@@ -68,11 +74,14 @@ pub enum LoginError {
     Secrets(#[from] SecretError),
     #[error("{0}")]
     Refused(String),
+    /// The authorization server does not know the client that it has just registered. The next login registers another one.
+    #[error("{0}")]
+    ClientRefused(String),
 }
 
 impl ServerLogins {
     pub(super) fn new(secrets: Arc<SecretStore>) -> Self {
-        Self { secrets, challenges: Mutex::default(), pending: Mutex::default() }
+        Self { secrets, challenges: Mutex::default(), pending: Mutex::default(), client_refused: Mutex::default() }
     }
 
     /// The access to a server for which nobody logs in; `None` while it has not said where tokens come from.
@@ -118,6 +127,7 @@ impl ServerLogins {
         let Ok(Some(login)) = store.read().await else { return Ok(None) };
         let url = Url::parse(url).map_err(|error| format!("{url:?} is not a URL: {error}"))?;
         let http = LoginHttpClient::new(&url).await?;
+        self.client_refused.lock().insert(server.clone(), http.client_refused());
         let resumed = async {
             let mut manager = AuthorizationManager::new_with_oauth_http_client(url, Arc::new(http)).await?;
             manager.set_credential_store(store);
@@ -135,12 +145,19 @@ impl ServerLogins {
     }
 
     /// Remembers why a server refused a request. Returns what to do about it, as a sentence for a person or a model.
-    pub(super) async fn explain(&self, server: &MountKey, url: Option<&str>, challenge: LoginChallenge) -> String {
+    pub(super) async fn explain(
+        &self,
+        server: &MountKey,
+        url: Option<&str>,
+        oauth: &OAuthSettings,
+        challenge: LoginChallenge,
+    ) -> String {
         let name = &server.1;
         let login = match url {
             Some(url) => LoginStore::new(&self.secrets, server, url).read().await,
             None => Ok(None),
         };
+        let refused = self.client_refused.lock().get(server).is_some_and(|refused| refused.load(Ordering::Relaxed));
         let text = match (&challenge.kind, login) {
             (_, Err(SecretError::Locked)) => {
                 "it needs a login, and the secrets are locked: run toolctl secrets unlock".to_owned()
@@ -153,6 +170,14 @@ impl ServerLogins {
             (ChallengeKind::Scope(scopes), Ok(_)) => format!(
                 "its login lacks the scope {}: run toolctl mcp login {name}, which asks for it",
                 scopes.join(" ")
+            ),
+            (ChallengeKind::Login, Ok(_)) if refused && oauth.client_id.is_some() => format!(
+                "its authorization server refuses the client of [mcp.servers.{name}.oauth] (invalid_client): correct \
+                 client_id and client_secret, then run toolctl mcp login {name}"
+            ),
+            (ChallengeKind::Login, Ok(_)) if refused => format!(
+                "its authorization server no longer knows toold as its client (invalid_client): run toolctl mcp login \
+                 {name}, which registers it again"
             ),
             (ChallengeKind::Login, Ok(_)) => format!("it needs a login: run toolctl mcp login {name}"),
         };
@@ -175,7 +200,13 @@ impl ServerLogins {
         if !oauth.grant.is_attended() {
             return Err(LoginError::Refused("nobody logs in to it: its section names another grant".to_owned()));
         }
-        authorization::check_redirect(redirect_uri).map_err(LoginError::Refused)?;
+        let redirected_to = authorization::check_redirect(redirect_uri).map_err(LoginError::Refused)?;
+        if let Some(redirect) = oauth.redirect.as_ref().filter(|redirect| !redirect.allows(&redirected_to)) {
+            let name = &config.name;
+            return Err(LoginError::Refused(format!(
+                "its logins end at {redirect}, as [mcp.servers.{name}.oauth] redirect says: run toolctl mcp login {name}"
+            )));
+        }
         // Before a person goes to the trouble.
         self.secrets.check_writable().await?;
         let url = self.secrets.fill(url).await?;
@@ -196,7 +227,14 @@ impl ServerLogins {
         {
             pending.remove(&oldest);
         }
-        pending.insert(prepared.state, PendingLogin { server: key, manager: prepared.manager, began: Instant::now() });
+        let login = PendingLogin {
+            server: key,
+            manager: prepared.manager,
+            client_refused: prepared.client_refused,
+            is_registered: oauth.client_id.is_none(),
+            began: Instant::now(),
+        };
+        pending.insert(prepared.state, login);
         Ok(begun)
     }
 
@@ -224,10 +262,23 @@ impl ServerLogins {
             exchange.await.map_err(|error| error_chain(&error))
         };
         if let Err(why) = exchanged.await {
+            let name = &login.server.1;
+            let error = match (login.client_refused.load(Ordering::Relaxed), login.is_registered) {
+                (false, _) => refused(why),
+                (true, true) => LoginError::ClientRefused(format!(
+                    "the authorization server does not know the client that it has registered (invalid_client): run \
+                     toolctl mcp login {name}, which registers another one"
+                )),
+                (true, false) => refused(format!(
+                    "the authorization server refuses the client of [mcp.servers.{name}.oauth] (invalid_client): correct \
+                     client_id and client_secret, then run toolctl mcp login {name}"
+                )),
+            };
             self.pending.lock().insert(state, login);
-            return Err(refused(why));
+            return Err(error);
         }
         self.challenges.lock().remove(&login.server);
+        self.client_refused.lock().remove(&login.server);
         Ok(login.server)
     }
 

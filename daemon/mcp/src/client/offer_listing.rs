@@ -1,6 +1,7 @@
 //! Checks the resources and prompts that a server lists. They are untrusted, as its tools are.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 use toold_engine::offers::template::Template;
@@ -8,7 +9,7 @@ use toold_mounts::offer_listing::{ListedOffers, ListedPrompt, ListedResource};
 use toold_mounts::offers::is_uri;
 use toold_proto::offer::PromptArgument;
 
-use super::listing::{MAX_DESCRIPTION, MAX_NAME, MAX_PROBLEMS, MAX_TITLE, cut, is_hidden};
+use super::listing::{MAX_DESCRIPTION, MAX_NAME, MAX_PROBLEMS, MAX_TITLE, cut, is_hidden, shorter};
 
 /// Limit of the resources of one server.
 const MAX_RESOURCES: usize = 2_000;
@@ -62,6 +63,8 @@ pub(super) struct OfferListing {
     pub(super) offers: ListedOffers,
     /// The omissions and cuts, as sentences for the user.
     pub(super) problems: Vec<String>,
+    /// How long the lists are good, as the server says, of whose changes it does not tell.
+    pub(super) ttl: Option<Duration>,
     known: HashSet<String>,
     taken: usize,
     bytes: usize,
@@ -72,6 +75,7 @@ impl OfferListing {
     pub(super) fn join(&mut self, other: Self) {
         self.offers.resources.extend(other.offers.resources);
         self.offers.prompts.extend(other.offers.prompts);
+        self.ttl = self.ttl.into_iter().chain(other.ttl).min();
         other.problems.into_iter().for_each(|problem| self.problem(problem));
     }
 
@@ -81,6 +85,7 @@ impl OfferListing {
     /// When the answer is not a list.
     pub(super) fn take(&mut self, kind: OfferKind, page: &Value) -> Result<Option<String>, String> {
         let member = kind.member();
+        self.ttl = shorter(self.ttl, page);
         let list = page.get(member).and_then(Value::as_array);
         for one in list.ok_or_else(|| format!("its answer has no list of {member}"))? {
             if self.taken >= kind.max() {

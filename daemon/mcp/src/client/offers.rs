@@ -40,7 +40,10 @@ pub(super) async fn list(peer: &Peer<RoleClient>, until: Instant) -> OfferListin
     // Since 2026-07-28 a server answers a subscription with the parts of it that it accepts.
     listing.offers.watches =
         capabilities.resources.as_ref().is_some_and(|resources| is_modern || resources.subscribe == Some(true));
-    let of = async |is_declared, kind: OfferKind| {
+    let reports = |reports: Option<bool>| reports == Some(true);
+    let resources_reported = reports(capabilities.resources.as_ref().and_then(|resources| resources.list_changed));
+    let prompts_reported = reports(capabilities.prompts.as_ref().and_then(|prompts| prompts.list_changed));
+    let of = async |is_declared, is_reported, kind: OfferKind| {
         let mut listed = OfferListing::default();
         if is_declared {
             let method = kind.method();
@@ -50,14 +53,17 @@ pub(super) async fn list(peer: &Peer<RoleClient>, until: Instant) -> OfferListin
                 Err(_) => listed.problem(format!("{method} was not answered in time")),
             }
         }
+        if is_reported {
+            listed.ttl = None;
+        }
         listed
     };
     let (has_resources, has_prompts) = (capabilities.resources.is_some(), capabilities.prompts.is_some());
     // At the same time: one that is not answered costs the others nothing.
     let (resources, templates, prompts) = tokio::join!(
-        of(has_resources, OfferKind::Resource),
-        of(has_resources, OfferKind::Template),
-        of(has_prompts, OfferKind::Prompt)
+        of(has_resources, resources_reported, OfferKind::Resource),
+        of(has_resources, resources_reported, OfferKind::Template),
+        of(has_prompts, prompts_reported, OfferKind::Prompt)
     );
     for listed in [resources, templates, prompts] {
         listing.join(listed);

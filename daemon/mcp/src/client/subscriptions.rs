@@ -1,15 +1,18 @@
 //! Has a server report the changes of the resources that clients watch: one by one before revision 2026-07-28, since then
-//! all together by one subscription, which is replaced when they are others.
+//! all together by one subscription, which is replaced when they are others. Lists of whose changes a server does not report are
+//! read again when they have grown old.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rmcp::RoleClient;
 use rmcp::model::{ClientRequest, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams};
 #[expect(deprecated, reason = "for servers of earlier revisions")]
 use rmcp::model::{SubscribeRequest, UnsubscribeRequest};
 use rmcp::service::{Peer, ServiceError, Subscription};
 use tokio::time::{sleep, timeout};
+use toold_mounts::adapter::ConnectionContext;
 use toold_mounts::watches::Watches;
 
 use super::connect::error_chain;
@@ -18,6 +21,20 @@ use super::connect::error_chain;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// The pause before a subscription that the server ended is made again.
 const BETWEEN_SUBSCRIPTIONS: Duration = Duration::from_secs(1);
+
+/// So long a list is good at least, and at most.
+const SHORTEST_TTL: Duration = Duration::from_secs(5);
+const LONGEST_TTL: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Has lists read again that have grown old, as their server says. Never returns.
+pub(super) async fn renew_lists(ttl: &Mutex<Option<Duration>>, context: &ConnectionContext) {
+    loop {
+        let ttl = *ttl.lock();
+        let Some(ttl) = ttl else { return std::future::pending().await };
+        sleep(ttl.clamp(SHORTEST_TTL, LONGEST_TTL)).await;
+        context.report_changed_lists();
+    }
+}
 
 /// Keeps the server's reports in step with the watches; returns when nothing is watched. The reports come with its other
 /// notifications.

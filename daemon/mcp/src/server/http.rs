@@ -1,5 +1,6 @@
 //! Streamable HTTP, as a service that a listener passes its requests to.
 
+pub mod records;
 mod sessions;
 mod streams;
 
@@ -19,6 +20,7 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
+use crate::server::http::records::TokenSessionRecords;
 use crate::server::http::sessions::ResumableSessions;
 use crate::server::{ConnectionKind, McpClientServer, McpFacade, McpIdentity, misfits};
 
@@ -46,27 +48,31 @@ pub struct HttpOptions {
 pub struct McpHttp {
     service: StreamableHttpService<McpClientServer, ResumableSessions>,
     sessions: Arc<ResumableSessions>,
+    records: TokenSessionRecords,
     max_sessions: usize,
 }
 
 impl McpHttp {
     /// For requests whose token, which is of this identity, was checked already. Answers are JSON where no stream is needed.
-    pub fn new(mcp: &Arc<McpFacade>, identity: McpIdentity, options: HttpOptions) -> Self {
+    /// `owner` tells the sessions of tokens apart, also after a restart.
+    pub fn new(mcp: &Arc<McpFacade>, identity: McpIdentity, owner: String, options: HttpOptions) -> Self {
         let HttpOptions { hosts, origins, max_body, session_idle, max_sessions, stop } = options;
-        let config = StreamableHttpServerConfig::default()
+        let records = mcp.http_sessions.of(owner);
+        let mut config = StreamableHttpServerConfig::default()
             .with_allowed_hosts(hosts)
             .with_allowed_origins(origins)
             .enforce_origin_validation()
             .with_json_response(true)
             .with_max_request_body_bytes(max_body)
             .with_cancellation_token(stop);
+        config.session_store = Some(Arc::new(records.clone()));
         let mut sessions = LocalSessionManager::default();
         sessions.session_config.keep_alive = Some(session_idle);
-        let sessions = Arc::new(ResumableSessions::new(sessions, mcp.host.engine().tasks.clone()));
+        let sessions = Arc::new(ResumableSessions::new(sessions, records.clone(), mcp.host.engine().tasks.clone()));
         let mcp = mcp.clone();
         let server = move || Ok(mcp.server(ConnectionKind::Http, mcp.host.next_connection(), identity.clone(), None));
         let service = StreamableHttpService::new(server, sessions.clone(), config);
-        Self { service, sessions, max_sessions }
+        Self { service, sessions, records, max_sessions }
     }
 
     pub async fn answer(&self, request: Request<Bytes>) -> Response<BoxBody<Bytes, Infallible>> {
@@ -104,6 +110,8 @@ impl McpHttp {
         let id = request.headers().get("mcp-session-id").and_then(|id| id.to_str().ok()).unwrap_or_default();
         match self.sessions.has_session(&id.into()).await {
             Ok(true) => StatusCode::NO_CONTENT,
+            // One of the previous daemon, which was not used here yet.
+            Ok(false) if self.records.has(id) => StatusCode::NO_CONTENT,
             Ok(false) | Err(_) => StatusCode::NOT_FOUND,
         }
     }

@@ -12,6 +12,9 @@ const LARGEST: usize = 500_000;
 /// Room for the sentence about what was cut.
 const NOTE: usize = 1024;
 
+/// The icons of a mounted server's tool, among what it says of itself.
+pub(crate) const ICONS: &str = "toold/icons";
+
 /// A client that defers tools shows this one from the beginning (the same page).
 const ALWAYS_LOAD: &str = "anthropic/alwaysLoad";
 
@@ -20,6 +23,7 @@ const ALWAYS_LOAD: &str = "anthropic/alwaysLoad";
 pub(super) fn add(tool: &mut Tool, own: Option<&Map<String, Value>>, max_result_text: usize, is_pinned: bool) {
     let size = max_result_text.saturating_add(NOTE).min(LARGEST);
     let mut meta = MetaObject(own.cloned().unwrap_or_default());
+    tool.icons = meta.0.remove(ICONS).and_then(|icons| serde_json::from_value(icons).ok());
     meta.0.retain(|key, _| key != RESULT_SIZE && key != ALWAYS_LOAD && !key.starts_with("toold/"));
     if size > SHOWN_ANYWAY {
         meta.0.insert(RESULT_SIZE.to_owned(), size.into());

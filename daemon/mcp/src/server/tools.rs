@@ -24,11 +24,11 @@ use toold_proto::tool::{TaskUse, ToolResult};
 
 use crate::server::meta_tools;
 use crate::server::request::RequestEnd;
-use crate::server::request_session::is_modern;
+use crate::server::request_session::{client_of, is_modern};
 use crate::server::request_state::StateBinding;
 use crate::server::running_request::{RequestOutcome, RequestResult};
 use crate::server::tasks::TaskHandover;
-use crate::server::{CallFuture, McpClientServer, content, tasks, tool_meta};
+use crate::server::{CallFuture, McpClientServer, content, short_names, tasks, tool_meta};
 
 /// How long a client may use a list without requesting it again: a plugin is often saved again within seconds.
 pub(super) const LIST_TTL_MS: u64 = 1_000;
@@ -66,6 +66,7 @@ pub(super) async fn list(
     }
     let result_size = engine.settings.load().max_result_text;
     let keeps_root = is_modern(context);
+    let limit = short_names::limit(server, client_of(context).map(|client| client.name).as_deref());
     let tools = listed.into_iter().filter_map(|listed| {
         let mut tool = describe(listed.spec)?;
         if keeps_root {
@@ -76,6 +77,9 @@ pub(super) async fn list(
         }
         if let Some(name) = listed.upstream_name {
             tool.name = name.to_owned().into();
+        }
+        if let Some(short) = short_names::shortened(&tool.name, limit) {
+            tool.name = short.into();
         }
         tool_meta::add(&mut tool, listed.meta, result_size, listed.is_pinned);
         Some(tool)
@@ -114,6 +118,11 @@ pub(super) async fn call(
     let (mut name, mut arguments) = (request.name.into_owned(), Value::Object(request.arguments.unwrap_or_default()));
     if let Some(own) = of_only_source(server.mcp.engine(), &session, &name) {
         name = own;
+    } else if !knows(server.mcp.engine(), &session, &name) {
+        let limit = short_names::limit(server, client_of(&context).map(|client| client.name).as_deref());
+        if let Some(own) = short_names::of_shortened(server, &session, &name, limit) {
+            name = own;
+        }
     }
     if meta_tools::is_withheld(server, &session, &name, server.listing(&context)?, &context) {
         return Err(ErrorData::invalid_params(format!("there is no tool {name}"), None));

@@ -10,7 +10,7 @@ use toold_engine::policy::rules::{RulePlace, read_rule, rule_mistakes};
 use toold_host::files;
 
 use crate::config::options::Options;
-use crate::config::overrides::overrides;
+use crate::config::overrides::{Overrides, overrides};
 use crate::config::read::{ConfigText, ReadConfig, read};
 use crate::config::warnings::{of_rule, warnings};
 use crate::config::{self, hooks, mount_mistakes, project, project_folder, schema, tools};
@@ -141,11 +141,13 @@ fn of_user(options: &Options, file: PathBuf) -> FileReport {
     // The loaded configuration is empty when there is a problem, but each mistake is to be named.
     let name = options.config_file().display().to_string();
     let text = files::read_text(&options.config_file(), config::MAX_BYTES).unwrap_or_default();
-    let overrides = overrides(&options.environment, &options.set).found;
+    let Overrides { found: overrides, unknown, .. } = overrides(&options.environment, &options.set);
+    // Variables of other programs, perhaps: they make nothing invalid.
+    loaded.problems.retain(|problem| !unknown.contains(problem));
     let source = ConfigText { name: &name, text: &text, overrides: &overrides, sections: None };
     let (of_mounts, doubtful) = mount_mistakes::of(&read(source).readable, &source, options);
     loaded.problems.extend(of_mounts);
-    warnings.extend(doubtful);
+    warnings.extend(unknown.into_iter().chain(doubtful));
     FileReport { file, problems: config::in_order(loaded.problems, &name), warnings }
 }
 

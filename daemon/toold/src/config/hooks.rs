@@ -12,7 +12,7 @@ use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 use toold_engine::cx::Cx;
-use toold_engine::hooks::{Hook, HookAnswer, HookEvent, HookInput, HookSpec};
+use toold_engine::hooks::{Hook, HookAnswer, HookEvent, HookHealth, HookInput, HookSpec};
 use toold_engine::policy::ToolGlobs;
 use toold_engine::registry::{SourceKey, SourceScope};
 use toold_host::environment::Environment;
@@ -104,6 +104,7 @@ pub fn read(config: &HookConfig, scope: SourceScope, environment: &Environment) 
         timeout: Duration::from_millis(config.timeout_ms),
         fail_closed: config.fail == OnFailure::Closed,
         tools: tools.map(ToolGlobs::into_set),
+        health: HookHealth::default(),
     };
     Ok(Arc::new(CommandHook { spec, command: config.command.clone(), environment: environment.clone() }))
 }

@@ -17,7 +17,7 @@ use toold_host::environment::Environment;
 use toold_host::secret_text::SecretText;
 use toold_host::secrets::SecretStore;
 use toold_mcp::client::adapter::{McpServers, ServerOptions, known_revisions, pinned_revision};
-use toold_mcp::client::endpoint::{IdentityProvider, OAuthGrant, OAuthSettings, ServerEndpoint};
+use toold_mcp::client::endpoint::{IdentityProvider, LoginRedirect, OAuthGrant, OAuthSettings, ServerEndpoint};
 use toold_mounts::config::MountConfig;
 use toold_proto::call::ListingMode;
 use toold_proto::mcp::InstanceScope;
@@ -97,6 +97,9 @@ pub struct McpClientConfig {
     pub approve: bool,
     /// The client reads the list of tools again when it is notified of a change.
     pub list_changed: bool,
+    /// Names of tools that are longer are listed shortened, since hosts put a prefix such as `mcp__toold__` before them, and
+    /// the APIs of models accept 64 characters; from 24 to 256, 52 when absent.
+    pub name_length: Option<u16>,
     /// Which tools the client is listed if it does not choose: `all`, or `deferred` for the pinned ones with `tools_search`
     /// and `tools_call`, which find and call the others. For a client of any protocol; `all` when absent.
     #[cfg_attr(test, schemars(schema_with = "crate::config::schema::foreign::optional_listing"))]
@@ -164,12 +167,33 @@ pub struct ServerOAuthConfig {
     pub client_secret: Option<String>,
     /// The scopes to ask for; those that the server names when empty.
     pub scopes: Vec<String>,
+    /// Where the page of a login sends your browser back to, for a client that is registered with one address: a port, or
+    /// `localhost`, `localhost:PORT` or `localhost:PORT/PATH`. Any free port of 127.0.0.1 and `/callback` when absent.
+    pub redirect: Option<RedirectConfig>,
     pub grant: ServerOAuthGrant,
     /// The file with a JSON Web Token, which another program renews: that of the workload for the grant `jwt_bearer`, your
     /// identity token for `id_jag`.
     pub assertion_file: Option<String>,
     /// Of your organisation, for the grant `id_jag`.
     pub identity_provider: Option<IdentityProviderConfig>,
+}
+
+/// A port of 127.0.0.1, or an address of this machine.
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub enum RedirectConfig {
+    Port(u16),
+    Address(String),
+}
+
+impl RedirectConfig {
+    fn read(&self) -> Result<LoginRedirect, String> {
+        match self {
+            Self::Port(port) => LoginRedirect::parse(&format!("127.0.0.1:{port}")),
+            Self::Address(address) => LoginRedirect::parse(address),
+        }
+    }
 }
 
 /// Where your identity token is exchanged, and the daemon's client there.
@@ -527,6 +551,7 @@ fn endpoint(
                     .transpose()?,
                 client_id_url: client_id_url.map(str::to_owned),
                 scopes: config.oauth.scopes.clone(),
+                redirect: config.oauth.redirect.as_ref().map(RedirectConfig::read).transpose()?,
                 grant: match config.oauth.grant {
                     ServerOAuthGrant::AuthorizationCode => OAuthGrant::AuthorizationCode,
                     ServerOAuthGrant::ClientCredentials => OAuthGrant::ClientCredentials,

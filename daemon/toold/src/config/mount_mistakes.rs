@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use toold_engine::registry::SourceScope;
+use toold_mcp::client::endpoint::ServerEndpoint;
 use toold_mounts::names::prefix;
 
 use crate::config::build_features::unused_sections;
@@ -47,6 +48,14 @@ pub(super) fn of(config: &Config, source: &ConfigText, options: &Options) -> (Ve
         problems.push(format!("{}: {mistake}", source.place_of(&keys)));
     }
     let imported = mcp_servers::mounts(&config.mcp, &SourceScope::Global, home, &var);
+    for server in &imported.servers {
+        if let ServerEndpoint::Unusable { why } = &server.endpoint
+            && !config.mcp.servers.contains_key(&server.name)
+        {
+            let place = source.place_of(&["mcp", "import"]);
+            warnings.push(format!("{place}: warning: the imported MCP server {} cannot be used: {why}", server.name));
+        }
+    }
     let servers = imported.servers.iter().map(|server| ("MCP server", &server.name));
     let others: BTreeMap<String, &str> = config
         .remotes

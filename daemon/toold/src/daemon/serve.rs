@@ -156,6 +156,7 @@ async fn take_over(daemon: &Daemon, from: u32, channel: std::os::unix::net::Unix
     reload_decisions(daemon).await?;
     services.lifecycle.hand_over.set_predecessor(Some(from));
     services.lifecycle.page.restore(turn.take_page());
+    daemon.clients.mcp.mcp.take_over(turn.take_http_sessions());
     if !services.config.loaded().config.page.enabled {
         services.lifecycle.page.sign_ins.revoke(None);
     }
@@ -253,7 +254,8 @@ async fn serve_until_stopped(
 async fn hand_over(socket: &mut Socket, daemon: &Daemon, order: RestartOrder) -> Option<NextDaemon> {
     let RestartOrder { mut next, drain, reply } = order;
     service_manager::main_process(next.pid());
-    match next.go(daemon.services.lifecycle.page.hand_over()).await {
+    let http_sessions = daemon.clients.mcp.mcp.hand_over();
+    match next.go(daemon.services.lifecycle.page.hand_over(), http_sessions).await {
         Ok(restarted) => {
             tracing::info!(pid = restarted.pid, version = restarted.version, "handed over");
             socket.leave();

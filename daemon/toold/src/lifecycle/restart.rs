@@ -26,6 +26,7 @@ use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
+use toold_mcp::server::http::records::HttpSessionRecords;
 use toold_proto::daemon::Restarted;
 
 use crate::config::options::Options;
@@ -186,9 +187,13 @@ impl NextDaemon {
     ///
     /// # Errors
     /// It does not serve, and is then killed.
-    pub(crate) async fn go(&mut self, page: PageHandOver) -> anyhow::Result<Restarted> {
+    pub(crate) async fn go(
+        &mut self,
+        page: PageHandOver,
+        http_sessions: HttpSessionRecords,
+    ) -> anyhow::Result<Restarted> {
         let pid = self.pid();
-        channel::say(self.channel.get_mut(), &RestartMessage::Go { page }).await?;
+        channel::say(self.channel.get_mut(), &RestartMessage::Go { page, http_sessions }).await?;
         match timeout(GO_WITHIN, self.hear()).await.context("it did not start to serve in time")?? {
             RestartMessage::Serving { epoch } => {
                 self.child = None;

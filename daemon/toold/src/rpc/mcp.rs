@@ -108,6 +108,7 @@ fn not_logged_in(error: &LoginError) -> ErrorObjectOwned {
     match error {
         LoginError::Secrets(error) => secrets::not_done(error),
         LoginError::Refused(words) => refused("login_failed", words),
+        LoginError::ClientRefused(words) => refused("login_client_refused", words),
     }
 }
 

@@ -34,6 +34,9 @@ use crate::rpc::parsed_memory;
 
 /// Most clients wait for an answer longer than this.
 const TASK_AFTER_MS: u64 = 20_000;
+/// The bounds of the length of names that a client is listed.
+const SHORTEST_NAME: usize = 24;
+const LONGEST_NAME: usize = 256;
 
 /// Serves clients that speak the Model Context Protocol.
 #[derive(Clone)]
@@ -197,6 +200,7 @@ impl McpHost for DaemonHost {
             approve: client.approve,
             list_changed: client.list_changed,
             profile: client.profile.as_ref().map(|profile| profile.get_ref().clone()),
+            name_length: client.name_length.map(|length| usize::from(length).clamp(SHORTEST_NAME, LONGEST_NAME)),
         })
     }
 

@@ -1,13 +1,14 @@
 //! `toolctl mcp login`, `logout` and `status`: logins at remote MCP servers.
 
 use std::io::{IsTerminal, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use anyhow::Context;
 use clap::Args;
 use comfy_table::{Cell, Color};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, stdin};
 use tokio::net::{TcpListener, TcpStream};
-use toold_client::Client;
+use toold_client::{Client, ClientError};
 use toold_proto::daemon::NoParams;
 use toold_proto::mcp::{BeginMcpLogin, FinishMcpLogin, McpLoginState, McpServerList, NameMcpLogin};
 use toold_proto::method::{McpLoginBegin, McpLoginFinish, McpLogout, McpServersList};
@@ -30,10 +31,10 @@ pub(crate) struct McpLoginArgs {
     /// Print the address of the page, and open no browser
     #[arg(long)]
     no_browser: bool,
-    /// The port of this machine that the page redirects to, for a client that is registered with one; any free port by
-    /// default
-    #[arg(long, default_value_t = 0, value_parser = crate::amount::port)]
-    port: u16,
+    /// The port of this machine that the page redirects to, for a client that is registered with one; that of `redirect`
+    /// in the server's configuration by default, else any free port
+    #[arg(long, value_parser = crate::amount::port)]
+    port: Option<u16>,
 }
 
 /// Log out of a remote MCP server: the daemon forgets its tokens, and has them revoked
@@ -51,7 +52,8 @@ pub(crate) struct McpStatusArgs {
     json: bool,
 }
 
-/// The path that the page redirects to.
+/// The address that the page redirects to, when the configuration does not say.
+const HOST: &str = "127.0.0.1";
 const CALLBACK: &str = "/callback";
 /// The size limit of the request that a browser makes there, and of a pasted address.
 const MAX_REQUEST: u64 = 64 * 1024;
@@ -59,10 +61,29 @@ const MAX_REQUEST: u64 = 64 * 1024;
 pub(crate) async fn login(args: &McpLoginArgs, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
     secrets::unlock_if_asked(&client).await?;
-    let listener = TcpListener::bind(("127.0.0.1", args.port)).await;
-    let listener = listener.with_context(|| format!("can't listen on port {} of 127.0.0.1", args.port))?;
-    let redirect_uri = format!("http://{}{CALLBACK}", listener.local_addr()?);
-    let begin = BeginMcpLogin { name: args.name.clone(), redirect_uri: redirect_uri.clone() };
+    let servers = client.call::<McpServersList>(NoParams {}).await?.servers;
+    let server = servers.into_iter().find(|server| server.name == args.name);
+    let redirect = LoginRedirect::of(server.and_then(|server| server.login_redirect).as_deref(), args.port);
+    let listener = RedirectListener::bind(&redirect).await?;
+    let done = match log_in(args, &client, &listener).await {
+        Err(error) if is_client_refused(&error) => {
+            writeln!(output::stderr(), "{}: trying once more with another one", output::plain(&format!("{error:#}")))?;
+            log_in(args, &client, &listener).await?
+        }
+        done => done?,
+    };
+    writeln!(output::stderr(), "logged in to {}", one_line(&done))?;
+    Ok(OK)
+}
+
+/// Whether the authorization server does not know the client that it registered for this login.
+fn is_client_refused(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref::<ClientError>(), Some(ClientError::Rpc(rpc)) if rpc.kind() == "login_client_refused")
+}
+
+/// Has the person log in on the server's page. Returns the server.
+async fn log_in(args: &McpLoginArgs, client: &Client, listener: &RedirectListener) -> anyhow::Result<String> {
+    let begin = BeginMcpLogin { name: args.name.clone(), redirect_uri: listener.uri.clone() };
     let begun = client.call::<McpLoginBegin>(begin).await?;
     if args.no_browser || !browser::open(&begun.url).await {
         writeln!(output::stdout(), "{}", one_line(&begun.url))?;
@@ -74,13 +95,76 @@ pub(crate) async fn login(args: &McpLoginArgs, globals: &Globals) -> anyhow::Res
     } else {
         writeln!(output::stderr(), "log in to {} in your browser", one_line(&args.name))?;
     }
-    let done = tokio::select! {
-        done = answer_browser(&listener, &client, &redirect_uri) => done?,
-        pasted = pasted(&client) => pasted?,
-        () = interrupted() => return Err(exit::interrupted("nobody logged in")),
-    };
-    writeln!(output::stderr(), "logged in to {}", one_line(&done))?;
-    Ok(OK)
+    tokio::select! {
+        done = answer_browser(listener, client) => done,
+        pasted = pasted(client) => pasted,
+        () = interrupted() => Err(exit::interrupted("nobody logged in")),
+    }
+}
+
+/// The address that a page redirects to.
+struct LoginRedirect {
+    host: String,
+    /// 0 for any free one.
+    port: u16,
+    path: String,
+}
+
+impl LoginRedirect {
+    /// `configured`: `HOST`, `HOST:PORT` or `HOST:PORT/PATH`.
+    fn of(configured: Option<&str>, port: Option<u16>) -> Self {
+        let configured = configured.unwrap_or(HOST);
+        let (authority, path) = match configured.find('/') {
+            Some(at) => configured.split_at(at),
+            None => (configured, CALLBACK),
+        };
+        // The address of IPv6 stands in brackets.
+        let colon = authority.rfind(':').filter(|colon| !authority[*colon..].contains(']'));
+        let (host, configured_port) = match colon {
+            Some(colon) => (&authority[..colon], authority[colon + 1..].parse().ok()),
+            None => (authority, None),
+        };
+        Self { host: host.to_owned(), port: port.or(configured_port).unwrap_or(0), path: path.to_owned() }
+    }
+}
+
+/// Waits for the browser at an address of this machine.
+struct RedirectListener {
+    listener: TcpListener,
+    /// With the name `localhost`, a browser may come by either address.
+    also: Option<TcpListener>,
+    uri: String,
+    path: String,
+}
+
+impl RedirectListener {
+    async fn bind(redirect: &LoginRedirect) -> anyhow::Result<Self> {
+        let LoginRedirect { host, port, path } = redirect;
+        let address = if host == "[::1]" { IpAddr::from(Ipv6Addr::LOCALHOST) } else { Ipv4Addr::LOCALHOST.into() };
+        let listener = TcpListener::bind((address, *port)).await;
+        let listener = listener.with_context(|| format!("can't listen on port {port} of {address}"))?;
+        let port = listener.local_addr()?.port();
+        let also = match host.as_str() {
+            // A machine without IPv6 does not need it.
+            "localhost" => TcpListener::bind((Ipv6Addr::LOCALHOST, port)).await.ok(),
+            _ => None,
+        };
+        Ok(Self { listener, also, uri: format!("http://{host}:{port}{path}"), path: path.clone() })
+    }
+
+    async fn accept(&self) -> std::io::Result<TcpStream> {
+        let also = async {
+            match &self.also {
+                Some(also) => also.accept().await,
+                None => std::future::pending().await,
+            }
+        };
+        let accepted = tokio::select! {
+            accepted = self.listener.accept() => accepted,
+            accepted = also => accepted,
+        };
+        accepted.map(|(stream, _)| stream)
+    }
 }
 
 pub(crate) async fn logout(args: &McpLogoutArgs, globals: &Globals) -> anyhow::Result<u8> {
@@ -115,15 +199,16 @@ pub(crate) async fn status(args: &McpStatusArgs, globals: &Globals) -> anyhow::R
 
 /// Waits for the browser's redirect, and shows there how the login ended. Other requests, such as for an icon, and
 /// redirects that belong to no login do not end the wait.
-async fn answer_browser(listener: &TcpListener, client: &Client, redirect_uri: &str) -> anyhow::Result<String> {
-    let origin = redirect_uri.strip_suffix(CALLBACK).unwrap_or(redirect_uri);
+async fn answer_browser(listener: &RedirectListener, client: &Client) -> anyhow::Result<String> {
+    let RedirectListener { uri, path: own, .. } = listener;
+    let origin = uri.strip_suffix(own.as_str()).unwrap_or(uri);
     loop {
-        let (stream, _) = listener.accept().await.context("can't accept the browser's connection")?;
+        let stream = listener.accept().await.context("can't accept the browser's connection")?;
         let mut stream = BufReader::new(stream);
         let mut line = String::new();
         let read = (&mut stream).take(MAX_REQUEST).read_line(&mut line).await;
         let path = read.ok().and_then(|_| line.strip_prefix("GET ")?.split(' ').next().map(str::to_owned));
-        let path = path.filter(|path| path.strip_prefix(CALLBACK).is_some_and(|rest| rest.starts_with('?')));
+        let path = path.filter(|path| path.strip_prefix(own.as_str()).is_some_and(|rest| rest.starts_with('?')));
         let Some(path) = path else {
             respond(stream.into_inner(), "404 Not Found", "There is nothing here.").await;
             continue;

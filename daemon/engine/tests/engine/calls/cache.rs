@@ -14,7 +14,7 @@ use toold_engine::cache::ResultCache;
 use toold_engine::call::{Call, CallError};
 use toold_engine::cx::Cx;
 use toold_engine::dependencies::{FileChecks, FileStamp};
-use toold_engine::hooks::{Hook, HookAnswer, HookEvent, HookInput, HookSpec};
+use toold_engine::hooks::{Hook, HookAnswer, HookEvent, HookHealth, HookInput, HookSpec};
 use toold_engine::need::Need;
 use toold_engine::policy::Policy;
 use toold_engine::registry::{SourceKey, SourceScope};
@@ -409,6 +409,7 @@ async fn hooks_see_each_result_as_the_tool_gave_it() {
         timeout: Duration::from_secs(1),
         fail_closed: false,
         tools: None,
+        health: HookHealth::default(),
     };
     fixture.engine.hooks.replace(&source, vec![Arc::new(Stamper(spec, AtomicUsize::new(0)))]);
     assert_eq!(text_and_cached(fixture.call("look", json!({})).await), ("run 1, seen 1 times".to_owned(), false));

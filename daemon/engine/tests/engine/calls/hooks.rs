@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 use toold_engine::call::CallError;
 use toold_engine::cx::Cx;
-use toold_engine::hooks::{Hook, HookAnswer, HookEvent, HookInput, HookSpec};
+use toold_engine::hooks::{Hook, HookAnswer, HookEvent, HookHealth, HookInput, HookSpec};
 use toold_engine::registry::{SourceKey, SourceScope};
 use toold_engine::schema::Schema;
 use toold_engine::tool::ToolOutput;
@@ -53,6 +53,7 @@ fn hook(
         timeout: Duration::from_secs(1),
         fail_closed: false,
         tools: None,
+        health: HookHealth::default(),
     };
     FakeHook { spec, says: Arc::new(says) }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use rmcp::transport::auth::{AuthorizationManager, AuthorizationMetadata, OAuthClientConfig};
 use url::{Host, Url};
@@ -23,6 +24,8 @@ pub(super) struct PreparedLogin {
     pub(super) state: String,
     pub(super) scopes: Vec<String>,
     pub(super) issuer: Option<String>,
+    /// Set once the authorization server has refused the client.
+    pub(super) client_refused: Arc<AtomicBool>,
 }
 
 /// # Errors
@@ -37,6 +40,7 @@ pub(super) async fn prepare(
 ) -> Result<PreparedLogin, String> {
     let server = Url::parse(url).map_err(|error| format!("{url:?} is not a URL: {error}"))?;
     let http = LoginHttpClient::new(&server).await?;
+    let client_refused = http.client_refused();
     let manager = AuthorizationManager::new_with_oauth_http_client(server, Arc::new(http)).await;
     let mut manager = manager.map_err(|error| error_chain(&error))?;
     let header = challenge.as_ref().and_then(|challenge| challenge.header.as_deref());
@@ -67,7 +71,7 @@ pub(super) async fn prepare(
         page.push_str("&prompt=consent");
     }
     let state = state_of(&page)?;
-    Ok(PreparedLogin { manager, page, state, scopes, issuer: found.metadata.issuer })
+    Ok(PreparedLogin { manager, page, state, scopes, issuer: found.metadata.issuer, client_refused })
 }
 
 /// Refuses an authorization server that does not announce PKCE with S256, as the specification requires, and one whose
@@ -159,13 +163,11 @@ async fn identify(
 }
 
 /// Where a page may send a person back to: this machine.
-pub(super) fn check_redirect(redirect_uri: &str) -> Result<(), String> {
-    let is_ours = Url::parse(redirect_uri)
-        .is_ok_and(|url| url.scheme() == "http" && is_loopback(&url) && url.port().is_some() && url.query().is_none());
-    match is_ours {
-        true => Ok(()),
-        false => Err(format!("redirect_uri: expected http://127.0.0.1:PORT/PATH, not {redirect_uri:?}")),
-    }
+pub(super) fn check_redirect(redirect_uri: &str) -> Result<Url, String> {
+    let is_ours =
+        |url: &Url| url.scheme() == "http" && is_loopback(url) && url.port().is_some() && url.query().is_none();
+    let ours = Url::parse(redirect_uri).ok().filter(is_ours);
+    ours.ok_or_else(|| format!("redirect_uri: expected http://127.0.0.1:PORT/PATH, not {redirect_uri:?}"))
 }
 
 fn is_loopback(url: &Url) -> bool {
@@ -204,7 +206,7 @@ mod tests {
     #[test]
     fn redirects_lead_to_this_machine() {
         for good in ["http://127.0.0.1:8123/callback", "http://[::1]:1/", "http://localhost:9/x"] {
-            assert_eq!(check_redirect(good), Ok(()), "{good}");
+            assert!(check_redirect(good).is_ok(), "{good}");
         }
         for bad in ["https://a.example/x", "http://a.example:1/", "http://127.0.0.1/", "http://127.0.0.1:1/?a", "x"] {
             assert!(check_redirect(bad).is_err(), "{bad}");

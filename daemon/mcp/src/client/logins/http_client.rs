@@ -4,6 +4,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -33,6 +34,7 @@ const FORM: &str = "application/x-www-form-urlencoded";
 pub(super) struct LoginHttpClient {
     follow: reqwest::Client,
     stop: reqwest::Client,
+    client_refused: Arc<AtomicBool>,
 }
 
 impl LoginHttpClient {
@@ -44,7 +46,16 @@ impl LoginHttpClient {
             let builder = http_client_builder()?.redirect(policy).timeout(TIMEOUT).dns_resolver(resolver.clone());
             builder.build().map_err(|error| error_chain(&error))
         };
-        Ok(Self { follow: client(Policy::limited(MAX_REDIRECTS))?, stop: client(Policy::none())? })
+        Ok(Self {
+            follow: client(Policy::limited(MAX_REDIRECTS))?,
+            stop: client(Policy::none())?,
+            client_refused: Arc::default(),
+        })
+    }
+
+    /// Set once the authorization server has answered a request for a token with `invalid_client`.
+    pub(super) fn client_refused(&self) -> Arc<AtomicBool> {
+        self.client_refused.clone()
     }
 
     async fn send(&self, request: OAuthHttpRequest) -> Result<http::Response<Vec<u8>>, OAuthHttpClientError> {
@@ -53,12 +64,24 @@ impl LoginHttpClient {
             // Credentials are for the address that they were meant for.
             _ => &self.stop,
         };
+        let grant = grant_type(request.request.body());
         let answer = client.execute(reqwest::Request::try_from(request.request)?).await?;
         let mut made = http::Response::builder().status(answer.status());
         if let Some(headers) = made.headers_mut() {
             headers.clone_from(answer.headers());
         }
-        Ok(made.body(bounded_body(answer).await?)?)
+        let is_refusal = answer.status().is_client_error();
+        let mut body = bounded_body(answer).await?;
+        if let Some(grant) = grant.filter(|_| is_refusal)
+            && refuses_client(&body)
+        {
+            self.client_refused.store(true, Ordering::Relaxed);
+            if grant == "refresh_token" {
+                // The token is bound to the client, and so is lost with it; the SDK would try it at every request.
+                body = br#"{"error":"invalid_grant"}"#.to_vec();
+            }
+        }
+        Ok(made.body(body)?)
     }
 
     /// Posts a form, and follows no redirect. Returns the answer in JSON, or null.
@@ -79,6 +102,16 @@ impl LoginHttpClient {
         let body = bounded_body(answer).await.map_err(|error| error.to_string())?;
         Ok(PostedAnswer { status, body: serde_json::from_slice(&body).unwrap_or_default() })
     }
+}
+
+/// The grant that a request for a token names.
+fn grant_type(body: &[u8]) -> Option<String> {
+    form_urlencoded::parse(body).find(|(name, _)| name == "grant_type").map(|(_, grant)| grant.into_owned())
+}
+
+/// Whether an answer says that the authorization server does not know the client (RFC 6749, section 5.2).
+fn refuses_client(body: &[u8]) -> bool {
+    serde_json::from_slice::<Value>(body).is_ok_and(|body| body["error"] == "invalid_client")
 }
 
 pub(super) struct PostedAnswer {

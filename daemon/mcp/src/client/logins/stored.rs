@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 use toold_host::secrets::{SecretError, SecretStore};
 use toold_mounts::config::MountKey;
 
+/// The SDK refreshes a token that is valid for less than this, in seconds.
+const SDK_MARGIN: u64 = 30;
+
 /// A login as it is stored.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct StoredLogin {
@@ -94,7 +97,7 @@ impl LoginStore {
 #[async_trait]
 impl CredentialStore for LoginStore {
     async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
-        Ok(self.read().await.map_err(failed)?.map(|login| login.credentials))
+        Ok(self.read().await.map_err(failed)?.map(|login| with_own_margin(login.credentials)))
     }
 
     async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
@@ -127,6 +130,38 @@ impl CredentialStore for LoginStore {
     }
 }
 
+/// A token that is valid for a short time is refreshed when a quarter of that is left; by the SDK's margin, it would be
+/// refreshed at every request.
+fn with_own_margin(mut credentials: StoredCredentials) -> StoredCredentials {
+    let Some(token) = &credentials.token_response else { return credentials };
+    let Ok(mut json) = serde_json::to_value(token) else { return credentials };
+    let Some(lifetime) = json["expires_in"].as_u64() else { return credentials };
+    let margin = (lifetime / 4).clamp(1, SDK_MARGIN);
+    json["expires_in"] = (lifetime + SDK_MARGIN - margin).into();
+    if let Ok(token) = serde_json::from_value(json) {
+        credentials.token_response = Some(token);
+    }
+    credentials
+}
+
 fn failed(error: SecretError) -> AuthError {
     AuthError::CredentialStoreError(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_refreshed_when_a_quarter_of_a_short_life_is_left() {
+        // A life, and the rest of it at which the SDK refreshes.
+        for (lifetime, rest) in [(0, 1), (1, 1), (4, 1), (20, 5), (60, 15), (120, 30), (3600, 30)] {
+            let token = serde_json::json!({"access_token": "a", "token_type": "Bearer", "expires_in": lifetime});
+            let token = serde_json::from_value(token).unwrap();
+            let stored = StoredCredentials::new("c".to_owned(), Some(token), Vec::new(), Some(1000));
+            let shown = serde_json::to_value(with_own_margin(stored).token_response).unwrap();
+            // The SDK refreshes when less than its margin is left of what it is shown.
+            assert_eq!(shown["expires_in"].as_i64().unwrap() - SDK_MARGIN as i64, lifetime - rest, "{lifetime}");
+        }
+    }
 }

@@ -1,31 +1,38 @@
 //! Sessions of the revisions up to 2025-11-25 on HTTP. A client that lost the stream of a request comes back for the rest
 //! with `Last-Event-ID`, also when the answer came meanwhile. [`streams`](super::streams) keeps what was sent.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures_util::{Stream, StreamExt};
+use parking_lot::Mutex;
 use rmcp::model::ClientJsonRpcMessage;
 use rmcp::model::ServerJsonRpcMessage;
 use rmcp::transport::streamable_http_server::session::local::{
     LocalSessionManager, LocalSessionManagerError, SessionError, SessionTransport,
 };
-use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId, SessionManager};
+use rmcp::transport::streamable_http_server::session::{RestoreOutcome, ServerSseMessage, SessionId, SessionManager};
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
+use super::records::TokenSessionRecords;
 use super::streams::{SentStreams, StreamKey};
 
 /// The SDK's sessions, whose streams of requests are kept here: the SDK forgets one with its answer.
 pub(super) struct ResumableSessions {
     inner: LocalSessionManager,
     streams: Arc<SentStreams>,
+    records: TokenSessionRecords,
+    /// Sessions of the previous daemon whose client has not opened its own stream here yet.
+    restored: Mutex<HashSet<SessionId>>,
     /// The tasks of the daemon, which waits for them when it stops.
     tasks: TaskTracker,
 }
 
 impl ResumableSessions {
-    pub(super) fn new(inner: LocalSessionManager, tasks: TaskTracker) -> Self {
-        Self { inner, streams: Arc::default(), tasks }
+    pub(super) fn new(inner: LocalSessionManager, records: TokenSessionRecords, tasks: TaskTracker) -> Self {
+        let streams = Arc::new(SentStreams::new(records.stream_numbers()));
+        Self { inner, streams, records, restored: Mutex::default(), tasks }
     }
 
     pub(super) async fn count(&self) -> usize {
@@ -46,6 +53,7 @@ impl SessionManager for ResumableSessions {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<ServerJsonRpcMessage, Self::Error> {
+        self.records.add(id, &message);
         self.inner.initialize_session(id, message).await
     }
 
@@ -55,6 +63,8 @@ impl SessionManager for ResumableSessions {
 
     async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
         self.streams.forget(id);
+        self.records.remove(id);
+        self.restored.lock().remove(id);
         self.inner.close_session(id).await
     }
 
@@ -78,7 +88,14 @@ impl SessionManager for ResumableSessions {
         &self,
         id: &SessionId,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        self.restored.lock().remove(id);
         self.inner.create_standalone_stream(id).await
+    }
+
+    async fn restore_session(&self, id: SessionId) -> Result<RestoreOutcome<Self::Transport>, Self::Error> {
+        let restored = self.inner.restore_session(id.clone()).await?;
+        self.restored.lock().insert(id);
+        Ok(restored)
     }
 
     async fn resume(
@@ -87,6 +104,9 @@ impl SessionManager for ResumableSessions {
         last_event_id: String,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
         let Some((index, stream)) = SentStreams::read_event_id(&last_event_id) else {
+            // The numbers of the previous daemon's events mean nothing here: the client gets all of this one.
+            let is_of_another_daemon = self.restored.lock().remove(id);
+            let last_event_id = if is_of_another_daemon { "0".to_owned() } else { last_event_id };
             return Ok(self.inner.resume(id, last_event_id).await?.left_stream());
         };
         let key = StreamKey { session: id.clone(), stream };

@@ -4,6 +4,8 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -31,7 +33,11 @@ pub(super) struct StreamKey {
 }
 
 #[derive(Default)]
-pub(super) struct SentStreams(Mutex<KeptStreams>);
+pub(super) struct SentStreams {
+    kept: Mutex<KeptStreams>,
+    /// The number of the next stream, which goes on over a restart of the daemon.
+    next_stream: Arc<AtomicU64>,
+}
 
 #[derive(Default)]
 struct KeptStreams {
@@ -39,7 +45,6 @@ struct KeptStreams {
     /// The streams whose requests are answered, the oldest answer first.
     answered: VecDeque<(Instant, StreamKey)>,
     bytes: usize,
-    next_stream: u64,
 }
 
 struct SentStream {
@@ -56,12 +61,15 @@ struct SentEvent {
 }
 
 impl SentStreams {
+    pub(super) fn new(next_stream: Arc<AtomicU64>) -> Self {
+        Self { kept: Mutex::default(), next_stream }
+    }
+
     /// A new stream, and the end of it that its client gets.
     pub(super) fn begin(&self, session: &SessionId) -> (StreamKey, mpsc::Receiver<ServerSseMessage>) {
         let (listener, events) = mpsc::channel(CHANNEL);
-        let mut kept = self.0.lock();
-        let key = StreamKey { session: session.clone(), stream: kept.next_stream };
-        kept.next_stream += 1;
+        let mut kept = self.kept.lock();
+        let key = StreamKey { session: session.clone(), stream: self.next_stream.fetch_add(1, Ordering::Relaxed) };
         let stream = SentStream { events: VecDeque::new(), next_index: 0, listener: Some(listener) };
         kept.streams.insert(key.clone(), stream);
         (key, events)
@@ -74,7 +82,7 @@ impl SentStreams {
         mut event: ServerSseMessage,
     ) -> Option<(ServerSseMessage, mpsc::Sender<ServerSseMessage>)> {
         let bytes = event.message.as_deref().map_or(0, length);
-        let mut kept = self.0.lock();
+        let mut kept = self.kept.lock();
         let stream = kept.streams.get_mut(key)?;
         let listener = stream.listener.clone()?;
         let index = stream.next_index;
@@ -95,7 +103,7 @@ impl SentStreams {
 
     /// The request is answered: the client that listens has got all there is.
     pub(super) fn end(&self, key: &StreamKey) {
-        let mut kept = self.0.lock();
+        let mut kept = self.kept.lock();
         let Some(stream) = kept.streams.get_mut(key) else { return };
         stream.listener = None;
         kept.answered.push_back((Instant::now(), key.clone()));
@@ -105,7 +113,7 @@ impl SentStreams {
     /// The events after the one of this index, and those to come. Whoever listened before hears no more. `None` when the
     /// stream is not this session's, or is not kept any more.
     pub(super) fn resume(&self, key: &StreamKey, index: u64) -> Option<mpsc::Receiver<ServerSseMessage>> {
-        let mut kept = self.0.lock();
+        let mut kept = self.kept.lock();
         kept.clean(&key.session);
         let stream = kept.streams.get_mut(key)?;
         let missed: Vec<ServerSseMessage> =
@@ -123,7 +131,7 @@ impl SentStreams {
 
     /// The session is over.
     pub(super) fn forget(&self, session: &SessionId) {
-        let mut kept = self.0.lock();
+        let mut kept = self.kept.lock();
         kept.answered.retain(|(_, key)| key.session != *session);
         let gone: Vec<StreamKey> = kept.streams.keys().filter(|key| key.session == *session).cloned().collect();
         gone.iter().for_each(|key| kept.remove(key));
@@ -221,7 +229,7 @@ mod tests {
         assert!(streams.resume(&StreamKey { session: other, ..last.clone() }, 0).is_none());
         streams.forget(&one);
         assert!(streams.resume(last, 0).is_none());
-        assert_eq!(streams.0.lock().bytes, 0);
+        assert_eq!(streams.kept.lock().bytes, 0);
     }
 
     #[test]
@@ -237,6 +245,6 @@ mod tests {
             keys.push(key);
         }
         assert!(streams.resume(&keys[0], 0).is_none() && streams.resume(&keys[4], 0).is_some());
-        assert!(streams.0.lock().bytes <= MAX_BYTES);
+        assert!(streams.kept.lock().bytes <= MAX_BYTES);
     }
 }

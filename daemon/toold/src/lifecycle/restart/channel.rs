@@ -13,6 +13,7 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt;
+use toold_mcp::server::http::records::HttpSessionRecords;
 
 use crate::lifecycle::page_access::PageHandOver;
 
@@ -38,6 +39,9 @@ pub(super) enum RestartMessage {
         /// Absent from daemons before 0.3.
         #[serde(default)]
         page: PageHandOver,
+        /// Absent from daemons before 0.3.
+        #[serde(default)]
+        http_sessions: HttpSessionRecords,
     },
     /// From the new one.
     Serving { epoch: String },

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use toold_mcp::server::http::records::HttpSessionRecords;
 
 use super::channel::{self, RestartMessage, SocketOffer};
 use crate::lifecycle::page_access::PageHandOver;
@@ -58,7 +59,7 @@ impl Successor {
         channel.read_line(&mut line).await.context("the old daemon is gone")?;
         ensure!(!line.is_empty(), "the old daemon keeps serving");
         match serde_json::from_str(&line).context("can't read the old daemon's message")? {
-            RestartMessage::Go { page } => Ok(TakeOverTurn { channel, page }),
+            RestartMessage::Go { page, http_sessions } => Ok(TakeOverTurn { channel, page, http_sessions }),
             other => bail!("the old daemon said {other:?}"),
         }
     }
@@ -82,6 +83,7 @@ impl FailureReporter {
 pub struct TakeOverTurn {
     channel: BufReader<tokio::net::UnixStream>,
     page: PageHandOver,
+    http_sessions: HttpSessionRecords,
 }
 
 impl TakeOverTurn {
@@ -93,6 +95,11 @@ impl TakeOverTurn {
     /// The old daemon's page.
     pub(crate) fn take_page(&mut self) -> PageHandOver {
         std::mem::take(&mut self.page)
+    }
+
+    /// The old daemon's MCP sessions on HTTP.
+    pub(crate) fn take_http_sessions(&mut self) -> HttpSessionRecords {
+        std::mem::take(&mut self.http_sessions)
     }
 
     /// Waits until the old daemon is gone.

@@ -49,7 +49,8 @@ impl AllTokenClients {
         let (revoked, stop) = (CancellationToken::new(), self.options.stop.child_token());
         let options = HttpOptions { stop: stop.clone(), ..self.options.clone() };
         let identity = McpIdentity { principal: Principal::TokenCall, profile: shown.profile.clone() };
-        let mcp = McpHttp::new(&clients.mcp.mcp, identity, options);
+        let owner = shown.profile.as_ref().map_or_else(String::new, |_| shown.digest.to_hex().to_string());
+        let mcp = McpHttp::new(&clients.mcp.mcp, identity, owner, options);
         if shown.profile.is_some() {
             let lifecycle = &clients.services.lifecycle;
             let (shown, tokens, revoked) = (shown.clone(), tokens.clone(), revoked.clone());

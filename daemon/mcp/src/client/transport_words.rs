@@ -1,0 +1,53 @@
+//! Failures of HTTP in the words of this daemon: the SDK's name its types.
+
+use std::error::Error;
+
+use rmcp::transport::streamable_http_client::StreamableHttpError;
+
+/// Why an answer of a server is none, as a sentence about the server; `None` when it did not answer at all.
+pub(super) fn of_answer(error: &(dyn Error + 'static)) -> Option<String> {
+    let mut current = Some(error);
+    while let Some(error) = current {
+        if let Some(error) = error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+            return in_words(error);
+        }
+        current = error.source();
+    }
+    None
+}
+
+/// Why nothing was heard of a server, without the layers around the cause.
+pub(super) fn of_silence(error: &(dyn Error + 'static)) -> Option<String> {
+    let mut current = Some(error);
+    while let Some(error) = current {
+        if let Some(StreamableHttpError::Client(client)) = error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+            let mut cause: &dyn Error = client;
+            while let Some(source) = cause.source() {
+                cause = source;
+            }
+            return Some(format!("it can't be reached: {cause}"));
+        }
+        current = error.source();
+    }
+    None
+}
+
+fn in_words(error: &StreamableHttpError<reqwest::Error>) -> Option<String> {
+    Some(match error {
+        StreamableHttpError::UnexpectedServerResponse(text) if text.starts_with("HTTP ") => {
+            format!("it answered {text}")
+        }
+        StreamableHttpError::UnexpectedServerResponse(text) => text.clone().into_owned(),
+        StreamableHttpError::HttpStatus(status) => format!("it answered {status}"),
+        StreamableHttpError::UnexpectedContentType(Some(kind)) => {
+            format!("it answered with {kind}: expected JSON or a stream of events")
+        }
+        StreamableHttpError::UnexpectedContentType(None) => {
+            "it answered without a content type: expected JSON or a stream of events".to_owned()
+        }
+        StreamableHttpError::ResponseBodyTooLarge { max_size } => format!("its answer is longer than {max_size} bytes"),
+        StreamableHttpError::UnexpectedEndOfStream => "its answer ended too early".to_owned(),
+        StreamableHttpError::SessionExpired => "it knows neither the session nor a new one (HTTP 404)".to_owned(),
+        _ => return None,
+    })
+}
