@@ -20,6 +20,7 @@ test("a command line is allowed as a whole, by a key", async ({ signedIn, agent,
   await expect(prompt.getByRole("listitem")).toHaveCount(2);
   await prompt.getByText("How this command is read").click();
   await expect(prompt).toContainText("touch b.txt");
+  await expect(prompt).toContainText("changes files");
   await expect(prompt.getByRole("button", { name: "allow once" })).toBeEnabled();
   await signedIn.keyboard.press("w");
   expect((await answer).isError).toBe(false);

@@ -8,6 +8,7 @@ import { Key, useKeys } from "../../keys.tsx";
 import { Block, Text } from "../../text.tsx";
 import { useAnswer } from "./answer.ts";
 import { choicesOf, replyOf } from "./choices.ts";
+import { Effects } from "./effects.tsx";
 import { Explained } from "./explained.tsx";
 import { Expiry } from "./expiry.tsx";
 
@@ -130,6 +131,14 @@ function Who({ ask }: { ask: Ask }) {
           <dt>folder</dt>
           <dd class="mono">
             <Text value={ask.cwd} max={MAX_PATTERN} />
+          </dd>
+        </>
+      )}
+      {ask.effects && ask.effects.length > 0 && (
+        <>
+          <dt>does</dt>
+          <dd>
+            <Effects effects={ask.effects} />
           </dd>
         </>
       )}

@@ -6,6 +6,7 @@ import { Badge } from "../../components.tsx";
 import { request } from "../../daemon.ts";
 import { Text } from "../../text.tsx";
 import { report } from "../../toasts.tsx";
+import { Effects } from "./effects.tsx";
 
 const TONES = { allow: "good", ask: "warn", deny: "bad" } as const;
 
@@ -35,9 +36,10 @@ export function Explained({ ask }: { ask: Ask }) {
               </span>
             )}
           </p>
+          {command.effects && command.effects.length > 0 && <Effects effects={command.effects} />}
           {command.unsure !== undefined && (
             <p class="small warn">
-              <Text value={command.unsure} />
+              not certain: <Text value={command.unsure} />
             </p>
           )}
           {command.words && command.words.length > 0 && (
