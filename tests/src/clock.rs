@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::daemon::Setup;
-use crate::skip::skip_uninstalled;
+use crate::skip_uninstalled;
 
 const LIBRARY: &str = "libfaketime.so.1";
 

@@ -11,7 +11,6 @@ pub mod fuzz;
 mod nats;
 mod ports;
 mod proxy;
-mod skip;
 mod terminal;
 mod tmux;
 mod wire;
@@ -26,9 +25,8 @@ pub use fleet::FleetPlan;
 pub use nats::{NatsServer, nats_server};
 pub use ports::lasting_port;
 pub use proxy::Proxy;
-pub use skip::{skip, skip_uninstalled};
 pub use terminal::Terminal;
 pub use tmux::{Pane, Tmux};
 // Every test of a daemon waits for something, so what waits is here too.
-pub use toold_test_kit::{PATIENCE, has_ended, until};
+pub use toold_test_kit::{PATIENCE, has_ended, skip, skip_uninstalled, until};
 pub use wire::{Wire, WireFraming};

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use toold_test_kit::until;
 
 use crate::ports::lasting_port;
-use crate::skip::skip_uninstalled;
+use crate::skip_uninstalled;
 
 /// The server's program, as `.ci/install` installs it; `None` when it is not installed, which is reported.
 #[track_caller]

@@ -67,6 +67,10 @@ pub struct CommandEffects {
     /// The words that choose the operation: `git push`, `npm run build`, `python3 -m pytest`. Empty for a program that is in
     /// no table.
     pub name: Vec<String>,
+    /// All spellings of each option that chooses another machine, account or repository. A pattern with a wildcard covers the
+    /// command only if it shows one of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<Vec<String>>,
 }
 
 /// An effect that a word of a command adds to those of the operation.
@@ -86,5 +90,6 @@ impl CommandEffects {
     pub fn join(&mut self, other: Self) {
         self.operation.0 |= other.operation.0;
         self.added.extend(other.added);
+        self.places.extend(other.places);
     }
 }

@@ -68,6 +68,9 @@ pub struct Need {
     /// Files only: those of the target and of `covers` that are no secrets here in spite of their names: they were looked at
     /// and hold public certificates alone, or the program takes them as its own input and does not show them.
     pub no_secrets: Vec<String>,
+    /// Files only: those of the target and of `covers` that hold a password or a token, as their contents show. Reading them
+    /// is never allowed but by a rule or a grant for exactly this file; where a person is asked, the person decides.
+    pub holds_secrets: Vec<String>,
     /// Files only: a command reads it, and the system lets all its users read it (below `/etc` and `/usr`).
     pub is_public: bool,
     /// Asks for the session's folders as a whole: the answer is remembered as a workspace, not as a grant.
@@ -104,6 +107,7 @@ impl Need {
             of_command: None,
             covers: Vec::new(),
             no_secrets: Vec::new(),
+            holds_secrets: Vec::new(),
             is_public: false,
             workspace: false,
             always_asked: false,

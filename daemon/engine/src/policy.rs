@@ -208,6 +208,12 @@ pub fn decide(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need)
         return Decision::new(Verdict::Deny, DecidedBy::Rule, paused.clone());
     }
     let decision = decide_from_policy(policy, grants, subject, need);
+    if decision.verdict == Verdict::Allow
+        && let Some(file) = need.holds_secrets.iter().find(|file| !is_named(policy, grants, subject, need, file))
+    {
+        let rule = format!("secrets (a password or a token in {file}{})", way_around(need, file));
+        return Decision::new(Verdict::Deny, DecidedBy::Rule, rule);
+    }
     if need.is_unjudged && decision.verdict != Verdict::Deny {
         return Decision::new(Verdict::Ask, DecidedBy::Rule, need.unsure.clone().unwrap_or_default());
     }
@@ -224,15 +230,7 @@ pub fn decide(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need)
 fn decide_from_policy(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need) -> Decision {
     let rules = || policy.rules.iter().filter(|rule| rule.concerns(subject, need));
     // 1. Denials that nothing overrides; of reading a secret, only a rule or a grant for exactly this file.
-    let is_named = |secret: &str| {
-        let exactly = Need::new(need.category, secret);
-        let names = |pattern: &Pattern| pattern.is_exact() && pattern.matches(&exactly).is_some();
-        need.category == Category::FileRead
-            && (rules().any(|rule| rule.action == Verdict::Allow && names(&rule.pattern))
-                || grants.iter().any(|grant| {
-                    grant.action == Action::Allow && grant.matches(subject, &exactly).is_some() && names(&grant.pattern)
-                }))
-    };
+    let is_named = |secret: &str| is_named(policy, grants, subject, need, secret);
     if let Some(rule) = hard_deny(policy, subject, need, &is_named) {
         return Decision::new(Verdict::Deny, DecidedBy::Rule, rule);
     }
@@ -307,6 +305,18 @@ fn decide_from_policy(policy: &Policy, grants: &[Grant], subject: &Subject, need
             None => Decision::new(default, DecidedBy::Default, default_name(need, default)),
         },
     }
+}
+
+/// Whether a rule or a grant allows reading exactly this file, of those that are read.
+fn is_named(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need, file: &str) -> bool {
+    let exactly = Need::new(need.category, file);
+    let names = |pattern: &Pattern| pattern.is_exact() && pattern.matches(&exactly).is_some();
+    let mut rules = policy.rules.iter().filter(|rule| rule.concerns(subject, need));
+    need.category == Category::FileRead
+        && (rules.any(|rule| rule.action == Verdict::Allow && names(&rule.pattern))
+            || grants.iter().any(|grant| {
+                grant.action == Action::Allow && grant.matches(subject, &exactly).is_some() && names(&grant.pattern)
+            }))
 }
 
 /// The level that frees a need which nothing else decided, in words. It frees no plugin, nor what the user wants to be asked
@@ -514,9 +524,13 @@ fn way_around(need: &Need, target: &str) -> String {
     let searches = command.split_whitespace().any(|word| word.rsplit('/').next() == Some("grep"));
     let name = Path::new(target).file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let is_plain = name.chars().all(|c| c.is_alphanumeric() || "._-".contains(c));
-    match searches && is_plain && secrets::secret_name(Path::new(name)).is_some() {
-        true => format!(" (leave it out with --exclude={name})"),
-        false => String::new(),
+    let is_of_git = Path::new(target).components().any(|part| part.as_os_str() == ".git");
+    match searches && is_plain {
+        true if is_of_git => " (leave it out with --exclude-dir=.git)".to_owned(),
+        true if is_secret(Path::new(name)) || need.holds_secrets.iter().any(|file| file == target) => {
+            format!(" (leave it out with --exclude={name})")
+        }
+        true | false => String::new(),
     }
 }
 

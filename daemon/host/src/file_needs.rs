@@ -7,6 +7,7 @@ use toold_engine::need::Need;
 use toold_engine::policy::is_secret;
 use toold_proto::tool::Category;
 
+use crate::credentials::holds_credentials;
 use crate::exclude::Exclusions;
 use crate::files::facts;
 
@@ -51,6 +52,9 @@ fn need(category: Category, resolved: &Path, is_folder: bool, exclusions: &mut E
     let mut need = Need::new(category, resolved.to_string_lossy());
     if category == Category::FileRead && !is_folder && is_certificate(resolved) {
         need.no_secrets.push(need.target.clone());
+    }
+    if category == Category::FileRead && !is_folder && holds_credentials(resolved) {
+        need.holds_secrets.push(need.target.clone());
     }
     need.forbidden = exclusions.reason(resolved, is_folder);
     // The name of another file would be judged in its place.

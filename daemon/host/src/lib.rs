@@ -28,6 +28,7 @@ pub mod tool_mark;
 
 pub mod shell_grammar;
 
+mod credentials;
 pub mod exclude;
 pub mod file_needs;
 pub mod file_systems;

@@ -22,6 +22,7 @@ mod processes;
 mod progress_record;
 mod sample_tool;
 mod scripted_server;
+mod skip;
 mod wait;
 
 pub use calls::{new_session, person, prepare_call};
@@ -31,4 +32,5 @@ pub use processes::{has_ended, wait_until_ended};
 pub use progress_record::ProgressRecord;
 pub use sample_tool::{SampleTool, sample_spec};
 pub use scripted_server::{ScriptedServer, ServerStep, answer, ok, redirect};
+pub use skip::{skip, skip_uninstalled};
 pub use wait::{PATIENCE, until};

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use toold_engine::need::Need;
+use toold_engine::need::{CommandForm, Need};
 use toold_engine::policy::is_secret;
 use toold_proto::tool::Category;
 
@@ -16,6 +16,7 @@ use super::names::{self, NameSet, TreeEntry};
 use super::programs::{FileAccess, FileUse, Reading};
 use super::trees::TreeFilter;
 use super::{ShellWalk, SimpleCommand};
+use crate::credentials::holds_credentials;
 use crate::exclude::Exclusions;
 use crate::file_needs::{is_certificate, read_need, write_need};
 use crate::files::{OpenError, ResolvedPath, resolve_for};
@@ -61,6 +62,29 @@ const FROM_ELSEWHERE: &[&str] = &["scp", "rsync", "docker cp", "podman cp", "ner
 /// Programs that take files away from where they are: all that is in a folder is read and written.
 const MOVES: &[&str] = &["mv", "git mv"];
 
+/// Programs that copy or move folders with all that is in them.
+const COPY_FOLDERS: &[&str] =
+    &["cp", "mv", "scp", "rsync", "git mv", "docker cp", "podman cp", "nerdctl cp", "kubectl cp", "oc cp"];
+
+/// Options by which programs remove the files that they have read.
+const REMOVE_SOURCES: &[(&str, &[&str])] = &[
+    ("zip", &["-m", "--move"]),
+    ("tar", &["--remove-files"]),
+    ("gtar", &["--remove-files"]),
+    ("rsync", &["--remove-source-files"]),
+];
+
+/// Folders whose files are fetched again, so that removing a file there removes no secret of anybody.
+const FETCHED: &[&str] = &["node_modules", "site-packages", "dist-packages", "bower_components"];
+
+/// What a command puts into a folder.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct PutFile {
+    name: PathBuf,
+    /// Where it is copied or moved from, with everything inside if it is a folder.
+    from: Option<PathBuf>,
+}
+
 /// A file or folder that a command names.
 #[derive(Clone, Debug)]
 pub(super) struct NamedFile {
@@ -70,8 +94,8 @@ pub(super) struct NamedFile {
     /// The parts of it that are used, if not everything inside.
     covers: Option<Rc<NameSet>>,
     filter: Option<Rc<TreeFilter>>,
-    /// The names under which files are put into it, if it is a folder.
-    puts: Vec<PathBuf>,
+    /// What is put into it, if it is a folder.
+    puts: Vec<PutFile>,
     /// The target of the command.
     pub(super) command: String,
     is_operand: bool,
@@ -79,8 +103,10 @@ pub(super) struct NamedFile {
     is_elsewhere: bool,
     /// Files are put here: see `puts`.
     is_target: bool,
-    /// It is a folder that is moved, with everything inside.
-    is_moved: bool,
+    /// If it is a folder, everything inside is written as well: it is moved, removed, or changed.
+    is_whole: bool,
+    /// The folder that is copied to it, if it is one that does not exist yet.
+    copy_of: Option<PathBuf>,
     /// Why the file is not known after all, and whether it may be one that no tool touches.
     pub(super) unknown: Option<(String, bool)>,
     /// How many links were followed to get here.
@@ -140,8 +166,21 @@ impl ShellWalk<'_, '_, '_> {
                 reading.doubt(why);
             }
         }
+        // The words of a command with an option that may do more have no form.
+        let given = |options: &[&str]| {
+            let named = reading.form.iter().flat_map(|form| &form.options).flat_map(|option| &option.names);
+            let noted = reading.notes.iter().map(|note| &note.text);
+            named.chain(noted).any(|name| options.contains(&name.as_str()))
+        };
+        let removes = |name: &str| REMOVE_SOURCES.iter().any(|(program, options)| *program == name && given(options));
+        if reading.known.is_some_and(|known| removes(&known.name)) {
+            let is_source = |file: &&NamedFile| matches!(file.how, FileAccess::Read | FileAccess::Tree);
+            let sources: Vec<NamedFile> = found.iter().filter(is_source).cloned().collect();
+            let removed = |file| NamedFile { how: FileAccess::Write, is_whole: true, is_operand: true, ..file };
+            found.splice(0..0, sources.into_iter().map(removed));
+        }
         if let Some(known) = reading.known.filter(|known| INTO_FOLDERS.contains(&known.name.as_str())) {
-            let is_known = name_what_is_put(&mut found, known.name == "rsync").is_some();
+            let is_known = name_what_is_put(&mut found, &known.name).is_some();
             let is_recursive = reading.form.as_ref().is_none_or(|form| {
                 let all = ["-r", "-a", "-R", "--recursive", "--archive"];
                 form.options.iter().any(|option| option.names.iter().any(|name| all.contains(&name.as_str())))
@@ -153,12 +192,18 @@ impl ShellWalk<'_, '_, '_> {
             if !is_known || found.iter().any(brings_folder) {
                 reading.doubt("it puts files into a folder, and their names are not known");
             }
+            let empties = |form: &CommandForm| {
+                form.options.iter().flat_map(|option| &option.names).any(|name| name.starts_with("--del"))
+            };
+            if known.name == "rsync" && reading.form.as_ref().is_some_and(empties) {
+                found.iter_mut().filter(|file| file.is_target).for_each(|file| file.is_whole = true);
+            }
             // They are read under their new name.
             if MOVES.contains(&known.name.as_str()) {
                 let moved = |file: &&mut NamedFile| file.is_operand && !file.is_target;
-                found.iter_mut().filter(moved).for_each(|file| file.is_moved = true);
-                let sources: Vec<NamedFile> = found.iter().filter(|file| file.is_moved).cloned().collect();
-                let read = |file| NamedFile { how: FileAccess::Tree, is_moved: false, ..file };
+                found.iter_mut().filter(moved).for_each(|file| file.is_whole = true);
+                let sources: Vec<NamedFile> = found.iter().filter(|file| file.is_whole).cloned().collect();
+                let read = |file| NamedFile { how: FileAccess::Tree, is_whole: false, ..file };
                 found.extend(sources.into_iter().map(read));
             }
         }
@@ -177,7 +222,8 @@ impl ShellWalk<'_, '_, '_> {
             is_operand: file.is_operand,
             is_elsewhere: file.arg.start().contains(':') && !file.arg.start().starts_with(['/', '.']),
             is_target: false,
-            is_moved: false,
+            is_whole: file.is_whole,
+            copy_of: None,
             unknown: None,
             depth: 0,
         };
@@ -189,6 +235,11 @@ impl ShellWalk<'_, '_, '_> {
                     return Err(unknown());
                 }
                 // A folder among them is read with everything inside.
+                if file.how == FileAccess::Tree && names.files.len() <= MAX_SINGLE {
+                    let whole = |path: &PathBuf| NamedFile { filter: None, ..named(path.clone()) };
+                    found.extend(names.files.iter().map(whole));
+                    return Ok(());
+                }
                 if file.how == FileAccess::Tree {
                     found.push(NamedFile { filter: None, ..named(names.folder.clone()) });
                     return Ok(());
@@ -272,7 +323,14 @@ impl ShellWalk<'_, '_, '_> {
                 (None, true) if named.how == FileAccess::List => return None,
                 (None, true) if named.how == FileAccess::Tree => {
                     let (enters, takes) = (enters(named.filter.as_deref()), takes(named.filter.as_deref()));
-                    let found = names::tree(&path, enters, takes)?;
+                    let is_of_files = named.filter.as_ref().is_some_and(|filter| filter.is_of_files);
+                    let found = match is_of_files {
+                        true => names::tree(&path, enters, takes)?,
+                        // A program that gets a folder may use everything inside.
+                        false => names::tree_with_folders(&path, enters, takes)?,
+                    };
+                    let names_itself = named.filter.as_ref().is_none_or(|filter| filter.includes.is_empty());
+                    files.extend((!is_of_files && names_itself).then(|| named.path.components().collect::<PathBuf>()));
                     // As they are printed: appended to the given name.
                     let as_printed = |file: &PathBuf| {
                         named.path.join(file.strip_prefix(&path).unwrap_or(file)).components().collect()
@@ -291,7 +349,8 @@ impl ShellWalk<'_, '_, '_> {
 
 /// Notes the names that files get in the folders that they are put into: the last operand, or that of `-t`.
 /// For rsync, a folder with a slash at its end stands for the files in it. `None` if these are too many.
-fn name_what_is_put(files: &mut [NamedFile], is_rsync: bool) -> Option<()> {
+fn name_what_is_put(files: &mut [NamedFile], program: &str) -> Option<()> {
+    let (is_rsync, copies_folders) = (program == "rsync", COPY_FOLDERS.contains(&program));
     // Options of rsync name files for other purposes.
     let is_option = |file: &NamedFile| file.how == FileAccess::Write && !file.is_operand && !is_rsync;
     let is_named = |file: &NamedFile| file.how == FileAccess::Write && file.is_operand;
@@ -299,34 +358,54 @@ fn name_what_is_put(files: &mut [NamedFile], is_rsync: bool) -> Option<()> {
     for (at, file) in files.iter_mut().enumerate() {
         file.is_target = is_option(file) || Some(at) == last;
     }
-    let targets: Vec<usize> = (0..files.len()).filter(|at| files[*at].is_target && files[*at].path.is_dir()).collect();
+    let targets: Vec<usize> = (0..files.len()).filter(|at| files[*at].is_target).collect();
+    let sources: Vec<usize> = (0..files.len()).filter(|at| files[*at].is_operand && !targets.contains(at)).collect();
+    // A folder is copied to a name that does not exist yet, or over a file, which fails.
+    if let ([source], true) = (sources.as_slice(), copies_folders) {
+        let copied = files[*source].path.clone();
+        for at in targets.iter().filter(|_| copied.is_dir()) {
+            let target = &mut files[*at];
+            target.copy_of = (!target.path.is_dir()).then(|| copied.clone());
+        }
+    }
+    let targets: Vec<usize> = targets.into_iter().filter(|at| files[*at].path.is_dir()).collect();
     if targets.is_empty() {
         return Some(());
     }
-    let mut names: Vec<PathBuf> = Vec::new();
-    for (_, file) in files.iter().enumerate().filter(|(at, file)| file.is_operand && !targets.contains(at)) {
+    let mut put: Vec<PutFile> = Vec::new();
+    for file in sources.into_iter().map(|at| &files[at]) {
         let text = file.path.as_os_str().as_encoded_bytes();
         let is_content = text.ends_with(b"/.") || text.ends_with(b"/..") || is_rsync && text.ends_with(b"/");
+        let from = |path: &Path| Some(path.to_owned()).filter(|path| copies_folders && path.is_dir());
+        let of = |path: &PathBuf| Some(PutFile { name: PathBuf::from(path.file_name()?), from: from(path) });
         match (&file.covers, is_content) {
-            (None, _) if file.is_elsewhere => names.push(PathBuf::from(file.elsewhere_name())),
-            (Some(several), _) => {
-                names.extend(several.files.iter().filter_map(|file| file.file_name()).map(PathBuf::from))
+            (None, _) if file.is_elsewhere => {
+                put.push(PutFile { name: PathBuf::from(file.elsewhere_name()), from: None });
             }
-            (None, false) => names.extend(file.path.file_name().map(PathBuf::from)),
+            (Some(several), _) => put.extend(several.files.iter().filter_map(of)),
+            (None, false) => put.extend(of(&file.path)),
             (None, true) => {
                 let inside = names::tree(&file.path, |_| true, |_| true)?;
                 let below = inside.iter().filter_map(|inside| inside.strip_prefix(&file.path).ok());
-                names.extend(below.filter_map(|below| below.iter().next()).map(PathBuf::from));
+                let firsts = below.filter_map(|below| below.iter().next());
+                put.extend(firsts.map(|first| PutFile { name: first.into(), from: from(&file.path.join(first)) }));
             }
         }
     }
-    names.sort();
-    names.dedup();
-    if names.len() > super::MAX_NEEDS {
+    put.sort();
+    put.dedup();
+    if put.len() > super::MAX_NEEDS {
         return None;
     }
-    targets.iter().for_each(|at| files[*at].puts.clone_from(&names));
+    targets.iter().for_each(|at| files[*at].puts.clone_from(&put));
     Some(())
+}
+
+/// The files in a folder that is copied to another name, under that name. Too many are a doubt of whoever reads them.
+fn copied(from: &Path, to: &Path) -> Vec<String> {
+    let inside = names::tree(from, |_| true, |_| true).unwrap_or_default();
+    let below = inside.iter().filter_map(|file| file.strip_prefix(from).ok());
+    below.map(|below| to.join(below).to_string_lossy().into_owned()).collect()
 }
 
 fn enters(filter: Option<&TreeFilter>) -> impl FnMut(&TreeEntry) -> bool {
@@ -378,7 +457,7 @@ impl NamedFile {
         match (self.is_target, self.puts.as_slice()) {
             (false, _) => Vec::new(),
             (true, []) => vec![self.path.clone()],
-            (true, names) => names.iter().map(|name| self.path.join(name)).collect(),
+            (true, put) => put.iter().map(|put| self.path.join(&put.name)).collect(),
         }
     }
 
@@ -427,6 +506,11 @@ impl NamedFile {
             return vec![on(&veil), on(&path)];
         }
         let mut needs = vec![on(&path)];
+        if let Some(from) = &self.copy_of {
+            // Another command of the line may make the folder before, and then the copy gets its name in it.
+            let inside = from.file_name().map(|name| copied(from, &path.join(name)));
+            needs[0].covers = [copied(from, &path), inside.unwrap_or_default()].concat();
+        }
         if let Some((why, hides_file)) = &self.unknown {
             needs.push(Need {
                 hides_file: *hides_file,
@@ -437,12 +521,15 @@ impl NamedFile {
             let input = needs[0].target.clone();
             needs[0].no_secrets.push(input);
         }
-        for name in &self.puts {
-            let file = path.join(name);
+        for put in &self.puts {
+            let file = path.join(&put.name);
             // Through a link, the file that it names is written.
+            let covers = put.from.iter().flat_map(|from| copied(from, &file)).collect();
             match resolve_for(&file, Path::new("/"), may_read) {
-                Ok(ResolvedPath { path, veil: None }) => needs.push(on(&path)),
-                Ok(ResolvedPath { path, veil: Some(veil) }) => needs.extend([on(&veil), on(&path)]),
+                Ok(ResolvedPath { path, veil }) => {
+                    needs.extend(veil.map(|veil| on(&veil)));
+                    needs.push(Need { covers, ..on(&path) });
+                }
                 Err(_) => return not_known("a loop of symbolic links"),
             }
         }
@@ -451,7 +538,7 @@ impl NamedFile {
             needs[0].is_public &= !path.is_dir();
             return needs;
         }
-        let takes_all = self.how == FileAccess::Tree || self.is_moved;
+        let takes_all = self.how == FileAccess::Tree || self.is_whole;
         let folders: Vec<PathBuf> = match (&self.covers, takes_all && path.is_dir()) {
             (Some(_), _) if !takes_all => Vec::new(),
             (Some(names), _) => {
@@ -466,12 +553,21 @@ impl NamedFile {
         let filter = filter.filter(|_| !shows_hidden);
         let mut covers = self.covers.as_ref().map(|names| names.files.clone()).unwrap_or_default();
         for folder in &folders {
-            match names::tree(folder, enters(filter), takes(filter)) {
+            let all = names::tree(folder, enters(filter), takes(filter)).or_else(|| {
+                // What is fetched again has rules of its own rarely, and most files.
+                let enters_own = |entry: &TreeEntry| !FETCHED.contains(&entry.name) && enters(filter)(entry);
+                let is_removed = self.is_whole && self.how == FileAccess::Write;
+                is_removed.then(|| names::tree(folder, enters_own, takes(filter))).flatten()
+            });
+            match all {
                 Some(found) => covers.extend(found),
                 None => return not_known("it contains too many files to check"),
             }
         }
         let (mut links, mut seen) = (Vec::new(), HashSet::new());
+        // A link may lead to a file that is left out under its own name.
+        let follows = filter.is_some_and(|filter| filter.follows_links);
+        let own: HashSet<&PathBuf> = if follows { covers.iter().collect() } else { HashSet::new() };
         for file in &covers {
             if clock.is_over() || links.len() > MAX_LINKS {
                 return not_known("it contains too many files and links to check");
@@ -479,7 +575,7 @@ impl NamedFile {
             if self.how != FileAccess::Write
                 && file.is_symlink()
                 && let Ok(ResolvedPath { path: target, .. }) = resolve_for(file, Path::new("/"), may_read)
-                && !target.starts_with(&path)
+                && (!target.starts_with(&path) || follows && !own.contains(&target))
                 && seen.insert(target.clone())
             {
                 links.push(target);
@@ -488,10 +584,16 @@ impl NamedFile {
                 needs[0].forbidden = exclusions.reason(file, false);
             }
         }
-        needs[0].covers = covers.iter().map(|file| file.to_string_lossy().into_owned()).collect();
+        needs[0].covers.extend(covers.iter().map(|file| file.to_string_lossy().into_owned()));
         let looks = |_: &&PathBuf| category == Category::FileRead && !clock.is_over();
-        let certificates = covers.iter().filter(looks).filter(|file| is_certificate(file));
-        needs[0].no_secrets = certificates.map(|file| file.to_string_lossy().into_owned()).collect();
+        let is_fetched = |file: &PathBuf| file.iter().any(|part| FETCHED.iter().any(|folder| part == *folder));
+        let is_none = |file: &&PathBuf| match category {
+            Category::FileRead => is_certificate(file),
+            _ => is_fetched(file),
+        };
+        let shown = |file: &PathBuf| file.to_string_lossy().into_owned();
+        needs[0].no_secrets.extend(covers.iter().filter(|_| !clock.is_over()).filter(is_none).map(shown));
+        needs[0].holds_secrets.extend(covers.iter().filter(looks).filter(|file| holds_credentials(file)).map(shown));
         for target in links {
             let how = if self.how == FileAccess::Tree { FileAccess::Tree } else { FileAccess::Read };
             // Links inside lead to further places, which are not all examined.

@@ -98,6 +98,11 @@ impl<'s> LiftedText<'s> {
         Self { written: text, text: Cow::Borrowed(text), redirects: Vec::new() }
     }
 
+    /// What was lifted out, in order.
+    pub(super) fn bodies(&self) -> impl Iterator<Item = &LiftedKind> {
+        self.redirects.iter().map(|redirect| &redirect.kind)
+    }
+
     /// As it was written, with the bodies of its heredocs also if they are behind it.
     pub(super) fn shown(&self, range: Range<usize>) -> Cow<'s, str> {
         let written = cut::between(self.written, range.clone());

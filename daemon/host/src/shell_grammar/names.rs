@@ -42,12 +42,30 @@ pub(super) struct TreeEntry<'a> {
     pub(super) is_at_top: bool,
 }
 
-/// Everything in and below `folder`, except what `enters` refuses to enter and `takes` refuses to include. `None` if
-/// there is too much, or if a name could be taken for several words or an option.
+/// The files in and below `folder`, except what `enters` refuses to enter and `takes` refuses to include. `None` if
+/// there are too many, or if a name is not a text.
 pub(super) fn tree(
+    folder: &Path,
+    enters: impl FnMut(&TreeEntry) -> bool,
+    takes: impl FnMut(&TreeEntry) -> bool,
+) -> Option<Vec<PathBuf>> {
+    walk(folder, enters, takes, false)
+}
+
+/// The same with the folders that `takes` includes.
+pub(super) fn tree_with_folders(
+    folder: &Path,
+    enters: impl FnMut(&TreeEntry) -> bool,
+    takes: impl FnMut(&TreeEntry) -> bool,
+) -> Option<Vec<PathBuf>> {
+    walk(folder, enters, takes, true)
+}
+
+fn walk(
     folder: &Path,
     mut enters: impl FnMut(&TreeEntry) -> bool,
     mut takes: impl FnMut(&TreeEntry) -> bool,
+    with_folders: bool,
 ) -> Option<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut seen = 0;
@@ -64,6 +82,9 @@ pub(super) fn tree(
             let (name, kind) = (name.to_str()?, entry.file_type().ok()?);
             let entry = TreeEntry { path: &path, name, is_at_top: depth == 0 };
             if kind.is_dir() {
+                if with_folders && takes(&entry) {
+                    found.push(path.clone());
+                }
                 if enters(&entry) {
                     waiting.push_back((path, depth + 1));
                 }

@@ -43,11 +43,12 @@ use super::arg::Arg;
 use super::names::NameSet;
 use super::trees::TreeFilter;
 
-pub(super) use known::ProgramTable;
+pub(super) use known::{ProgramTable, Takes, find};
 pub(super) use operation::head;
 pub(super) use operation_effects::effects_of;
 pub use operation_effects::withheld;
 pub(super) use options::{Parsed, parse};
+pub(crate) use repository::credentials::{git_settings_hold_secret, has_credentials};
 
 /// How a command uses a file that it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,11 +70,13 @@ pub(super) struct FileUse {
     pub(super) filter: Option<Rc<TreeFilter>>,
     /// Approving the command approves this use; false for a file that an option makes it write.
     pub(super) is_operand: bool,
+    /// If it is a folder, everything inside is written as well.
+    pub(super) is_whole: bool,
 }
 
 impl FileUse {
     pub(super) fn new(how: FileAccess, arg: Arg) -> Self {
-        Self { how, arg, folder: None, filter: None, is_operand: true }
+        Self { how, arg, folder: None, filter: None, is_operand: true, is_whole: false }
     }
 }
 
@@ -121,6 +124,8 @@ pub(super) struct Reading {
     pub(super) form: Option<CommandForm>,
     /// Effects that neither an option nor an operand of the tables shows.
     pub(super) added: Vec<AddedEffect>,
+    /// The spellings of each option that chooses another machine, account or repository.
+    pub(super) places: Vec<Vec<String>>,
     /// Commands that it runs in a container or on another machine, and scripts of a shell there.
     pub(super) elsewhere: Vec<Vec<Arg>>,
     pub(super) scripts_elsewhere: Vec<String>,

@@ -14,6 +14,10 @@ pub(super) struct TreeFilter {
     /// Folders with these names directly in the tree's own folder.
     pub(super) excluded_at_top: Vec<String>,
     pub(super) skips_hidden: bool,
+    /// Links are followed, whatever the names of what they lead to.
+    pub(super) follows_links: bool,
+    /// No folder is among what it takes.
+    pub(super) is_of_files: bool,
 }
 
 impl TreeFilter {
@@ -42,9 +46,13 @@ impl TreeFilter {
         };
         let (includes, excludes) = (globs("--include")?, left_out("--exclude"));
         let includes = if parsed.has(&["--exclude"]) { Vec::new() } else { includes };
+        let follows_links = parsed.has(&["-R", "--dereference-recursive"]);
         let has_both = parsed.has(&["--include"]) && parsed.has(&["--exclude"]);
         let excludes = if has_both { Vec::new() } else { excludes };
-        Some(Self { includes, excludes, excluded_folders: left_out("--exclude-dir"), ..Self::default() }.into())
+        Some(
+            Self { includes, excludes, excluded_folders: left_out("--exclude-dir"), follows_links, ..Self::default() }
+                .into(),
+        )
     }
 
     /// Hidden files are skipped unless an option says otherwise; `-g` may do so as well. File types and ignore files
@@ -63,6 +71,8 @@ impl TreeFilter {
             "--ignore-file",
             "--type-add",
         ];
+        // `-f` names a file with patterns for rg, and follows links for ag.
+        let follows_links = parsed.has(&["-L", "--follow"]) || parsed.known.name != "rg" && parsed.has(&["-f"]);
         let globs: Vec<_> = parsed.values(&["-g", "--glob"]).map(|value| value.literal()).collect();
         // `-g=X` is `-g X` to some versions, blanks at the ends and comments are left out, and an empty glob includes all.
         let is_plain = |glob: &str| {
@@ -75,8 +85,8 @@ impl TreeFilter {
             && !parsed.has(&["--iglob", "--ignore-file", "--type-add"]);
         if !globs.is_empty() && plain && parsed.known.name == "rg" {
             let includes = globs.iter().flatten().map(|glob| wildcard(glob, false)).collect::<Option<_>>()?;
-            return Some(Self { includes, ..Self::default() }.into());
+            return Some(Self { includes, follows_links, ..Self::default() }.into());
         }
-        Some(Self { skips_hidden: !parsed.has(&all), ..Self::default() }.into())
+        Some(Self { skips_hidden: !parsed.has(&all), follows_links, ..Self::default() }.into())
     }
 }

@@ -82,7 +82,18 @@ impl WordsPattern {
                 words.iter().any(|word| word == own || is_in_bundle(word))
             })
         };
-        (names_operation || !effects.operation.iter().any(Effect::must_be_named))
+        // `--repo=a/b` and `-Ra/b` show the option as well.
+        let shows_place = |names: &Vec<String>| {
+            self.words.iter().filter_map(|word| word.pieces().next()).any(|own| {
+                let is_short = |name: &str| name.len() == 2 && own.len() > 2 && !own.starts_with("--");
+                names.iter().any(|name| match own.strip_prefix(name.as_str()) {
+                    Some(rest) => rest.is_empty() || rest.starts_with('=') || is_short(name),
+                    None => false,
+                })
+            })
+        };
+        effects.places.iter().all(shows_place)
+            && (names_operation || !effects.operation.iter().any(Effect::must_be_named))
             && effects.added.iter().all(|added| {
                 effects.operation.contains(added.effect)
                     || shows(&added.words)
@@ -127,7 +138,7 @@ impl WordsPattern {
             return true;
         }
         let plain: String = line.chars().filter(|c| !"'\"\\".contains(*c)).collect();
-        let mut found = plain.split(|c: char| c.is_whitespace() || ";|&()<>{}[],`$/=".contains(c));
+        let mut found = plain.split(|c: char| c.is_whitespace() || ";|&()<>{}[],`$/=!+:@".contains(c));
         names.iter().all(|name| found.any(|word| word == name.rsplit('/').next().unwrap_or_default()))
     }
 }

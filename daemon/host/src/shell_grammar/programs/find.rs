@@ -64,9 +64,13 @@ pub(super) fn read(words: &[Arg]) -> Option<Reading> {
         .collect();
     if deletes {
         reading.reads_only = false;
-        reading.files.extend(
-            starts.iter().map(|start| FileUse { is_operand: false, ..FileUse::new(FileAccess::Write, start.clone()) }),
-        );
+        let removed = |start: &Arg| FileUse {
+            filter: filter.clone(),
+            is_operand: false,
+            is_whole: true,
+            ..FileUse::new(FileAccess::Write, start.clone())
+        };
+        reading.files.extend(starts.iter().map(removed));
     }
     if is_sure && !prints_otherwise && !follows && commands.is_empty() {
         reading.output = match (ends_with_nul, prints) {
@@ -98,13 +102,19 @@ pub(super) fn read(words: &[Arg]) -> Option<Reading> {
     Some(reading)
 }
 
-/// The name filter of the expression, if all of its parts must hold: `-name X -not -name Y`. `None` for more complex
+/// The name filter of the expression: `-name X -not -name Y`, or `-name X -o -name Y`. `None` for more complex
 /// expressions; then any file may match.
 fn filter(words: &[Arg], starts_here: bool) -> Option<TreeFilter> {
     let mut filter = TreeFilter::default();
     let is = |at: usize, text: &str| words.get(at).is_some_and(|word| word.is(text));
+    let has = |texts: &[&str]| (0..words.len()).any(|at| texts.iter().any(|text| is(at, text)));
+    if has(&["-o", "-or", "("]) {
+        return alternatives(words);
+    }
+    filter.is_of_files = (0..words.len()).any(|at| is(at, "-type") && is(at + 1, "f") && !(at > 0 && is(at - 1, "!")))
+        && !has(&["!", "-not"]);
     for at in 0..words.len() {
-        if ["-o", "-or", ",", "("].iter().any(|text| is(at, text)) || is(at, "-prune") {
+        if is(at, ",") || is(at, "-prune") {
             return None;
         }
         let pattern = words.get(at + 1).and_then(Arg::literal);
@@ -133,4 +143,24 @@ fn filter(words: &[Arg], starts_here: bool) -> Option<TreeFilter> {
         }
     }
     Some(filter)
+}
+
+/// The names of an expression with `-o`, if each of its alternatives asks for a name and nothing is negated.
+fn alternatives(words: &[Arg]) -> Option<TreeFilter> {
+    let mut filter = TreeFilter::default();
+    let mut waiting = words.iter().peekable();
+    let mut is_named = false;
+    while let Some(word) = waiting.next() {
+        match word.literal()? {
+            "!" | "-not" | "," | "-prune" => return None,
+            "-o" | "-or" if !is_named => return None,
+            "-o" | "-or" => is_named = false,
+            name @ ("-name" | "-iname") => {
+                filter.includes.push(wildcard(waiting.next()?.literal()?, name == "-iname")?);
+                is_named = true;
+            }
+            _ => {}
+        }
+    }
+    is_named.then_some(filter)
 }

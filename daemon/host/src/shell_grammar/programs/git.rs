@@ -14,6 +14,7 @@ use super::repository::{self, Repository};
 use super::{CommandContext, CommandOutput, FileAccess, FileUse, Reading};
 use crate::shell_grammar::arg::{Arg, WordPart};
 use crate::shell_grammar::expand;
+use crate::shell_grammar::trees::TreeFilter;
 
 /// Settings that name no command, in small letters. Compared as a whole: what a key begins with says nothing about it.
 const HARMLESS_SETTINGS: &[&str] = &[
@@ -220,6 +221,20 @@ fn subcommand(name: &str, known: &'static super::ProgramTable, words: &[Arg], fo
     if matches!(name, "add" | "stage") && parsed.has(&["-f", "--force"]) {
         return parsed.into_reading().unsure("-f adds ignored files, which may hold secrets");
     }
+    if name == "clean" && parsed.has(&["-x", "-X"]) && !parsed.has(&["-n", "--dry-run"]) {
+        let filter = TreeFilter { excluded_at_top: vec![".git".to_owned()], ..TreeFilter::default() };
+        let filter = Some(std::rc::Rc::new(filter));
+        let removed = |path: Arg| FileUse {
+            folder: folder.cloned(),
+            filter: filter.clone(),
+            is_whole: true,
+            ..FileUse::new(FileAccess::Write, path)
+        };
+        let paths = if parsed.operands.is_empty() { vec![Arg::text(".")] } else { parsed.operands.clone() };
+        let mut reading = parsed.into_reading();
+        reading.files = paths.into_iter().map(removed).collect();
+        return reading;
+    }
     // Another program verifies signatures.
     let signs = |word: &&Arg| word.start().contains("%G") || word.start().contains("signature");
     if let Some(word) = words.iter().find(signs) {
@@ -320,11 +335,13 @@ fn shows_secrets(name: &str, words: &[Arg], site: &CommandContext, folder: Optio
     let has = |options: &[&str]| words.iter().any(|word| options.iter().any(|option| word.is(option)));
     let shows_address = match name {
         "config" => false,
+        // All settings, behind the variables of Git itself.
+        "var" if has(&["-l"]) => false,
         "remote" => has(&["-v", "--verbose", "show", "get-url"]),
         "ls-remote" => has(&["--get-url"]),
         _ => return false,
     };
-    if name != "config" && !shows_address {
+    if !matches!(name, "config" | "var") && !shows_address {
         return false;
     }
     // All settings that may be shown, or those of one section.

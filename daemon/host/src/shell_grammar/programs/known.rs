@@ -75,6 +75,7 @@ struct TableEntry {
     write_optional: String,
     output: String,
     folder: String,
+    place: String,
     changes: String,
     lists_with: String,
     unsure: HashMap<String, String>,
@@ -106,6 +107,9 @@ pub(crate) enum Takes {
     /// A file that is written, only if it is attached.
     WriteAttached,
     Folder,
+    /// Takes one word, which chooses another machine, account or repository: a wildcard covers it only where the pattern
+    /// shows the option.
+    Place,
     /// The option is known to do more; the text says what.
     Unsure(String),
 }
@@ -153,6 +157,11 @@ pub(crate) struct ProgramTable {
 }
 
 impl ProgramTable {
+    /// Whether its operands are files that it removes or changes where they are, and none of them is a copy's target.
+    pub(crate) fn removes_or_changes(&self) -> bool {
+        self.operands.iter().all(|(kind, _)| matches!(kind, Operand::Write | Operand::Text))
+    }
+
     /// Whether one of its options selects the files that it reads or writes.
     pub(crate) fn has_choosing_options(&self) -> bool {
         let is_plain = |takes: &Takes| matches!(takes, Takes::Nothing | Takes::Words(_) | Takes::Attached);
@@ -286,6 +295,7 @@ fn add_options(name: &str, known: &mut ProgramTable, entry: &TableEntry) -> Resu
         (&entry.write_optional, Takes::WriteAttached),
         (&entry.output, Takes::Output),
         (&entry.folder, Takes::Folder),
+        (&entry.place, Takes::Place),
     ];
     for (list, takes) in lists {
         for spellings in list.split_whitespace() {

@@ -12,6 +12,9 @@ pub struct TableListing {
     pub closed: bool,
     /// Their spellings, sorted, each with the number of words that it takes and whether a value may be attached.
     pub options: Vec<(String, usize, bool)>,
+    /// Those of them that choose another folder of this machine, and those that choose another place.
+    pub folders: Vec<String>,
+    pub places: Vec<String>,
     /// The kinds of operands, as in the tables; `*` is left out.
     pub operands: Vec<&'static str>,
 }
@@ -35,7 +38,7 @@ fn add(found: &mut Vec<TableListing>, words: Vec<String>, table: &ProgramTable) 
             Takes::Nothing => (0, false),
             Takes::Words(count) => (*count, true),
             Takes::Attached | Takes::WriteAttached => (0, true),
-            Takes::Read | Takes::Write | Takes::Output | Takes::Folder | Takes::Unsure(_) => (1, true),
+            Takes::Read | Takes::Write | Takes::Output | Takes::Folder | Takes::Place | Takes::Unsure(_) => (1, true),
         };
         (name.clone(), words, attached)
     };
@@ -48,6 +51,21 @@ fn add(found: &mut Vec<TableListing>, words: Vec<String>, table: &ProgramTable) 
         Operand::List => "list",
         Operand::Write => "write",
     };
+    let taking = |wanted: Takes| {
+        let mut names: Vec<String> =
+            table.options.iter().filter(|(_, takes)| **takes == wanted).map(|(name, _)| name.clone()).collect();
+        names.sort();
+        names
+    };
+    let (folders, places) = (taking(Takes::Folder), taking(Takes::Place));
     let operands = table.operands.iter().map(kind).collect();
-    found.push(TableListing { words, reads_only: table.reads_only, closed: table.closed, options, operands });
+    found.push(TableListing {
+        words,
+        reads_only: table.reads_only,
+        closed: table.closed,
+        options,
+        folders,
+        places,
+        operands,
+    });
 }

@@ -26,6 +26,13 @@ pub(super) fn make(words: &[Arg]) -> Option<Reading> {
             words[at] = Arg::text("-j1");
         }
     }
+    let is_input = |word: &Arg| {
+        let text = word.start();
+        matches!(text, "-" | "-f-" | "--file=-" | "--makefile=-")
+            || text.ends_with("/dev/stdin")
+            || text.contains("/fd/")
+    };
+    let reads_input = words.iter().any(is_input);
     let parsed = parse(find("make")?, &words);
     let mut why = None;
     for operand in &parsed.operands {
@@ -50,6 +57,9 @@ pub(super) fn make(words: &[Arg]) -> Option<Reading> {
     }
     if let Some(why) = why {
         reading.doubt(why);
+    }
+    if reads_input {
+        return Some(reading.runs_any("the recipes on its standard input are unknown"));
     }
     Some(reading)
 }

@@ -120,6 +120,15 @@ pub fn withheld(pattern: &str) -> Vec<(String, Effect)> {
 /// where that is known.
 pub(in crate::shell_grammar) fn effects_of(words: &[Arg], reading: &Reading, head: Option<usize>) -> CommandEffects {
     let mut effects = effects_by_tables(words, reading, head);
+    effects.places.clone_from(&reading.places);
+    // What it sends elsewhere, it reads.
+    let reads = |file: &super::FileUse| matches!(file.how, super::FileAccess::Read | super::FileAccess::Tree);
+    let goes_elsewhere = |effects: EffectSet| {
+        [Effect::Send, Effect::Publish, Effect::Change].iter().any(|effect| effects.contains(*effect))
+    };
+    if goes_elsewhere(effects.all()) && reading.files.iter().any(reads) {
+        effects.operation = effects.operation.with(Effect::Read);
+    }
     if effects.operation.iter().all(|effect| !effect.must_be_named())
         && let Some((effect, name)) = named_effects::of(words)
     {

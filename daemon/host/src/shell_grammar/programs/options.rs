@@ -29,7 +29,12 @@ pub(crate) struct Parsed {
     pub(crate) reading: Reading,
     /// Which words are values of options is not certain.
     pub(crate) is_uncertain: bool,
+    /// The folder that an option before the subcommand chooses: all other names are relative to it.
+    pub(crate) folder: Option<Arg>,
 }
+
+/// Options with a folder that the program does not enter, so that names stay relative to its own.
+const NOT_ENTERED: &[&str] = &["--project", "-P", "--prefix"];
 
 impl Parsed {
     /// The words as rules that deny or ask compare them; `None` where they cannot be told apart.
@@ -75,6 +80,7 @@ pub(crate) fn parse(known: &'static ProgramTable, words: &[Arg]) -> Parsed {
             command: Vec::new(),
             reading,
             is_uncertain: false,
+            folder: None,
         },
         words,
         at: 0,
@@ -347,7 +353,7 @@ impl<'a> OptionParser<'a> {
         let wanted = match takes {
             Takes::Nothing | Takes::Attached | Takes::WriteAttached => 0,
             Takes::Words(count) => count.saturating_sub(usize::from(has_value)),
-            Takes::Read | Takes::Write | Takes::Output | Takes::Folder => usize::from(!has_value),
+            Takes::Read | Takes::Write | Takes::Output | Takes::Folder | Takes::Place => usize::from(!has_value),
             Takes::Unsure(why) => return self.unsure(word, name, why, attached),
         };
         values.extend(attached);
@@ -381,10 +387,23 @@ impl<'a> OptionParser<'a> {
             values.push(value.clone());
         }
         if *takes == Takes::Folder {
+            if !self.known().subcommands.is_empty() && !NOT_ENTERED.contains(&name) {
+                // Each is relative to the one before, of which only `git` and a few others take several.
+                let earlier = std::mem::replace(&mut self.parsed.folder, values.last().cloned());
+                if earlier.is_some() {
+                    self.parsed.reading.doubt(format!("{name} is given twice"));
+                }
+            }
             self.parsed
                 .reading
                 .files
                 .extend(values.iter().map(|folder| FileUse::new(FileAccess::List, folder.clone())));
+        }
+        // This machine is no other place.
+        let is_here = |value: &Arg| matches!(value.literal(), Some("localhost" | "127.0.0.1" | "::1" | "[::1]"));
+        if *takes == Takes::Place && !values.iter().all(is_here) {
+            let names = [std::slice::from_ref(&name.to_owned()), self.parsed.spellings(name)].concat();
+            self.parsed.reading.places.push(names);
         }
         let how = match takes {
             Takes::Read => Some(FileAccess::Read),
@@ -399,6 +418,12 @@ impl<'a> OptionParser<'a> {
                 if value.start().starts_with('=') {
                     let other = FileUse::new(how, value.without_start(1));
                     self.parsed.reading.files.push(FileUse { is_operand, ..other });
+                } else if how == FileAccess::Read
+                    && let Some(at) = value.start().find('=')
+                {
+                    // `--from-file=NAME=FILE`
+                    let named = FileUse::new(how, value.without_start(at + 1));
+                    self.parsed.reading.files.push(FileUse { is_operand, ..named });
                 }
             }
         }
@@ -455,11 +480,22 @@ impl Parsed {
     pub(crate) fn into_reading(mut self) -> Reading {
         self.add_operands();
         self.reading.form = self.form();
+        if let Some(folder) = &self.folder {
+            let is_itself = |file: &FileUse| file.how == FileAccess::List && file.arg == *folder;
+            for file in self.reading.files.iter_mut().filter(|file| file.folder.is_none() && !is_itself(file)) {
+                file.folder = Some(folder.clone());
+            }
+        }
         let Self { known, given, operands, command, mut reading, .. } = self;
         let writes = reading.files.iter().any(|file| file.how == FileAccess::Write);
         let has = |names: &[String]| given.iter().any(|given| names.contains(&given.name));
         let lists = known.lists_with.is_empty() || operands.is_empty() || has(&known.lists_with);
-        reading.reads_only = known.reads_only && !writes && reading.unsure.is_none() && lists && !has(&known.changes);
+        reading.reads_only = known.reads_only
+            && reading.places.is_empty()
+            && !writes
+            && reading.unsure.is_none()
+            && lists
+            && !has(&known.changes);
         // Some wrappers run a shell if no command is given.
         reading.is_open |= known.command.is_some() && reading.may_run_any && command.is_empty();
         reading.command(&command);
@@ -493,7 +529,9 @@ impl Parsed {
                 if operand.is("-") && how != FileAccess::List {
                     continue;
                 }
-                self.reading.files.push(FileUse { folder: folder.clone(), ..FileUse::new(how, operand.clone()) });
+                let is_whole = is_recursive && how == FileAccess::Write && self.known.removes_or_changes();
+                let used = FileUse::new(how, operand.clone());
+                self.reading.files.push(FileUse { folder: folder.clone(), is_whole, ..used });
             }
         }
         let names_none = kinds.iter().any(|(kind, _)| *kind == Operand::Read)

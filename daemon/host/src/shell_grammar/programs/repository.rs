@@ -1,6 +1,6 @@
 //! Checks that a Git command that only reads runs nothing that the repository names.
 
-pub(super) mod credentials;
+pub(in crate::shell_grammar) mod credentials;
 mod index;
 pub(super) mod settings;
 

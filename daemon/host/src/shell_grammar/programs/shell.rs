@@ -4,7 +4,7 @@ use toold_proto::cut;
 
 use super::{FileAccess, FileUse, Reading};
 use crate::shell_grammar::arg::Arg;
-use crate::shell_grammar::other_shells::differs_in_zsh;
+use crate::shell_grammar::zsh::{self, ZshReading};
 
 pub(super) const NAMES: &[&str] = &["sh", "bash", "dash", "ash", "rbash", "zsh"];
 
@@ -51,11 +51,12 @@ pub(super) fn read(name: &str, words: &[Arg]) -> Reading {
         Some(script) if takes_script => {
             reading.note(script, "script");
             reading.script(std::slice::from_ref(script));
-            // Whatever the script does is judged by itself, as bash reads it. In zsh nothing is free, but rules count.
+            // Whatever the script does is judged by itself, as bash reads it. In zsh only what it reads alike is free, but rules count.
             reading.reads_only = matches!(name, "bash" | "zsh") && reading.unsure.is_none();
             if name == "zsh" {
-                reading.other_shell = true;
-                if script.literal().is_some_and(differs_in_zsh) {
+                let reading_of = script.literal().map_or(ZshReading::Differs, zsh::reading_of);
+                reading.other_shell = reading_of != ZshReading::Alike;
+                if reading_of == ZshReading::Differs {
                     return reading.runs_any("zsh may read the script in another way");
                 }
             }

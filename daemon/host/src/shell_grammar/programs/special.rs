@@ -68,6 +68,19 @@ const RUN_OTHERS: &[&str] = &[
     "i686",
     "run-parts",
     "prove",
+    "gvim",
+    "vimdiff",
+    "view",
+    "gview",
+    "rvim",
+    "nvim-qt",
+    "fzf",
+    "sk",
+    "wsl",
+    "wsl.exe",
+    "cmd.exe",
+    "reflex",
+    "vault-env",
     "uclampset",
 ];
 
@@ -120,6 +133,7 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
     let is = |at: usize, text: &str| words.get(at).is_some_and(|word| word.is(text));
     Some(match name {
         "cd" | "pushd" => builtins::change_folder(name, words, site),
+        "crontab" if !is(0, "-l") => reading().open("crontab runs commands later, which are not looked into"),
         "popd" => Reading { reads_only: true, same_shell: true, ..reading() },
         "eval" => {
             let mut reading = Reading { same_shell: true, ..reading() };

@@ -116,7 +116,8 @@ fn files_with_secrets_are_known_by_their_names_and_certificates_by_their_content
         &["allow shell terraform *"],
         &[
             ("terraform plan -var-file=deploy/terraform.tfvars", Allow),
-            ("terraform -chdir=deploy show terraform.tfvars", Ask),
+            ("terraform -chdir=deploy show terraform.tfvars", Deny),
+            ("terraform show deploy/terraform.tfvars", Deny),
             ("cat deploy/terraform.tfvars", Deny),
         ],
     );
@@ -359,4 +360,195 @@ fn a_file_that_is_sent_is_read_and_one_that_is_fetched_is_written_under_its_name
             ("kubectl cp prod/web:/x .", Ask),
         ],
     );
+}
+
+/// Settings of programs are secrets where they hold one, whatever reads them.
+#[test]
+fn settings_that_hold_a_password_are_shown_to_nobody() {
+    let project = TestProject::make();
+    let remote = "[remote \"other\"]\n\turl = https://me:pw@example.com/a/b\n";
+    let config = project.place.workspace.join(".git/config");
+    let plain = fs::read_to_string(&config).unwrap();
+    let free = ["cat .git/config", "head -5 .git/config", "grep -rn url .git/config", "git remote -v", "git config -l"];
+    check(&project, &[], &free.map(|line| (line, Allow)));
+    fs::write(&config, format!("{plain}{remote}")).unwrap();
+    write(
+        &project.place.workspace,
+        &[
+            ("pip.conf", "[global]\nindex-url = https://me:pw@example.com/simple\n"),
+            ("k8s/dev.kubeconfig", "users:\n- user:\n    token: abcdefabcdef\n"),
+            ("web/bunfig.toml", "[install]\nregistry = \"https://example.com\"\n"),
+        ],
+    );
+    let denied = [
+        "cat .git/config",
+        "head -5 .git/config",
+        "tail -n +1 .git/config",
+        "grep url .git/config",
+        "grep -rn url .git",
+        "grep -rn url .",
+        "rg -uu url",
+        "rg url .git/config",
+        "sed -n 1,20p .git/config",
+        "cat < .git/config",
+        "cat .git/conf*",
+        "cat .git/*",
+        "cd .git && cat config",
+        "cat ./.git/../.git/config",
+        "find .git -name config -exec cat {} +",
+        "find . -name config | xargs cat",
+        "git config -f .git/config -l",
+        "diff .git/config README.md",
+        "wc -c .git/config",
+        "sort .git/config",
+        "cat pip.conf",
+        "cat k8s/dev.kubeconfig",
+        "while read -r l; do echo \"$l\"; done < .git/config",
+    ];
+    check(&project, &[], &denied.map(|line| (line, Deny)));
+    check(&project, &[], &[("awk 1 .git/config", Deny), ("cp .git/config x", Deny), ("cp -r .git x", Deny)]);
+    let shown = [
+        "git remote -v",
+        "git config -l",
+        "git config --list --show-origin",
+        "git config remote.other.url",
+        "git var -l",
+    ];
+    check(&project, &[], &shown.map(|line| (line, Ask)));
+    let free = [
+        "git status",
+        "git log --oneline",
+        "ls .git",
+        "wc -l README.md",
+        "cat web/bunfig.toml",
+        "rg -n url src",
+        "grep -rn url src",
+    ];
+    check(&project, &[], &free.map(|line| (line, Allow)));
+    check(
+        &project,
+        &[],
+        &[("grep -rn url --exclude=.env --exclude=pip.conf --exclude='*.kubeconfig' --exclude-dir=.git .", Allow)],
+    );
+    // Not even everything allowed shows it; a rule for exactly this file does.
+    check(&project, &["allow shell **", "allow file.read **"], &[("cat .git/config", Deny), ("git status", Allow)]);
+    check(&project, &["allow file.read {project}/.git/config"], &[("cat .git/config", Allow), ("cat pip.conf", Deny)]);
+}
+
+/// A rule about a path below a folder is about the folder, for what removes, changes or copies all that is in it.
+#[test]
+fn a_folder_is_judged_with_all_that_is_in_it() {
+    let project = TestProject::make();
+    write(
+        &project.place.workspace,
+        &[
+            ("top/notes/n.txt", "1"),
+            ("top/notes/m.log", "1"),
+            ("tools/.vscode/tasks.json", "{}"),
+            ("secret/.env", "KEY=1"),
+            ("open/a/b.txt", "1"),
+            ("open/a/c.log", "1"),
+            ("made/node_modules/p/.npmrc", "x"),
+            ("made/node_modules/p/key.pem", "x"),
+            ("from/notes/n.txt", "1"),
+        ],
+    );
+    let rules =
+        ["allow shell **", "deny file.write {project}/top/notes/n.txt", "deny file.write {project}/new/notes/n.txt"];
+    let denied = [
+        "rm -r top",
+        "rm -rf top",
+        "rm -fr ./top",
+        "rm --recursive --force top",
+        "rm -rf top/notes",
+        "rm -rf src top",
+        "rm -rf to*",
+        "rm -rf $(echo top)",
+        "cd top && rm -rf notes",
+        "x=top; rm -rf $x",
+        "find top -delete",
+        "find top -name '*.txt' -delete",
+        "find . -type d -name notes -exec rm -rf {} +",
+        "find . -name notes -exec rm -rf {} ';'",
+        "find . -name notes -print0 | xargs -0 rm -rf",
+        "chmod -R 700 top",
+        "chown -R ada top",
+        "chgrp -R staff top",
+        "git rm -r top",
+        "mv top t2",
+        "cp -r from new",
+        "cp -r from/. new",
+        "mkdir new && cp -r from/notes new/",
+        "rsync -a from/ new",
+        "rsync -a from/ new/",
+        "mv from new",
+        // Secrets.
+        "tar --remove-files -cf x.tar top",
+        "zip -rm x.zip top",
+        "gzip -r top",
+        "rsync -a --delete src/ top",
+        "rsync -a --remove-source-files top/ x",
+        "git clean -fdx top",
+        "rm -rf secret",
+        "chmod -R 700 secret",
+        "find secret -delete",
+    ];
+    check(&project, &rules, &denied.map(|line| (line, Deny)));
+    // Files that run something later.
+    check(&project, &rules, &[("rm -rf tools", Ask), ("cp -r tools t2", Ask), ("chmod -R 700 tools", Ask)]);
+    let allowed = [
+        "rm -rf open",
+        "rm -rf made",
+        "rm -r made/node_modules",
+        "chmod -R u+w open",
+        "find open -delete",
+        "find top -name '*.log' -delete",
+        "find . -name '*.log' -delete",
+        "cp -r open new",
+        "cp -r from other",
+        "mv open o2",
+    ];
+    let allowed = allowed.map(|line| (line, Allow));
+    check(&project, &rules, &allowed);
+}
+
+/// What is found by its name and given to another program counts with all that is in it.
+#[test]
+fn a_folder_that_is_found_is_used_with_all_that_is_in_it() {
+    let project = TestProject::make();
+    write(&project.place.workspace, &[("deep/sub/.env", "KEY=1"), ("deep/sub/a.txt", "1"), ("plain/sub2/a.txt", "1")]);
+    for line in [
+        "find . -name sub -exec grep -r KEY {} +",
+        "find . -type d -name sub -exec grep -rn KEY {} ';'",
+        "find . -name sub | xargs grep -r KEY",
+        "find deep | xargs grep -r KEY",
+        "find deep -maxdepth 1 -exec grep -r KEY {} +",
+        "find . -maxdepth 0 -exec grep -r KEY {} +",
+    ] {
+        check(&project, &[], &[(line, Deny)]);
+    }
+    for line in [
+        "find . -name sub2 -exec grep -r KEY {} +",
+        "find . -type f -name '*.txt' -exec grep -n KEY {} +",
+        "find src -type f | xargs wc -l",
+        "find . -name '*.rs' -o -name '*.toml' | xargs wc -l",
+    ] {
+        check(&project, &[], &[(line, Allow)]);
+    }
+}
+
+/// A link shows the file that it leads to, also where that would be left out under its own name.
+#[test]
+fn links_lead_searches_to_files_that_they_leave_out() {
+    let project = TestProject::make();
+    fs::create_dir(project.place.workspace.join("links")).unwrap();
+    std::os::unix::fs::symlink("../.env", project.place.workspace.join("links/e")).unwrap();
+    for line in
+        ["rg -L KEY", "rg --follow KEY links", "grep -R --exclude=.env KEY links", "grep -R --exclude=.env KEY ."]
+    {
+        check(&project, &[], &[(line, Deny)]);
+    }
+    for line in ["rg KEY", "grep -rn --exclude=.env KEY src"] {
+        check(&project, &[], &[(line, Allow)]);
+    }
 }

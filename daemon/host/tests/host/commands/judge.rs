@@ -9,7 +9,7 @@ use toold_engine::policy::rules::{RuleConfig, RulePlace};
 use toold_engine::policy::{Policy, Subject, check, decide};
 use toold_engine::tool::Origin;
 use toold_host::environment::Environment;
-use toold_host::shell_grammar::{Surroundings, needs};
+use toold_host::shell_grammar::{Surroundings, as_read_by, needs};
 use toold_proto::level::Level;
 use toold_proto::permission::{CheckedPart, Verdict};
 use toold_proto::session::Mode;
@@ -69,6 +69,11 @@ pub(crate) fn judge(line: &str, place: &CommandSetting, rules: &[RuleLine]) -> J
 
 /// The same at a level, where commands can be confined.
 pub(crate) fn judge_at(level: Level, line: &str, place: &CommandSetting, rules: &[RuleLine]) -> Judged {
+    judge_in("bash", level, line, place, rules)
+}
+
+/// The same for another shell.
+pub(crate) fn judge_in(shell: &str, level: Level, line: &str, place: &CommandSetting, rules: &[RuleLine]) -> Judged {
     let policy = policy(place, rules);
     let (tool, session) = (ToolName::parse("bash").unwrap(), SessionId::parse("s").unwrap());
     let roots = [Cow::Borrowed(place.workspace.as_path())];
@@ -94,7 +99,7 @@ pub(crate) fn judge_at(level: Level, line: &str, place: &CommandSetting, rules: 
     let environment =
         Environment::default().with([("HOME", place.home.as_os_str()), ("PATH", "/usr/bin:/bin".as_ref())]);
     let mut surroundings = Surroundings { cwd: &place.workspace, environment: &environment, may_read: &mut may_read };
-    let mut needs = needs(line, &mut surroundings);
+    let mut needs = as_read_by(shell, line, needs(line, &mut surroundings));
     let outside = |need: &Need| {
         matches!(need.category, Category::FileWrite) && !Path::new(&need.target).starts_with(&place.workspace)
             || need.category == Category::Network

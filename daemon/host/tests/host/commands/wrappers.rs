@@ -353,8 +353,9 @@ fn what_a_wrapper_hides_is_a_doubt() {
             Ask,
         ),
         (&["allow shell uv run *"], &["uv run --with x pytest", "uv run --with-requirements r.txt pytest"], Ask),
-        // Nothing is free in another shell, as another user, or in a session.
-        (&["allow shell tmux *", "allow shell su *"], &["tmux new -d ls", "su -c ls", "zsh -c ls"], Ask),
+        // Nothing is free as another user, in a session, or where zsh may read a line in another way.
+        (&["allow shell tmux *", "allow shell su *"], &["tmux new -d ls", "su -c ls", "zsh -c 'ls *'"], Ask),
+        (&[], &["zsh -c ls", "zsh -lc 'git status && cat README.md'"], Allow),
     ]);
 }
 

@@ -63,8 +63,13 @@ fn holds_secret(setting: &Setting) -> bool {
         || setting.section == "credential" && texts().any(|text| text.contains("password"))
 }
 
+/// Whether a file with settings of Git holds a secret; `None` if it cannot be parsed.
+pub(crate) fn git_settings_hold_secret(text: &str) -> Option<bool> {
+    Some(settings::all(text)?.iter().any(holds_secret))
+}
+
 /// Whether an address has a password, or a token as its user: `https://me:PASSWORD@host`.
-fn has_credentials(text: &str) -> bool {
+pub(crate) fn has_credentials(text: &str) -> bool {
     let Some((_, rest)) = text.split_once("://") else { return false };
     let place = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let Some((user, _)) = place.rsplit_once('@') else { return false };

@@ -1,6 +1,7 @@
 //! Makes lines out of the pieces in [`super::kits`].
 
-use super::kits::{AROUND, EVERYDAY_AROUND, FOLDERS, KITS, Kit, SHELL, VARIABLES};
+use super::kits::{AROUND, EVERYDAY_AROUND, FOLDERS, KITS, Kit, OF_ZSH, SHELL, VARIABLES};
+use super::shell::ShellKind;
 use crate::commands::judge::RuleLine;
 use crate::commands::random::SplitMix;
 
@@ -18,7 +19,7 @@ impl HostileCase {
     }
 }
 
-pub(super) fn generate(seed: u64, at: u64) -> HostileCase {
+pub(super) fn generate(kind: ShellKind, seed: u64, at: u64) -> HostileCase {
     let random = &mut SplitMix::of_line(seed, at);
     let kit = random.pick(KITS);
     let rules = kit.rules.iter().map(|rule| RuleLine::parse(rule).unwrap()).collect();
@@ -65,7 +66,8 @@ pub(super) fn generate(seed: u64, at: u64) -> HostileCase {
             if random.chance(15) {
                 pieces.extend(variable(random));
             }
-            let command = vec![random.pick(SHELL).to_owned()];
+            let of_shell = if kind == ShellKind::Zsh && random.chance(70) { OF_ZSH } else { SHELL };
+            let command = vec![random.pick(of_shell).to_owned()];
             match random.chance(15) {
                 true => around(random.pick(AROUND), command, &mut pieces),
                 false => pieces.extend(command),

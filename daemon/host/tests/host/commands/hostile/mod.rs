@@ -1,4 +1,4 @@
-//! Lines that no one allowed, spelled in every way. Lines that are allowed nevertheless run in real `bash`, in a
+//! Lines that no one allowed, spelled in every way. Lines that are allowed nevertheless run in real `bash` and `zsh`, in a
 //! temporary root, and everything that was run, written or shown beyond the rules is a failure.
 //!
 //! The same lines each time. For a search of any length: `COMMAND_LINES=1000000 COMMAND_SEED=7`.
@@ -14,15 +14,16 @@ mod shell;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use toold_proto::level::Level;
 use toold_proto::permission::Verdict;
 
 use self::generate::{HostileCase, generate};
 use self::kits::KITS;
 use self::oracle::{EscapeFailure, EscapeKind, LineOutcome, failures};
 use self::root::ThrowAwayRoot;
-use self::shell::TestShell;
+use self::shell::{ShellKind, TestShell};
 use crate::commands::corpus::read;
-use crate::commands::judge::{RuleLine, judge};
+use crate::commands::judge::{RuleLine, judge, judge_in};
 
 const THREADS: u64 = 2;
 /// This many failures are shown; all are counted.
@@ -37,6 +38,7 @@ type JudgeFn = fn(&HostileBench, &str, &[RuleLine]) -> bool;
 struct HostileBench {
     /// Ends before its folders are removed.
     shell: TestShell,
+    kind: ShellKind,
     root: ThrowAwayRoot,
 }
 
@@ -60,15 +62,15 @@ struct Summary {
 }
 
 impl HostileBench {
-    fn make() -> Self {
+    fn make(kind: ShellKind) -> Self {
         let root = ThrowAwayRoot::make();
-        let shell = TestShell::start(&root);
-        Self { shell, root }
+        let shell = TestShell::start(&root, kind);
+        Self { shell, kind, root }
     }
 
     /// Whether the policy allows it.
     fn allows(&self, line: &str, rules: &[RuleLine]) -> bool {
-        judge(line, &self.root.place, rules).verdict == Verdict::Allow
+        judge_in(self.kind.name(), Level::Read, line, &self.root.place, rules).verdict == Verdict::Allow
     }
 
     fn run(&mut self, line: &str) -> LineOutcome {
@@ -113,11 +115,11 @@ impl HostileBench {
 }
 
 /// Tries every `THREADS`-th line, beginning at `first`.
-fn work(seed: u64, lines: u64, first: u64, judge: JudgeFn) -> Summary {
-    let mut bench = HostileBench::make();
+fn work(kind: ShellKind, seed: u64, lines: u64, first: u64, judge: JudgeFn) -> Summary {
+    let mut bench = HostileBench::make(kind);
     let mut summary = Summary { confined: bench.shell.is_confined, ..Summary::default() };
     for at in (first..lines).step_by(THREADS as usize) {
-        let case = generate(seed, at);
+        let case = generate(kind, seed, at);
         summary.lines += 1;
         if summary.lines.is_multiple_of(TOLD) {
             eprintln!("thread {first}: {} lines, {} ran, {} failed", summary.lines, summary.allowed, summary.failed);
@@ -134,7 +136,7 @@ fn work(seed: u64, lines: u64, first: u64, judge: JudgeFn) -> Summary {
             summary.first.push(failed);
         }
     }
-    let HostileBench { shell, root } = bench;
+    let HostileBench { shell, root, .. } = bench;
     drop(shell);
     root.close();
     summary
@@ -147,10 +149,11 @@ fn named(rules: &[RuleLine]) -> String {
     }
 }
 
-fn search(seed: u64, lines: u64, judge: JudgeFn) -> (Summary, Duration) {
+fn search(kind: ShellKind, seed: u64, lines: u64, judge: JudgeFn) -> (Summary, Duration) {
     let started = Instant::now();
     let parts: Vec<Summary> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..THREADS).map(|first| scope.spawn(move || work(seed, lines, first, judge))).collect();
+        let threads: Vec<_> =
+            (0..THREADS).map(|first| scope.spawn(move || work(kind, seed, lines, first, judge))).collect();
         threads.into_iter().map(|thread| thread.join().expect("a thread that runs lines ends")).collect()
     });
     let mut all = Summary::default();
@@ -174,32 +177,49 @@ fn number(name: &str, usual: u64) -> u64 {
     }
 }
 
-#[test]
-fn nothing_goes_beyond_its_rules() {
-    let (seed, lines) = (number("COMMAND_SEED", 1), number("COMMAND_LINES", 2000));
-    let (summary, took) = search(seed, lines, HostileBench::allows);
+/// Fails if a line goes beyond its rules. Returns how many lines ran.
+fn try_lines(kind: ShellKind, usual: u64) -> (u64, u64) {
+    let (seed, lines) = (number("COMMAND_SEED", 1), number("COMMAND_LINES", usual));
+    let (summary, took) = search(kind, seed, lines, HostileBench::allows);
     let Summary { allowed, failed, .. } = summary;
     for one in summary.first.iter().take(SHOWN) {
         println!("line {} of seed {seed}, smallest form: {:?}", one.at, one.case.line());
         println!("    rules: {}", named(&one.case.rules));
-        println!("    as it was: {:?}", generate(seed, one.at).line());
+        println!("    as it was: {:?}", generate(kind, seed, one.at).line());
         one.found.iter().for_each(|failure| println!("    {:?}: {:?}", failure.kind, failure.detail));
     }
     for (rules, count) in &summary.rules {
         println!("{count:6} failures under {rules}");
     }
-    let speed = lines as f64 / took.as_secs_f64();
-    println!("hostile lines: {lines} of seed {seed}, {allowed} were allowed and ran, {failed} went beyond their rules");
+    let (speed, shell) = (lines as f64 / took.as_secs_f64(), kind.name());
+    println!(
+        "hostile lines in {shell}: {lines} of seed {seed}, {allowed} were allowed and ran, {failed} went beyond their rules"
+    );
     let walls = if summary.confined { "in namespaces of their own" } else { "without namespaces, ssh left out" };
     println!("    {:?}; {:.0} s, {speed:.0} lines per second, {walls}", summary.kinds, took.as_secs_f64());
-    assert_eq!(failed, 0, "{failed} of {allowed} lines that ran went beyond their rules");
+    assert_eq!(failed, 0, "{failed} of {allowed} lines that ran in {shell} went beyond their rules");
+    (allowed, lines)
+}
+
+#[test]
+fn nothing_goes_beyond_its_rules() {
+    let (allowed, lines) = try_lines(ShellKind::Bash, 2000);
     assert!(allowed * 3 >= lines, "only {allowed} of {lines} lines were allowed, and so ran");
+}
+
+#[test]
+fn nothing_goes_beyond_its_rules_in_zsh() {
+    if !ShellKind::Zsh.is_installed() {
+        return toold_test_kit::skip_uninstalled("zsh");
+    }
+    let (allowed, lines) = try_lines(ShellKind::Zsh, 1000);
+    assert!(allowed * 6 >= lines, "only {allowed} of {lines} lines were allowed, and so ran");
 }
 
 /// The test above proves only as much as it can observe.
 #[test]
 fn a_judge_that_allows_everything_is_caught() {
-    let (summary, _) = search(2, 300, |_, _, _| true);
+    let (summary, _) = search(ShellKind::Bash, 2, 300, |_, _, _| true);
     println!("a judge that allows everything: {} of 300 lines went beyond their rules", summary.failed);
     for kind in [EscapeKind::Ran, EscapeKind::Wrote, EscapeKind::ShowedSecret, EscapeKind::ShowedOutside] {
         assert!(summary.kinds.contains_key(&kind), "no failure of kind {kind:?} in {:?}", summary.kinds);
@@ -209,7 +229,7 @@ fn a_judge_that_allows_everything_is_caught() {
 
 #[test]
 fn effects_of_lines_are_observed() {
-    let mut bench = HostileBench::make();
+    let mut bench = HostileBench::make(ShellKind::Bash);
     let mut kinds = |line: &str, rules: &[&str]| {
         let rules = rules.iter().map(|rule| RuleLine::parse(rule).unwrap()).collect();
         let case = HostileCase { rules, pieces: vec![line.to_owned()] };
@@ -253,7 +273,7 @@ fn effects_of_lines_are_observed() {
 #[test]
 fn lines_run_without_a_namespace_too() {
     let root = ThrowAwayRoot::make();
-    let mut shell = TestShell::start_as(&root, false).unwrap();
+    let mut shell = TestShell::start_as(&root, ShellKind::Bash, false).unwrap();
     shell.run("(sleep 9; evil late) & evil x");
     assert_eq!(root.recorded().0, [["evil", "x"]]);
     shell.run("echo $((6 * 7))");
@@ -262,7 +282,7 @@ fn lines_run_without_a_namespace_too() {
 
 #[test]
 fn the_findings_are_refused() {
-    let bench = HostileBench::make();
+    let bench = HostileBench::make(ShellKind::Bash);
     let entries = read("findings.txt", include_str!("findings.txt"));
     assert!(entries.len() >= 150, "only {} lines", entries.len());
     let mut wrong = Vec::new();
@@ -291,7 +311,7 @@ fn the_findings_are_refused() {
 /// Ordinary lines do nothing beyond their rules: a failure would be the oracle's.
 #[test]
 fn ordinary_lines_stay_within_their_rules() {
-    let mut bench = HostileBench::make();
+    let mut bench = HostileBench::make(ShellKind::Bash);
     for kit in KITS {
         for plain in generate::everyday(kit) {
             let found = bench.attempt(&plain, |_, _, _| true).unwrap_or_default();

@@ -23,7 +23,7 @@ use self::lines::{ProofLine, lines};
 use self::report::ProofReport;
 use self::trace::{CALLS, excesses};
 use super::root::{OUTSIDE, SECRET, ThrowAwayRoot, find_program};
-use super::shell::TestShell;
+use super::shell::{ShellKind, TestShell};
 use crate::commands::judge::judge;
 use crate::commands::random::SplitMix;
 
@@ -119,7 +119,7 @@ impl ProofBench {
         for applet in &applets {
             symlink(find_program("busybox").unwrap(), folder.join(applet)).unwrap();
         }
-        let shell = TestShell::start(&root);
+        let shell = TestShell::start(&root, ShellKind::Bash);
         Self { shell, root, strace, applets }
     }
 

@@ -1,4 +1,4 @@
-//! Real `bash`, which runs one line after another in a root folder and can change nothing outside of it.
+//! A real shell, which runs one line after another in a root folder and can change nothing outside of it.
 //!
 //! If the system has user namespaces (`unshare`), everything else is mounted read-only, there is no network, and
 //! processes that a line leaves behind are killed. Otherwise the lines themselves name only places in the root.
@@ -12,6 +12,7 @@ use super::root::{ThrowAwayRoot, find_program};
 /// Reads lines, each ended by a NUL, and answers each with its status.
 const SERVER: &str = r#"
 base=$1 timeout=$2 mount=$3
+shift 3
 confine() {
     "$mount" --bind "$base" "$base" || return 1
     while read -r _ point _ options _; do
@@ -37,7 +38,7 @@ while IFS= read -r -d '' line; do
     (
         cd "$base/root/work" || exit 1
         ulimit -c 0 -t 2 -f 512
-        exec "$timeout" -s KILL 5 /bin/bash --noprofile --norc -c "$line"
+        exec "$timeout" -s KILL 5 "$@" -c "$line"
     ) < /dev/null > "$base/out" 2>&1 &
     wait "$!"
     status=$?
@@ -47,6 +48,36 @@ while IFS= read -r -d '' line; do
     printf '%s\n' "$status"
 done 2> /dev/null
 "#;
+
+/// The shell that runs the lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ShellKind {
+    Bash,
+    /// With an option that people set, by which more characters are wildcards.
+    Zsh,
+}
+
+impl ShellKind {
+    /// The words that start it, before `-c`; `None` if it is not installed.
+    fn command(self) -> Option<Vec<std::ffi::OsString>> {
+        let (program, options) = match self {
+            Self::Bash => ("/bin/bash".into(), ["--noprofile", "--norc"].as_slice()),
+            Self::Zsh => (find_program("zsh")?, ["-f", "-o", "extendedglob"].as_slice()),
+        };
+        Some(std::iter::once(program.into()).chain(options.iter().map(Into::into)).collect())
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Bash => "bash",
+            Self::Zsh => "zsh",
+        }
+    }
+
+    pub(super) fn is_installed(self) -> bool {
+        self.command().is_some()
+    }
+}
 
 pub(super) struct TestShell {
     child: Child,
@@ -58,12 +89,13 @@ pub(super) struct TestShell {
 }
 
 impl TestShell {
-    pub(super) fn start(root: &ThrowAwayRoot) -> Self {
-        Self::start_as(root, true).or_else(|| Self::start_as(root, false)).expect("bash can be started")
+    pub(super) fn start(root: &ThrowAwayRoot, kind: ShellKind) -> Self {
+        let start = |confined| Self::start_as(root, kind, confined);
+        start(true).or_else(|| start(false)).expect("the shell can be started")
     }
 
     /// `None` if it cannot be confined here.
-    pub(super) fn start_as(root: &ThrowAwayRoot, confined: bool) -> Option<Self> {
+    pub(super) fn start_as(root: &ThrowAwayRoot, kind: ShellKind, confined: bool) -> Option<Self> {
         let base = root.base.to_str().unwrap();
         let server = root.base.join("server");
         fs::write(&server, SERVER).unwrap();
@@ -77,7 +109,7 @@ impl TestShell {
             }
         };
         command.args(["--noprofile", "--norc"]).arg(&server).arg(base).arg(timeout);
-        command.arg(if confined { find_program("mount")? } else { "".into() });
+        command.arg(if confined { find_program("mount")? } else { "".into() }).args(kind.command()?);
         command.env_clear().env("PATH", root.base.join("bin")).env("HOME", &root.place.home);
         command.env("TMPDIR", root.base.join("tmp")).env("LANG", "C").env("SHELL", "/bin/bash");
         command.env("GIT_CONFIG_NOSYSTEM", "1").env("USER", "ada");

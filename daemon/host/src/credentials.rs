@@ -1,0 +1,222 @@
+//! Files in which programs keep their settings, and whether one of them holds a password or a token.
+//!
+//! What their names say is that they may hold one; only their content says whether they do. Files that hold nothing else,
+//! such as `.netrc`, are secrets by their names: see [`toold_engine::policy::is_secret`].
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use toold_engine::redact::redact;
+
+use crate::shell_grammar::{git_settings_hold_secret, has_credentials};
+
+/// Longer files are not looked at, and count as holding one.
+const MAX_SETTINGS: u64 = 1 << 20;
+
+/// Names of files with settings, in small letters.
+const NAMES: &[&str] = &[
+    ".condarc",
+    ".curlrc",
+    "_curlrc",
+    ".databrickscfg",
+    ".dockerconfigjson",
+    ".gitconfig",
+    ".gitmodules",
+    ".hgrc",
+    ".mcp.json",
+    ".sentryclirc",
+    ".terraformrc",
+    ".wgetrc",
+    ".yarnrc",
+    "auth.json",
+    "auth.toml",
+    "bunfig.toml",
+    "gradle.properties",
+    "kubeconfig",
+    "kubeconfig.yaml",
+    "kubeconfig.yml",
+    "nuget.config",
+    "pip.conf",
+    "pip.ini",
+    "rclone.conf",
+    "settings.xml",
+    "uv.toml",
+];
+
+/// The last two parts of the paths of others.
+const PLACES: &[(&str, &str)] = &[
+    (".bundle", "config"),
+    (".cargo", "config"),
+    (".cargo", "config.toml"),
+    (".docker", "daemon.json"),
+    (".fly", "config.yml"),
+    (".oci", "config"),
+    (".snowsql", "config"),
+    ("default", "config.toml"),
+    ("doctl", "config.yaml"),
+    ("git", "config"),
+    ("pip", "pip.conf"),
+];
+
+/// Whether a file has a name under which programs keep settings, and holds a password or a token. One that cannot be read
+/// holds none: whoever reads it cannot read it either.
+pub(crate) fn holds_credentials(path: &Path) -> bool {
+    let (is_of_git, is_record) = (is_of_git(path), is_record(path));
+    if !is_of_git && !is_record && !is_named(path) {
+        return false;
+    }
+    match crate::files::read_whole(path, MAX_SETTINGS) {
+        Ok(text) => {
+            let text = String::from_utf8_lossy(&text);
+            match is_of_git.then(|| git_settings_hold_secret(&text)).flatten() {
+                Some(holds) => holds,
+                None if is_record => shows_address(&text),
+                None => shows_credentials(&text),
+            }
+        }
+        Err(crate::files::OpenError::TooLarge { .. }) => true,
+        Err(_) => false,
+    }
+}
+
+/// A file with settings of Git: of a repository, of a submodule, of the user.
+fn is_of_git(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    match name {
+        ".gitconfig" | ".gitmodules" => true,
+        "config" | "config.worktree" => {
+            let folder = path.parent().and_then(Path::file_name);
+            folder.is_some_and(|folder| folder == "git" || folder == ".git")
+                || path.ancestors().skip(1).any(|above| above.ends_with(".git"))
+                || path.parent().is_some_and(|bare| bare.join("HEAD").exists() && bare.join("objects").exists())
+        }
+        _ => false,
+    }
+}
+
+/// A file in which Git records the addresses that it fetched from.
+fn is_record(path: &Path) -> bool {
+    let mut parts = path.iter().skip_while(|part| *part != ".git").skip(1);
+    parts.next().is_some_and(|part| part == "logs" || part == "FETCH_HEAD")
+}
+
+fn is_named(path: &Path) -> bool {
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return false };
+    let is = |given: &str, known: &str| given.eq_ignore_ascii_case(known);
+    let above = || path.parent().and_then(Path::file_name).and_then(|name| name.to_str()).unwrap_or_default();
+    NAMES.iter().any(|known| is(name, known))
+        || PLACES.iter().any(|(folder, known)| is(name, known) && is(above(), folder))
+        || path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("kubeconfig"))
+}
+
+/// Whether settings in any form hold a password or a token. A value that names a variable holds none.
+fn shows_credentials(text: &str) -> bool {
+    let text = without_variables(text);
+    let keys = ["auth", "_auth", "_authtoken", "identitytoken", "registrytoken", "client-key-data", "extraheader"];
+    let is_key = |line: &str| {
+        // Yarn 1 separates them by a blank.
+        let Some((key, value)) = line.trim().rsplit_once(['=', ':', ' ']) else { return false };
+        let key = key.trim_end_matches([' ', '\t', '=', ':', '"', '\'']).to_ascii_lowercase();
+        let name = key.rsplit([' ', '"', '\'', ':', '{', ',']).next().unwrap_or_default();
+        let value = value.trim_matches(['"', '\'', ',', ' ']);
+        keys.contains(&name) && value.len() >= 6 && !matches!(value, "store" | "helper")
+    };
+    // `<password>x</password>`, and `<add key="ClearTextPassword" value="x" />`.
+    let lower = text.to_ascii_lowercase();
+    let in_element = ["<password>", "<passphrase>", "cleartextpassword"].iter().any(|start| lower.contains(start));
+    in_element
+        || text.lines().any(is_key)
+        || shows_address(&text)
+        || matches!(redact(&text), Cow::Owned(redacted) if redacted != text)
+}
+
+fn shows_address(text: &str) -> bool {
+    text.split(|c: char| c.is_whitespace() || "\"'<>,".contains(c)).any(has_credentials)
+}
+
+/// The text with what no value begins with in place of `$NAME`, `${NAME}` and `%NAME%`.
+fn without_variables(text: &str) -> String {
+    let mut rest = text;
+    let mut plain = String::with_capacity(text.len());
+    while let Some(at) = rest.find(['$', '%']) {
+        let (before, from) = rest.split_at(at);
+        let behind = toold_proto::cut::after_first(from);
+        let end = match (from.starts_with('$'), behind.strip_prefix('{')) {
+            (true, Some(_)) => behind.find('}').map(|at| at + 1),
+            (is_shell, _) => {
+                let end = behind.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(behind.len());
+                match is_shell {
+                    true => Some(end),
+                    false => behind.get(end..).filter(|tail| end > 0 && tail.starts_with('%')).map(|_| end + 1),
+                }
+            }
+        };
+        let after = end.and_then(|end| behind.get(end..)).filter(|_| end != Some(0));
+        match after {
+            Some(after) => {
+                plain.push_str(before.trim_end_matches(['"', '\'']));
+                plain.push_str(";/");
+                rest = after.trim_start_matches(['"', '\'']);
+            }
+            None => {
+                plain.push_str(before);
+                plain.push('$');
+                rest = behind;
+            }
+        }
+    }
+    plain.push_str(rest);
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_with_a_password_or_a_token_are_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let remote = |url: &str| format!("[core]\n\tbare = false\n[remote \"origin\"]\n\turl = {url}\n");
+        for (name, text, expected) in [
+            (".git/config", remote("https://github.com/a/b"), false),
+            (".git/config", remote("git@github.com:a/b.git"), false),
+            (".git/config", remote("https://me:pw@github.com/a/b"), true),
+            (".git/config", remote("https://ghp_0123456789012345678901234567890123456@github.com/a/b"), true),
+            (".git/config", "[http]\n\textraheader = AUTHORIZATION: basic eDpwYXNzd29yZA==\n".to_owned(), true),
+            (".git/config", "not settings ]= https://me:pw@host\n".to_owned(), true),
+            (".git/modules/sub/config", remote("https://me:pw@github.com/a/b"), true),
+            ("plain/config", remote("https://me:pw@github.com/a/b"), false),
+            (".git/FETCH_HEAD", "0f\t\tbranch 'main' of https://me:pw@host/a\n".to_owned(), true),
+            (".git/logs/HEAD", "0 1 A <a@b> 1 +0\tcommit: password=x\n".to_owned(), false),
+            (".gitmodules", "[submodule \"s\"]\n\turl = https://x:tok@host/s\n".to_owned(), true),
+            ("pip.conf", "[global]\nindex-url = https://pypi.org/simple\n".to_owned(), false),
+            ("pip.conf", "[global]\nindex-url = https://me:pw@pypi.example/simple\n".to_owned(), true),
+            (
+                "bunfig.toml",
+                "[install]\nregistry = { url = \"https://r.example\", token = \"abcdef\" }\n".to_owned(),
+                true,
+            ),
+            ("pip.conf", "[global]\nindex-url = https://me:${PW}@pypi.example/simple\n".to_owned(), false),
+            ("bunfig.toml", "[install.scopes]\ntoken = \"$NPM_TOKEN\"\n".to_owned(), false),
+            ("kubeconfig", "users:\n- name: u\n  user:\n    token: abcdefabcdef\n".to_owned(), true),
+            ("dev.kubeconfig", "users:\n- name: u\n  user:\n    client-key-data: LS0tLS1CRUdJTg==\n".to_owned(), true),
+            ("kubeconfig", "clusters:\n- cluster:\n    server: https://10.0.0.1:6443\n".to_owned(), false),
+            (".yarnrc", "\"//r.example/:_authToken\" abcdef\nregistry \"https://r\"\n".to_owned(), true),
+            (".yarnrc", "registry \"https://r\"\n//r.example/:_authToken=${NPM_TOKEN}\n".to_owned(), false),
+            (".yarnrc", "//r.example/:_authToken=abcdefabcdef\n".to_owned(), true),
+            ("auth.json", "{\"http-basic\": {\"h\": {\"username\": \"u\", \"password\": \"p\"}}}".to_owned(), true),
+            (".dockerconfigjson", "{\"auths\": {\"r\": {\"auth\": \"dTpwYXNzd29yZA==\"}}}".to_owned(), true),
+            ("settings.xml", "<settings><server><password>x</password></server></settings>".to_owned(), true),
+            ("settings.xml", "<settings><localRepository>/r</localRepository></settings>".to_owned(), false),
+            (".cargo/config.toml", "[build]\ntarget-dir = \"t\"\n".to_owned(), false),
+            (".cargo/config.toml", "[registries.r]\ntoken = \"abcdef\"\n".to_owned(), true),
+            ("src/config.toml", "token = \"abcdef\"\n".to_owned(), false),
+        ] {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, &text).unwrap();
+            assert_eq!(holds_credentials(&path), expected, "{name}: {text}");
+        }
+        assert!(!holds_credentials(&folder.path().join("gone/pip.conf")));
+    }
+}
