@@ -6,8 +6,10 @@
 use std::path::PathBuf;
 
 use toold_proto::effect::Effect;
+use toold_proto::tool::Category;
 
 use crate::effects::EffectSet;
+use crate::need::Need;
 
 /// The files that a command on a floor may change. Later ones allow more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -138,9 +140,113 @@ impl FloorRights {
     }
 }
 
+/// What allowed the parts of a call's commands: the commands themselves, and the files that they write.
+#[derive(Debug, Default)]
+pub(crate) struct AllowedParts(Vec<AllowedPart>);
+
+#[derive(Debug)]
+struct AllowedPart {
+    category: Category,
+    target: String,
+    /// `None` if a person allowed it: by a rule, a grant, a mode or an answer.
+    freed: Option<FreedPart>,
+}
+
+#[derive(Debug)]
+struct FreedPart {
+    effects: EffectSet,
+    /// What freed it, in words.
+    by: String,
+}
+
+impl AllowedParts {
+    /// A person allowed it.
+    pub(crate) fn allow(&mut self, need: &Need) {
+        self.add(need, None);
+    }
+
+    /// It is allowed because of its effects alone.
+    pub(crate) fn free(&mut self, need: &Need, by: &str) {
+        let all = need.effects.all();
+        let effects = match need.category {
+            Category::FileWrite => EffectSet::EMPTY.with(Effect::Write),
+            _ if need.reads_only => EffectSet::EMPTY.with(Effect::Read),
+            // The hooks of a commit may do no more than the commit.
+            _ if all.contains(Effect::History) => all.without(Effect::Build),
+            _ => all,
+        };
+        self.add(need, Some(FreedPart { effects, by: by.to_owned() }));
+    }
+
+    fn add(&mut self, need: &Need, freed: Option<FreedPart>) {
+        if need.category == Category::Shell || need.command.is_some() || need.of_command.is_some() {
+            self.0.push(AllowedPart { category: need.category, target: need.target.clone(), freed });
+        }
+    }
+
+    /// The floor of a command with these needs; `None` if a person allowed a part of it, or all of it. Their word about a
+    /// command that only reads says nothing about others of the line.
+    pub(crate) fn floor(&self, needs: &[Need]) -> Option<Floor> {
+        let (mut rights, mut by, mut allows_reading) = (READ, None, false);
+        for need in needs {
+            let is_it = |part: &&AllowedPart| part.category == need.category && part.target == need.target;
+            // The last answer counts, as for the permission. What was not decided, since the files have changed meanwhile,
+            // adds no right.
+            let Some(part) = self.0.iter().rev().find(is_it) else { continue };
+            let Some(freed) = &part.freed else {
+                if !need.reads_only {
+                    return None;
+                }
+                allows_reading = true;
+                continue;
+            };
+            let of_part = FloorRights::of(freed.effects).unwrap_or(READ);
+            if by.is_none() || of_part != READ {
+                by = Some(freed.by.clone());
+            }
+            rights = rights.join(of_part);
+        }
+        if allows_reading && by.is_none() {
+            return None;
+        }
+        let reads = needs.iter().filter(|need| need.category == Category::FileRead && need.forbidden.is_none());
+        let reads = reads.map(|need| PathBuf::from(&need.target)).collect();
+        Some(Floor { rights, by: by.unwrap_or_else(|| "it only reads".to_owned()), reads })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_persons_word_about_a_part_lifts_the_floor() {
+        let command = |line: &str, effect: Effect| {
+            let mut need = Need::new(Category::Shell, line);
+            need.effects.operation = EffectSet::EMPTY.with(effect);
+            need
+        };
+        let reads = Need { reads_only: true, ..command("ls", Effect::Read) };
+        let (commit, build) = (command("git commit", Effect::History), command("make", Effect::Build));
+        let mut parts = AllowedParts::default();
+        parts.free(&reads, "it only reads");
+        parts.free(&commit, "level edit");
+        assert_eq!(parts.floor(&[reads.clone()]).unwrap().rights, READ);
+        let both = parts.floor(&[reads.clone(), commit.clone()]).unwrap();
+        assert_eq!((both.rights, both.by.as_str()), (WRITE, "level edit"));
+        parts.allow(&build);
+        assert_eq!(parts.floor(&[reads.clone(), build]), None);
+        // What nobody decided adds nothing.
+        assert_eq!(parts.floor(&[reads.clone(), command("make x", Effect::Build)]).unwrap().rights, READ);
+        // A word about a command that only reads is about that alone.
+        let other = Need { reads_only: true, ..command("cat a", Effect::Read) };
+        parts.allow(&other);
+        assert_eq!(parts.floor(&[other.clone()]), None);
+        assert_eq!(parts.floor(&[other, reads]).unwrap().rights, READ);
+        // The last answer counts.
+        parts.allow(&commit);
+        assert_eq!(parts.floor(&[commit]), None);
+    }
 
     #[test]
     fn effects_have_their_rights_together_and_some_have_no_floor() {
@@ -151,14 +257,9 @@ mod tests {
         assert_eq!(of(&[Effect::Write, Effect::Build]), Some(BUILD));
         let both = of(&[Effect::Build, Effect::Fetch]).unwrap();
         assert_eq!((both.writes, both.sockets), (FloorWrites::SessionAndCaches, FloorSockets::Listed));
-        for effect in [
-            Effect::Privilege,
-            Effect::Secret,
-            Effect::System,
-            Effect::Publish,
-            Effect::Send,
-            Effect::Process,
-        ] {
+        for effect in
+            [Effect::Privilege, Effect::Secret, Effect::System, Effect::Publish, Effect::Send, Effect::Process]
+        {
             assert_eq!(of(&[Effect::Read, effect]), None, "{effect}");
         }
     }
