@@ -41,6 +41,12 @@ pub struct DaemonStatus {
     /// How the programs that tools run are confined, such as `read-only, no network`; absent when they are not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<String>,
+    /// Why the configured sandbox is not available: then no command runs. Absent when it is, or when none is configured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox_refused: Option<String>,
+    /// How commands that run without a person's word are confined here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub floors: Option<FloorStatus>,
     /// The result of a trial of the sandbox mode `guard`; absent when programs are confined already or no trial was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guard: Option<GuardTrial>,
@@ -114,6 +120,20 @@ pub struct MessageMemory {
     /// Bytes of answers over 64 KiB that clients have not read yet. Beyond 256 MiB, only clients that read get answers to
     /// requests in flight.
     pub unread_bytes: u64,
+}
+
+/// Which commands that run without a person's word this system confines.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct FloorStatus {
+    /// Those that are known only to read. Otherwise they run unconfined, as proved by running the programs.
+    pub reading: bool,
+    /// Those that a level frees. Otherwise a person is asked about them.
+    pub freed: bool,
+    /// Why not all are, as a sentence for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
 }
 
 /// Whether the sandbox mode `guard` keeps a program from changing what controls the daemon and from reading its files.

@@ -13,6 +13,7 @@ use toold_host::exclude::Exclusions;
 use toold_host::output_buffer::OutputBuffer;
 use toold_host::process::{self, ProcessCommand, ProcessEnding, ProcessOutput};
 use toold_host::process_registry::StartedFor;
+use toold_host::sandbox::{CommandToConfine, Confinement};
 use toold_host::shell_grammar::{self, Surroundings};
 use toold_proto::shell::TerminalSize;
 use toold_proto::tool::Category;
@@ -24,6 +25,7 @@ use crate::command_changes::{CommandChanges, CommandWindow};
 use crate::journal::ChangingCall;
 use crate::paths::{Located, knows, may_read};
 use crate::plain_output::PlainLines;
+use crate::stopped::{explanation, is_refusal};
 use crate::toolkit::Toolkit;
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -98,8 +100,7 @@ impl Builtin for BashTool {
     async fn needs(&self, input: &BashInput, cx: &Cx) -> anyhow::Result<Vec<Need>> {
         let cwd = folder(input, cx)?;
         let mut needs = needs(&input.command, &cwd, input.description.as_deref(), &self.toolkit.environment, cx);
-        let environment = self.toolkit.environment.clone().with(&cx.session.env);
-        self.toolkit.sandbox.mark_confined(&mut needs, cx.level(), &cx.session, (&cwd, &environment));
+        self.toolkit.sandbox.mark_confined(&mut needs, cx.level(), &cx.session, &cwd);
         let rules = self.toolkit.sandbox.rules_in(cx.session.project());
         if let Some(confined) = rules.describe() {
             let of_command = |need: &&mut Need| need.category != Category::Shell && need.of_command.is_some();
@@ -129,18 +130,27 @@ impl Builtin for BashTool {
             environment = environment.with([("GIT_EDITOR", "true")]);
         }
         let environment = environment.with(&cx.session.env);
-        let confinement = self.toolkit.sandbox.confine(cx, &environment)?;
+        let judged = needs(&input.command, &cwd, None, &self.toolkit.environment, cx);
+        let to_confine = CommandToConfine { needs: &judged, cwd: &cwd, environment: &environment, seen: &[] };
+        let confinement = self.toolkit.sandbox.confine(cx, &to_confine)?;
+        let only_shown = confinement.as_ref().is_some_and(Confinement::only_reads);
         let mut command = ProcessCommand::shell(&input.command, cwd, environment);
+        if only_shown {
+            // Git would write what it learns about files into the index.
+            command.environment = command.environment.with([("GIT_OPTIONAL_LOCKS", "0")]);
+        }
         command.confinement = confinement;
         command.one_output = true;
         command.started_for = Some(StartedFor::call(cx, &cx.chain));
         command.kept = Some(self.toolkit.kept_programs.lock().clone());
-        let sandbox = command.confinement.as_ref().map(|confinement| confinement.words.clone());
-        let with_sandbox = |output: ToolOutput| match &sandbox {
-            Some(sandbox) => output.with("sandbox", sandbox.as_str()),
-            None => output,
+        let confined = command.confinement.clone();
+        // A floor that nothing ran into is no news.
+        let is_news = !only_shown || self.toolkit.sandbox.rules_in(cx.session.project()).describe().is_some();
+        let with_sandbox = |output: ToolOutput| match &confined {
+            Some(confinement) if is_news => output.with("sandbox", confinement.words.as_str()),
+            Some(_) | None => output,
         };
-        let window = self.window(&input.command, &command.cwd, cx).await;
+        let window = self.window(&input.command, &judged, cx).await;
         if input.background {
             command.timeout = input.timeout_ms.map(Duration::from_millis);
             let shell = self.toolkit.shells.start(cx, command, &input.command, input.terminal(), window)?;
@@ -150,9 +160,7 @@ impl Builtin for BashTool {
         }
         let time = match input.timeout_ms {
             Some(millis) => Duration::from_millis(millis),
-            None if is_build(&needs(&input.command, &command.cwd, None, &self.toolkit.environment, cx)) => {
-                BUILD_TIMEOUT
-            }
+            None if is_build(&judged) => BUILD_TIMEOUT,
             None => DEFAULT_TIMEOUT,
         };
         command.timeout = Some(time);
@@ -178,7 +186,13 @@ impl Builtin for BashTool {
         if finished.ending == ProcessEnding::Cancelled && !cx.timed_out() {
             return Err(ToolError::Cancelled.into());
         }
-        let output = with_sandbox(output(&finished, &kept, time, sandbox.as_deref()));
+        let failed = finished.code != Some(0);
+        let note = confined.as_ref().and_then(|confinement| {
+            let was_stopped = confinement.floor && is_refusal(&with_cut(&kept), !failed);
+            let words = || (failed && is_news).then(|| confinement.words.clone());
+            was_stopped.then(|| explanation(confinement, cx, &judged)).or_else(words)
+        });
+        let output = with_sandbox(output(&finished, &kept, time, note));
         Ok(match not_undoable {
             Some(why) => output.with("not_undoable", why),
             None => output,
@@ -188,10 +202,9 @@ impl Builtin for BashTool {
 
 impl BashTool {
     /// Begins to watch for what the command changes.
-    async fn window(&self, line: &str, cwd: &Path, cx: &Cx) -> CommandWindow {
-        let needs = needs(line, cwd, None, &self.toolkit.environment, cx);
+    async fn window(&self, line: &str, needs: &[Need], cx: &Cx) -> CommandWindow {
         let call = ChangingCall::of(cx).with_command(line);
-        CommandChanges::begin(&self.toolkit.command_changes, &cx.session, call, !only_reads(&needs)).await
+        CommandChanges::begin(&self.toolkit.command_changes, &cx.session, call, !only_reads(needs)).await
     }
 }
 
@@ -244,7 +257,7 @@ pub(crate) fn folder(input: &BashInput, cx: &Cx) -> anyhow::Result<PathBuf> {
     Ok(folder)
 }
 
-fn output(finished: &ProcessOutput, kept: &OutputBuffer, time: Duration, sandbox: Option<&str>) -> ToolOutput {
+fn output(finished: &ProcessOutput, kept: &OutputBuffer, time: Duration, sandbox: Option<String>) -> ToolOutput {
     let mut text = with_cut(kept);
     let mut notes = Vec::new();
     match (finished.ending, finished.code, finished.signal) {
@@ -261,9 +274,7 @@ fn output(finished: &ProcessOutput, kept: &OutputBuffer, time: Duration, sandbox
     if finished.left_behind {
         notes.push("processes that it left behind were ended; to keep them running set background".to_owned());
     }
-    if let Some(sandbox) = sandbox.filter(|_| finished.code != Some(0)) {
-        notes.push(format!("it ran in a sandbox: {sandbox}"));
-    }
+    notes.extend(sandbox.map(|sandbox| format!("it ran in a sandbox: {sandbox}")));
     if text.is_empty() && notes.is_empty() {
         notes.push("no output".to_owned());
     }

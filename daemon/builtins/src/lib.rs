@@ -59,6 +59,7 @@ mod ring;
 mod schemas;
 mod search;
 mod stamps;
+mod stopped;
 mod text;
 
 use std::sync::Arc;

@@ -22,6 +22,7 @@ use crate::audit::DecisionRecord;
 use crate::call::{Call, Caller, Principal};
 use crate::deadline::Deadline;
 use crate::dependencies::{Dependencies, FileStamp};
+use crate::floor::{AllowedParts, Floor};
 use crate::judged_need::JudgedNeed;
 use crate::need::Need;
 use crate::progress::ProgressLog;
@@ -77,8 +78,8 @@ struct CallNotes {
     granted_once: Vec<(Need, Vec<String>)>,
     /// Commands that were approved as a whole, not by a pattern.
     approved_commands: Vec<String>,
-    /// The level that freed a command, in words: the line runs confined.
-    freed: Option<String>,
+    /// What allowed the parts of its commands.
+    allowed: AllowedParts,
     timed_out: bool,
     /// What is said when the call's time is over.
     time_out_hints: Vec<String>,
@@ -432,13 +433,20 @@ impl Cx {
         self.notes().approved_commands.push(target.to_owned());
     }
 
-    pub(crate) fn note_freed(&self, by: &str) {
-        self.notes().freed = Some(by.to_owned());
+    /// A person allowed this part of a command: by a rule, a grant, a mode or an answer.
+    pub(crate) fn note_allowed(&self, need: &Need) {
+        self.notes().allowed.allow(need);
     }
 
-    /// The level that freed a command of this call, in words. Such a call must run confined.
-    pub fn freed_by_level(&self) -> Option<String> {
-        self.notes().freed.clone()
+    /// This part of a command is allowed because of its effects alone; `by` says it in words.
+    pub(crate) fn note_freed(&self, need: &Need, by: &str) {
+        self.notes().allowed.free(need, by);
+    }
+
+    /// The floor on which a command with these needs runs, which have been decided. `None` if a person allowed a part of it:
+    /// then it runs as the configuration says.
+    pub fn floor(&self, needs: &[Need]) -> Option<Floor> {
+        self.notes().allowed.floor(needs)
     }
 
     pub(crate) fn is_approved_command(&self, target: &str) -> bool {

@@ -10,7 +10,7 @@ use crate::policy::allowing::allowing_pattern;
 
 /// How a refused need of a call can be allowed from now on, as a sentence for the end of a message; `None` when no grant
 /// allows it. Names no session: the grant holds for all.
-pub(crate) fn way_to_allow(cx: &Cx, chain: &[String], need: &Need) -> Option<String> {
+pub fn way_to_allow(cx: &Cx, chain: &[String], need: &Need) -> Option<String> {
     let command = match need.workspace {
         true => workspace_command(&need.target),
         false => {

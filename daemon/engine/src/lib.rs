@@ -27,6 +27,7 @@ pub mod detached;
 pub mod effects;
 pub mod events;
 pub mod execute;
+pub mod floor;
 pub mod grant_commands;
 pub mod head_tail;
 pub mod hooks;

@@ -22,7 +22,7 @@ use crate::policy::grants::{Grant, GrantScope};
 use crate::policy::pattern::Pattern;
 use crate::policy::rules::{RulePlace, absolute_pattern};
 use crate::policy::targets::is_plugin_name;
-use crate::policy::{default_rule, makes_temporary, of_approved_command};
+use crate::policy::{Decision, default_rule, makes_temporary, of_approved_command};
 use crate::registry::SourceScope;
 use crate::tool::{Denial, ToolError};
 
@@ -101,9 +101,7 @@ async fn decide_or_ask(cx: &Cx, chain: &[String], need: &Need, declared: &[Need]
             if need.category == Category::Shell && decision.covers_all {
                 cx.approve_command(&need.target);
             }
-            if !need.confined.is_empty() && decision.by_level {
-                cx.note_freed(&decision.rule);
-            }
+            note_part(cx, need, &decision);
             cx.record(need, "allow", decision.rule, decision.by);
             Ok(())
         }
@@ -136,9 +134,23 @@ async fn decide_or_ask(cx: &Cx, chain: &[String], need: &Need, declared: &[Need]
     }
 }
 
+/// Keeps what allowed a part of a command: it decides where the command runs.
+fn note_part(cx: &Cx, need: &Need, decision: &Decision) {
+    let by_default = decision.by == DecidedBy::Default;
+    match need.category {
+        Category::Shell if by_default && need.reads_only && !need.harmless => cx.note_freed(need, &decision.rule),
+        Category::Shell | Category::FileWrite if decision.by_level => cx.note_freed(need, &decision.rule),
+        // Reading is allowed where a command runs, and writing an operand with its command.
+        Category::FileRead => {}
+        Category::FileWrite if by_default => {}
+        _ => cx.note_allowed(need),
+    }
+}
+
 /// A person's answer for this call.
 fn allow_once(cx: &Cx, chain: &[String], need: &Need, rule: String, by: DecidedBy) {
     cx.record(need, "allow", rule, by);
+    cx.note_allowed(need);
     if need.category == Category::Shell {
         // The person who was asked saw the whole command.
         cx.approve_command(&need.target);

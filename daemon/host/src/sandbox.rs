@@ -3,7 +3,10 @@
 //! [`Sandbox`] holds the configuration; [`Confinement`] is the restriction of one program, which the
 //! [`launcher`] applies to itself before it becomes the program.
 
+mod floors;
+mod secret_index;
 mod surroundings;
+mod tracked;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,20 +19,16 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 
 use toold_engine::cx::Cx;
-use toold_engine::level::{confined_effects, frees_command};
-use toold_engine::need::Need;
 use toold_engine::policy::{Policy, is_secret};
-use toold_engine::session::Session;
-use toold_proto::effect::Effect;
-use toold_proto::level::Level;
-use toold_proto::tool::Category;
 
-use crate::environment::Environment;
 use crate::exclude::Exclusions;
 use crate::launcher;
-use crate::launcher::order::{Confinement, NO_SANDBOX};
-use crate::sandbox::surroundings::hidden_places;
-use crate::tool_mark;
+use crate::launcher::order::NO_SANDBOX;
+use crate::sandbox::floors::FloorSupport;
+use crate::sandbox::secret_index::SecretIndex;
+
+pub use crate::launcher::order::Confinement;
+pub use crate::sandbox::floors::CommandToConfine;
 
 /// The files that a confined program may change.
 ///
@@ -58,6 +57,9 @@ pub struct SandboxRules {
     pub writable: Vec<PathBuf>,
     /// Commands that can change nothing need no ask. Applies only in the mode `ReadOnly` without the network.
     pub ease: bool,
+    /// Secret files that a build may read on its floor: absolute, or relative to the session's folders. Only the user's
+    /// rules have them.
+    pub expose: Vec<PathBuf>,
     pub home: Option<PathBuf>,
     /// Why the system cannot provide the sandbox. Then no program runs.
     pub refused: Option<String>,
@@ -71,8 +73,9 @@ pub struct Sandbox {
     of_projects: Mutex<Arc<BTreeMap<PathBuf, SandboxRules>>>,
     /// Some earlier rules waived asks.
     eased: AtomicBool,
-    /// Why commands that a level frees cannot be confined here; see [`Sandbox::unconfined`].
-    trial: OnceLock<Option<String>>,
+    /// Tried when it is first needed.
+    support: OnceLock<FloorSupport>,
+    secrets: SecretIndex,
 }
 
 /// The configured sandbox is unavailable, so nothing runs.
@@ -145,7 +148,7 @@ impl SandboxRules {
             // These two modes say nothing about the network and folders.
             (_, ConfinementMode::Off | ConfinementMode::Guard) => rules.mode = self.mode.max(by.mode),
             (ConfinementMode::Off | ConfinementMode::Guard, _) => {
-                rules = Self { refused: rules.refused, home: rules.home, ..by.clone() };
+                rules = Self { refused: rules.refused, home: rules.home, expose: rules.expose, ..by.clone() };
             }
             (
                 ConfinementMode::ReadOnly | ConfinementMode::WorkspaceWrite,
@@ -200,88 +203,6 @@ impl Sandbox {
         self.eased.load(Ordering::Relaxed) && !self.rules_in(project).eases()
     }
 
-    /// Why this system cannot confine the commands that a level frees, as a sentence for the user; `None` when it can.
-    /// Blocks for some milliseconds the first time.
-    pub fn unconfined(&self) -> Option<String> {
-        let trial = || {
-            // A daemon embedded in another program has no binary that applies a confinement.
-            if tool_mark::own().is_none() {
-                return Some("commands of this daemon cannot be confined".to_owned());
-            }
-            let confinement = Confinement { needs_scope: true, ..Confinement::default() };
-            confinement.try_out("/bin/true", &[]).err()
-        };
-        self.trial.get_or_init(trial).clone()
-    }
-
-    /// Marks the needs of a line that a level frees if it runs confined: all its commands must be free at the level, and
-    /// all that it writes must be new files in the session's folders. Reads a few folders.
-    pub fn mark_confined(&self, needs: &mut [Need], level: Level, session: &Session, place: (&Path, &Environment)) {
-        let (mut effects, (cwd, environment)) = (confined_effects(), place);
-        let commands = || needs.iter().filter(|need| need.category == Category::Shell);
-        let is_free = |need: &Need| need.reads_only || need.category == Category::FileRead;
-        if level == Level::Read || commands().next().is_none() || needs.iter().all(is_free) {
-            return;
-        }
-        let rules = self.rules_in(session.project());
-        // What the configuration forbids would only fail.
-        if rules.refused.is_some() || rules.mode == ConfinementMode::ReadOnly || self.unconfined().is_some() {
-            return;
-        }
-        let places = session.places();
-        let is_inside = |path: &Path| places.iter().any(|place| path.starts_with(place) && path != place.as_ref());
-        for need in needs.iter() {
-            let path = Path::new(&need.target);
-            match need.category {
-                Category::FileWrite if !is_inside(path) => return,
-                Category::FileWrite if holds_something(path) => effects = effects.without(Effect::Write),
-                Category::FileWrite | Category::FileRead | Category::Shell => {}
-                Category::Network | Category::Mcp | Category::Agent | Category::Plugin => return,
-            }
-        }
-        let top = cwd.ancestors().map(|folder| folder.join(".git")).find(|git| git.symlink_metadata().is_ok());
-        if !top.is_some_and(|git| git.is_dir() && !git.is_symlink() && is_inside(&git)) {
-            effects = effects.without(Effect::History);
-        }
-        // Git would take the hidden files for emptied ones, and commit that.
-        let folders: Vec<PathBuf> = places.iter().map(|place| place.to_path_buf()).collect();
-        let Some(mut hidden) = hidden_places(rules.home.as_deref(), &folders, environment) else { return };
-        hidden.extend(secrets(None, &folders.iter().collect::<Vec<_>>()));
-        if hidden.iter().any(|path| is_inside(path)) {
-            effects = effects.without(Effect::History).without(Effect::Write);
-        }
-        if commands().all(|need| need.reads_only || frees_command(level, need, effects)) {
-            needs.iter_mut().for_each(|need| need.confined = effects);
-        }
-    }
-
-    /// The restriction for a program of this call; `None` if programs are not confined. A call that a level freed is
-    /// confined in any case. Reads a few folders.
-    ///
-    /// # Errors
-    /// When the configured sandbox is unavailable, or the one that the level needs.
-    pub fn confine(&self, cx: &Cx, environment: &Environment) -> Result<Option<Confinement>, SandboxUnavailable> {
-        let rules = self.rules_in(cx.session.project());
-        let Some(level) = cx.freed_by_level() else { return self.confine_by(&rules, cx) };
-        let home = rules.home.clone();
-        let least = SandboxRules { mode: ConfinementMode::WorkspaceWrite, home, ..SandboxRules::default() };
-        let refused = rules.refused.clone().or(self.unconfined());
-        let rules = SandboxRules { refused, ..rules.tightened(&least) };
-        let Some(mut confinement) = self.confine_by(&rules, cx)? else { return Ok(None) };
-        let too_many = || SandboxUnavailable("too many files around the session's folders".to_owned());
-        let policy = cx.engine.policy.load();
-        let places: Vec<PathBuf> = confinement.writable.clone();
-        confinement.masked.extend(hidden_places(rules.home.as_deref(), &places, environment).ok_or_else(too_many)?);
-        // One that is hidden with its folder is not there to be hidden.
-        let hidden = std::mem::take(&mut confinement.masked);
-        let is_below = |path: &PathBuf| hidden.iter().any(|other| other != path && path.starts_with(other));
-        confinement.masked = hidden.iter().filter(|path| !is_below(path)).cloned().collect();
-        confinement.needs_scope = true;
-        confinement.words = format!("{}, because of {level}", confinement.words);
-        confinement.protected.extend(places.iter().flat_map(|place| existing_protected(place, &policy)));
-        Ok(Some(confinement))
-    }
-
     fn confine_by(&self, rules: &SandboxRules, cx: &Cx) -> Result<Option<Confinement>, SandboxUnavailable> {
         if rules.mode == ConfinementMode::Off && rules.refused.is_none() {
             return Ok(None);
@@ -311,24 +232,6 @@ impl Sandbox {
         confinement.masked.extend(policy.private.iter().filter(|path| path.exists()).cloned());
         Ok(Some(confinement))
     }
-}
-
-/// Whether a write there may lose something: what `undo` knows of a file is what tools wrote, not what commands do.
-fn holds_something(path: &Path) -> bool {
-    path.symlink_metadata().is_ok_and(|found| !found.is_dir() && found.len() > 0)
-}
-
-/// The places that run code later, as far as they exist in a folder of the session: what runs without an approval does not
-/// change them.
-fn existing_protected(folder: &Path, policy: &Policy) -> Vec<PathBuf> {
-    let in_git = [".git/config", ".git/config.worktree", ".git/hooks", ".git/info", ".git/modules"]
-        .map(|name| folder.join(name));
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let is_protected = |path: &PathBuf| {
-        let need = Need::new(Category::FileWrite, path.to_string_lossy());
-        path.file_name().is_some_and(|name| name != ".git") && policy.protected_write(folder, &need).is_some()
-    };
-    in_git.into_iter().filter(|path| path.exists()).chain(entries.filter(is_protected)).collect()
 }
 
 /// The existing files that control the daemon: those that the policy knows, and control files at the top of these

@@ -3,6 +3,7 @@
 //! Where this machine has no sandbox, the daemon must report that and run nothing; the tests check that instead.
 
 mod everyday;
+mod floors;
 mod guard;
 mod metadata;
 mod others;

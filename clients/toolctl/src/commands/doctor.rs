@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Deserialize;
 use toold_client::{Client, place};
-use toold_proto::daemon::{DaemonStatus, GuardTrial, NoParams};
+use toold_proto::daemon::{DaemonStatus, FloorStatus, GuardTrial, NoParams};
 use toold_proto::fleet::FleetDaemonState;
 use toold_proto::level::Level;
 use toold_proto::method::{DaemonGetStatus, FleetGetStatus, McpServersList, PermissionsList, PluginsList, RemotesList};
@@ -228,6 +228,7 @@ async fn daemon(client: &Client, findings: &mut Vec<Finding>) {
         findings.push(good("config", "none; the defaults apply".to_owned()));
     }
     findings.push(sandbox(&status));
+    findings.extend(status.floors.as_ref().map(floors));
     findings.push(level(&status));
     findings.extend(problems(&status));
     plugins(client, &status, findings).await;
@@ -273,8 +274,31 @@ fn level(status: &DaemonStatus) -> Finding {
     }
 }
 
+/// Where commands run that nobody approved.
+fn floors(floors: &FloorStatus) -> Finding {
+    let why = floors.problem.as_deref().unwrap_or("the reason is unknown");
+    let (message, advice) = match (floors.reading, floors.freed) {
+        (true, true) => {
+            return good("floor", "what runs without an approval runs confined to its effects".to_owned());
+        }
+        (true, false) => (
+            format!("commands that only read run confined; a person is asked about all others: {why}"),
+            "daemon/host/SANDBOX.md has what each system gives",
+        ),
+        (false, _) => (
+            format!("commands that only read run unconfined, and a person is asked about all others: {why}"),
+            "read_only_commands = \"ask\" below [permission] asks about them too",
+        ),
+    };
+    Finding { about: "floor", health: Severity::Warning, message, advice: Some(advice.to_owned()) }
+}
+
 /// Recommends guard mode only if a trial of it worked.
 fn sandbox(status: &DaemonStatus) -> Finding {
+    if let Some(why) = &status.sandbox_refused {
+        let message = format!("no command runs: the configured sandbox is not available: {why}");
+        return bad("sandbox", message, "change [sandbox] mode in the configuration, or what the message names");
+    }
     if let Some(sandbox) = &status.sandbox {
         return good("sandbox", sandbox.clone());
     }

@@ -59,26 +59,113 @@ pub(super) fn filters(confinement: &Confinement) -> Result<Vec<String>, Box<dyn 
     // Process id -1 stands for everything on a processor. The kernel checks other ids like any other access.
     refused.insert(libc::SYS_perf_event_open, vec![when(1, SeccompCmpOp::Eq, u64::from(u32::MAX))?]);
     if !confinement.guard {
-        refuse_sockets(confinement.network, &mut refused)?;
+        refuse_sockets(confinement, &mut refused)?;
         if confinement.writable.is_empty() {
             refuse_scheduling(&mut refused)?;
         }
     }
+    if confinement.floor && !confinement.needs_scope {
+        refuse_signals(&mut refused)?;
+    }
+    if confinement.bare {
+        refuse_metadata(&mut refused)?;
+    }
     Ok(vec![filter(missing, libc::ENOSYS)?, filter(refused, libc::EPERM)?])
 }
 
-/// Without the network, only socket pairs are allowed. With it, all but the Unix family: over Unix sockets a program
-/// could reach the daemon and other servers that trust this user.
-fn refuse_sockets(network: bool, refused: &mut SeccompRules) -> Result<(), Box<dyn Error>> {
+/// Without the network, only socket pairs are allowed, and on a floor questions to the kernel that list addresses, routes
+/// and open sockets: to change one, they need a capability that no confined program has. With the network, all but the Unix
+/// family: over Unix sockets a program could reach the daemon and other servers that trust this user.
+fn refuse_sockets(confinement: &Confinement, refused: &mut SeccompRules) -> Result<(), Box<dyn Error>> {
     refused.extend(RINGS.map(|call| (call, Vec::new())));
     // One half of a pair of datagram sockets could still send to any other socket.
     let datagram = when(1, SeccompCmpOp::MaskedEq(0xf), libc::SOCK_DGRAM as u64)?;
     refused.insert(libc::SYS_socketpair, vec![datagram]);
-    if network {
+    if confinement.network {
         refused.insert(libc::SYS_socket, vec![when(0, SeccompCmpOp::Eq, libc::AF_UNIX as u64)?]);
-    } else {
-        refused.extend(SOCKETS.map(|call| (call, Vec::new())));
+        return Ok(());
     }
+    refused.extend(SOCKETS.map(|call| (call, Vec::new())));
+    if confinement.floor {
+        let netlink = libc::AF_NETLINK as u64;
+        let other_protocol = SeccompRule::new(vec![
+            is(0, SeccompCmpOp::Eq, netlink)?,
+            is(2, SeccompCmpOp::Ne, libc::NETLINK_ROUTE as u64)?,
+            is(2, SeccompCmpOp::Ne, libc::NETLINK_SOCK_DIAG as u64)?,
+        ])?;
+        refused.insert(libc::SYS_socket, vec![when(0, SeccompCmpOp::Ne, netlink)?, other_protocol]);
+        // Addresses of other families are of other lengths, and no socket of another family can be made.
+        let length = size_of::<libc::sockaddr_nl>() as u64;
+        for call in [libc::SYS_bind, libc::SYS_connect] {
+            refused.insert(call, vec![when(2, SeccompCmpOp::Ne, length)?]);
+        }
+    }
+    Ok(())
+}
+
+/// Signals to other processes than those of the program's own group, where Landlock does not refuse them. A program still
+/// aborts itself, and its threads still cancel each other.
+fn refuse_signals(refused: &mut SeccompRules) -> Result<(), Box<dyn Error>> {
+    const SET_OWNER_EX: u64 = 15;
+    const FIOSETOWN: u64 = 0x8901;
+    const SIOCSPGRP: u64 = 0x8902;
+    const OF_LIBRARY: [u64; 2] = [32, 33];
+    let all = [libc::SYS_tkill, libc::SYS_rt_sigqueueinfo, libc::SYS_rt_tgsigqueueinfo, libc::SYS_pidfd_send_signal];
+    refused.extend(all.map(|call| (call, Vec::new())));
+    refused.insert(libc::SYS_kill, vec![when(0, SeccompCmpOp::Ne, 0)?]);
+    let harmless = [libc::SIGABRT as u64].into_iter().chain(OF_LIBRARY);
+    let others: Result<Vec<SeccompCondition>, _> = harmless.map(|signal| is(2, SeccompCmpOp::Ne, signal)).collect();
+    refused.insert(libc::SYS_tgkill, vec![SeccompRule::new(others?)?]);
+    // Input that is announced by a signal.
+    let owners = [libc::F_SETOWN as u64, SET_OWNER_EX].map(|command| when(1, SeccompCmpOp::Eq, command));
+    refused.insert(libc::SYS_fcntl, owners.into_iter().collect::<Result<_, _>>()?);
+    let owners = [FIOSETOWN, SIOCSPGRP].map(|command| when(1, SeccompCmpOp::Eq, command));
+    refused.insert(libc::SYS_ioctl, owners.into_iter().collect::<Result<_, _>>()?);
+    Ok(())
+}
+
+/// Changes of modes, owners, times and attributes, and what a namespace would separate.
+fn refuse_metadata(refused: &mut SeccompRules) -> Result<(), Box<dyn Error>> {
+    /// Since Linux 6.6, 6.13 and 6.17, with the same numbers on all architectures.
+    const NEWER: [c_long; 4] = [452, 463, 466, 469];
+    const SET_FLAGS: [u64; 2] = [0x4008_6602, 0x401c_5820];
+    let metadata = [
+        libc::SYS_fchmod,
+        libc::SYS_fchmodat,
+        libc::SYS_fchown,
+        libc::SYS_fchownat,
+        libc::SYS_utimensat,
+        libc::SYS_setxattr,
+        libc::SYS_lsetxattr,
+        libc::SYS_fsetxattr,
+        libc::SYS_removexattr,
+        libc::SYS_lremovexattr,
+        libc::SYS_fremovexattr,
+    ];
+    let shared = [
+        libc::SYS_shmget,
+        libc::SYS_shmat,
+        libc::SYS_shmctl,
+        libc::SYS_semget,
+        libc::SYS_semop,
+        libc::SYS_semtimedop,
+        libc::SYS_semctl,
+        libc::SYS_msgget,
+        libc::SYS_msgsnd,
+        libc::SYS_msgrcv,
+        libc::SYS_msgctl,
+        libc::SYS_mq_open,
+        libc::SYS_mq_unlink,
+    ];
+    refused.extend(metadata.into_iter().chain(shared).chain(NEWER).map(|call| (call, Vec::new())));
+    #[cfg(target_arch = "x86_64")]
+    refused.extend(
+        [libc::SYS_chmod, libc::SYS_chown, libc::SYS_lchown, libc::SYS_utime, libc::SYS_utimes, libc::SYS_futimesat]
+            .map(|call| (call, Vec::new())),
+    );
+    let flags = SET_FLAGS.map(|command| when(1, SeccompCmpOp::Eq, command));
+    let ioctl = refused.entry(libc::SYS_ioctl).or_default();
+    ioctl.extend(flags.into_iter().collect::<Result<Vec<_>, _>>()?);
     Ok(())
 }
 
@@ -94,8 +181,12 @@ fn refuse_scheduling(refused: &mut SeccompRules) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn when(argument: u8, is: SeccompCmpOp, value: u64) -> Result<SeccompRule, seccompiler::BackendError> {
-    SeccompRule::new(vec![SeccompCondition::new(argument, SeccompCmpArgLen::Dword, is, value)?])
+fn when(argument: u8, how: SeccompCmpOp, value: u64) -> Result<SeccompRule, seccompiler::BackendError> {
+    SeccompRule::new(vec![is(argument, how, value)?])
+}
+
+fn is(argument: u8, how: SeccompCmpOp, value: u64) -> Result<SeccompCondition, seccompiler::BackendError> {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, how, value)
 }
 
 #[cfg_attr(not(target_arch = "x86_64"), expect(unused_mut))]

@@ -42,11 +42,14 @@ const SCOPES: u64 = 0b11;
 pub(super) fn confine(confinement: &Confinement, filters: &[String]) -> Result<Option<PathBuf>, String> {
     let filters: Option<Vec<Vec<Instruction>>> = filters.iter().map(|filter| instructions(filter)).collect();
     let filters = filters.filter(|filters| !filters.is_empty()).ok_or("--filter takes hexadecimal digits")?;
-    let temp = mounts::arrange(confinement)?;
-    drop_capabilities();
-    let restricted = match confinement.guard {
-        true => restrict_mounts_and_processes(),
-        false => restrict_files(confinement, temp.as_deref()),
+    // Without namespaces there is no private folder either: nothing is written at all.
+    let temp = if confinement.bare { None } else { mounts::arrange(confinement)? };
+    let no_override = confinement.floor && mounts::covers::need_no_override(&confinement.masked);
+    drop_capabilities(no_override);
+    let restricted = match (confinement.guard, confinement.floor) {
+        (true, _) => restrict_mounts_and_processes(),
+        (false, true) => restrict_to_floor(confinement, temp.as_deref()),
+        (false, false) => restrict_files(confinement, temp.as_deref()),
     };
     restricted.map_err(|error| format!("Landlock: {error}"))?;
     for filter in filters {
@@ -71,9 +74,12 @@ fn instructions(filter: &str) -> Option<Vec<Instruction>> {
     filter.as_bytes().chunks(16).map(instruction).collect()
 }
 
-/// Drops all capabilities of root, real or in a user namespace, except those over files.
-fn drop_capabilities() {
-    for number in (0..64).filter(|number| !KEPT_CAPABILITIES.contains(number)) {
+/// Drops all capabilities of root, real or in a user namespace, except those over files; with `no_override` also that over
+/// the modes of files.
+fn drop_capabilities(no_override: bool) {
+    const DAC_OVERRIDE: u8 = 1;
+    let is_kept = |number: &u8| KEPT_CAPABILITIES.contains(number) && !(no_override && *number == DAC_OVERRIDE);
+    for number in (0..64).filter(|number| !is_kept(number)) {
         // Fails for capabilities that this kernel does not have, and for processes that have none to drop.
         let _ = system::drop_capability(number.into());
     }
@@ -86,19 +92,64 @@ fn restrict_mounts_and_processes() -> io::Result<()> {
     restrict(&handled, &[(Path::new("/"), MOVE_ELSEWHERE)])
 }
 
-fn restrict_files(confinement: &Confinement, temp: Option<&Path>) -> io::Result<()> {
+/// The version of Landlock that is used.
+fn version(confinement: &Confinement) -> i64 {
+    let of_kernel = system::landlock_version().unwrap_or(0);
+    confinement.landlock.map_or(of_kernel, |most| of_kernel.min(most.into()))
+}
+
+/// What a confinement isolates of processes, by the version.
+fn scopes(confinement: &Confinement, version: i64) -> io::Result<u64> {
     /// The first version that can.
     const ISOLATES_SIGNALS: i64 = 6;
-    let can_isolate = system::landlock_version()? >= ISOLATES_SIGNALS;
-    if confinement.needs_scope && !can_isolate {
-        return Err(io::Error::other("signals to processes outside cannot be refused before Linux 6.12"));
+    if version >= ISOLATES_SIGNALS {
+        return Ok(SCOPES);
     }
-    let handled = Handled { files: ALL, network: 0, scopes: if can_isolate { SCOPES } else { 0 } };
+    match confinement.needs_scope {
+        true => Err(io::Error::other("signals to processes outside cannot be refused before Linux 6.12")),
+        false => Ok(0),
+    }
+}
+
+fn restrict_files(confinement: &Confinement, temp: Option<&Path>) -> io::Result<()> {
+    let scopes = scopes(confinement, version(confinement))?;
+    restrict_to(confinement, temp, (ALL, scopes), &[(Path::new("/"), READ)])
+}
+
+/// Nothing is read but what a floor shows. Before the version that can forbid truncating files, mounts forbid it.
+fn restrict_to_floor(confinement: &Confinement, temp: Option<&Path>) -> io::Result<()> {
+    let version = version(confinement);
+    let accesses = match version {
+        ..1 => return Err(io::Error::other("this kernel has no Landlock, or a filter of system calls denies it")),
+        1 => MOVE_ELSEWHERE - 1,
+        2 => TRUNCATE - 1,
+        3.. => ALL,
+    };
+    if confinement.bare && accesses != ALL {
+        return Err(io::Error::other("without namespaces, files can be truncated before Linux 6.2"));
+    }
+    if confinement.bare && !confinement.writable.is_empty() {
+        return Err(io::Error::other("without namespaces, no part of a writable folder can be protected"));
+    }
+    let seen = confinement.seen.iter().map(|path| (path.as_path(), READ));
+    let shown: Vec<(&Path, u64)> =
+        seen.chain(confinement.listed.iter().map(|path| (path.as_path(), READ_FOLDER))).collect();
+    restrict_to(confinement, temp, (accesses, scopes(confinement, version)?), &shown)
+}
+
+/// Forbids these accesses except to what is shown, the writable places, and devices that store nothing.
+fn restrict_to(
+    confinement: &Confinement,
+    temp: Option<&Path>,
+    (files, scopes): (u64, u64),
+    shown: &[(&Path, u64)],
+) -> io::Result<()> {
+    let handled = Handled { files, network: 0, scopes };
     // A program in a terminal opens the terminal again by its name.
     let terminal = std::fs::read_link("/proc/self/fd/0").ok().filter(|path| path.starts_with("/dev/pts"));
     let devices = DEVICES.iter().map(Path::new).chain(terminal.as_deref());
     let writable = confinement.writable.iter().map(PathBuf::as_path).chain(temp);
-    let mut allowed = vec![(Path::new("/"), READ)];
+    let mut allowed = shown.to_vec();
     allowed.extend(devices.map(|path| (path, READ_FILE | WRITE_FILE | TRUNCATE)));
     // Device nodes would bypass every rule.
     allowed.extend(writable.map(|path| (path, ALL & !MAKE_DEVICES)));
@@ -110,7 +161,7 @@ fn restrict(handled: &Handled, allowed: &[(&Path, u64)]) -> io::Result<()> {
     let ruleset = system::landlock_ruleset(handled)?;
     for (path, accesses) in allowed {
         let Ok(place) = system::open_place(path).map(File::from) else { continue };
-        let accesses = if place.metadata()?.is_dir() { *accesses } else { accesses & OF_FILES };
+        let accesses = if place.metadata()?.is_dir() { *accesses } else { accesses & OF_FILES } & handled.files;
         system::landlock_allow(&ruleset, &OwnedFd::from(place), accesses)?;
     }
     system::forbid_privileges()?;

@@ -2,6 +2,8 @@
 //!
 //! Read-only means a read-only mount: nothing in it can change, including modes, owners, times and attributes.
 
+pub(crate) mod covers;
+
 use std::fmt::Display;
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
@@ -38,8 +40,13 @@ pub(super) fn arrange(confinement: &Confinement) -> Result<Option<PathBuf>, Stri
         change(path, "protect", protect)?;
     }
     // One that is gone by now needs no hiding.
-    for path in confinement.masked.iter().filter(|path| path.symlink_metadata().is_ok()) {
-        change(path, "hide", mask)?;
+    let masked: Vec<&PathBuf> = confinement.masked.iter().filter(|path| path.symlink_metadata().is_ok()).collect();
+    if confinement.floor && !masked.is_empty() {
+        covers::cover(&masked)?;
+    } else {
+        for path in masked {
+            change(path, "hide", mask)?;
+        }
     }
     let temp = own_temp(confinement, cwd.as_deref())?;
     if let Some(cwd) = cwd {

@@ -7,6 +7,10 @@ use std::process::ExitCode;
 /// The first arguments that select the launcher: without confinement, and with it.
 const LAUNCH: &str = "launch";
 const CONFINE: &str = "sandbox-exec";
+/// Variables of programs that write to a cache wherever they run, and the folder below the private one for temporary files
+/// that they get on a floor.
+const CACHES: [(&str, &str); 3] =
+    [("PYTHONPYCACHEPREFIX", "pycache"), ("npm_config_cache", "npm"), ("npm_config_logs_dir", "npm-logs")];
 /// The prefix of messages about a program that was to be confined.
 pub(crate) const NO_SANDBOX: &str = "toold: no sandbox: ";
 /// The exit status of shells for a command that could not be run.
@@ -29,6 +33,12 @@ pub struct Confinement {
     /// It may change everything except protected files, and use the network. Then `network` and `writable` are ignored.
     pub guard: bool,
     pub network: bool,
+    /// It may read only what `seen` and `listed` name, and `masked` places are refused instead of empty.
+    pub floor: bool,
+    /// Without namespaces: Landlock and seccomp carry all of it. For a floor that writes nothing.
+    pub bare: bool,
+    /// No version of Landlock above this one is used, whatever the kernel has.
+    pub landlock: Option<u8>,
     /// The program is not started if the kernel cannot prevent it from sending signals to other processes.
     pub needs_scope: bool,
     /// Folders and files that it may change, with everything inside.
@@ -37,6 +47,10 @@ pub struct Confinement {
     pub protected: Vec<PathBuf>,
     /// Places that appear empty.
     pub masked: Vec<PathBuf>,
+    /// On a floor: places that it may read, with everything inside.
+    pub seen: Vec<PathBuf>,
+    /// On a floor: folders of which it may read the names inside.
+    pub listed: Vec<PathBuf>,
     /// A description for people and models, as `SandboxRules::describe`. The launcher does not need it.
     pub words: String,
 }
@@ -50,10 +64,20 @@ impl LaunchOrder {
         };
         let mut arguments: Vec<OsString> = vec![CONFINE.into()];
         arguments.extend(mark.into_iter().flat_map(|mark| ["--tool-mark".into(), mark]));
-        let Confinement { guard, network, needs_scope, writable, protected, masked, words: _ } = confinement;
-        let flags = [("--guard", guard), ("--network", network), ("--needs-scope", needs_scope)];
+        let Confinement { guard, network, floor, bare, landlock, needs_scope, .. } = confinement;
+        let flags = [
+            ("--guard", guard),
+            ("--network", network),
+            ("--floor", floor),
+            ("--bare", bare),
+            ("--needs-scope", needs_scope),
+        ];
         arguments.extend(flags.iter().filter(|(_, set)| **set).map(|(flag, _)| flag.into()));
-        for (flag, paths) in [("--write", writable), ("--protect", protected), ("--mask", masked)] {
+        arguments.extend(landlock.iter().flat_map(|version| ["--landlock".into(), version.to_string().into()]));
+        let Confinement { writable, protected, masked, seen, listed, .. } = confinement;
+        for (flag, paths) in
+            [("--write", writable), ("--protect", protected), ("--mask", masked), ("--see", seen), ("--list", listed)]
+        {
             arguments.extend(paths.iter().flat_map(|path| [flag.into(), path.clone().into_os_string()]));
         }
         arguments.extend(self.filters.iter().flat_map(|filter| ["--filter".into(), filter.into()]));
@@ -102,7 +126,15 @@ fn read_confined(arguments: &mut impl Iterator<Item = OsString>) -> Result<Launc
         match flag.to_str() {
             Some("--guard") => confinement.guard = true,
             Some("--network") => confinement.network = true,
+            Some("--floor") => confinement.floor = true,
+            Some("--bare") => confinement.bare = true,
             Some("--needs-scope") => confinement.needs_scope = true,
+            Some("--landlock") => {
+                let version = value()?.to_str().and_then(|version| version.parse().ok());
+                confinement.landlock = Some(version.ok_or("--landlock takes a version")?);
+            }
+            Some("--see") => confinement.seen.push(value()?.into()),
+            Some("--list") => confinement.listed.push(value()?.into()),
             Some("--tool-mark") => {
                 let mark = value()?.to_str().and_then(|mark| mark.parse().ok());
                 order.tool_mark = Some(mark.ok_or("--tool-mark takes a number")?);
@@ -138,7 +170,11 @@ fn become_program(
     if let Some(confinement) = &order.confinement {
         let filters = if order.filters.is_empty() { filters(confinement) } else { Ok(order.filters) };
         match filters.and_then(|filters| super::kernel::confine(confinement, &filters)) {
-            Ok(Some(temp)) => _ = command.env("TMPDIR", temp),
+            Ok(Some(temp)) => {
+                let caches = CACHES.iter().filter(|_| confinement.floor);
+                command.envs(caches.map(|(name, folder)| (name, temp.join(folder))));
+                command.env("TMPDIR", temp);
+            }
             Ok(None) => {}
             Err(error) => return error,
         }
@@ -170,10 +206,15 @@ mod tests {
         let confinement = Confinement {
             guard: true,
             network: true,
+            floor: true,
+            bare: true,
+            landlock: Some(3),
             needs_scope: true,
             writable: vec!["/a".into(), "--".into()],
             protected: vec!["/a/b".into()],
             masked: vec!["/c".into()],
+            seen: vec!["/usr".into()],
+            listed: vec!["/a".into(), "/d".into()],
             words: String::new(),
         };
         let filters = vec!["00".to_owned(), "01".to_owned()];

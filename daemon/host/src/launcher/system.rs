@@ -26,6 +26,8 @@ unsafe extern "C" {
         flags: c_ulong,
         data: *const c_void,
     ) -> c_int;
+    #[link_name = "umount2"]
+    fn unmount_at(at: *const c_char, flags: c_int) -> c_int;
     fn prctl(option: c_int, ...) -> c_int;
     fn syscall(number: c_long, ...) -> c_long;
 }
@@ -92,6 +94,14 @@ pub(super) fn mount(kind: &CStr, at: &Path, flags: c_ulong, options: &CStr) -> i
     let at = text(at)?;
     // SAFETY: all are C strings, which are only read.
     checked(unsafe { mount_at(kind.as_ptr(), at.as_ptr(), kind.as_ptr(), flags, options.as_ptr().cast()) }).map(|_| ())
+}
+
+/// Takes the uppermost mount at the path away. What is open or copied of it stays.
+pub(super) fn unmount(at: &Path) -> io::Result<()> {
+    const DETACH: c_int = 2;
+    let at = text(at)?;
+    // SAFETY: the path is a C string.
+    checked(unsafe { unmount_at(at.as_ptr(), DETACH) }).map(|_| ())
 }
 
 const CURRENT_FOLDER: c_int = -100;

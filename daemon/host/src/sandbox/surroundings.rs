@@ -1,9 +1,10 @@
-//! What a command that nobody approved does not see: everything around the session's folders but the system and the
-//! programs, and the secrets in them. It would be read without an approval otherwise, and shown.
+//! What a command on a floor may read: the session's folders, the system, programs with their libraries and settings, and
+//! the files that it names. Everything else is refused, and so are the secrets in these places.
 
 use std::path::{Path, PathBuf};
 
-use toold_engine::policy::is_secret;
+use toold_engine::need::Need;
+use toold_proto::tool::Category;
 
 use crate::environment::Environment;
 
@@ -24,10 +25,18 @@ const SYSTEM: &[&str] = &[
     "/proc",
     "/sys",
     "/dev",
-    "/tmp",
     "/var/lib",
     "/var/cache",
+    "/var/log/lastlog",
+    "/var/log/wtmp",
+    "/run/current-system",
+    "/run/NetworkManager/resolv.conf",
+    "/run/resolvconf",
+    "/run/systemd/resolve",
+    "/run/utmp",
 ];
+/// Temporary files of all users. Not shown where the session works in it: others come and go there.
+const TEMP: &str = "/tmp";
 
 /// Of the home folder: programs with their libraries and caches of builds, and settings without tokens.
 const AT_HOME: &[&str] = &[
@@ -64,10 +73,32 @@ const AT_HOME: &[&str] = &[
     ".volta",
     ".yarn",
     "go",
-    ".gitconfig",
-    ".config/git",
-    ".config/nix",
+    ".asdfrc",
+    ".config/bat",
+    ".config/fd",
     ".config/fish",
+    ".config/gh/config.yml",
+    ".config/git",
+    ".config/locale.conf",
+    ".config/mise",
+    ".config/nix",
+    ".config/pip",
+    ".config/ripgrep",
+    ".dircolors",
+    ".editorconfig",
+    ".gitattributes",
+    ".gitconfig",
+    ".gitignore",
+    ".gitignore_global",
+    ".inputrc",
+    ".jq",
+    ".node-version",
+    ".nvmrc",
+    ".python-version",
+    ".ripgreprc",
+    ".ruby-version",
+    ".tool-versions",
+    ".local/pipx",
     ".local/bin",
     ".local/lib",
     ".local/share/fnm",
@@ -76,6 +107,7 @@ const AT_HOME: &[&str] = &[
     ".local/share/pnpm",
     ".local/share/uv",
     ".local/share/virtualenvs",
+    ".local/state/mise",
     ".local/state/nix",
     ".cache/bazel",
     ".cache/ccache",
@@ -118,39 +150,72 @@ const ROOTS: &[&str] = &[
     "M2_HOME",
 ];
 
-/// More places than this are not hidden one by one.
-const MAX_HIDDEN: usize = 400;
-const MAX_SECRETS: usize = 64;
-/// Entries of the session's folders that are looked at for secrets.
-const MAX_LOOKED_AT: usize = 20_000;
-/// Folders of others' code, which is no secret, and too much of it to look at.
-const NOT_LOOKED_AT: &[&str] = &[".git", "node_modules", "target", ".venv", "venv", "site-packages", "__pycache__"];
+/// What a floor shows: these places with everything inside, and the names in these folders.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Shown {
+    pub(super) seen: Vec<PathBuf>,
+    pub(super) listed: Vec<PathBuf>,
+}
 
-/// The places to hide from a command that works in `places`; `None` if there are too many.
-pub(super) fn hidden_places(
-    home: Option<&Path>,
-    places: &[PathBuf],
-    environment: &Environment,
-) -> Option<Vec<PathBuf>> {
+/// All that a command with these needs may read, but for secrets.
+pub(super) fn seen(home: Option<&Path>, places: &[PathBuf], environment: &Environment, needs: &[Need]) -> Vec<PathBuf> {
     let mut seen: Vec<PathBuf> = SYSTEM.iter().map(PathBuf::from).chain(places.iter().cloned()).collect();
+    if !places.iter().any(|place| place.starts_with(TEMP)) {
+        seen.push(TEMP.into());
+    }
     seen.extend(home.into_iter().flat_map(|home| AT_HOME.iter().map(|name| home.join(name))));
     let named = ROOTS.iter().filter_map(|name| environment.get(name)).map(PathBuf::from);
     let path = environment.get("PATH").map(std::env::split_paths).into_iter().flatten();
-    seen.extend(named.chain(path.map(|folder| root_of_programs(&folder))).filter(|root| is_narrow(root, home)));
-    let mut hidden = Vec::new();
-    hide_all_but(Path::new("/"), &seen, &mut hidden)?;
-    // The folder for temporary files is seen where the session works in it: others come and go there.
-    for above in
-        places.iter().flat_map(|place| place.ancestors()).filter(|above| above.parent() == Some(Path::new("/tmp")))
-    {
-        if !places.iter().any(|place| place == above) {
-            hide_all_but(above, &seen[SYSTEM.len()..], &mut hidden)?;
+    let folders: Vec<PathBuf> = path.filter(|folder| folder.is_absolute()).collect();
+    let roots = named.chain(folders.iter().map(|folder| root_of_programs(folder)));
+    seen.extend(roots.filter(|root| is_narrow(root, home)));
+    for program in needs.iter().filter(|need| need.category == Category::Shell).filter_map(program) {
+        // A link may lead to another installation.
+        let found = folders.iter().map(|folder| folder.join(program)).find(|file| file.is_file());
+        let Some(file) = found.and_then(|file| file.canonicalize().ok()) else { continue };
+        if let Some(root) = file.parent().map(root_of_programs)
+            && is_narrow(&root, home)
+            && !seen.iter().any(|seen| file.starts_with(seen))
+        {
+            seen.push(root);
         }
     }
-    for place in places {
-        secrets_in(place, &mut hidden)?;
+    seen.sort();
+    seen.dedup();
+    seen.retain(|place| place.symlink_metadata().is_ok());
+    seen
+}
+
+/// The name of the program that a command runs, if it is looked up.
+fn program(need: &Need) -> Option<&str> {
+    let word = need.words.as_ref()?.first().filter(|word| word.literal)?;
+    (!word.text.contains('/') && !word.text.is_empty()).then_some(word.text.as_str())
+}
+
+/// These places without the covered ones. Where one lies in a place, the other entries of the folders above it are shown
+/// instead: what appears there later is not. Links are left out: what they lead to is shown itself, or not.
+pub(super) fn without(seen: &[PathBuf], covered: &[PathBuf]) -> Shown {
+    let mut shown = Shown::default();
+    for place in seen {
+        add_without(place, covered, &mut shown);
     }
-    Some(hidden)
+    shown
+}
+
+fn add_without(place: &Path, covered: &[PathBuf], shown: &mut Shown) {
+    if covered.iter().any(|cover| place.starts_with(cover)) {
+        return;
+    }
+    if !covered.iter().any(|cover| cover.starts_with(place)) {
+        shown.seen.push(place.to_owned());
+        return;
+    }
+    shown.listed.push(place.to_owned());
+    for entry in std::fs::read_dir(place).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
+            add_without(&entry.path(), covered, shown);
+        }
+    }
 }
 
 /// `/home/you/.cargo` for `/home/you/.cargo/bin`.
@@ -164,50 +229,6 @@ fn is_narrow(root: &Path, home: Option<&Path>) -> bool {
     root.is_absolute() && root.parent().is_some() && !home.is_some_and(|home| home.starts_with(root))
 }
 
-/// Links are left: what they lead to is seen or hidden itself.
-fn hide_all_but(folder: &Path, seen: &[PathBuf], hidden: &mut Vec<PathBuf>) -> Option<()> {
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
-        if is_link || seen.iter().any(|seen| path.starts_with(seen)) {
-            continue;
-        }
-        if seen.iter().any(|seen| seen.starts_with(&path)) {
-            hide_all_but(&path, seen, hidden)?;
-            continue;
-        }
-        hidden.push(path);
-        if hidden.len() > MAX_HIDDEN {
-            return None;
-        }
-    }
-    Some(())
-}
-
-/// Secrets anywhere below a folder, by their names.
-fn secrets_in(place: &Path, hidden: &mut Vec<PathBuf>) -> Option<()> {
-    let (mut folders, mut looked_at, before) = (vec![place.to_owned()], 0, hidden.len());
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
-            looked_at += 1;
-            let (path, kind) = (entry.path(), entry.file_type().ok()?);
-            let is_skipped = || NOT_LOOKED_AT.iter().any(|name| entry.file_name() == *name);
-            if kind.is_symlink() {
-                continue;
-            }
-            if is_secret(&path) {
-                hidden.push(path);
-            } else if kind.is_dir() && !is_skipped() {
-                folders.push(path);
-            }
-            if looked_at > MAX_LOOKED_AT || hidden.len() - before > MAX_SECRETS {
-                return None;
-            }
-        }
-    }
-    Some(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -219,11 +240,14 @@ mod tests {
         for file in [
             "home/me/notes.txt",
             "home/me/.cargo/bin/cargo",
+            "home/me/.cargo/credentials.toml",
             "home/me/.local/share/keyrings/a",
             "home/me/.local/bin/tool",
             "home/me/tools/x/bin/x",
+            "home/me/apps/y-1/bin/y",
             "home/me/src/shop/main.rs",
             "home/me/src/shop/deep/er/.env",
+            "home/me/src/shop/deep/er/code.rs",
             "home/me/src/other/main.rs",
         ] {
             let path = top.join(file);
@@ -231,24 +255,29 @@ mod tests {
             std::fs::write(path, "x").unwrap();
         }
         let home = top.join("home/me");
-        let path = home.join("tools/x/bin");
-        let environment = Environment::default().with([("PATH", path.as_os_str())]);
-        let mut hidden = Vec::new();
-        let places = [home.join("src/shop")];
-        let mut seen: Vec<PathBuf> = AT_HOME.iter().map(|name| home.join(name)).chain(places.clone()).collect();
-        seen.push(root_of_programs(&path));
-        hide_all_but(&top, &seen, &mut hidden).unwrap();
-        secrets_in(&places[0], &mut hidden).unwrap();
-        hidden.sort();
         let below = |name: &str| home.join(name);
+        std::os::unix::fs::symlink(below("apps/y-1/bin/y"), below("tools/x/bin/y")).unwrap();
+        std::os::unix::fs::symlink(below("notes.txt"), below("src/shop/link")).unwrap();
+        let environment = Environment::default().with([("PATH", below("tools/x/bin").as_os_str())]);
+        let mut need = Need::new(Category::Shell, "y x");
+        need.words = Some(vec![toold_engine::need::Word { text: "y".into(), literal: true }]);
+        let seen = seen(Some(&home), &[below("src/shop")], &environment, &[need]);
+        let own: Vec<&PathBuf> = seen.iter().filter(|path| path.starts_with(&home)).collect();
         assert_eq!(
-            hidden,
-            [below(".local/share/keyrings"), below("notes.txt"), below("src/other"), below("src/shop/deep/er/.env")]
+            own,
+            [&below(".cargo"), &below(".local/bin"), &below("apps/y-1"), &below("src/shop"), &below("tools/x")]
         );
-        let all = hidden_places(Some(&home), &places, &environment).unwrap();
-        assert!(
-            all.contains(&below("notes.txt")) && !all.iter().any(|path| below("tools/x/bin").starts_with(path)),
-            "{all:?}"
+        let covered = [below(".cargo/credentials.toml"), below("src/shop/deep/er/.env"), below("elsewhere")];
+        let shown = without(&[below(".cargo"), below("src/shop"), below("tools/x")], &covered);
+        let mut files = shown.seen;
+        files.sort();
+        assert_eq!(
+            files,
+            [below(".cargo/bin"), below("src/shop/deep/er/code.rs"), below("src/shop/main.rs"), below("tools/x")]
+        );
+        assert_eq!(
+            shown.listed,
+            [below(".cargo"), below("src/shop"), below("src/shop/deep"), below("src/shop/deep/er")]
         );
     }
 }

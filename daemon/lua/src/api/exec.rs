@@ -8,13 +8,14 @@ use mlua::Value;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use toold_engine::cx::Cx;
+use toold_engine::need::Need;
 use toold_engine::tool::ToolError;
 use toold_host::exclude::Exclusions;
 use toold_host::file_needs;
 use toold_host::files::{self, ResolvedPath};
 use toold_host::process::{OutputTap, ProcessCommand, ProcessEnding, ProcessOutput, run};
 use toold_host::process_registry::StartedFor;
-use toold_host::sandbox::Sandbox;
+use toold_host::sandbox::{CommandToConfine, Sandbox};
 use toold_proto::call::Stream;
 use toold_proto::shell_word::quoted;
 
@@ -168,7 +169,7 @@ impl Program {
 
     /// Checks the folder before anything else: whether it exists, and where it leads, is only for those who may read
     /// it.
-    async fn require(&self) -> Result<(), ToolError> {
+    async fn require(&self) -> Result<Vec<Need>, ToolError> {
         if let Some(ResolvedPath { path, veil }) = &self.dir {
             for place in veil.iter().chain([path]).filter(|place| !self.plugin.owns(place)) {
                 self.call.require(file_needs::read_need(place, &mut Exclusions::default())).await?;
@@ -176,30 +177,35 @@ impl Program {
         }
         let (cwd, environment) = (&self.command.cwd, &self.command.environment);
         let needs = command_needs(&self.line, cwd, environment, &self.call, &self.plugin).map_err(ToolError::Failed)?;
-        for need in needs {
-            self.call.require(need).await?;
+        for need in &needs {
+            self.call.require(need.clone()).await?;
         }
-        Ok(())
+        Ok(needs)
     }
 
     /// A refused permission is a result with code 1; a program that cannot be started is an error.
     async fn run(self, on_output: impl Fn(Stream, &[u8]) + Send + Sync + 'static) -> Result<HostReply, String> {
-        match self.require().await {
-            Ok(()) => {}
+        let needs = match self.require().await {
+            Ok(needs) => needs,
             Err(ToolError::Denied(denial)) => {
                 return Ok(result(Vec::new(), denial.message.clone().into_bytes(), 1, false));
             }
             Err(other) => return Err(other.to_string()),
-        }
-        let Self { call, cx, mut command, sandbox, is_line, .. } = self;
+        };
+        let Self { call, cx, mut command, sandbox, is_line, plugin, .. } = self;
         let raw = Arc::<RawOutput>::default();
         let heard = raw.clone();
         command.tap = Some(OutputTap::new(move |stream, bytes| {
             heard.keep(stream, bytes);
             on_output(stream, bytes);
         }));
-        command.confinement =
-            sandbox.confine(&cx, &command.environment).map_err(|error| format!("hygge.exec: {error}"))?;
+        let to_confine = CommandToConfine {
+            needs: &needs,
+            cwd: &command.cwd,
+            environment: &command.environment,
+            seen: &[plugin.real_dir().to_owned()],
+        };
+        command.confinement = sandbox.confine(&cx, &to_confine).map_err(|error| format!("hygge.exec: {error}"))?;
         command.started_for = Some(StartedFor::call(&cx, &call.chain));
         // The call's own limit stops the script; this shorter one leaves it time to return the output so far.
         let remaining = call.interrupt.remaining().saturating_sub(Duration::from_millis(50));

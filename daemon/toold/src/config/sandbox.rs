@@ -27,6 +27,9 @@ pub struct SandboxConfig {
     pub writable: Vec<String>,
     /// Run commands that can't change anything without asking. Only with mode `read-only` and without the network.
     pub ease: bool,
+    /// Secret files that builds and tests may read although nobody approved the command, such as `.env`: relative to the
+    /// session's folders, absolute, or below the home folder with `~/`. Only in your own configuration.
+    pub expose: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -57,7 +60,9 @@ impl SandboxConfig {
         };
         let home = places.home.as_ref().map(|home| home.canonicalize().unwrap_or_else(|_| home.clone()));
         let writable: Vec<PathBuf> = self.writable.iter().map(|path| expand_home(path, home.as_deref())).collect();
-        let mut rules = SandboxRules { mode, network: self.network, writable, ease: self.ease, home, refused: None };
+        let expose = self.expose.iter().map(|path| expand_home(path, home.as_deref())).collect();
+        let (network, ease) = (self.network, self.ease);
+        let mut rules = SandboxRules { mode, network, writable, ease, expose, home, refused: None };
         rules.refused = self.mistake(&rules).map_or_else(|| rules.try_out().err(), Some);
         rules
     }

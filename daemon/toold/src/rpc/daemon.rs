@@ -11,7 +11,8 @@ use toold_engine::counts::CallStage;
 use toold_engine::latency;
 use toold_proto::config::{ProjectConfig, ShownConfig};
 use toold_proto::daemon::{
-    DaemonStatus, Done, MessageMemory, Metrics, PluginCounts, Queues, Restart, Restarted, Shutdown, StoreStatus,
+    DaemonStatus, Done, FloorStatus, MessageMemory, Metrics, PluginCounts, Queues, Restart, Restarted, Shutdown,
+    StoreStatus,
 };
 use toold_proto::level::LevelStatus;
 use toold_proto::method::{
@@ -42,7 +43,10 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
         // Reads the stored rows.
         let status = move || {
             let mut status = DaemonStatus { guard: services.config.trial_of_guard(), ..status(&services) };
-            status.level.unconfined = services.builtins.sandbox.unconfined();
+            let sandbox = &services.builtins.sandbox;
+            let (reading, problem) = (sandbox.confines_reading(), sandbox.unconfined());
+            status.level.unconfined = problem.clone();
+            status.floors = Some(FloorStatus { reading, freed: problem.is_none(), problem });
             status
         };
         blocking(status).await
@@ -170,6 +174,8 @@ pub(crate) fn status(services: &Services) -> DaemonStatus {
         config: services.config.loaded().file.as_ref().map(|path| path.display().to_string()),
         plugin_dirs: services.config.plugin_dirs().iter().map(|path| path.display().to_string()).collect(),
         sandbox: services.builtins.sandbox.rules().describe(),
+        sandbox_refused: services.builtins.sandbox.rules().refused.clone(),
+        floors: None,
         guard: None,
         level: LevelStatus { level: loaded.config.permission.level.unwrap_or_default(), unconfined: None },
         sessions: engine.sessions.len() as u64,

@@ -202,9 +202,8 @@ async fn would(request: MethodRequest, params: CheckPermission) -> Result<Checke
     let level = engine.policy.load().levels.of(&session, None).level;
     if category == Category::Shell && tool.as_str() == "bash" && origin == Origin::Builtin {
         let (builtins, of, place) = (request.services.builtins.clone(), session.clone(), cwd.clone());
-        let environment = request.services.config.options.of_children().with(&session.env);
         needs = blocking(move || {
-            builtins.sandbox.mark_confined(&mut needs, level, &of, (&place, &environment));
+            builtins.sandbox.mark_confined(&mut needs, level, &of, &place);
             needs
         })
         .await?;

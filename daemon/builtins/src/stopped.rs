@@ -1,0 +1,56 @@
+//! What is said about a command that its floor stopped: by what, and how a person lets it run.
+
+use toold_engine::cx::Cx;
+use toold_engine::grant_commands::way_to_allow;
+use toold_engine::need::Need;
+use toold_host::sandbox::Confinement;
+use toold_proto::tool::Category;
+
+/// The words of the system and of programs for what a floor refuses.
+const REFUSALS: [&str; 9] = [
+    "Permission denied",
+    "Operation not permitted",
+    "Read-only file system",
+    "EACCES",
+    "EPERM",
+    "EROFS",
+    "Could not resolve host",
+    "Temporary failure in name resolution",
+    "Network is unreachable",
+];
+/// Whether the output shows that something was refused. After success only a line that ends with it does: a search may find
+/// the words in a text.
+pub(crate) fn is_refusal(text: &str, succeeded: bool) -> bool {
+    match succeeded {
+        true => text.lines().any(|line| REFUSALS.iter().any(|words| line.trim_end().ends_with(words))),
+        false => REFUSALS.iter().any(|words| text.contains(words)),
+    }
+}
+
+/// Which limits it ran in, why, and what a person runs to lift them.
+pub(crate) fn explanation(confinement: &Confinement, cx: &Cx, needs: &[Need]) -> String {
+    let limits = match confinement.only_reads() {
+        true => {
+            "it changes nothing, has no network, and reads the session's folders, programs and the system, but no secrets"
+        }
+        false => "it changes only the session's folders, has no network, and reads no secrets",
+    };
+    let first = needs.iter().find(|need| need.category == Category::Shell);
+    let way =
+        first.and_then(|need| way_to_allow(cx, &cx.chain, need)).map(|way| format!(". {way}")).unwrap_or_default();
+    format!("{}: {limits}; what it was refused is there, and nothing is missing{way}", confinement.words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_the_system_count_and_words_that_a_search_finds_do_not() {
+        assert!(is_refusal("cat: .env: Permission denied\n", false));
+        assert!(is_refusal("cat: .env: Permission denied\nmore\n", true));
+        assert!(is_refusal("npm error code EACCES\n", false));
+        assert!(!is_refusal("src/a.rs: // says \"Permission denied\" here\n", true));
+        assert!(!is_refusal("no such file\n", false));
+    }
+}

@@ -1,0 +1,266 @@
+//! Floors: what a command may do that runs because of its effects alone. Whatever runs without a person's word runs where
+//! no more than these effects is possible, so that a mistake in the tables of programs does no harm.
+//!
+//! [`TABLE`] is the whole of it. The sandbox of the host makes a confinement of a [`Floor`].
+
+use std::path::PathBuf;
+
+use toold_proto::effect::Effect;
+use toold_proto::tool::Category;
+
+use crate::effects::EffectSet;
+use crate::need::Need;
+
+/// The files that a command on a floor may change. Later ones allow more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FloorWrites {
+    /// Nothing that outlives it: it has a private folder for temporary files and caches.
+    Nothing,
+    /// The session's folders, except the files that control the daemon or run code later.
+    Session,
+    /// Also the caches of the tool itself.
+    SessionAndCaches,
+}
+
+/// What it may reach by the network. Later ones allow more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FloorNetwork {
+    /// Nothing but questions to the kernel that only list: addresses, routes, open sockets.
+    Nothing,
+    /// Hosts that a person allowed, one by one. Where that cannot be enforced, nothing.
+    Hosts,
+}
+
+/// The Unix sockets of other programs that it may reach. Later ones allow more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FloorSockets {
+    Nothing,
+    /// Those of a list of the configuration.
+    Listed,
+}
+
+/// What it may do to processes that it did not start itself. Their environment, memory, descriptors and folders are out of
+/// reach in any case. Later ones allow more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FloorProcesses {
+    /// It sees that they are there.
+    Seen,
+    /// It ends those that the session started.
+    OfSession,
+}
+
+/// The tokens and keys that it may read. Later ones allow more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FloorCredentials {
+    Nothing,
+    /// The files that `[sandbox] expose` names.
+    Exposed,
+    /// Also the tool's own.
+    OfTool,
+}
+
+/// What a command on a floor may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FloorRights {
+    pub writes: FloorWrites,
+    pub network: FloorNetwork,
+    pub sockets: FloorSockets,
+    pub processes: FloorProcesses,
+    pub credentials: FloorCredentials,
+}
+
+/// The floor of one command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Floor {
+    pub rights: FloorRights,
+    /// Why it needs no approval, in words.
+    pub by: String,
+    /// Files and folders that it names, and that the caller may read. Absolute, with links resolved.
+    pub reads: Vec<PathBuf>,
+}
+
+const READ: FloorRights = FloorRights {
+    writes: FloorWrites::Nothing,
+    network: FloorNetwork::Nothing,
+    sockets: FloorSockets::Nothing,
+    processes: FloorProcesses::Seen,
+    credentials: FloorCredentials::Nothing,
+};
+const WRITE: FloorRights = FloorRights { writes: FloorWrites::Session, ..READ };
+const BUILD: FloorRights = FloorRights {
+    network: FloorNetwork::Hosts,
+    sockets: FloorSockets::Listed,
+    credentials: FloorCredentials::Exposed,
+    ..WRITE
+};
+const FETCH: FloorRights = FloorRights {
+    writes: FloorWrites::SessionAndCaches,
+    network: FloorNetwork::Hosts,
+    credentials: FloorCredentials::OfTool,
+    ..WRITE
+};
+const OF_SESSION: FloorRights = FloorRights { processes: FloorProcesses::OfSession, ..BUILD };
+
+/// The rights of each effect. A command that has another effect is never free.
+pub const TABLE: &[(Effect, FloorRights)] = &[
+    (Effect::Read, READ),
+    (Effect::Write, WRITE),
+    (Effect::History, WRITE),
+    (Effect::Build, BUILD),
+    (Effect::Fetch, FETCH),
+    (Effect::Install, FETCH),
+    // Of what the session made.
+    (Effect::Change, OF_SESSION),
+    (Effect::Destroy, OF_SESSION),
+];
+
+impl FloorRights {
+    /// Those of a command that only reads: the least that there are.
+    pub const READ: Self = READ;
+
+    /// The rights that these effects need together; `None` if one of them is on no floor.
+    pub fn of(effects: EffectSet) -> Option<Self> {
+        effects.iter().try_fold(READ, |all, effect| Some(all.join(Self::of_effect(effect)?)))
+    }
+
+    fn of_effect(effect: Effect) -> Option<Self> {
+        TABLE.iter().find(|(known, _)| *known == effect).map(|(_, rights)| *rights)
+    }
+
+    /// What either of the two allows.
+    #[must_use]
+    pub fn join(self, other: Self) -> Self {
+        Self {
+            writes: self.writes.max(other.writes),
+            network: self.network.max(other.network),
+            sockets: self.sockets.max(other.sockets),
+            processes: self.processes.max(other.processes),
+            credentials: self.credentials.max(other.credentials),
+        }
+    }
+}
+
+/// What allowed the parts of a call's commands: the commands themselves, and the files that they write.
+#[derive(Debug, Default)]
+pub(crate) struct AllowedParts(Vec<AllowedPart>);
+
+#[derive(Debug)]
+struct AllowedPart {
+    category: Category,
+    target: String,
+    /// `None` if a person allowed it: by a rule, a grant, a mode or an answer.
+    freed: Option<FreedPart>,
+}
+
+#[derive(Debug)]
+struct FreedPart {
+    effects: EffectSet,
+    /// What freed it, in words.
+    by: String,
+}
+
+impl AllowedParts {
+    /// A person allowed it.
+    pub(crate) fn allow(&mut self, need: &Need) {
+        self.add(need, None);
+    }
+
+    /// It is allowed because of its effects alone.
+    pub(crate) fn free(&mut self, need: &Need, by: &str) {
+        let all = need.effects.all();
+        let effects = match need.category {
+            Category::FileWrite => EffectSet::EMPTY.with(Effect::Write),
+            _ if need.reads_only => EffectSet::EMPTY.with(Effect::Read),
+            // The hooks of a commit may do no more than the commit.
+            _ if all.contains(Effect::History) => all.without(Effect::Build),
+            _ => all,
+        };
+        self.add(need, Some(FreedPart { effects, by: by.to_owned() }));
+    }
+
+    fn add(&mut self, need: &Need, freed: Option<FreedPart>) {
+        if need.category == Category::Shell || need.command.is_some() || need.of_command.is_some() {
+            self.0.push(AllowedPart { category: need.category, target: need.target.clone(), freed });
+        }
+    }
+
+    /// The floor of a command with these needs; `None` if a person allowed a part of it, or all of it. Their word about a
+    /// command that only reads says nothing about others of the line.
+    pub(crate) fn floor(&self, needs: &[Need]) -> Option<Floor> {
+        let (mut rights, mut by, mut allows_reading) = (READ, None, false);
+        for need in needs {
+            let is_it = |part: &&AllowedPart| part.category == need.category && part.target == need.target;
+            // The last answer counts, as for the permission. What was not decided, since the files have changed meanwhile,
+            // adds no right.
+            let Some(part) = self.0.iter().rev().find(is_it) else { continue };
+            let Some(freed) = &part.freed else {
+                if !need.reads_only {
+                    return None;
+                }
+                allows_reading = true;
+                continue;
+            };
+            let of_part = FloorRights::of(freed.effects).unwrap_or(READ);
+            if by.is_none() || of_part != READ {
+                by = Some(freed.by.clone());
+            }
+            rights = rights.join(of_part);
+        }
+        if allows_reading && by.is_none() {
+            return None;
+        }
+        let reads = needs.iter().filter(|need| need.category == Category::FileRead && need.forbidden.is_none());
+        let reads = reads.map(|need| PathBuf::from(&need.target)).collect();
+        Some(Floor { rights, by: by.unwrap_or_else(|| "it only reads".to_owned()), reads })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_persons_word_about_a_part_lifts_the_floor() {
+        let command = |line: &str, effect: Effect| {
+            let mut need = Need::new(Category::Shell, line);
+            need.effects.operation = EffectSet::EMPTY.with(effect);
+            need
+        };
+        let reads = Need { reads_only: true, ..command("ls", Effect::Read) };
+        let (commit, build) = (command("git commit", Effect::History), command("make", Effect::Build));
+        let mut parts = AllowedParts::default();
+        parts.free(&reads, "it only reads");
+        parts.free(&commit, "level edit");
+        assert_eq!(parts.floor(&[reads.clone()]).unwrap().rights, READ);
+        let both = parts.floor(&[reads.clone(), commit.clone()]).unwrap();
+        assert_eq!((both.rights, both.by.as_str()), (WRITE, "level edit"));
+        parts.allow(&build);
+        assert_eq!(parts.floor(&[reads.clone(), build]), None);
+        // What nobody decided adds nothing.
+        assert_eq!(parts.floor(&[reads.clone(), command("make x", Effect::Build)]).unwrap().rights, READ);
+        // A word about a command that only reads is about that alone.
+        let other = Need { reads_only: true, ..command("cat a", Effect::Read) };
+        parts.allow(&other);
+        assert_eq!(parts.floor(&[other.clone()]), None);
+        assert_eq!(parts.floor(&[other, reads]).unwrap().rights, READ);
+        // The last answer counts.
+        parts.allow(&commit);
+        assert_eq!(parts.floor(&[commit]), None);
+    }
+
+    #[test]
+    fn effects_have_their_rights_together_and_some_have_no_floor() {
+        let of = |effects: &[Effect]| FloorRights::of(effects.iter().copied().collect());
+        assert_eq!(of(&[]), Some(READ));
+        assert_eq!(of(&[Effect::Read]), Some(READ));
+        assert_eq!(of(&[Effect::Read, Effect::History]), Some(WRITE));
+        assert_eq!(of(&[Effect::Write, Effect::Build]), Some(BUILD));
+        let both = of(&[Effect::Build, Effect::Fetch]).unwrap();
+        assert_eq!((both.writes, both.sockets), (FloorWrites::SessionAndCaches, FloorSockets::Listed));
+        for effect in
+            [Effect::Privilege, Effect::Secret, Effect::System, Effect::Publish, Effect::Send, Effect::Process]
+        {
+            assert_eq!(of(&[Effect::Read, effect]), None, "{effect}");
+        }
+    }
+}

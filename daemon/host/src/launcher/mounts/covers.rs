@@ -1,0 +1,53 @@
+//! Covers of files and folders that a program on a floor may not read: opening one is refused, so that nobody takes a
+//! hidden file for an empty one.
+
+use std::fs::{DirBuilder, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use super::super::system::{NO_DEVICES, NO_SUID, attach, mount, unmount, user_and_group};
+use super::{change, read_only_copy};
+
+/// Folders that every system has, where the covers are made before the program starts.
+const STAGES: [&str; 2] = ["/dev/shm", "/tmp"];
+/// Files of the kernel that nobody reads, not even root, who reads every other file.
+const UNREADABLE: [&str; 2] = ["/proc/sys/vm/drop_caches", "/proc/sys/vm/compact_memory"];
+
+/// Whether the program must lose root's right to read every folder: there is no folder that refuses it.
+pub(crate) fn need_no_override(masked: &[PathBuf]) -> bool {
+    user_and_group().0 == 0 && masked.iter().any(|path| path.is_dir())
+}
+
+pub(super) fn cover(paths: &[&PathBuf]) -> Result<(), String> {
+    let words = |error: io::Error| format!("can't make what covers secrets: {error}");
+    let of_kernel = match user_and_group().0 {
+        0 => Some(unreadable_file()?),
+        _ => None,
+    };
+    // Mounting takes a while.
+    if let Some(file) = of_kernel.filter(|_| !paths.iter().any(|path| path.is_dir())) {
+        return attach_all(paths, file, file);
+    }
+    let stage = STAGES.iter().map(Path::new).find(|stage| stage.is_dir()).ok_or("there is no /dev/shm and no /tmp")?;
+    mount(c"tmpfs", stage, NO_SUID | NO_DEVICES, c"size=16k,mode=0700").map_err(words)?;
+    let (file, folder) = (stage.join("file"), stage.join("folder"));
+    let made = OpenOptions::new().write(true).create_new(true).mode(0).open(&file).map(drop);
+    let made = made.and_then(|()| DirBuilder::new().mode(0).create(&folder)).map_err(words);
+    let covered = made.and_then(|()| attach_all(paths, of_kernel.unwrap_or(&file), &folder));
+    unmount(stage).map_err(words)?;
+    covered
+}
+
+fn unreadable_file() -> Result<&'static Path, String> {
+    let refuses = |path: &&Path| path.is_file() && std::fs::File::open(path).is_err();
+    let found = UNREADABLE.iter().map(Path::new).find(refuses);
+    found.ok_or_else(|| "root reads every file of this system, so that none can be refused".to_owned())
+}
+
+fn attach_all(paths: &[&PathBuf], file: &Path, folder: &Path) -> Result<(), String> {
+    for path in paths {
+        change(path, "hide", |path| attach(&read_only_copy(if path.is_dir() { folder } else { file })?, path))?;
+    }
+    Ok(())
+}

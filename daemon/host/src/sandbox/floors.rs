@@ -1,0 +1,305 @@
+//! The floors of commands that run without a person's word: which of them this system can confine, and how.
+
+use std::path::{Path, PathBuf};
+
+use rustix::process::geteuid;
+use toold_engine::cx::Cx;
+use toold_engine::floor::{Floor, FloorCredentials, FloorWrites};
+use toold_engine::level::{confined_effects, frees_command};
+use toold_engine::need::Need;
+use toold_engine::policy::Policy;
+use toold_engine::session::Session;
+use toold_proto::effect::Effect;
+use toold_proto::level::Level;
+use toold_proto::tool::Category;
+
+use super::secret_index::TooMany;
+use super::surroundings::{seen, without};
+use super::{ConfinementMode, Sandbox, SandboxRules, SandboxUnavailable, control_places, secrets};
+use crate::environment::Environment;
+use crate::launcher::order::Confinement;
+use crate::tool_mark;
+
+/// More secrets than this in writable folders are not covered one by one.
+const MAX_COVERS: usize = 64;
+
+/// The floors that a system can give.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum FloorSupport {
+    All,
+    /// For commands that only read.
+    Reading {
+        /// Without namespaces.
+        bare: bool,
+        /// Why there are no others, in words for people.
+        why: String,
+    },
+    None(String),
+}
+
+/// What a kernel offers, as far as it decides which floors there are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KernelLimits {
+    pub(super) namespaces: bool,
+    /// The version of Landlock is at most this one.
+    pub(super) landlock: Option<u8>,
+}
+
+/// A command that is about to run.
+pub struct CommandToConfine<'a> {
+    /// What it needs, which was decided.
+    pub needs: &'a [Need],
+    pub cwd: &'a Path,
+    pub environment: &'a Environment,
+    /// Places that it may read as well.
+    pub seen: &'a [PathBuf],
+}
+
+impl FloorSupport {
+    /// Tries them by confining a program that does nothing. Blocks for some milliseconds.
+    pub(super) fn of(limits: KernelLimits) -> Self {
+        // A daemon embedded in another program has no binary that applies a confinement.
+        if tool_mark::own().is_none() && cfg!(not(test)) {
+            return Self::None("commands of this daemon cannot be confined".to_owned());
+        }
+        let reading =
+            Confinement { floor: true, landlock: limits.landlock, seen: vec!["/".into()], ..Confinement::default() };
+        let full = Confinement { needs_scope: true, masked: vec!["/etc/passwd".into()], ..reading.clone() };
+        let bare = Confinement { bare: true, ..reading.clone() };
+        let no_namespaces = || Err("the system does not allow user namespaces".to_owned());
+        let attempt = |confinement: &Confinement| match limits.namespaces {
+            true => confinement.try_out("/bin/true", &[]),
+            false => no_namespaces(),
+        };
+        let Err(why) = attempt(&full) else { return Self::All };
+        if attempt(&reading).is_ok() {
+            return Self::Reading { bare: false, why };
+        }
+        match bare.try_out("/bin/true", &[]) {
+            Ok(()) => Self::Reading { bare: true, why },
+            Err(error) => Self::None(format!("{why}; {error}")),
+        }
+    }
+}
+
+impl Sandbox {
+    fn support(&self) -> &FloorSupport {
+        self.support.get_or_init(|| FloorSupport::of(KernelLimits { namespaces: true, landlock: None }))
+    }
+
+    /// Why this system cannot confine the commands that a level frees, as a sentence for the user; `None` when it can.
+    /// Blocks for some milliseconds the first time.
+    pub fn unconfined(&self) -> Option<String> {
+        match self.support() {
+            FloorSupport::All => None,
+            FloorSupport::Reading { why, .. } | FloorSupport::None(why) => Some(why.clone()),
+        }
+    }
+
+    /// Whether commands that are known only to read are confined here. Blocks for some milliseconds the first time.
+    pub fn confines_reading(&self) -> bool {
+        !matches!(self.support(), FloorSupport::None(_))
+    }
+
+    /// Marks the needs of a line that a level frees if it runs confined: all its commands must be free at the level, and
+    /// all that it writes must be new files in the session's folders. A line that only reads is left as it is, unless
+    /// there are more secrets than can be kept from it. Reads a few folders.
+    pub fn mark_confined(&self, needs: &mut [Need], level: Level, session: &Session, cwd: &Path) {
+        let mut effects = confined_effects();
+        let commands = || needs.iter().filter(|need| need.category == Category::Shell);
+        let is_free = |need: &Need| need.reads_only || need.category == Category::FileRead;
+        let rules = self.rules_in(session.project());
+        if needs.iter().all(is_free) {
+            let is_full = |place: &Path| !is_wide(place, rules.home.as_deref()) && self.secrets.has_too_many(place);
+            if session.places().iter().any(|place| is_full(place)) && self.confines_reading() {
+                for need in needs.iter_mut().filter(|need| need.category == Category::Shell) {
+                    need.reads_only = false;
+                    need.reason.get_or_insert("the session's folders have too many secret files to hide".to_owned());
+                }
+            }
+            return;
+        }
+        if level == Level::Read || commands().next().is_none() {
+            return;
+        }
+        // What the configuration forbids would only fail.
+        if rules.refused.is_some() || rules.mode == ConfinementMode::ReadOnly || self.unconfined().is_some() {
+            return;
+        }
+        let places = session.places();
+        let is_inside = |path: &Path| places.iter().any(|place| path.starts_with(place) && path != place.as_ref());
+        for need in needs.iter() {
+            let path = Path::new(&need.target);
+            match need.category {
+                Category::FileWrite if !is_inside(path) => return,
+                Category::FileWrite if holds_something(path) => effects = effects.without(Effect::Write),
+                Category::FileWrite | Category::FileRead | Category::Shell => {}
+                Category::Network | Category::Mcp | Category::Agent | Category::Plugin => return,
+            }
+        }
+        let top = cwd.ancestors().map(|folder| folder.join(".git")).find(|git| git.symlink_metadata().is_ok());
+        if !top.is_some_and(|git| git.is_dir() && !git.is_symlink() && is_inside(&git)) {
+            effects = effects.without(Effect::History);
+        }
+        let folders: Vec<PathBuf> = places.iter().map(|place| place.to_path_buf()).collect();
+        if !self.secrets_in(&folders, rules.home.as_deref()).is_ok_and(|found| found.len() <= MAX_COVERS) {
+            return;
+        }
+        if commands().all(|need| need.reads_only || frees_command(level, need, effects)) {
+            needs.iter_mut().for_each(|need| need.confined = effects);
+        }
+    }
+
+    /// The restriction for a program of this call; `None` if programs are not confined. A command that runs without a
+    /// person's word is confined in any case, if the system can. Reads a few folders.
+    ///
+    /// # Errors
+    /// When the configured sandbox is unavailable, or the one that the command needs.
+    pub fn confine(&self, cx: &Cx, command: &CommandToConfine) -> Result<Option<Confinement>, SandboxUnavailable> {
+        let rules = self.rules_in(cx.session.project());
+        let floor = cx.floor(command.needs).filter(|_| rules.refused.is_none());
+        let Some(floor) = floor else { return self.confine_by(&rules, cx) };
+        let bare = match self.support() {
+            FloorSupport::All => false,
+            FloorSupport::Reading { bare, .. } if floor.rights.writes == FloorWrites::Nothing => *bare,
+            // What the tables say about a command that only reads is proved by running the programs.
+            FloorSupport::None(_) if floor.rights.writes == FloorWrites::Nothing => return self.confine_by(&rules, cx),
+            FloorSupport::Reading { why, .. } | FloorSupport::None(why) => return Err(SandboxUnavailable(why.clone())),
+        };
+        let needs_scope = *self.support() == FloorSupport::All;
+        let kernel = Confinement { floor: true, bare, needs_scope, ..Confinement::default() };
+        let policy = cx.engine.policy.load();
+        self.on_floor(kernel, &floor, (&cx.session, &policy, &rules), command).map(Some)
+    }
+
+    fn on_floor(
+        &self,
+        kernel: Confinement,
+        floor: &Floor,
+        (session, policy, rules): (&Session, &Policy, &SandboxRules),
+        command: &CommandToConfine,
+    ) -> Result<Confinement, SandboxUnavailable> {
+        let home = rules.home.as_deref();
+        let places: Vec<PathBuf> = session.places().iter().map(|place| place.to_path_buf()).collect();
+        let may_write = floor.rights.writes > FloorWrites::Nothing && rules.mode != ConfinementMode::ReadOnly;
+        let mut writable: Vec<PathBuf> =
+            places.iter().filter(|place| may_write && !is_wide(place, home)).cloned().collect();
+        let mut protected = control_places(policy, &writable);
+        protected.extend(writable.iter().flat_map(|place| existing_protected(place, policy)));
+        if may_write && rules.mode == ConfinementMode::WorkspaceWrite {
+            writable.extend(rules.writable.iter().cloned());
+        }
+        protected.retain(|path| writable.iter().any(|place| path.starts_with(place)));
+        let too_many =
+            |TooMany| SandboxUnavailable("too many folders or secret files in the session's folders".to_owned());
+        let mut covered = self.secrets_in(&places, home).map_err(too_many)?;
+        covered.extend(secrets(home, &[]));
+        covered.extend(policy.private.iter().filter(|path| path.exists()).cloned());
+        // What the command names was judged, and a person may name what a build needs. Only root reads the passwords.
+        let is_root = geteuid().is_root();
+        covered.retain(|path| !floor.reads.contains(path) && (is_root || !path.starts_with("/etc")));
+        if floor.rights.credentials >= FloorCredentials::Exposed {
+            let is_exposed = |path: &PathBuf| {
+                let in_places = |name: &PathBuf| places.iter().any(|place| place.join(name) == *path);
+                rules.expose.iter().any(|name| name == path || in_places(name))
+            };
+            covered.retain(|path| !is_exposed(path));
+        }
+        let named = floor.reads.iter().chain(command.seen).cloned().chain([command.cwd.to_owned()]);
+        let mut all = seen(home, &places, command.environment, command.needs);
+        all.extend(named.filter(|path| path.exists()));
+        // A mount covers what lies in a writable folder: the program may make files beside it, and reads those. It also
+        // covers what lies beside many files.
+        let is_covered = |path: &PathBuf| {
+            writable.iter().any(|place| path.starts_with(place)) || path.starts_with("/etc") && !kernel.bare
+        };
+        let (masked, covered): (Vec<PathBuf>, Vec<PathBuf>) = covered.into_iter().partition(is_covered);
+        if masked.len() > MAX_COVERS {
+            return Err(too_many(TooMany));
+        }
+        let mut shown = without(&all, &covered);
+        // Also one in a folder of secrets.
+        shown.seen.extend(floor.reads.iter().filter(|path| path.is_file()).cloned());
+        let words = match rules.describe() {
+            Some(words) if !may_write => words,
+            _ if may_write => format!("workspace-write, no network, because of {}", floor.by),
+            _ => format!("read-only, no network, because {}", floor.by),
+        };
+        let (seen, listed) = (shown.seen, shown.listed);
+        Ok(Confinement { writable, protected, masked, seen, listed, words, ..kernel })
+    }
+
+    /// Those in the session's folders, except in one that is too wide to be looked through.
+    fn secrets_in(&self, places: &[PathBuf], home: Option<&Path>) -> Result<Vec<PathBuf>, TooMany> {
+        let mut found = Vec::new();
+        for place in places.iter().filter(|place| !is_wide(place, home)) {
+            found.extend(self.secrets.secrets(place)?);
+        }
+        Ok(found)
+    }
+}
+
+impl Confinement {
+    /// Whether it is a floor on which nothing can be changed.
+    pub fn only_reads(&self) -> bool {
+        self.floor && self.writable.is_empty()
+    }
+}
+
+/// The home folder and the folders above it hold too much.
+fn is_wide(path: &Path, home: Option<&Path>) -> bool {
+    path.parent().is_none() || home.is_some_and(|home| home.starts_with(path))
+}
+
+/// Whether a write there may lose something: what `undo` knows of a file is what tools wrote, not what commands do.
+fn holds_something(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|found| !found.is_dir() && found.len() > 0)
+}
+
+/// The places that run code later, as far as they exist in a folder of the session: what runs without an approval does not
+/// change them.
+fn existing_protected(folder: &Path, policy: &Policy) -> Vec<PathBuf> {
+    let in_git = [".git/config", ".git/config.worktree", ".git/hooks", ".git/info", ".git/modules"]
+        .map(|name| folder.join(name));
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_protected = |path: &PathBuf| {
+        let need = Need::new(Category::FileWrite, path.to_string_lossy());
+        path.file_name().is_some_and(|name| name != ".git") && policy.protected_write(folder, &need).is_some()
+    };
+    in_git.into_iter().filter(|path| path.exists()).chain(entries.filter(is_protected)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The table of `SANDBOX.md`, as far as this kernel goes.
+    #[test]
+    fn each_kernel_has_the_floors_of_the_matrix() {
+        let here = FloorSupport::of(KernelLimits { namespaces: true, landlock: None });
+        let FloorSupport::All = here else {
+            eprintln!("skipped: this machine has not all floors: {here:?}");
+            return;
+        };
+        let floors =
+            |namespaces, landlock| match FloorSupport::of(KernelLimits { namespaces, landlock: Some(landlock) }) {
+                FloorSupport::All => "all",
+                FloorSupport::Reading { bare: false, .. } => "reading",
+                FloorSupport::Reading { bare: true, .. } => "reading, bare",
+                FloorSupport::None(_) => "none",
+            };
+        let found: Vec<(u8, &str, &str)> =
+            [0, 1, 2, 3, 5, 6].map(|version| (version, floors(true, version), floors(false, version))).into();
+        assert_eq!(
+            found,
+            [
+                (0, "none", "none"),
+                (1, "reading", "none"),
+                (2, "reading", "none"),
+                (3, "reading", "reading, bare"),
+                (5, "reading", "reading, bare"),
+                (6, "all", "reading, bare"),
+            ]
+        );
+    }
+}

@@ -1,0 +1,139 @@
+//! Which files have the content that Git's index names for them: what they hold is in the repository's objects already.
+//!
+//! The index itself proves nothing, since a command that may change it can list any file: the content must match.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use sha1::{Digest, Sha1};
+
+use crate::files;
+
+/// A larger index is not read, and its files count as untracked.
+const MAX_INDEX: u64 = 64 << 20;
+/// Secrets are small.
+const MAX_FILE: u64 = 1 << 20;
+/// Times, device, inode, mode, owners and size, before the name of an object.
+const FACTS: usize = 40;
+const OBJECT: usize = 20;
+
+/// Whether the nearest repository above the file tracks it with the content that it has.
+pub(super) fn is_tracked(file: &Path) -> bool {
+    let Some(top) = file.ancestors().skip(1).find(|folder| folder.join(".git").symlink_metadata().is_ok()) else {
+        return false;
+    };
+    let Some(index) = git_folder(top).and_then(|git| files::read_named(&git.join("index"), MAX_INDEX).ok()) else {
+        return false;
+    };
+    let Some(name) = file.strip_prefix(top).ok().and_then(Path::to_str) else { return false };
+    let Some(object) = entries(&index).and_then(|mut entries| entries.remove(name.as_bytes())) else { return false };
+    files::read_named(file, MAX_FILE).is_ok_and(|content| blob(&content) == object)
+}
+
+/// The folder of the repository whose files lie in `top`.
+fn git_folder(top: &Path) -> Option<PathBuf> {
+    let git = top.join(".git");
+    if git.is_dir() {
+        return Some(git);
+    }
+    // A worktree or a submodule.
+    let text = String::from_utf8(files::read_named(&git, 4096).ok()?).ok()?;
+    Some(top.join(text.strip_prefix("gitdir: ")?.trim_end()))
+}
+
+fn blob(content: &[u8]) -> [u8; OBJECT] {
+    let mut hash = Sha1::new();
+    hash.update(format!("blob {}\0", content.len()));
+    hash.update(content);
+    hash.finalize().into()
+}
+
+/// The entries of an index in the versions 2 to 4, by name; `None` for another file.
+fn entries(index: &[u8]) -> Option<BTreeMap<Vec<u8>, [u8; OBJECT]>> {
+    let rest = index.strip_prefix(b"DIRC")?;
+    let number = |bytes: &[u8]| Some(u32::from_be_bytes(*bytes.first_chunk::<4>()?));
+    let (version, count) = (number(rest)?, number(rest.get(4..)?)?);
+    if !(2..=4).contains(&version) {
+        return None;
+    }
+    let (mut at, mut found, mut last) = (12, BTreeMap::new(), Vec::new());
+    for _ in 0..count {
+        let entry = index.get(at..)?;
+        let object = *entry.get(FACTS..)?.first_chunk::<OBJECT>()?;
+        let flags = u16::from_be_bytes(*entry.get(FACTS + OBJECT..)?.first_chunk::<2>()?);
+        let mut start = FACTS + OBJECT + 2;
+        if flags & 0x4000 != 0 {
+            start += 2;
+        }
+        if version == 4 {
+            let (dropped, length) = offset(entry.get(start..)?)?;
+            start += length;
+            last.truncate(last.len().checked_sub(dropped)?);
+        } else {
+            last.clear();
+        }
+        let name = entry.get(start..)?;
+        let end = name.iter().position(|byte| *byte == 0)?;
+        last.extend_from_slice(&name[..end]);
+        let length = start + end;
+        // The older versions pad entries to eight bytes, with at least one zero.
+        at += if version == 4 { length + 1 } else { (length / 8 + 1) * 8 };
+        found.insert(last.clone(), object);
+    }
+    Some(found)
+}
+
+/// A number in Git's form of offsets, and its length.
+fn offset(bytes: &[u8]) -> Option<(usize, usize)> {
+    let mut value = 0usize;
+    for (at, byte) in bytes.iter().enumerate().take(5) {
+        value = (value << 7) | usize::from(byte & 0x7f);
+        if byte & 0x80 == 0 {
+            return Some((value, at + 1));
+        }
+        value += 1;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_tracked_while_its_content_is_that_of_the_index() {
+        for version in ["2", "3", "4"] {
+            let folder = tempfile::tempdir().unwrap();
+            let top = folder.path().canonicalize().unwrap();
+            let git = |arguments: &[&str]| {
+                let mut command = Command::new("git");
+                command.args(["-C", top.to_str().unwrap(), "-c", "user.name=n", "-c", "user.email=e@example.org"]);
+                assert!(command.args(arguments).env("HOME", &top).output().unwrap().status.success(), "{arguments:?}");
+            };
+            git(&["init", "-q"]);
+            for name in ["a", "src/abc.rs", "src/abd.rs", ".env", "deep/.env.local"] {
+                std::fs::create_dir_all(top.join(name).parent().unwrap()).unwrap();
+                std::fs::write(top.join(name), format!("of {name}\n")).unwrap();
+            }
+            git(&["add", "-A"]);
+            git(&["update-index", "--index-version", version]);
+            std::fs::write(top.join("new.env"), "x\n").unwrap();
+            let tracked = |name: &str| is_tracked(&top.join(name));
+            assert!(tracked(".env") && tracked("deep/.env.local") && tracked("src/abd.rs"), "version {version}");
+            assert!(!tracked("new.env") && !tracked("missing"), "version {version}");
+            // In the index, but not what the index says.
+            std::fs::write(top.join(".env"), "other\n").unwrap();
+            assert!(!tracked(".env"));
+        }
+    }
+
+    #[test]
+    fn other_files_have_no_entries() {
+        assert_eq!(entries(b""), None);
+        assert_eq!(entries(b"DIRC\0\0\0\x09\0\0\0\0"), None);
+        assert_eq!(entries(b"DIRC\0\0\0\x02\0\0\0\x01short"), None);
+        assert_eq!(offset(&[0x80, 0x80, 0x80, 0x80, 0x80, 0]), None);
+    }
+}

@@ -1,0 +1,406 @@
+//! The floors: what runs without a person's word can do no more than its effects, whatever the tables of programs say,
+//! and everyday commands do the same on them as without.
+
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use toold_tests::{Setup, TestDaemon, Wire, skip, toold};
+
+use crate::sandbox::ALLOW;
+
+/// Whether this machine has all floors.
+fn machine_has_floors() -> bool {
+    let arguments =
+        ["sandbox-exec", "--floor", "--needs-scope", "--mask", "/etc/passwd", "--see", "/", "--", "/bin/true"];
+    let has = Command::new(toold()).args(arguments).output().unwrap().status.success();
+    if !has {
+        skip("this machine cannot confine all commands that run without an approval");
+    }
+    has
+}
+
+fn bash(wire: &mut Wire, command: &str) -> Value {
+    wire.tool("bash", json!({"command": command}))
+}
+
+#[track_caller]
+fn text(result: &Value) -> &str {
+    result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{result}"))
+}
+
+fn git(folder: &Path, arguments: &[&str]) -> String {
+    let mut command = Command::new("git");
+    command.args(["-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "init.defaultBranch=main"]);
+    let output = command.args(arguments).current_dir(folder).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A daemon whose path begins with a folder in which `name` is this program: as if the tables were wrong about it.
+fn with_program(setup: Setup, name: &str, program: &str) -> TestDaemon {
+    let folder = setup.path("programs");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join(name), program).unwrap();
+    std::fs::set_permissions(folder.join(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+    setup.start_by(|setup| {
+        let mut command = setup.command(toold());
+        command.env("PATH", path);
+        command
+    })
+}
+
+#[test]
+fn a_program_that_the_tables_wrongly_call_harmless_does_no_harm() {
+    if !machine_has_floors() {
+        return;
+    }
+    // The program of this name is in the tables as one that only reads.
+    let setup = Setup::new()
+        .file("kept.txt", "kept\n")
+        .file("folder/x", "x\n")
+        .file(".env", "KEY=secret-of-the-project\n")
+        .file("deep/er/.env.local", "KEY=secret-of-the-project\n")
+        .file("../home/note", "secret-of-the-person\n")
+        .file("../other/code.txt", "secret-of-the-person\n")
+        .file("../home/.ssh/id_ed25519", "secret-of-the-person\n");
+    let daemon = with_program(setup, "uniq", "#!/bin/sh\nexec python3 \"$PWD/red.py\" $(cat \"$PWD/arguments\")\n");
+    std::fs::write(daemon.work().join("red.py"), include_str!("red.py")).unwrap();
+    let mut outside = Command::new("sleep").arg("1000").env("OUTSIDE", "secret-of-a-process").spawn().unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let arguments =
+        format!("{} {port} {} {}", daemon.socket().display(), outside.id(), daemon.setup.path("home").display());
+    std::fs::write(daemon.work().join("arguments"), arguments).unwrap();
+    let result = bash(&mut daemon.connect(), "uniq kept.txt");
+    let alive = outside.try_wait().unwrap().is_none();
+    outside.kill().unwrap();
+    outside.wait().unwrap();
+    let said = text(&result);
+    let lines: Vec<&str> = said.lines().filter(|line| !line.starts_with('[')).collect();
+    assert!(lines.len() > 50 && said.contains("\nall was tried"), "{said}");
+    let done: Vec<&&str> = lines.iter().filter(|line| line.ends_with(" done")).collect();
+    assert!(done.is_empty(), "{done:#?}\n{said}");
+    assert!(!said.contains("secret-of"), "{said}");
+    assert!(alive, "a process outside was ended");
+    let mut left: Vec<_> = std::fs::read_dir(daemon.work()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, [".env", "arguments", "deep", "folder", "kept.txt", "red.py"]);
+    assert_eq!(std::fs::read_to_string(daemon.work().join("kept.txt")).unwrap(), "kept\n");
+}
+
+#[test]
+fn a_rule_of_a_person_lifts_the_floor_and_a_rule_for_another_part_does_not() {
+    if !machine_has_floors() {
+        return;
+    }
+    let program = "#!/bin/sh\necho x > \"$PWD/written\"\nexit 0\n";
+    let daemon = with_program(Setup::new().file("a.txt", "a\n"), "uniq", program);
+    let mut wire = daemon.connect();
+    bash(&mut wire, "uniq a.txt");
+    assert!(!daemon.work().join("written").exists());
+    let grant = |wire: &mut Wire, pattern: &str| {
+        wire.result("permissions.grant", json!({"category": "shell", "pattern": pattern}));
+    };
+    grant(&mut wire, "cat *");
+    bash(&mut wire, "cat a.txt && uniq a.txt");
+    assert!(!daemon.work().join("written").exists());
+    grant(&mut wire, "uniq *");
+    bash(&mut wire, "cat a.txt && uniq a.txt");
+    assert!(daemon.work().join("written").exists());
+}
+
+#[test]
+fn a_command_that_was_stopped_says_by_what_and_how_to_allow_it() {
+    if !machine_has_floors() {
+        return;
+    }
+    let program = "#!/bin/sh\ncat \"$HOME/note\"\n";
+    let daemon = with_program(Setup::new().file("../home/note", "private\n").file("a.txt", "a\n"), "uniq", program);
+    let mut wire = daemon.connect();
+    let result = bash(&mut wire, "uniq a.txt");
+    let said = text(&result).to_owned();
+    assert!(
+        said.contains("note: Permission denied\n[exit code 1]\n[it ran in a sandbox: read-only, no network"),
+        "{said}"
+    );
+    let (_, way) = said.split_once("Allow it with: toolctl ").unwrap_or_else(|| panic!("{said}"));
+    let way = way.trim_end().trim_end_matches(']').replace('\'', "");
+    let output = daemon.toolctl(&way.splitn(4, ' ').collect::<Vec<_>>());
+    assert!(output.status.success(), "{way}: {output:?}");
+    assert_eq!(text(&bash(&mut wire, "uniq a.txt")), "private\n");
+    // What succeeds, and what finds nothing, says nothing about it.
+    assert_eq!(text(&bash(&mut wire, "cat a.txt")), "a\n");
+    assert_eq!(text(&bash(&mut wire, "grep b a.txt")), "[exit code 1]");
+}
+
+/// A repository with a secret that Git tracks, and one that it does not.
+fn repository(ignored: bool) -> Setup {
+    let setup = Setup::new().file("code.txt", "one\n").file("config/.env", "TRACKED=1\n");
+    let setup = if ignored { setup.file(".gitignore", "/.env\n") } else { setup };
+    git(&setup.path("work"), &["init", "-q"]);
+    for (name, value) in [("user.name", "n"), ("user.email", "e@example.org")] {
+        git(&setup.path("work"), &["config", name, value]);
+    }
+    git(&setup.path("work"), &["add", "-A"]);
+    git(&setup.path("work"), &["commit", "-qm", "first"]);
+    git(&setup.path("work"), &["branch", "other"]);
+    setup.file(".env", "UNTRACKED=1\n")
+}
+
+fn at(level: &str, setup: Setup) -> TestDaemon {
+    setup.config(&format!("[permission]\nlevel = \"{level}\"\n")).start()
+}
+
+#[test]
+fn git_works_beside_tracked_and_untracked_secrets_and_takes_none_for_empty() {
+    if !machine_has_floors() {
+        return;
+    }
+    let daemon = at("edit", repository(true));
+    let mut wire = daemon.connect();
+    std::fs::write(daemon.work().join("code.txt"), "two\n").unwrap();
+    assert_eq!(text(&bash(&mut wire, "git status --short")), " M code.txt\n");
+    assert!(text(&bash(&mut wire, "git diff")).contains("+two"));
+    for line in ["git add -A", "git commit -qam second"] {
+        let result = bash(&mut wire, line);
+        assert_eq!(result["is_error"], json!(false), "{line}: {result}");
+    }
+    let files = git(&daemon.work(), &["show", "--stat", "--format=%s", "HEAD"]);
+    assert!(files.starts_with("second") && files.contains("1 file changed"), "{files}");
+    std::fs::write(daemon.work().join("code.txt"), "three\n").unwrap();
+    for line in ["git stash -u", "git checkout -q other", "git checkout -q main", "git stash pop"] {
+        bash(&mut wire, line);
+        assert_eq!(std::fs::read_to_string(daemon.work().join(".env")).unwrap(), "UNTRACKED=1\n", "{line}");
+        assert_eq!(std::fs::read_to_string(daemon.work().join("config/.env")).unwrap(), "TRACKED=1\n", "{line}");
+    }
+    if !git(&daemon.work(), &["stash", "list"]).is_empty() {
+        git(&daemon.work(), &["stash", "pop"]);
+    }
+    assert_eq!(git(&daemon.work(), &["status", "--short"]), " M code.txt\n");
+    // What is not ignored is refused, and never added as an empty file.
+    let daemon = at("edit", repository(false));
+    let mut wire = daemon.connect();
+    assert_eq!(text(&bash(&mut wire, "git status --short")), "?? .env\n");
+    let refused = bash(&mut wire, "git add -A");
+    assert!(text(&refused).contains("open(\".env\"): Permission denied"), "{refused}");
+    assert_eq!(git(&daemon.work(), &["status", "--short"]), "?? .env\n");
+    assert_eq!(std::fs::read_to_string(daemon.work().join(".env")).unwrap(), "UNTRACKED=1\n");
+}
+
+#[test]
+fn a_build_reads_only_the_secrets_that_a_person_exposes() {
+    if !machine_has_floors() {
+        return;
+    }
+    let script = "#!/bin/sh\ncat .env config/.env sub/prod.env\nrm -rf config sub\necho $?\n";
+    let files = |setup: Setup| {
+        let setup = setup.file("build.sh", script).file("sub/prod.env", "PROD=1\n").file(".toolignore", "private\n");
+        setup.file("private/data.csv", "x\n")
+    };
+    let daemon = at("develop", files(repository(true)));
+    let said = text(&bash(&mut daemon.connect(), "sh build.sh 2>&1")).to_owned();
+    for line in [
+        "cat: .env: Permission denied",
+        "TRACKED=1",
+        "cat: sub/prod.env: Permission denied",
+        "rm: cannot remove 'sub/prod.env': Device or resource busy",
+    ] {
+        assert!(said.lines().any(|found| found == line), "{line}\n{said}");
+    }
+    assert_eq!(std::fs::read_to_string(daemon.work().join("sub/prod.env")).unwrap(), "PROD=1\n");
+    let config = "[permission]\nlevel = \"develop\"\n[sandbox]\nexpose = [\".env\"]\n";
+    let daemon = files(repository(true)).config(config).start();
+    let said = text(&bash(&mut daemon.connect(), "sh build.sh 2>&1")).to_owned();
+    assert!(said.contains("UNTRACKED=1") && said.contains("sub/prod.env: Permission denied"), "{said}");
+}
+
+/// Programs and what they are asked for; each that is installed says the same on the floor as without.
+const SAME: &[&str] = &[
+    "cargo --version",
+    "rustc --version",
+    "rustup --version",
+    "pyenv --version",
+    "python3 --version",
+    "pip --version",
+    "node --version",
+    "npm --version",
+    "git --version",
+    "go version",
+    "uv --version",
+    "mise --version",
+    "volta --version",
+    "pipx --version",
+    "nix --version",
+    "brew --version",
+    "ls -la",
+    "ls -la missing",
+    "cat a.txt missing",
+    "git status",
+    "git log --oneline",
+    "git diff HEAD~1 --stat",
+    "git config --get user.name",
+    "sort a.txt | uniq -c | head -3",
+    "find . -name '*.txt' | wc -l",
+    "wc -l < a.txt",
+    "cat /etc/os-release | head -2",
+    "ps -o comm= -p $$",
+    "id -un",
+    "timeout 5 echo in time",
+    "cat <<'EOF'\ntext\nEOF",
+    "diff <(echo a) <(echo b)",
+    "for f in *; do echo \"$f\"; done",
+];
+
+#[test]
+fn everyday_commands_say_the_same_on_the_floor_as_without() {
+    if !machine_has_floors() {
+        return;
+    }
+    let setup = || {
+        let setup = Setup::new().file("a.txt", "one\ntwo\none\n").file("../home/.gitconfig", "[user]\n\tname = Ada\n");
+        let work = setup.path("work");
+        git(&work, &["init", "-q"]);
+        let dated = |message: &str| {
+            let mut command = Command::new("git");
+            command.args(["-c", "user.name=n", "-c", "user.email=e@example.org", "commit", "-qam", message]);
+            let at = "2026-01-01T00:00:00Z";
+            command.envs([("GIT_AUTHOR_DATE", at), ("GIT_COMMITTER_DATE", at)]).current_dir(&work);
+            assert!(command.status().unwrap().success());
+        };
+        git(&work, &["add", "a.txt"]);
+        dated("first");
+        std::fs::write(work.join("a.txt"), "one\ntwo\nthree\n").unwrap();
+        dated("second");
+        setup
+    };
+    let floor = setup().start();
+    // The same folder, so that names and times are the same.
+    let mut on_floor = floor.connect();
+    let confined: Vec<Value> = SAME.iter().map(|line| bash(&mut on_floor, line)).collect();
+    drop(on_floor);
+    let without = floor.into_setup().config(ALLOW).start();
+    let mut free = without.connect();
+    for (line, confined) in SAME.iter().zip(confined) {
+        if !confined["metadata"]["permission"].is_null() {
+            continue;
+        }
+        let plain = bash(&mut free, line);
+        assert_eq!(text(&confined), text(&plain), "{line}");
+        assert_eq!(confined["metadata"]["exit_code"], plain["metadata"]["exit_code"], "{line}");
+    }
+}
+
+/// The lines of the corpus of everyday commands that need no approval: a few, and all with `FLOOR_LINES=all`.
+#[test]
+fn everyday_lines_run_the_same_on_the_floor_as_without() {
+    if !machine_has_floors() {
+        return;
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../daemon/host/tests/host/commands/everyday");
+    let all = std::env::var("FLOOR_LINES").is_ok_and(|lines| lines == "all");
+    let mut lines: Vec<String> = Vec::new();
+    for name in ["reading.txt", "git.txt"] {
+        let text = std::fs::read_to_string(folder.join(name)).unwrap();
+        let body = text.split("\n== ").skip(1).flat_map(|section| section.lines().skip(1));
+        let is_plain = |line: &&str| {
+            !line.is_empty()
+                && !line.starts_with("allow ")
+                && !line.contains("{project}")
+                && !["<<<", ">>>"].contains(line)
+        };
+        lines.extend(body.filter(is_plain).map(str::to_owned));
+    }
+    let step = if all { 1 } else { lines.len() / 24 };
+    let lines: Vec<&String> =
+        lines.iter().step_by(step).filter(|line| !DIFFERENT.iter().any(|of| line.contains(of.0))).collect();
+    let setup = repository(true)
+        .file("README.md", "# shop\n\nA shop.\n")
+        .file("src/main.rs", "fn main() {}\n")
+        .file("src/lib.rs", "pub mod parser;\n")
+        .file("src/parser.rs", "// TODO: quotes\npub fn parse() {}\n")
+        .file("package.json", "{\"name\": \"shop\", \"scripts\": {\"test\": \"vitest\"}}\n")
+        .file("Cargo.toml", "[package]\nname = \"shop\"\nversion = \"1.4.0\"\n")
+        .file("docs/guide.md", "# Guide\n")
+        .file("tests/test_parser.py", "def test_empty():\n    pass\n");
+    let floor = setup.start();
+    let mut wire = floor.connect();
+    let confined: Vec<Value> = lines.iter().map(|line| bash(&mut wire, line)).collect();
+    drop(wire);
+    let without = floor.into_setup().config(ALLOW).start();
+    let (mut free, mut ran, mut differ) = (without.connect(), 0, Vec::new());
+    for (line, confined) in lines.iter().zip(confined) {
+        if !confined["metadata"]["permission"].is_null() || confined["metadata"]["exit_code"].is_null() {
+            continue;
+        }
+        ran += 1;
+        let plain = bash(&mut free, line);
+        if text(&confined) != text(&plain) {
+            differ.push(format!("{line}\n  confined: {}\n  plain: {}", text(&confined), text(&plain)));
+        }
+    }
+    assert!(differ.is_empty(), "{} of {ran} differ:\n{}", differ.len(), differ.join("\n"));
+    assert!(ran >= lines.len() / 3, "{ran} of {}", lines.len());
+}
+
+/// What differs, and why.
+const DIFFERENT: &[(&str, &str)] = &[
+    ("ps ", "the processes of the moment"),
+    ("free", "the memory of the moment"),
+    ("uptime", "the load of the moment"),
+    ("df ", "the mounts of the command's own namespace"),
+    ("mount", "the mounts of the command's own namespace"),
+    ("env", "the variables of the private folders"),
+    ("date", "the time"),
+    ("/proc/", "the moment"),
+    ("man ", "man changes its user, which no confined program can"),
+];
+
+#[test]
+fn many_secrets_are_hidden_from_reading_and_more_are_asked_about() {
+    if !machine_has_floors() {
+        return;
+    }
+    let program = "#!/bin/sh\ncat \"$PWD\"/*.env 2>/dev/null | wc -l\n";
+    let daemon = with_program(Setup::new().file("a.txt", "a\n"), "uniq", program);
+    let mut wire = daemon.connect();
+    for number in 0..100 {
+        std::fs::write(daemon.work().join(format!("{number}.env")), "KEY=1\n").unwrap();
+    }
+    assert_eq!(text(&bash(&mut wire, "uniq a.txt")).trim(), "0");
+    for number in 100..600 {
+        std::fs::write(daemon.work().join(format!("{number}.env")), "KEY=1\n").unwrap();
+    }
+    // The first one finds that there are too many; a person is asked about all that follow.
+    bash(&mut wire, "uniq a.txt");
+    let result = bash(&mut wire, "uniq a.txt");
+    assert!(!result["metadata"]["permission"].is_null(), "{result}");
+}
+
+#[test]
+fn doctor_says_where_commands_run_that_nobody_approved() {
+    let daemon = Setup::new().start();
+    let status = daemon.connect().result("daemon.status", json!({}));
+    let said = String::from_utf8(daemon.toolctl(&["doctor"]).stdout).unwrap();
+    let line = said.lines().find(|line| line.contains(" floor")).unwrap_or_else(|| panic!("{said}"));
+    assert_eq!(status["floors"]["freed"], json!(line.contains("confined to its effects")), "{said}");
+    // No program of such a daemon runs, and nothing says that all is well.
+    let config = "[sandbox]\nmode = \"read-only\"\nwritable = [\"/tmp/x\"]\n";
+    let daemon = Setup::new().config(config).start();
+    let said = String::from_utf8(daemon.toolctl(&["doctor"]).stdout).unwrap();
+    assert!(said.contains("no command runs: the configured sandbox is not available"), "{said}");
+}
+
+/// Without mounts nothing could protect a part of a writable folder.
+#[test]
+fn the_launcher_refuses_a_bare_floor_that_writes() {
+    let mut command = Command::new(toold());
+    command.args(["sandbox-exec", "--floor", "--bare", "--write", "/tmp", "--see", "/", "--", "/bin/cat"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let _ = child.stdin.take().unwrap().write_all(b"text\n");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(126), b"".as_slice()), "{output:?}");
+}
