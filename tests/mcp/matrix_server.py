@@ -42,6 +42,8 @@ async def steps(ctx: Context) -> str:
     """Tells how far it is."""
     for step in range(3):
         await ctx.report_progress(step + 1, 3)
+        # The TypeScript SDKs lose progress that arrives in one piece with the result.
+        await asyncio.sleep(0.2)
     return "done"
 
 

@@ -145,6 +145,9 @@ fn a_secret_that_a_server_wants_is_asked_for_once() {
     let screen = pane.wait_for("ok   mcp server  asks");
     assert!(!screen.contains("wants token"), "{screen}");
     pane.wait_for_prompt();
+    // The server ends before the terminal is gone: no process may be left then.
+    std::fs::write(daemon.setup.path("config/toold/config.toml"), "").unwrap();
+    succeeds(daemon.toolctl(&["config", "reload"]));
 }
 
 /// Also with another socket, where no daemon could refuse it.

@@ -97,10 +97,10 @@ pub(crate) async fn unlock_if_asked(client: &Client) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Asks a person on the terminal for those of these secrets that are not set, and keeps them. False when nothing was asked.
-pub(crate) async fn ask_for_missing(client: &Client, names: &[String], purpose: &str) -> anyhow::Result<bool> {
+/// Asks a person on the terminal for those of these secrets that are not set, and keeps them. Returns how many.
+pub(crate) async fn ask_for_missing(client: &Client, names: &[String], purpose: &str) -> anyhow::Result<usize> {
     if !is_interactive() || names.is_empty() {
-        return Ok(false);
+        return Ok(0);
     }
     unlock_if_asked(client).await?;
     let list = client.call::<SecretsList>(NoParams {}).await?;
@@ -112,7 +112,7 @@ pub(crate) async fn ask_for_missing(client: &Client, names: &[String], purpose: 
         let set = SetSecret { name: (*name).clone(), value: SecretValue(value), from_file: false };
         client.call::<SecretsSet>(set).await?;
     }
-    Ok(!missing.is_empty())
+    Ok(missing.len())
 }
 
 async fn unlock(client: &Client, state: SecretStoreState) -> anyhow::Result<SecretList> {

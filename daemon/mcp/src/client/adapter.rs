@@ -75,7 +75,7 @@ pub struct ServerLink {
     pub(super) level: RequestedLevel,
     /// How long its lists are good of whose changes it does not tell.
     pub(super) list_ttl: Mutex<Option<Duration>>,
-    /// What was known of the server before it was connected.
+    /// The memory that the server was greeted with.
     remembered: ServerMemory,
 }
 

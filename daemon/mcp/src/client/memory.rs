@@ -1,4 +1,4 @@
-//! What the daemon remembers of a server between its starts.
+//! The daemon's memory of a server between its starts.
 
 use rmcp::model::ServerPeerInfo;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ pub struct ServerMemory {
 }
 
 impl ServerMemory {
-    /// What to remember of a server that was greeted with this memory. Nothing is learned of the revision that a
+    /// The next memory of a server that was greeted with this one. Nothing is learned of the revision that a
     /// configuration chooses. Another version than the one that was learned of may speak the newer revisions: the next
     /// start tries them.
     pub(super) fn learned(&self, info: Option<&ServerPeerInfo>, is_pinned: bool, uses_sse: bool) -> Self {

@@ -3,6 +3,8 @@
 use parking_lot::Mutex;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RoleServer};
 use tokio::sync::mpsc;
@@ -30,7 +32,13 @@ impl ProgressRouter {
     pub(super) fn forward_to(&self, peer: &Peer<RoleServer>, token: Option<ProgressToken>) -> ProgressForwarder {
         let (sender, receiver) = mpsc::channel(MAX_WAITING);
         self.0.lock().to = token.is_some().then_some(sender);
-        ProgressForwarder { to: token.map(|token| (peer.clone(), token)), receiver, last: None, counts: true }
+        ProgressForwarder {
+            to: token.map(|token| (peer.clone(), token)),
+            receiver,
+            last: None,
+            counts: true,
+            sending: None,
+        }
     }
 
     /// From now on progress goes to this receiver only, beginning with the last one so far.
@@ -63,15 +71,17 @@ pub(super) struct ProgressForwarder {
     last: Option<f64>,
     /// The tool sent no numbers: messages are counted.
     counts: bool,
+    /// The notification that is being sent. Another one must not overtake it.
+    sending: Option<BoxFuture<'static, ()>>,
 }
 
 impl ProgressForwarder {
-    /// Sends progress as it comes; never returns. Cancel-safe except for a notification that is
-    /// being sent.
+    /// Sends progress as it comes; never returns. Cancel-safe.
     pub(super) async fn run(&mut self) {
         loop {
+            self.sent().await;
             match self.receiver.recv().await {
-                Some(progress) => self.send(progress).await,
+                Some(progress) => self.begin(progress),
                 None => std::future::pending().await,
             }
         }
@@ -79,12 +89,21 @@ impl ProgressForwarder {
 
     /// Sends the remaining progress, before the result.
     pub(super) async fn finish(mut self) {
+        self.sent().await;
         while let Ok(progress) = self.receiver.try_recv() {
-            self.send(progress).await;
+            self.begin(progress);
+            self.sent().await;
         }
     }
 
-    async fn send(&mut self, progress: Progress) {
+    async fn sent(&mut self) {
+        if let Some(sending) = &mut self.sending {
+            sending.await;
+            self.sending = None;
+        }
+    }
+
+    fn begin(&mut self, progress: Progress) {
         let Some((peer, token)) = self.to.clone() else { return };
         let (number, total, message) = match progress {
             Progress::Output { text, .. } => (None, None, Some(text)),
@@ -96,7 +115,7 @@ impl ProgressForwarder {
         param.total = total;
         param.message = message.map(shortened);
         // Fails when the client is gone; the end of its connection cancels the call.
-        let _ = peer.notify_progress(param).await;
+        self.sending = Some(async move { _ = peer.notify_progress(param).await }.boxed());
     }
 
     /// The protocol requires each number to be greater than the one before.

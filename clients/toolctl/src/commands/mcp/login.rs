@@ -63,7 +63,7 @@ pub(crate) async fn login(args: &McpLoginArgs, globals: &Globals) -> anyhow::Res
     secrets::unlock_if_asked(&client).await?;
     let servers = client.call::<McpServersList>(NoParams {}).await?.servers;
     let server = servers.into_iter().find(|server| server.name == args.name);
-    let redirect = LoginRedirect::of(server.and_then(|server| server.login_redirect).as_deref(), args.port);
+    let redirect = RedirectAddress::of(server.and_then(|server| server.login_redirect).as_deref(), args.port);
     let listener = RedirectListener::bind(&redirect).await?;
     let done = match log_in(args, &client, &listener).await {
         Err(error) if is_client_refused(&error) => {
@@ -103,14 +103,14 @@ async fn log_in(args: &McpLoginArgs, client: &Client, listener: &RedirectListene
 }
 
 /// The address that a page redirects to.
-struct LoginRedirect {
+struct RedirectAddress {
     host: String,
     /// 0 for any free one.
     port: u16,
     path: String,
 }
 
-impl LoginRedirect {
+impl RedirectAddress {
     /// `configured`: `HOST`, `HOST:PORT` or `HOST:PORT/PATH`.
     fn of(configured: Option<&str>, port: Option<u16>) -> Self {
         let configured = configured.unwrap_or(HOST);
@@ -138,8 +138,8 @@ struct RedirectListener {
 }
 
 impl RedirectListener {
-    async fn bind(redirect: &LoginRedirect) -> anyhow::Result<Self> {
-        let LoginRedirect { host, port, path } = redirect;
+    async fn bind(redirect: &RedirectAddress) -> anyhow::Result<Self> {
+        let RedirectAddress { host, port, path } = redirect;
         let address = if host == "[::1]" { IpAddr::from(Ipv6Addr::LOCALHOST) } else { Ipv4Addr::LOCALHOST.into() };
         let listener = TcpListener::bind((address, *port)).await;
         let listener = listener.with_context(|| format!("can't listen on port {port} of {address}"))?;

@@ -25,7 +25,7 @@ pub(crate) struct HttpSessions {
     next_stream: Arc<AtomicU64>,
 }
 
-/// What the next daemon takes over.
+/// The sessions that the next daemon takes over.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct HttpSessionRecords {
     sessions: Vec<HttpSessionRecord>,
