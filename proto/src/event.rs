@@ -359,7 +359,7 @@ pub enum Outcome {
     /// A crash, a missing dependency, a permission engine that is closing.
     Failed,
     Skipped,
-    /// The daemon ended while the call ran: whether it was done is unknown.
+    /// The daemon ended while the call ran, this one or that of another machine: whether it was done is unknown.
     Interrupted,
 }
 

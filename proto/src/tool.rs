@@ -192,6 +192,10 @@ pub enum TaskUse {
     Required,
 }
 
+/// The member of a result's metadata that is `true` when the daemon ended while a person was asked: nothing was run, and the
+/// next daemon asks again when the call is repeated.
+pub const NOT_RUN: &str = "not_run";
+
 /// The result of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -212,6 +216,11 @@ pub struct ToolResult {
 }
 
 impl ToolResult {
+    /// Whether the call may be repeated at the next daemon; see [`NOT_RUN`].
+    pub fn is_not_run(&self) -> bool {
+        self.metadata.get(NOT_RUN) == Some(&Value::Bool(true))
+    }
+
     /// The text blocks, one below another.
     pub fn text(&self) -> String {
         let texts: Vec<&str> = self.content.iter().filter_map(Block::as_text).collect();

@@ -32,9 +32,8 @@ const CONTENTS: &str = "@contents";
 const MAX_RECORD: u64 = 256 << 20;
 /// Bytes of a command line in a record.
 const MAX_COMMAND: usize = 500;
-/// How long changes are kept, and how many bytes of contents.
+/// How long changes are kept.
 const MAX_AGE: Duration = Duration::from_secs(7 * 24 * 3600);
-const MAX_KEPT: u64 = 1 << 30;
 
 /// What one call changed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -292,14 +291,14 @@ impl Journal {
     pub(crate) fn clean(&self, may_remove: &mut dyn FnMut(u64) -> bool) {
         let Some(place) = &self.place else { return };
         let records = self.read(JournalScope::Everybody);
-        let (mut seen, mut bytes) = (HashSet::new(), 0);
+        let (mut seen, mut bytes, most) = (HashSet::new(), 0, place.contents.most());
         let fitting = records.iter().rev().take_while(|record| {
             for digest in record.changes.iter().filter_map(|change| change.before.as_ref()?.content()) {
                 if seen.insert(digest) {
                     bytes += place.contents.size(digest);
                 }
             }
-            bytes <= MAX_KEPT
+            bytes <= most
         });
         let too_many = records.len() - fitting.count();
         for (at, record) in records.iter().enumerate() {

@@ -40,12 +40,17 @@ impl Located {
 
     /// The permission to read that a call needs before it runs.
     pub(crate) fn to_read(&self) -> Need {
-        file_needs::read_need(self.veil.as_ref().unwrap_or(&self.path), &mut Exclusions::default())
+        file_needs::read_need(self.veil.as_ref().unwrap_or(&self.path), &mut self.exclusions())
+    }
+
+    /// A resolved path has no links, which one that is judged as it was named may have.
+    fn exclusions(&self) -> Exclusions {
+        if self.veil.is_some() { Exclusions::default() } else { Exclusions::of_walk() }
     }
 
     /// The permission to write that a call needs before it runs.
     pub(crate) fn to_write(&self) -> Need {
-        file_needs::write_need(self.veil.as_ref().unwrap_or(&self.path), &mut Exclusions::default())
+        file_needs::write_need(self.veil.as_ref().unwrap_or(&self.path), &mut self.exclusions())
     }
 
     /// Whether the path crosses a place that needs permission before the caller may learn where it leads.

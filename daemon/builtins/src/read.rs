@@ -1,16 +1,17 @@
-//! `read`: the lines of a text file, or an image.
+//! `read`: the lines of a text file, an image, or the text of a PDF.
 
 use std::io::{Cursor, Read as _};
 use std::path::Path;
 use std::sync::Arc;
 
-use base64::Engine as _;
+use anyhow::Context;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::tool::ToolOutput;
 use toold_host::files;
+use toold_host::files::OpenError;
 use toold_proto::tool::{Block, Category};
 
 use crate::blocking::{CancellableFile, blocking};
@@ -20,6 +21,8 @@ use crate::change::ChangeTarget;
 use crate::lines::LineReader;
 use crate::notebook;
 use crate::paths::Located;
+use crate::pdf::{self, PdfPages};
+use crate::picture::{self, PictureProblem};
 use crate::text::{Charset, charset};
 use crate::toolkit::Toolkit;
 
@@ -28,9 +31,8 @@ const WHOLE: u64 = 10 * 1024 * 1024;
 const HEAD: usize = 64 * 1024;
 const MAX_LINE: usize = 2000;
 const DEFAULT_LIMIT: u64 = 2000;
-/// Models accept no larger images.
-const MAX_IMAGE: u64 = 5 * 1024 * 1024;
-const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+/// The longest image or PDF that is read, in bytes.
+const MAX_CONVERTED: u64 = 64 * 1024 * 1024;
 
 /// Arguments of `read`.
 #[derive(Debug, Deserialize)]
@@ -48,6 +50,8 @@ pub(crate) struct ReadInput {
     /// Show a notebook as the JSON that it is, for `edit`.
     #[serde(default)]
     raw: bool,
+    /// The pages of a PDF to show, such as `3` or `2-5`, at most 100; the first ones by default.
+    pages: Option<String>,
 }
 
 pub(crate) struct ReadTool {
@@ -61,8 +65,8 @@ impl Builtin for ReadTool {
     const FACTS: ToolFacts = ToolFacts {
         label: "Read a file",
         description: "Shows a text file as numbered lines, `N: text`, or an image. A notebook (.ipynb) is shown as its \
-                      cells and their outputs. Long files come in pages: continue with `offset`. Lines over 2000 \
-                      characters are cut.",
+                      cells and their outputs, a PDF as the text of its pages. Long files come in pages: continue with \
+                      `offset`. Lines over 2000 characters are cut.",
         parallelizable: true,
         permissions: &[Category::FileRead],
         timeout: None,
@@ -89,7 +93,16 @@ impl Builtin for ReadTool {
             raw: input.raw,
             bytes: cx.engine.settings.load().max_result_text.saturating_sub(512),
         };
-        blocking(cx, move |cancel| show(&site, &page, cancel)).await
+        let pages = PdfPages::parse(input.pages.as_deref())?;
+        let shown = site.shown.clone();
+        match blocking(cx, move |cancel| open(&site, &page, cancel)).await? {
+            FileContent::Pdf(content) => self.pdf(&shown, content, pages, &page, cx).await,
+            FileContent::Image { mime_type, content, size } => self.image(&shown, mime_type, content, size, cx).await,
+            FileContent::Shown(_) if input.pages.is_some() => {
+                anyhow::bail!("{shown} is no PDF, and has no pages: use offset and limit, which count lines")
+            }
+            FileContent::Shown(output) => Ok(output),
+        }
     }
 }
 
@@ -99,8 +112,50 @@ impl ReadTool {
         let own = || self.toolkit.session_spool(cx).is_some_and(|spool| located.path.starts_with(spool));
         !located.is_veiled() && own()
     }
+
+    async fn pdf(
+        &self,
+        shown: &str,
+        content: Vec<u8>,
+        pages: PdfPages,
+        page: &ReadPage,
+        cx: &Cx,
+    ) -> anyhow::Result<ToolOutput> {
+        let size = content.len();
+        let found = pdf::text_of(shown, content, pages, &self.toolkit, cx).await?;
+        let mut output = text(Cursor::new(found.text), Charset::UTF8, shown, page, AfterPage::Count)?;
+        output.content.extend(found.note.map(Block::text));
+        Ok(output.with("pages", found.pages).with("mime_type", "application/pdf").with("size", size))
+    }
+
+    async fn image(
+        &self,
+        shown: &str,
+        mime_type: &'static str,
+        content: Vec<u8>,
+        size: u64,
+        cx: &Cx,
+    ) -> anyhow::Result<ToolOutput> {
+        let (words, block) = match picture::check(mime_type, &content, size) {
+            Ok(picture) => picture.show(&content),
+            Err(PictureProblem::Damaged(words)) => anyhow::bail!("{shown} is {words}"),
+            Err(PictureProblem::NotTaken(words)) if (content.len() as u64) < size => {
+                anyhow::bail!("{shown} is {words}")
+            }
+            Err(PictureProblem::NotTaken(words)) => {
+                let made = picture::converted(mime_type, content, &self.toolkit, cx).await;
+                let (picture, made) = made.with_context(|| format!("{shown} is {words}"))?;
+                let (result, block) = picture.show(&made);
+                (format!("{words}, shown as {result}"), block)
+            }
+        };
+        let mut output = ToolOutput::text(format!("{shown}: {words}"));
+        output.content.push(block);
+        Ok(output.with("mime_type", mime_type).with("size", size))
+    }
 }
 
+#[derive(Clone, Copy)]
 struct ReadPage {
     first: u64,
     lines: u64,
@@ -108,16 +163,28 @@ struct ReadPage {
     bytes: usize,
 }
 
-fn show(site: &ChangeTarget, page: &ReadPage, cancel: &CancellationToken) -> anyhow::Result<ToolOutput> {
+/// The content of a file.
+enum FileContent {
+    Shown(ToolOutput),
+    Pdf(Vec<u8>),
+    /// `content` is only the beginning if `size` is more.
+    Image {
+        mime_type: &'static str,
+        content: Vec<u8>,
+        size: u64,
+    },
+}
+
+fn open(site: &ChangeTarget, page: &ReadPage, cancel: &CancellationToken) -> anyhow::Result<FileContent> {
     let ChangeTarget { toolkit, session, path, shown, .. } = site;
     if let Some(buffer) = site.buffer()
         && !is_saved(path, &buffer)
     {
-        return unsaved(&buffer, shown, page);
+        return unsaved(&buffer, shown, page).map(FileContent::Shown);
     }
     let file = match files::open(path) {
-        Err(files::OpenError::Folder(_)) => anyhow::bail!("{shown} is a folder: use `list`"),
-        Err(files::OpenError::NotFound(_)) => anyhow::bail!("{}", site.missing("")),
+        Err(OpenError::Folder(_)) => anyhow::bail!("{shown} is a folder: use `list`"),
+        Err(OpenError::NotFound(_)) => anyhow::bail!("{}", site.missing("")),
         other => other?,
     };
     let size = file.metadata()?.len();
@@ -125,30 +192,35 @@ fn show(site: &ChangeTarget, page: &ReadPage, cancel: &CancellationToken) -> any
     let mut head = Vec::new();
     let take = if size <= WHOLE { WHOLE + 1 } else { HEAD as u64 };
     (&mut reader).take(take).read_to_end(&mut head)?;
-    let whole = head.len() < take as usize;
+    let mut whole = head.len() < take as usize;
+    let image = picture::media_type(&head);
+    let is_pdf = infer::get(&head).is_some_and(|kind| kind.mime_type() == "application/pdf");
+    if !whole && (is_pdf || image.is_some()) && size <= MAX_CONVERTED {
+        reader.by_ref().take(MAX_CONVERTED + 1).read_to_end(&mut head)?;
+        whole = true;
+    }
     if whole {
         toolkit.stamps.saw(session, path, blake3::hash(&head));
     }
-    if let Some(kind) = infer::get(&head).filter(|kind| IMAGES.contains(&kind.mime_type())) {
-        return image(shown, kind.mime_type(), &head, size);
+    if let Some(mime_type) = image {
+        let size = if whole { head.len() as u64 } else { size };
+        return Ok(FileContent::Image { mime_type, content: head, size });
     }
-    if infer::get(&head).is_some_and(|kind| kind.mime_type() == "application/pdf") {
-        let quoted = shown.replace('\'', "'\\''");
-        anyhow::bail!(
-            "{shown} is a PDF, which is not shown: in bash, `pdftotext -layout '{quoted}' -` prints its text"
-        );
+    if is_pdf {
+        anyhow::ensure!(whole, "{shown} is a PDF of {size} bytes; at most {MAX_CONVERTED} can be read");
+        return Ok(FileContent::Pdf(head));
     }
     let is_notebook = whole && !page.raw && path.extension().is_some_and(|ending| ending == "ipynb");
     if is_notebook && let Some(found) = notebook::text_of(&head) {
         let mut output = text(Cursor::new(found.text), Charset::UTF8, shown, page, AfterPage::Count)?;
         output.content.push(Block::text("[a notebook, shown as text; to edit it, read it with raw=true]"));
-        return Ok(output.with("cells", found.cells).with("path", path.to_string_lossy().as_ref()).with("size", size));
+        let output = output.with("cells", found.cells).with("path", path.to_string_lossy().as_ref()).with("size", size);
+        return Ok(FileContent::Shown(output));
     }
     let Some(charset) = charset(&head, whole) else {
         let kind = infer::get(&head).map_or("of an unknown kind", |kind| kind.mime_type());
-        return Ok(ToolOutput::error(format!("{shown} is a binary file ({kind}, {size} bytes): not shown"))
-            .with("binary", true)
-            .with("size", size));
+        let output = ToolOutput::error(format!("{shown} is a binary file ({kind}, {size} bytes): not shown"));
+        return Ok(FileContent::Shown(output.with("binary", true).with("size", size)));
     };
     let mut output = match whole {
         true => text(Cursor::new(head), charset, shown, page, AfterPage::Count)?,
@@ -156,7 +228,7 @@ fn show(site: &ChangeTarget, page: &ReadPage, cancel: &CancellationToken) -> any
     };
     output.metadata.insert("path".into(), path.to_string_lossy().into());
     output.metadata.insert("size".into(), size.into());
-    Ok(output)
+    Ok(FileContent::Shown(output))
 }
 
 /// Whether the file contains the buffer's text, that is, whether it is saved.
@@ -173,17 +245,6 @@ fn unsaved(buffer: &Buffer, shown: &str, page: &ReadPage) -> anyhow::Result<Tool
     let note = format!("[unsaved text in {}, version {}; the file on the disk differs]", buffer.owner, buffer.version);
     output.content.push(Block::text(note));
     Ok(output.with("buffer", serde_json::json!({"owner": buffer.owner, "version": buffer.version})))
-}
-
-fn image(shown: &str, mime_type: &str, bytes: &[u8], size: u64) -> anyhow::Result<ToolOutput> {
-    if size > MAX_IMAGE {
-        anyhow::bail!("{shown} is an image ({mime_type}) of {size} bytes; at most {MAX_IMAGE} can be shown");
-    }
-    let block =
-        Block::Image { data: base64::engine::general_purpose::STANDARD.encode(bytes), mime_type: mime_type.to_owned() };
-    let mut output = ToolOutput::text(format!("{shown}: {mime_type}, {size} bytes"));
-    output.content.push(block);
-    Ok(output.with("mime_type", mime_type).with("size", size))
 }
 
 /// How to handle the lines after the page.

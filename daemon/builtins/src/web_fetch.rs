@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine as _;
 use serde::Deserialize;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
@@ -15,6 +14,7 @@ use toold_proto::tool::{Annotations, Block, Category};
 
 use crate::blocking::{blocking, with_heartbeat};
 use crate::builtin::{Builtin, READS, ToolFacts};
+use crate::picture::{self, PictureProblem};
 use crate::toolkit::Toolkit;
 use crate::web::Fetching;
 use crate::web::decode::{Decoded, decode};
@@ -23,9 +23,6 @@ use crate::web::page::{self, PageForm};
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 const DEFAULT_BYTES: usize = 5 * 1024 * 1024;
 const MAX_BYTES: usize = 20 * 1024 * 1024;
-/// Models accept no larger images.
-const MAX_IMAGE: usize = 5 * 1024 * 1024;
-const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 /// The limit of an error response's body.
 const ERROR_TEXT: usize = 2000;
 const ACCEPT: &str = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.8, */*;q=0.5";
@@ -138,7 +135,7 @@ fn media_type(header: Option<&str>) -> (Option<String>, Option<String>) {
 /// The bytes decide if they are unambiguous, otherwise the header.
 fn kind(media_type: Option<&str>, body: &[u8]) -> BodyKind {
     let found = infer::get(body);
-    if let Some(image) = found.and_then(|found| IMAGES.into_iter().find(|image| *image == found.mime_type())) {
+    if let Some(image) = picture::media_type(body) {
         return BodyKind::Image(image);
     }
     if let Some(found) = found.filter(|found| found.matcher_type() != infer::MatcherType::Text) {
@@ -174,13 +171,28 @@ fn shown(
         (_, Some(encoding)) if !encoding.eq_ignore_ascii_case("identity") => {
             ToolOutput::error(format!("the body is compressed with {encoding}, which is not supported: not shown"))
         }
-        (BodyKind::Image(image), _) if whole && response.body.len() <= MAX_IMAGE => {
-            let data = base64::engine::general_purpose::STANDARD.encode(&response.body);
-            let mut output = ToolOutput::text(format!("{image}, {} bytes", response.body.len()));
-            output.content.push(Block::Image { data, mime_type: (*image).to_owned() });
-            output
+        (BodyKind::Image(image), _) if whole => {
+            match picture::check(image, &response.body, response.body.len() as u64) {
+                Ok(picture) => {
+                    let (words, block) = picture.show(&response.body);
+                    let mut output = ToolOutput::text(words);
+                    output.content.push(block);
+                    output
+                }
+                Err(PictureProblem::NotTaken(words)) => {
+                    let words = format!("{} is {words}: not shown; {}", response.url, to_read_it(&response));
+                    ToolOutput::error(words).with("binary", true)
+                }
+                Err(PictureProblem::Damaged(words)) => {
+                    ToolOutput::error(format!("{} is {words}: not shown", response.url)).with("binary", true)
+                }
+            }
         }
         (BodyKind::Image(image), _) => binary(image, &response),
+        (BodyKind::Binary(found), _) if found == "application/pdf" => {
+            let words = format!("{} is a PDF: not shown; {}", response.url, to_read_it(&response));
+            ToolOutput::error(words).with("binary", true)
+        }
         (BodyKind::Binary(found), _) => binary(found, &response),
         (BodyKind::Html | BodyKind::Text, _) => {
             match decode(&response.body, charset.as_deref(), whole, kind == BodyKind::Html) {
@@ -250,6 +262,8 @@ fn text(
     output.with("charset", charset)
 }
 
+const NO_TEXT: &str = "[the page has no text: it may be written by JavaScript, which is not run]";
+
 /// The title, and the final address if it differs from the requested one, above the text.
 fn with_head(page: &page::WebPage, response: &HttpResponse) -> String {
     let mut head = String::new();
@@ -259,7 +273,7 @@ fn with_head(page: &page::WebPage, response: &HttpResponse) -> String {
     if !response.redirects.is_empty() {
         head.push_str(&format!("URL: {}\n", response.url));
     }
-    let body = if page.text.is_empty() { "[the page has no text]" } else { &page.text };
+    let body = if page.text.is_empty() { NO_TEXT } else { &page.text };
     if head.is_empty() { body.to_owned() } else { format!("{head}\n{body}") }
 }
 
@@ -268,6 +282,12 @@ fn binary(name: &str, response: &HttpResponse) -> ToolOutput {
     let size =
         if response.ending == BodyEnding::Whole { format!("{bytes} bytes") } else { format!("over {bytes} bytes") };
     ToolOutput::error(format!("{} is not text ({name}, {size}): not shown", response.url)).with("binary", true)
+}
+
+/// How to see a body that only `read` shows.
+fn to_read_it(response: &HttpResponse) -> String {
+    let url = response.url.replace('\'', "%27");
+    format!("to see it, save it in bash with `curl -fLo FILE '{url}'` and `read` the file")
 }
 
 /// Why the body is incomplete, and how to get more.

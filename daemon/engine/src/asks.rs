@@ -343,7 +343,7 @@ async fn ask_person(
         tokio::select! {
             biased;
             // Dropping the waiter ends the ask.
-            () = engine.stop.cancelled() => return Err(ToolError::Failed(STOPPED_WHILE_ASKED.to_owned())),
+            () = engine.stop.cancelled() => return Err(ToolError::Stopped(STOPPED_WHILE_ASKED)),
             () = cx.cancel.cancelled() => return Err(ToolError::Cancelled),
             waited = waiter.wait() => {
                 let ended = match waited {

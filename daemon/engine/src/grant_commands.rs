@@ -1,5 +1,7 @@
 //! The command lines that allow what was refused, as messages name them: each can be run as it is.
 
+use std::sync::OnceLock;
+
 use toold_proto::shell_word::quoted;
 use toold_proto::tool::Category;
 
@@ -8,9 +10,16 @@ use crate::decision::with_subject;
 use crate::need::Need;
 use crate::policy::allowing::allowing_pattern;
 
+/// Kept in the slot of a session whose calls come from other machines: the name of this one there. Those who read its messages
+/// are not here.
+#[derive(Default)]
+pub struct ServedOn(pub OnceLock<String>);
+
 /// How a refused need of a call can be allowed from now on, as a sentence for the end of a message; `None` when no grant
 /// allows it. Names no session: the grant holds for all.
 pub fn way_to_allow(cx: &Cx, chain: &[String], need: &Need) -> Option<String> {
+    let served_on = cx.session.slot_if_any::<ServedOn>();
+    let here = served_on.as_ref().and_then(|served| served.0.get());
     let command = match need.workspace {
         true => workspace_command(&need.target),
         false => {
@@ -18,9 +27,17 @@ pub fn way_to_allow(cx: &Cx, chain: &[String], need: &Need) -> Option<String> {
             let pattern = with_subject(cx, &cx.tool, cx.origin, chain, |subject| {
                 allowing_pattern(&policy, &grants, subject, need)
             })?;
-            grant_command(need.category, &pattern, chain)
+            match here {
+                Some(machine) if chain.is_empty() => fleet_grant_command(need.category, &pattern, machine),
+                _ => grant_command(need.category, &pattern, chain),
+            }
         }
     };
+    if let Some(machine) = here
+        && (need.workspace || !chain.is_empty())
+    {
+        return Some(format!("Allow it on {machine} with: {command}"));
+    }
     let all = match chain.last() {
         Some(plugin) if !need.workspace => format!(" (or all that it was refused: toolctl plugins grant {plugin})"),
         Some(_) | None => String::new(),
@@ -34,6 +51,14 @@ pub fn grant_command(category: Category, pattern: &str, chain: &[String]) -> Str
     match pattern.starts_with('-') {
         true => format!("toolctl permissions grant {category}{chain} -- {}", quoted(pattern)),
         false => format!("toolctl permissions grant {category} {}{chain}", quoted(pattern)),
+    }
+}
+
+/// The command line that grants a pattern on one machine of a fleet, wherever the person is.
+fn fleet_grant_command(category: Category, pattern: &str, machine: &str) -> String {
+    match pattern.starts_with('-') {
+        true => format!("toolctl fleet grant {category} --on {} -- {}", quoted(machine), quoted(pattern)),
+        false => format!("toolctl fleet grant {category} {} --on {}", quoted(pattern), quoted(machine)),
     }
 }
 

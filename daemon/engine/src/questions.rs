@@ -252,7 +252,7 @@ async fn put(
         tokio::select! {
             biased;
             // Dropping the waiter ends the question.
-            () = engine.stop.cancelled() => return Err(ToolError::Failed(STOPPED_WHILE_ASKED.to_owned())),
+            () = engine.stop.cancelled() => return Err(ToolError::Stopped(STOPPED_WHILE_ASKED)),
             () = cx.cancel.cancelled() => return Err(ToolError::Cancelled),
             waited = waiter.wait() => {
                 let (ended, otherwise) = match waited {

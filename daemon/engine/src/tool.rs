@@ -108,6 +108,9 @@ pub enum ToolError {
     /// The tool failed: becomes a result with `is_error`.
     #[error("{0}")]
     Failed(String),
+    /// The daemon ends while a person is asked: becomes a result with `is_error`.
+    #[error("{0}")]
+    Stopped(&'static str),
     /// A person or a rule denied it: becomes a result with `is_error` that names the rule.
     #[error("{0}")]
     Denied(Arc<Denial>),

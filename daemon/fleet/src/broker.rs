@@ -19,6 +19,16 @@ pub const DAEMON_LIFETIME: Duration = Duration::from_secs(30);
 pub(crate) const ASK_LIFETIME: Duration = Duration::from_secs(60 * 60);
 /// How long a text stays in the object store: far longer than the call that it belongs to takes to fetch it.
 const BLOB_LIFETIME: Duration = Duration::from_secs(60 * 60);
+/// Bytes that are reserved for each part, so that none of them, however full, keeps another from being written: grants least of
+/// all. Together they are less than the 2 GB of `toolctl fleet broker-config`.
+const AUDIT_BYTES: i64 = 1 << 30;
+const ASKS_BYTES: i64 = 64 << 20;
+const BLOBS_BYTES: i64 = 256 << 20;
+const DAEMONS_BYTES: i64 = 16 << 20;
+const TOOLS_BYTES: i64 = 128 << 20;
+const GRANTS_BYTES: i64 = 64 << 20;
+/// A server with less room gets smaller ones, at last without a limit.
+const SHARES: [i64; 3] = [1, 8, 64];
 /// A broker is pinged this often, and a connection that does not answer two pings is dead.
 const PING_INTERVAL: Duration = Duration::from_secs(5);
 const RECONNECT_DELAY: Duration = Duration::from_secs(2);
@@ -119,20 +129,22 @@ impl Broker {
         let failed = |what: &str, error: &dyn std::fmt::Display| {
             format!("can't create {what} on the broker, which needs JetStream: {error}")
         };
-        for (bucket, max_age, description) in [
-            (subjects::DAEMONS, DAEMON_LIFETIME, "Daemons of a fleet of toold"),
-            (subjects::TOOLS, Duration::ZERO, "Their tools"),
-            (subjects::GRANTS, Duration::ZERO, "Grants of persons"),
+        for (bucket, max_age, bytes, description) in [
+            (subjects::DAEMONS, DAEMON_LIFETIME, DAEMONS_BYTES, "Daemons of a fleet of toold"),
+            (subjects::TOOLS, Duration::ZERO, TOOLS_BYTES, "Their tools"),
+            (subjects::GRANTS, Duration::ZERO, GRANTS_BYTES, "Grants of persons"),
         ] {
-            let config = kv::Config {
+            let config = |max_bytes| kv::Config {
                 bucket: bucket.to_owned(),
                 description: description.to_owned(),
                 max_age,
+                max_bytes,
                 history: 1,
                 ..kv::Config::default()
             };
             if self.jetstream.get_key_value(bucket).await.is_err() {
-                self.jetstream.create_key_value(config).await.map_err(|error| failed(bucket, &error))?;
+                let made = with_room(bytes, |bytes| self.jetstream.create_key_value(config(bytes))).await;
+                made.map_err(|error| failed(bucket, &error))?;
             }
         }
         let asks = stream::Config {
@@ -140,28 +152,62 @@ impl Broker {
             subjects: vec!["toold.ask.>".to_owned()],
             max_messages_per_subject: 1,
             max_age: ASK_LIFETIME,
+            max_bytes: ASKS_BYTES,
             ..stream::Config::default()
         };
+        // The oldest rows go when it is full. Each daemon has them in its own audit log.
         let audit = stream::Config {
             name: subjects::AUDIT.to_owned(),
             subjects: vec!["toold.audit.>".to_owned()],
+            max_bytes: AUDIT_BYTES,
             ..stream::Config::default()
         };
         for config in [asks, audit] {
             let name = config.name.clone();
-            self.jetstream.get_or_create_stream(config).await.map_err(|error| failed(&name, &error))?;
+            self.prepare_stream(config).await.map_err(|error| failed(&name, &error))?;
         }
         if self.jetstream.get_object_store(subjects::BLOBS).await.is_err() {
-            let config = object_store::Config {
+            let config = |max_bytes| object_store::Config {
                 bucket: subjects::BLOBS.to_owned(),
                 max_age: BLOB_LIFETIME,
+                max_bytes,
                 ..object_store::Config::default()
             };
-            let made = self.jetstream.create_object_store(config).await;
+            let made = with_room(BLOBS_BYTES, |bytes| self.jetstream.create_object_store(config(bytes))).await;
             made.map_err(|error| failed(subjects::BLOBS, &error))?;
         }
         Ok(())
     }
+
+    /// Creates a stream, or gives one that was made without a limit that of `config`.
+    async fn prepare_stream(&self, config: stream::Config) -> Result<(), String> {
+        let limited = |max_bytes| stream::Config { max_bytes, ..config.clone() };
+        let bytes = config.max_bytes;
+        match self.jetstream.get_stream(&config.name).await {
+            Ok(found) if found.cached_info().config.max_bytes > 0 => Ok(()),
+            Ok(_) => {
+                let changed = with_room(bytes, |bytes| self.jetstream.update_stream(limited(bytes))).await;
+                if let Err(error) = changed {
+                    tracing::warn!(%error, stream = config.name, "a stream of the fleet has no limit");
+                }
+                Ok(())
+            }
+            Err(_) => {
+                let made = with_room(bytes, |bytes| self.jetstream.get_or_create_stream(limited(bytes))).await;
+                made.map(drop).map_err(|error| error.to_string())
+            }
+        }
+    }
+}
+
+/// Makes something of at most `bytes`, or of less where the server has not so much. The last size has no limit.
+async fn with_room<T, E, F: Future<Output = Result<T, E>>>(bytes: i64, make: impl Fn(i64) -> F) -> Result<T, E> {
+    for share in SHARES {
+        if let Ok(made) = make(bytes / share).await {
+            return Ok(made);
+        }
+    }
+    make(-1).await
 }
 
 /// The client library does not say why the two sides agree on no encryption.

@@ -4,6 +4,7 @@ mod attempt;
 mod cancel;
 mod label;
 pub(crate) mod order;
+mod patience;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use toold_engine::tool::{ToolError, ToolOutput};
 
 use self::attempt::{AttemptEnd, about, attempt};
 use self::label::call_label;
+use self::patience::Patience;
 use crate::broker::BrokerState;
 use crate::member::Member;
 use crate::messages::{CallRefusal, RefusedCall, ToolRecord};
@@ -58,7 +60,20 @@ async fn call_daemon(
     daemon: &FleetName,
     cx: &Cx,
 ) -> Result<ToolOutput, ToolError> {
-    Err(match attempt(member, call, call.target, cx).await? {
+    let mut patience = Patience::new();
+    let end = loop {
+        let end = attempt(member, call, call.target, cx).await?;
+        match &end {
+            AttemptEnd::Refused { refusal: RefusedCall { reason: CallRefusal::Busy, message }, .. }
+                if !patience.is_over() =>
+            {
+                cx.message(format!("waiting: {message}"));
+                patience.wait(member, cx).await?;
+            }
+            _ => break end,
+        }
+    };
+    Err(match end {
         AttemptEnd::Done(output) => return Ok(output),
         AttemptEnd::Unknown { daemon, call_id, why } => return Ok(unknown(&daemon, &call_id, &why)),
         AttemptEnd::Refused { refusal: RefusedCall { reason: CallRefusal::Busy, message }, .. } => {

@@ -2,10 +2,12 @@
 
 use parking_lot::Mutex;
 use toold_engine::Engine;
+use toold_engine::grant_commands::ServedOn;
 use toold_engine::session::Session;
 use toold_proto::tool::SessionId;
 
 use crate::messages::CallOrigin;
+use crate::names::FleetName;
 
 /// Kept in the slot of a session that serves calls of the fleet.
 #[derive(Default)]
@@ -19,8 +21,9 @@ pub(crate) struct CallerOrigin {
     pub(crate) session: String,
 }
 
-/// Notes where a call comes from that runs in this session.
-pub(crate) fn note_origin(session: &Session, origin: &CallOrigin, theirs: &str) {
+/// Notes where a call comes from that runs in this session, on the daemon `here`.
+pub(crate) fn note_origin(session: &Session, here: &FleetName, origin: &CallOrigin, theirs: &str) {
+    session.slot::<ServedOn>().0.get_or_init(|| here.to_string());
     let noted = CallerOrigin { origin: origin.clone(), session: theirs.to_owned() };
     *session.slot::<FleetSession>().0.lock() = Some(noted);
 }

@@ -27,6 +27,8 @@ pub struct FleetCounts {
     last_refused: Mutex<Option<String>>,
     /// Calls from the fleet that are running here.
     pub running: AtomicU64,
+    /// Those that wait for a person, and do not count as running.
+    pub(crate) asking: AtomicU64,
     /// Calls from the fleet that have ended here.
     pub served: AtomicU64,
     /// How long those took together, in nanoseconds.

@@ -67,6 +67,8 @@ struct BookContent {
     own_name: Option<FleetName>,
     held: BTreeMap<String, HeldGrant>,
     revoked: BTreeMap<String, Revocation>,
+    /// Revocations of this machine that the server does not have, signed, by their keys.
+    unsent: BTreeMap<String, Vec<u8>>,
     allows_since: Option<u64>,
     /// Revocations or denying grants are not on disk.
     is_dirty: bool,
@@ -184,6 +186,22 @@ impl FleetGrantBook {
     pub(crate) fn begin_reading(&self) {
         self.progress.send_modify(|progress| progress.is_synced = false);
         self.content.lock().held.values_mut().for_each(|held| held.is_shown = false);
+    }
+
+    /// Revokes a grant here before the server has its revocation.
+    pub(crate) fn revoke_here(&self, key: &str, signed: &[u8], counts: &FleetCounts) {
+        self.content.lock().unsent.insert(key.to_owned(), signed.to_vec());
+        self.take_over(key, signed, counts);
+    }
+
+    /// The revocations that the server does not have.
+    pub(crate) fn unsent(&self) -> Vec<(String, Vec<u8>)> {
+        self.content.lock().unsent.iter().map(|(key, signed)| (key.clone(), signed.clone())).collect()
+    }
+
+    /// The server has the revocation of this key.
+    pub(crate) fn was_sent(&self, key: &str) {
+        self.content.lock().unsent.remove(key);
     }
 
     /// Takes over an entry of the bucket.
@@ -335,6 +353,10 @@ impl BookContent {
                 self.is_dirty = true;
                 return true;
             }
+            return false;
+        }
+        // The server shows it as long as it does not take the revocation.
+        if self.unsent.contains_key(key) {
             return false;
         }
         if self.revoked.contains_key(key) {

@@ -118,6 +118,12 @@ async fn follow(member: &Arc<Member>) -> Result<(), String> {
                 if book.is_dirty() {
                     save(member).await;
                 }
+                for (key, revocation) in book.unsent() {
+                    // Shown again by the server once it has stored it; if it refuses, it is tried at the next renewal.
+                    if store.put(&key, revocation.into()).await.is_ok() {
+                        book.was_sent(&key);
+                    }
+                }
             }
         }
     }
@@ -141,7 +147,7 @@ fn take_over(member: &Member, entry: &kv::Entry) {
 }
 
 /// The change has taken effect already; it must also outlive the process.
-async fn save(member: &Member) {
+pub(crate) async fn save(member: &Member) {
     let book = member.grants.clone();
     let saved = match book.is_dirty() {
         true => spawn_blocking(move || book.save()).await.unwrap_or_else(|error| Err(error.to_string())),

@@ -2,6 +2,8 @@
 
 pub mod answering;
 
+use std::fs::File;
+use std::io;
 use std::path::Path;
 
 /// The type of a file system on which other systems may change files, so that it cannot report all changes; `None` for
@@ -16,6 +18,20 @@ pub fn silent(path: &Path) -> Option<&'static str> {
 pub fn free_bytes(path: &Path) -> Option<u64> {
     let there = path.ancestors().find(|path| path.exists())?;
     rustix::fs::statvfs(there).ok().map(|facts| facts.f_bavail.saturating_mul(facts.f_frsize))
+}
+
+/// Makes the content of `to` that of `from`, with blocks that both share until one of them is changed. Blocks.
+///
+/// # Errors
+/// The file system cannot share blocks, or the files are on different ones. Then `to` is as before.
+#[cfg(target_os = "linux")]
+pub fn share_blocks(from: &File, to: &File) -> io::Result<()> {
+    Ok(rustix::fs::ioctl_ficlone(to, from)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn share_blocks(_: &File, _: &File) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 #[cfg(target_os = "linux")]

@@ -77,9 +77,13 @@ fn follow(path: &Path, cwd: &Path, may_read: &mut dyn FnMut(&Path) -> bool) -> (
         let error = io::Error::new(io::ErrorKind::InvalidInput, "a path cannot hold a NUL character");
         return (Err(error), None);
     }
+    let named = cwd.join(path);
+    if let Some(plain) = without_links(&named) {
+        return (Ok(plain), None);
+    }
     let mut done = PathBuf::from("/");
     // A stack, read from its end.
-    let mut left: Vec<PathBuf> = parts(&cwd.join(path));
+    let mut left: Vec<PathBuf> = parts(&named);
     let mut links = 0;
     let mut veil = None;
     while let Some(part) = left.pop() {
@@ -113,6 +117,30 @@ fn follow(path: &Path, cwd: &Path, may_read: &mut dyn FnMut(&Path) -> bool) -> (
         left.extend(parts(&target));
     }
     (Ok(done), veil)
+}
+
+/// The path itself if no link is on it, as far as it exists: one system call instead of one for each component. `None` if there
+/// may be a link, or a `..`.
+#[cfg(target_os = "linux")]
+fn without_links(named: &Path) -> Option<PathBuf> {
+    use rustix::fs::{CWD, ResolveFlags, openat2};
+    if named.components().any(|part| part == Component::ParentDir) {
+        return None;
+    }
+    let plain: PathBuf = named.components().collect();
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let links = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    match answering::at(&plain, || openat2(CWD, &plain, flags, Mode::empty(), links)) {
+        // Where a component is missing, is no folder, or cannot be searched, those before it are no links, and behind it
+        // nothing is visible that could lead elsewhere.
+        Ok(Ok(_) | Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS)) => Some(plain),
+        Ok(Err(_)) | Err(_) => None,
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn without_links(_: &Path) -> Option<PathBuf> {
+    None
 }
 
 /// The components of a path, last first; `..` is kept.

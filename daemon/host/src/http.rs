@@ -424,10 +424,27 @@ fn cause(error: &reqwest::Error) -> String {
     if let Some(resolving) = find::<ResolveError>(error) {
         return resolving.to_string();
     }
+    if is_no_tls(error) {
+        return "it does not answer with TLS: its address may begin with http:// instead of https://".to_owned();
+    }
     let top = std::error::Error::source(error).unwrap_or(error);
     match top.source() {
         Some(below) if error.is_request() => chain(below),
         _ => chain(top),
+    }
+}
+
+/// Whether the server's answer to the beginning of TLS was something else, such as HTTP.
+fn is_no_tls(error: &reqwest::Error) -> bool {
+    let mut causes = std::iter::successors(std::error::Error::source(error), |error| error.source());
+    causes.any(|cause| matches!(tls_error(cause), Some(rustls::Error::InvalidMessage(_))))
+}
+
+/// The error of TLS in an error. One of the system has others in it, and not as its cause.
+fn tls_error<'e>(error: &'e (dyn std::error::Error + 'static)) -> Option<&'e rustls::Error> {
+    match error.downcast_ref::<std::io::Error>() {
+        Some(system) => tls_error(system.get_ref()?),
+        None => error.downcast_ref(),
     }
 }
 

@@ -18,6 +18,7 @@ pub mod desktop;
 pub mod environment;
 pub mod kept_programs;
 pub mod launcher;
+pub mod memory_reserve;
 pub mod output_buffer;
 pub mod process;
 pub mod process_registry;

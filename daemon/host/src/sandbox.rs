@@ -203,6 +203,26 @@ impl Sandbox {
         self.eased.load(Ordering::Relaxed) && !self.rules_in(project).eases()
     }
 
+    /// The restriction for a program that only reads its input, whatever the rules are: it can change nothing, reaches no
+    /// network, and does not see secrets in known places.
+    ///
+    /// # Errors
+    /// When the configured sandbox is unavailable.
+    pub fn confine_reader(&self, cx: &Cx) -> Result<Confinement, SandboxUnavailable> {
+        let own = self.rules_in(cx.session.project());
+        let (home, refused) = (own.home.clone(), own.refused.clone());
+        let rules = SandboxRules {
+            mode: ConfinementMode::ReadOnly,
+            network: false,
+            ease: false,
+            home,
+            refused,
+            ..SandboxRules::default()
+        };
+        // Nothing is confined only where the mode is off.
+        Ok(self.confine_by(&rules, cx)?.unwrap_or_default())
+    }
+
     fn confine_by(&self, rules: &SandboxRules, cx: &Cx) -> Result<Option<Confinement>, SandboxUnavailable> {
         if rules.mode == ConfinementMode::Off && rules.refused.is_none() {
             return Ok(None);

@@ -3,6 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
@@ -10,6 +11,8 @@ use crate::StoreError;
 
 /// Further problems are not reported: they say the same.
 const MAX_PROBLEMS: usize = 20;
+/// How long a look at the file counts.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Shared by the store and its writing thread.
 pub(crate) struct StoreHealth {
@@ -30,6 +33,8 @@ pub(crate) struct StoreHealth {
     /// Rows of the audit log that are lost, and whose loss is not recorded yet.
     lost: AtomicU64,
     lost_in_all: AtomicU64,
+    /// When the file was last read anew.
+    looked: Mutex<Option<Instant>>,
 }
 
 impl StoreHealth {
@@ -46,6 +51,7 @@ impl StoreHealth {
             is_unjournaled: AtomicBool::new(false),
             lost: AtomicU64::new(0),
             lost_in_all: AtomicU64::new(0),
+            looked: Mutex::default(),
         }
     }
 
@@ -64,6 +70,22 @@ impl StoreHealth {
             let problem = gone(&self.path);
             tracing::error!(%problem, "the database");
             self.refuse(problem);
+        }
+    }
+
+    /// Looks with `look` whether the file that is written is still a database; once a second at most. Blocks.
+    pub(crate) fn look_inside(&self, look: impl FnOnce(&Path) -> Result<(), StoreError>) {
+        if self.identity.is_none() || self.refusal().is_some() {
+            return;
+        }
+        let mut looked = self.looked.lock();
+        if looked.is_some_and(|looked| looked.elapsed() < LOOK_AGAIN) {
+            return;
+        }
+        *looked = Some(Instant::now());
+        drop(looked);
+        if let Err(error) = look(&self.path) {
+            self.heed(&error);
         }
     }
 

@@ -43,7 +43,7 @@ use rusqlite::{Connection, Transaction};
 use crate::clock_trust::{AgeAllowance, ClockTrust};
 use crate::health::StoreHealth;
 use crate::journal::CallJournal;
-use crate::opening::OpenedDatabase;
+use crate::opening::{OpenedDatabase, look_again};
 use crate::refusals::Refusals;
 use crate::transaction::in_transaction;
 use crate::trust::Switch;
@@ -253,6 +253,7 @@ impl Store {
     /// none.
     pub fn problems(&self) -> Vec<String> {
         self.health.look();
+        self.health.look_inside(look_again);
         self.look_at_refusals();
         let mut problems = self.health.problems();
         problems.extend(self.refusals.problems());

@@ -233,6 +233,19 @@ fn read_unchanging(path: &Path) -> Option<Connection> {
     Some(connection).filter(is_readable)
 }
 
+/// Reads the file with a connection that knows nothing of it, since those that are open go on with the pages that they have.
+///
+/// # Errors
+/// `Damaged` if the file was cut or overwritten; others, such as that it is locked, say nothing about that.
+pub(crate) fn look_again(path: &Path) -> Result<(), StoreError> {
+    // Never opened by other means: closing it would end the locks that SQLite holds.
+    if path.metadata().is_ok_and(|facts| facts.len() == 0) {
+        return Err(StoreError::Damaged("it was cut to nothing".to_owned()));
+    }
+    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    Ok(connection.query_row("SELECT count(*) FROM grants", [], |_| Ok(()))?)
+}
+
 fn is_readable(connection: &Connection) -> bool {
     connection.query_row("SELECT count(*) FROM grants", [], |_| Ok(())).is_ok()
 }

@@ -1,5 +1,7 @@
 //! `toold`: serves, on a socket or on stdio.
 
+mod allocator;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -23,21 +25,9 @@ use toold::lifecycle::service_manager;
 use toold::lifecycle::stop_deadline;
 use toold::lifecycle::traces::Traces;
 use toold_host::launcher;
+use toold_host::memory_reserve;
 use toold_host::process::reaper;
 use toold_host::tool_mark;
-
-/// Returns memory to the system also when one thread allocated it, another freed it, and both are
-/// idle, as with the memory of scripts.
-#[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
-
-/// The allocator's settings, read before its first allocation (jemalloc(3), "Tuning"). Two arenas:
-/// with the usual four per processor, scripts that use their full limit cost twice as much. Threads
-/// cache small blocks only: an idle thread returns nothing. Unused pages are returned within 2 s, by a thread of the
-/// allocator: without it, only during allocation.
-#[allow(unsafe_code, reason = "the symbol that jemalloc looks up has a fixed name, which nothing else has")]
-#[unsafe(export_name = "_rjem_malloc_conf")]
-static ALLOCATOR_OPTIONS: &[u8; 69] = b"narenas:2,tcache_max:4096,dirty_decay_ms:2000,background_thread:true\0";
 
 /// One long-lived daemon that holds one tool registry for every agent and editor.
 #[derive(Parser)]
@@ -164,6 +154,8 @@ fn main() -> ExitCode {
         return ended;
     }
     let cli = Cli::parse();
+    // Without one, the daemon ends when there is no more memory, as other programs do.
+    memory_reserve::regain();
     match run(cli) {
         Ok(code) => code,
         Err(error) => {

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toold_tests::{Setup, TestDaemon, toolctl, until};
+use toold_tests::{Setup, TestDaemon, Wire, toolctl, toold, until};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -183,6 +183,39 @@ fn a_bridge_starts_nothing_that_a_person_has_stopped() {
     while client.next()["method"] != "notifications/tools/list_changed" {}
     client.greets(4);
     drop(client);
+    end(&daemon, "TERM");
+    daemon.start_again();
+}
+
+#[test]
+fn a_call_that_waits_for_a_person_is_asked_again_by_the_next_daemon() {
+    let mut daemon = Setup::new().asking().plugin("greet.lua", PLUGIN).start();
+    // This test is a person's frontend, although it also starts a client of a model.
+    let person = |daemon: &TestDaemon| {
+        let mut person = daemon.connect();
+        person.result("permissions.review", json!({}));
+        person.result("permissions.subscribe", json!({}));
+        person
+    };
+    let asked = |person: &mut Wire| person.notification("permissions.event")["result"]["request"]["request_id"].take();
+    let mut frontend = person(&daemon);
+    let mut client = AttachedClient::start(&daemon);
+    client.greets(1);
+    let call = json!({"name": "bash", "arguments": {"command": "touch done"}});
+    client.send(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}));
+    let first = asked(&mut frontend);
+    let program = toold().display().to_string();
+    let restarted = daemon.toolctl(&["restart", "--drain-ms", "0", "--program", &program]);
+    assert!(restarted.status.success(), "{restarted:?}");
+    daemon.wait();
+    let mut frontend = person(&daemon);
+    let again = asked(&mut frontend);
+    assert_ne!(first, again);
+    frontend.result("permissions.reply", json!({"request_id": again, "action": "allow"}));
+    let answer = client.answer(&json!(2));
+    assert_eq!(answer["result"]["isError"], false, "{answer}");
+    assert!(daemon.work().join("done").exists());
+    drop((client, frontend));
     end(&daemon, "TERM");
     daemon.start_again();
 }

@@ -11,7 +11,7 @@ use toold_engine::policy::pattern::Pattern;
 use toold_proto::permission::Action;
 use toold_proto::tool::Category;
 use toold_store::Store;
-use toold_tests::{Setup, TestDaemon, Wire, toolctl, toold};
+use toold_tests::{Setup, TestDaemon, Wire, toolctl, toold, until};
 
 const COUNTER: &str = r#"
 hygge.register_tool{
@@ -205,6 +205,28 @@ fn a_daemon_with_a_broken_database_serves_on_and_says_so() {
         daemon.restart("TERM");
     }
     assert_eq!(fs::read(&database).unwrap(), bytes);
+}
+
+#[test]
+fn a_database_that_is_overwritten_or_cut_while_it_is_open_is_reported() {
+    for cut in [false, true] {
+        let mut daemon = TestDaemon::start();
+        // The last one leaves no write-ahead log, from which the database could be read.
+        daemon.restart("TERM");
+        let mut wire = daemon.connect();
+        assert_eq!(problems(&mut wire), json!(null));
+        let path = daemon.state().join("toold.db");
+        let file = fs::File::options().write(true).open(path).unwrap();
+        match cut {
+            true => file.set_len(0).unwrap(),
+            false => {
+                let length = file.metadata().unwrap().len() as usize;
+                std::os::unix::fs::FileExt::write_all_at(&file, &vec![7; length], 0).unwrap();
+            }
+        }
+        until("the daemon reports it", || problems(&mut wire).to_string().contains("is damaged").then_some(()));
+        assert_eq!(daemon.toolctl(&["doctor"]).status.code(), Some(3));
+    }
 }
 
 #[test]

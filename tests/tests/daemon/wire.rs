@@ -72,6 +72,13 @@ fn a_batch_is_answered_as_one_batch() {
     assert_eq!(of("c")["error"]["code"], -32600);
     assert!(answers.iter().any(|answer| answer["id"].is_null() && answer["error"]["code"] == -32600));
 
+    // The largest answer is given once.
+    let discover = |id: u64| json!({"jsonrpc": "2.0", "id": id, "method": "rpc.discover"});
+    wire.send(&json!([discover(31), {"jsonrpc": "2.0", "id": 32, "method": "daemon.ping"}, discover(33)]));
+    let answers = wire.next_message().unwrap();
+    let kind = |id: u64| answers.as_array().unwrap().iter().find(|answer| answer["id"] == id).unwrap();
+    assert_eq!(kind(31)["result"]["openrpc"].as_str().map(|version| &version[..1]), Some("1"));
+    assert_eq!(kind(33)["error"]["data"]["kind"], "repeated", "{}", kind(33));
     // A batch of notifications alone has no answer: the next message is the next one's.
     wire.send(&json!([{"jsonrpc": "2.0", "method": "daemon.ping"}]));
     assert_eq!(wire.result("daemon.ping", json!({})), json!({}));

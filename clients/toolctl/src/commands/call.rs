@@ -5,10 +5,12 @@ mod picker;
 use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
+use tokio::time::timeout;
 use toold_client::{Client, ClientError, RpcError};
 use toold_proto::call::{Execute, ListTools, ToolSchema};
 use toold_proto::error::{ArgumentError, CANCELLED, INVALID_PARAMS};
@@ -23,6 +25,9 @@ use crate::live::{LiveOutput, Stdout};
 use crate::output::{self, BAD, DIM, WARN, one_line, print_foreign, print_json};
 use crate::prompts::Prompter;
 use crate::{arguments, connection, keys};
+
+/// How long a daemon may take to say why it ends.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Call a tool
 ///
@@ -197,6 +202,13 @@ async fn call(client: &Client, wanted: &WantedCall) -> anyhow::Result<u8> {
         arguments
     };
     let outcome = call_once(client, wanted, arguments).await?;
+    if let Some((Ok(result), _)) = &outcome
+        && result.is_not_run()
+        && let Ok(ClientError::Replaced) = timeout(FAREWELL, client.closed()).await
+    {
+        // The next daemon asks again.
+        return Err(ClientError::Replaced.into());
+    }
     match outcome {
         Some((outcome, live)) => print_outcome(outcome, &live, args),
         None => Ok(INTERRUPTED),

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::Metadata;
+use std::io::Read;
 use std::ops::Bound;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -23,9 +24,8 @@ use crate::journal::{PathChange, PathState, RawPath};
 /// The largest file whose content is kept, and the largest that is ignored by Git.
 const MAX_FILE: u64 = 64 << 20;
 const MAX_IGNORED_FILE: u64 = 1 << 20;
-/// The limits of one index.
+/// The limit of one index.
 const MAX_ENTRIES: usize = 100_000;
-const MAX_BYTES: u64 = 1 << 30;
 /// The longest look through a whole folder around a command.
 const MAX_WALK: Duration = Duration::from_millis(150);
 /// Folders of version control, which record changes themselves.
@@ -111,6 +111,8 @@ pub(super) struct FolderIndex {
     entries: BTreeMap<PathBuf, KnownEntry>,
     rules: Option<IgnoreFiles>,
     bytes: u64,
+    /// The most that `bytes` may be.
+    most: u64,
     is_built: bool,
     /// Why there is no index.
     off: Option<String>,
@@ -130,6 +132,7 @@ impl FolderIndex {
             entries: BTreeMap::new(),
             rules: None,
             bytes: 0,
+            most: 0,
             is_built: false,
             off: None,
             events: None,
@@ -268,6 +271,7 @@ impl FolderIndex {
     fn build(&mut self, contents: &KeptContents) -> Result<(), String> {
         let facts = std::fs::symlink_metadata(&self.root).map_err(|error| format!("can't read its folder: {error}"))?;
         self.device = facts.dev();
+        self.most = contents.most();
         // Without events, also when the system's limit of queues is reached, the folder is looked through each time.
         if file_systems::silent(&self.root).is_none() {
             self.events = FolderEvents::new().ok();
@@ -398,12 +402,17 @@ impl FolderIndex {
 
     /// The content of a file, kept; `None` if it cannot be read.
     fn keep(&mut self, contents: &KeptContents, path: &Path) -> Result<Option<crate::stamps::FileDigest>, String> {
-        let Ok(content) = files::read_whole(path, MAX_FILE) else { return Ok(None) };
-        self.bytes += content.len() as u64;
-        if self.bytes > MAX_BYTES {
-            return Err(format!("the contents of its folder take more than {} MiB", MAX_BYTES >> 20));
+        let Ok(file) = files::open(path) else { return Ok(None) };
+        let mut content = Vec::new();
+        let read = (&file).take(MAX_FILE + 1).read_to_end(&mut content);
+        if read.is_err() || content.len() as u64 > MAX_FILE {
+            return Ok(None);
         }
-        contents.keep(&content).map(Some).map_err(|error| format!("contents cannot be kept: {error}"))
+        self.bytes += content.len() as u64;
+        if self.bytes > self.most {
+            return Err(format!("the contents of its folder take more than {} MiB", self.most >> 20));
+        }
+        contents.keep_of(&content, &file).map(Some).map_err(|error| format!("contents cannot be kept: {error}"))
     }
 
     fn rules(&mut self) -> &IgnoreFiles {

@@ -83,12 +83,18 @@ fn convert(html: &str, url: &str, form: PageForm, cancel: &CancellationToken) ->
     }
     check(cancel)?;
     lengthen_links(&document, url);
+    let without_scripts = document.select("noscript").formatted_text();
     document.select(&CLUTTER.join(",")).remove();
     let text = match form {
         PageForm::Markdown => document.md(Some(&[])),
         PageForm::Text => document.formatted_text(),
     };
-    Ok(WebPage { title, text: tidy(&text), is_part: false })
+    let mut text = tidy(&text);
+    if text.is_empty() {
+        // The page of an application, which scripts fill.
+        text = tidy(&without_scripts);
+    }
+    Ok(WebPage { title, text, is_part: false })
 }
 
 fn parse(html: &str, cancel: &CancellationToken) -> anyhow::Result<Document> {

@@ -1,5 +1,6 @@
 //! A small daemon without a transport: an engine with the built-in tools, and a working folder.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -28,7 +29,7 @@ pub(crate) struct BuiltinTest {
     pub(crate) session: Arc<Session>,
     /// The session's working folder, resolved.
     pub(crate) root: PathBuf,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 fn places(top: &Path) -> ToolkitFolders {
@@ -56,15 +57,20 @@ impl BuiltinTest {
         let root = top.join("work");
         std::fs::create_dir(&root).unwrap();
         let engine = Arc::new(Engine::new("test"));
-        let environment = Environment::inherited(std::env::vars_os());
-        let toolkit = Arc::new(Toolkit::new(environment, places(&top)));
+        let inherited = Environment::inherited(std::env::vars_os());
+        let mut path = top.join("bin").into_os_string();
+        if let Some(others) = inherited.get("PATH") {
+            path.push(":");
+            path.push(others);
+        }
+        let toolkit = Arc::new(Toolkit::new(inherited.with([("PATH", path)]), places(&top)));
         // A busy machine is no reason for a test to fail.
         toolkit.wait_for_changes(std::time::Duration::from_secs(60));
         let key = SourceKey { kind: SourceKind::Builtin, name: "toold".into(), scope: SourceScope::Global };
         engine.registry.put(key, Origin::Builtin, toold_builtins::all(&toolkit)).unwrap();
         let session = session("s1", &root);
         let (session, _) = engine.sessions.open(session);
-        Self { engine, toolkit, session, root, _folder: folder }
+        Self { engine, toolkit, session, root, folder }
     }
 
     pub(crate) fn write(&self, path: &str, content: impl AsRef<[u8]>) -> PathBuf {
@@ -72,6 +78,14 @@ impl BuiltinTest {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, content).unwrap();
         path
+    }
+
+    /// Makes a program of this script, which tools find by its name.
+    pub(crate) fn program(&self, name: &str, script: &str) {
+        let path = self.folder.path().canonicalize().unwrap().join("bin").join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
     }
 
     #[allow(dead_code, reason = "a part of the tests uses it")]

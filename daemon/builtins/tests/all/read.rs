@@ -69,12 +69,61 @@ async fn encodings_are_decoded_and_reported() {
     }
 }
 
+/// A PNG with this size and, except for its end, no content.
+fn png(width: u32, height: u32) -> Vec<u8> {
+    let size = width.to_be_bytes().into_iter().chain(height.to_be_bytes());
+    let mut bytes = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec();
+    bytes.extend(size);
+    bytes.extend(b"\x08\x02\0\0\0\0\0\0\0\0\0\0\0IEND\xaeB\x60\x82");
+    bytes
+}
+
+#[tokio::test]
+async fn an_image_that_models_do_not_take_is_made_smaller_or_refused_with_the_reason() {
+    let test = BuiltinTest::strict();
+    test.write("wide.png", png(9000, 10));
+    test.write("small.png", png(2000, 2));
+    test.program("magick", "exit 127");
+    let text = test.bad("read", json!({"path": "wide.png"})).await;
+    let problem = "wide.png is an image of more than 8000 pixels a side (image/png, 9000 x 10 pixels, 45 bytes)";
+    assert!(text.starts_with(problem) && text.contains("install ImageMagick"), "{text}");
+    test.program("magick", &format!("cat >/dev/null; echo \"$@\" >&2; cat {}", test.root.join("small.png").display()));
+    let result = test.call("read", json!({"path": "wide.png"})).await;
+    assert!(result.text().ends_with("shown as image/png, 2000 x 2 pixels, 45 bytes"), "{}", result.text());
+    test.program("magick", "cat >/dev/null; echo 'it is broken' >&2; exit 1");
+    let text = test.bad("read", json!({"path": "wide.png"})).await;
+    assert!(text.starts_with(problem) && text.ends_with("magick can't read it: it is broken (exit code 1)"), "{text}");
+    test.write("cut.png", &png(3, 4)[..40]);
+    let text = test.bad("read", json!({"path": "cut.png"})).await;
+    assert_eq!(text, "cut.png is a damaged image: its end is missing (image/png, 3 x 4 pixels, 40 bytes)");
+}
+
+#[tokio::test]
+async fn the_text_of_a_pdf_comes_by_pages() {
+    let test = BuiltinTest::strict();
+    test.write("a.pdf", "%PDF-1.4\n\0");
+    test.program("pdftotext", r#"cat >/dev/null; [ "$5" = 1 ] && printf 'One\n\fTwo\n\f' || printf 'Two\n\f'"#);
+    assert_eq!(test.read("a.pdf").await, "1: [page 1]\n2: One\n3: [page 2]\n4: Two");
+    assert_eq!(test.ok("read", json!({"path": "a.pdf", "pages": "2"})).await, "1: [page 2]\n2: Two");
+    assert!(test.bad("read", json!({"path": "a.pdf", "pages": "x"})).await.contains("such as 3 or 2-5"));
+    test.program("pdftotext", "exit 127");
+    assert!(test.bad("read", json!({"path": "a.pdf"})).await.contains("poppler-utils"));
+    // What it prints is no part of the text, what it changes is not kept, and what it needs more memory for fails.
+    test.program("pdftotext", "cat >/dev/null; touch changed; ulimit -v; echo 'bad xref' >&2; exit 3");
+    let text = test.bad("read", json!({"path": "a.pdf"})).await;
+    assert!(text.ends_with("pdftotext can't read it: bad xref (exit code 3)"), "{text}");
+    test.program("pdftotext", r"cat >/dev/null; printf '\f\f'");
+    assert!(test.bad("read", json!({"path": "a.pdf"})).await.contains("without text in these pages (pages: 2)"));
+    test.write("a.txt", "text");
+    assert!(test.bad("read", json!({"path": "a.txt", "pages": "1"})).await.contains("is no PDF"));
+}
+
 #[tokio::test]
 async fn images_come_as_images_by_their_content() {
     let test = BuiltinTest::strict();
-    let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
-    test.write("picture.txt", png);
+    test.write("picture.txt", png(3, 4));
     let result = test.call("read", json!({"path": "picture.txt"})).await;
+    assert_eq!(result.text(), "picture.txt: image/png, 3 x 4 pixels, 45 bytes");
     assert!(matches!(&result.content[1], Block::Image { mime_type, .. } if mime_type == "image/png"));
     test.write("text.png", "no picture");
     assert_eq!(test.read("text.png").await, "1: no picture");

@@ -69,12 +69,17 @@ async fn other_text_is_returned_unchanged() {
 
 #[tokio::test]
 async fn images_are_shown_and_other_bytes_are_named() {
-    let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01";
+    let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x02\0\0\0\0\0\0\0\0\0\0\0IEND\xaeB\x60\x82";
     let result = fetch(ok("text/html", png)).await;
-    check(&result, false, &["image/png, 24 bytes"]);
+    check(&result, false, &["image/png, 1 x 1 pixels, 45 bytes"]);
     assert!(matches!(&result.content[1], Block::Image { mime_type, .. } if mime_type == "image/png"));
-    check(&fetch(ok("text/plain", b"%PDF-1.7\n\xff\xfe")).await, true, &["application/pdf", "not shown"]);
+    check(
+        &fetch(ok("text/plain", b"%PDF-1.7\n\xff\xfe")).await,
+        true,
+        &["is a PDF: not shown", "`curl -fLo FILE 'http://"],
+    );
     check(&fetch(ok("text/html", b"\x00\x01\x02\x03")).await, true, &["is not text (text/html, 4 bytes): not shown"]);
+    check(&fetch(ok("image/png", &png[..40])).await, true, &["is a damaged image: its end is missing"]);
     let large = [png.to_vec(), vec![0; 6 << 20]].concat();
     let server = ScriptedServer::of(ok("image/png", large)).await;
     let arguments = json!({"url": server.url("/"), "max_bytes": 10_000_000});
@@ -109,7 +114,7 @@ async fn error_status_is_reported_with_the_start_of_the_body() {
 async fn empty_body_is_reported() {
     check(&fetch(ok("text/plain", "")).await, false, &["[the body is empty]"]);
     check(&fetch("HTTP/1.1 204 No Content\r\n\r\n").await, false, &["[the body is empty]"]);
-    check(&fetch(ok("text/html", "<title>T</title>")).await, false, &["Title: T", "[the page has no text]"]);
+    check(&fetch(ok("text/html", "<title>T</title>")).await, false, &["Title: T", "[the page has no text: it may be"]);
 }
 
 #[tokio::test]

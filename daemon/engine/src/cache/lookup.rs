@@ -117,7 +117,9 @@ impl Leader {
         let own = match result {
             Ok(_) => cx.timed_out(),
             Err(ToolError::Failed(_) | ToolError::Unavailable(_) | ToolError::Overloaded(_)) => false,
-            Err(ToolError::Denied(_) | ToolError::Cancelled | ToolError::PermissionEngine(_)) => true,
+            Err(
+                ToolError::Denied(_) | ToolError::Stopped(_) | ToolError::Cancelled | ToolError::PermissionEngine(_),
+            ) => true,
         };
         if own {
             return;

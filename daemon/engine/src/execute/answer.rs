@@ -1,7 +1,7 @@
 //! The answer of a call: checked against the tool's output schema, changed by hooks, and cut to size.
 
 use serde_json::{Value, json};
-use toold_proto::tool::{Block, ToolResult};
+use toold_proto::tool::{Block, NOT_RUN, ToolResult};
 
 use super::call_record::CallRecord;
 use crate::cache::json_bytes;
@@ -48,6 +48,12 @@ pub(super) fn change_output(output: &mut ToolOutput, changed: Value) {
 pub(super) async fn into_answer(cx: &Cx, record: &CallRecord, error: ToolError) -> Result<ToolResult, CallError> {
     match error {
         ToolError::Failed(words) => answer(cx, record, ToolOutput::error(words)).await,
+        ToolError::Stopped(words) => {
+            let output = ToolOutput::error(words);
+            // A tool that runs may have done something before it asked.
+            let output = if record.has_run() { output } else { output.with(NOT_RUN, true) };
+            answer(cx, record, output).await
+        }
         ToolError::Denied(denial) => {
             let permission = json!({"category": denial.category, "target": denial.target, "rule": denial.rule});
             answer(cx, record, ToolOutput::error(&denial.message).with("permission", permission)).await

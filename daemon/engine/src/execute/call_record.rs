@@ -148,6 +148,12 @@ impl CallRecord {
         self.clock.lock().began = Some(Instant::now());
     }
 
+    /// Whether the tool runs or has run.
+    pub(super) fn has_run(&self) -> bool {
+        let clock = self.clock.lock();
+        clock.began.is_some() || clock.ran.is_some()
+    }
+
     /// Returns how long the tool ran; `None` when it did not.
     pub(super) fn clock_stops(&self) -> Option<Duration> {
         let mut clock = self.clock.lock();
@@ -269,6 +275,7 @@ fn outcome_of(result: &ToolResult) -> Outcome {
         true if marked("permission") => Outcome::Denied,
         true if marked("timed_out") => Outcome::TimedOut,
         true if marked("skipped") => Outcome::Skipped,
+        true if result.metadata.get("outcome").is_some_and(|outcome| outcome == "unknown") => Outcome::Interrupted,
         true => Outcome::Error,
     }
 }

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
-use tokio::time::{Instant, sleep};
 use toold_engine::cx::Cx;
 use toold_engine::tool::{ToolError, ToolOutput};
 
 use super::attempt::{AttemptEnd, attempt};
+use super::patience::Patience;
 use super::{OutgoingCall, did_not_run, unknown};
 use crate::directory::KnownDaemon;
 use crate::member::Member;
@@ -16,10 +15,6 @@ use crate::messages::CallRefusal;
 use crate::names::FleetName;
 use crate::target::CallTarget;
 
-/// How long a call waits for a free daemon.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// How many times a call that may be repeated is, after its daemon has gone.
 const REPEATS: usize = 2;
 
@@ -30,8 +25,7 @@ pub(super) async fn call_label(
     cx: &Cx,
 ) -> Result<ToolOutput, ToolError> {
     let mut search = Search { member, call, label, excluded: BTreeSet::new(), busy: BTreeSet::new(), why: None };
-    let give_up = Instant::now() + LONGEST_WAIT;
-    let mut pause = FIRST_PAUSE;
+    let mut patience = Patience::new();
     let mut repeats = 0;
     // The queue group gives the call to a free daemon. This one must not get its own.
     let is_own_label = member.settings.load().labels.contains(label);
@@ -83,16 +77,11 @@ pub(super) async fn call_label(
             return Err(did_not_run(&why));
         }
         let all = candidates.len();
-        if Instant::now() >= give_up {
+        if patience.is_over() {
             return Err(ToolError::Overloaded(format!("all {all} daemons with the label {label} are busy")));
         }
         cx.message(format!("waiting for a free daemon with {label}: {all} of {all} are busy"));
-        tokio::select! {
-            () = sleep(pause) => {}
-            () = cx.cancel.cancelled() => return Err(ToolError::Cancelled),
-            () = member.stop.cancelled() => return Err(ToolError::Cancelled),
-        }
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        patience.wait(member, cx).await?;
         search.busy.clear();
         to = match is_own_label || !search.excluded.is_empty() {
             // Their records may be old, so any may be free.

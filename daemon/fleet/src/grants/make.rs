@@ -10,6 +10,7 @@ use toold_proto::permission::Action;
 use toold_proto::tool::ToolName;
 
 use crate::grant_book::check::MAX_ALLOWED;
+use crate::grants::save;
 use crate::member::Member;
 use crate::messages::{FleetGrant, FleetRule, GrantOrigin};
 use crate::names::FleetName;
@@ -48,7 +49,9 @@ pub async fn make(member: &Member, wanted: &MakeFleetGrant) -> Result<FleetGrant
         expiry: lifetime(wanted)?.and_then(|length| made_at.checked_add(length)).map(rfc3339),
         revoked: false,
     };
-    publish(member, person, &grant).await?;
+    let key = grant_key(person, &grant.id);
+    let signed = signed(member, &key, &grant)?;
+    publish(member, &key, &grant.id, &signed).await?;
     match member.grants.find(person, &grant.id) {
         Some((_, info)) => Ok(info),
         None => {
@@ -65,7 +68,7 @@ pub async fn make(member: &Member, wanted: &MakeFleetGrant) -> Result<FleetGrant
 /// effect here.
 ///
 /// # Errors
-/// As a sentence for the person; the grant may still be valid elsewhere.
+/// As a sentence for the person; then the grant is revoked here, and may still be valid elsewhere.
 pub async fn revoke(member: &Member, id: &str) -> Result<FleetGrantInfo, FleetGrantError> {
     let person = person_here(member)?;
     let Some((checked, _)) = member.grants.find(person, id) else {
@@ -77,9 +80,18 @@ pub async fn revoke(member: &Member, id: &str) -> Result<FleetGrantInfo, FleetGr
             None => FleetGrantError::Unknown(id.to_owned()),
         });
     };
-    if !checked.grant.revoked {
-        publish(member, person, &FleetGrant { revoked: true, ..checked.grant }).await?;
-    }
+    let key = grant_key(person, id);
+    let signed = signed(member, &key, &FleetGrant { revoked: true, ..checked.grant })?;
+    // What the server does not take holds here all the same.
+    member.grants.revoke_here(&key, &signed, &member.counts);
+    save(member).await;
+    publish(member, &key, id, &signed).await.map_err(|error| {
+        FleetGrantError::Refused(format!(
+            "{error}. {id} is revoked on this machine; the others may use it until the server takes the revocation, which \
+             this daemon goes on sending"
+        ))
+    })?;
+    member.grants.was_sent(&key);
     let (_, info) = member.grants.find(person, id).ok_or_else(|| FleetGrantError::Unknown(id.to_owned()))?;
     Ok(info)
 }
@@ -144,24 +156,28 @@ fn lifetime(wanted: &MakeFleetGrant) -> Result<Option<Duration>, FleetGrantError
     }
 }
 
-/// Signs and stores it, and waits until it has taken effect here.
-async fn publish(member: &Member, person: &FleetName, grant: &FleetGrant) -> Result<(), FleetGrantError> {
+/// The grant as the person of this machine signs it.
+fn signed(member: &Member, key: &str, grant: &FleetGrant) -> Result<Vec<u8>, FleetGrantError> {
+    member.sign_for_person(SignedKind::Grant, key, grant).ok_or_else(|| away(member))
+}
+
+fn away(member: &Member) -> FleetGrantError {
+    let why = member.broker.state.borrow().error.clone();
+    let why =
+        why.or_else(|| member.problems().into_iter().next()).unwrap_or_else(|| "it shows no grants yet".to_owned());
+    FleetGrantError::Refused(format!("the server of the fleet is needed for this, and is away: {why}"))
+}
+
+/// Stores it, and waits until it has taken effect here.
+async fn publish(member: &Member, key: &str, id: &str, signed: &[u8]) -> Result<(), FleetGrantError> {
     let refused = |why: String| FleetGrantError::Refused(why);
-    let away = || {
-        let why = member.broker.state.borrow().error.clone();
-        let why =
-            why.or_else(|| member.problems().into_iter().next()).unwrap_or_else(|| "it shows no grants yet".to_owned());
-        refused(format!("the server of the fleet is needed for this, and is away: {why}"))
-    };
     if !member.broker.state.borrow().connected || timeout(TAKE_OVER, member.grants.synced()).await.is_err() {
-        return Err(away());
+        return Err(away(member));
     }
     let mut progress = member.grants.progress.subscribe();
-    let key = grant_key(person, &grant.id);
-    let signed = member.sign_for_person(SignedKind::Grant, &key, grant).ok_or_else(away)?;
     let stored = async {
         let bucket = member.broker.jetstream.get_key_value(GRANTS).await.map_err(|error| error.to_string())?;
-        bucket.put(&key, signed.into()).await.map_err(|error| error.to_string())
+        bucket.put(key, signed.to_vec().into()).await.map_err(|error| error.to_string())
     };
     let revision = stored.await.map_err(|error| {
         refused(format!("the server of the fleet did not confirm it, and may have stored it: {error}"))
@@ -170,8 +186,7 @@ async fn publish(member: &Member, person: &FleetName, grant: &FleetGrant) -> Res
     match timeout(TAKE_OVER, taken_over).await {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(_)) | Err(_) => Err(refused(format!(
-            "the server of the fleet has stored grant {}, and has not shown it to this daemon yet",
-            grant.id
+            "the server of the fleet has stored grant {id}, and has not shown it to this daemon yet"
         ))),
     }
 }

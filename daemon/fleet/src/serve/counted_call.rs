@@ -1,6 +1,6 @@
 //! A call that counts as running, and the receiver of its progress.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use tokio::time::Instant;
@@ -15,7 +15,12 @@ use crate::served_calls::ServedCall;
 pub(super) struct CountedCall {
     member: Arc<Member>,
     begun: OnceLock<Instant>,
+    /// It waits for a person, and counts as that.
+    asks: AtomicBool,
 }
+
+/// How many calls may wait for a person for each that may run. Further ones count as running.
+const ASKING_FOR_EACH: u64 = 16;
 
 impl CountedCall {
     /// `None` when as many calls run as this daemon takes.
@@ -25,18 +30,41 @@ impl CountedCall {
         let entered = running.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| (now < most).then_some(now + 1));
         entered.ok()?;
         member.served.note_change();
-        Some(Self { member: member.clone(), begun: OnceLock::new() })
+        Some(Self { member: member.clone(), begun: OnceLock::new(), asks: AtomicBool::new(false) })
     }
 
     pub(super) fn begin(&self) {
         self.begun.get_or_init(Instant::now);
+    }
+
+    /// Notes whether the call waits for a person: such calls leave their places to others. One that goes on takes a place
+    /// whether or not one is free.
+    pub(super) fn note_asking(&self, asks: bool) {
+        let counts = &self.member.counts;
+        if asks == self.asks.load(Ordering::Relaxed) {
+            return;
+        }
+        if asks {
+            let most = ASKING_FOR_EACH * self.member.settings.load().max_calls as u64;
+            let enter = |now| (now < most).then_some(now + 1);
+            if counts.asking.fetch_update(Ordering::Relaxed, Ordering::Relaxed, enter).is_err() {
+                return;
+            }
+            counts.running.fetch_sub(1, Ordering::Relaxed);
+        } else {
+            counts.running.fetch_add(1, Ordering::Relaxed);
+            counts.asking.fetch_sub(1, Ordering::Relaxed);
+        }
+        self.asks.store(asks, Ordering::Relaxed);
+        self.member.served.note_change();
     }
 }
 
 impl Drop for CountedCall {
     fn drop(&mut self) {
         let counts = &self.member.counts;
-        counts.running.fetch_sub(1, Ordering::Relaxed);
+        let counted = if *self.asks.get_mut() { &counts.asking } else { &counts.running };
+        counted.fetch_sub(1, Ordering::Relaxed);
         if let Some(begun) = self.begun.get() {
             counts.served.fetch_add(1, Ordering::Relaxed);
             let took = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -50,11 +78,11 @@ impl Drop for CountedCall {
 pub(super) struct ReplySink {
     call: Arc<ServedCall>,
     _over: DropGuard,
-    _running: CountedCall,
+    _running: Arc<CountedCall>,
 }
 
 impl ReplySink {
-    pub(super) fn new(call: &Arc<ServedCall>, running: CountedCall) -> Arc<Self> {
+    pub(super) fn new(call: &Arc<ServedCall>, running: Arc<CountedCall>) -> Arc<Self> {
         running.begin();
         Arc::new(Self { call: call.clone(), _over: call.over.clone().drop_guard(), _running: running })
     }

@@ -1,7 +1,7 @@
 //! Runs one call, and delivers its replies.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use async_nats::{Message as NatsMessage, Subscriber};
@@ -73,8 +73,10 @@ pub(super) async fn run(member: Arc<Member>, call: Arc<ServedCall>, request: Fle
     }
     let session = member.host.open_session(&request.origin, &request.session).await;
     if let Ok(session) = &session {
-        note_origin(session, &request.origin, &request.session);
+        note_origin(session, &member.name, &request.origin, &request.session);
     }
+    let running = Arc::new(running);
+    let counted = Arc::downgrade(&running);
     let (sender, waits) = tokio::sync::oneshot::channel();
     let work = member.tasks.spawn({
         let (member, call, session) = (member.clone(), call.clone(), session.clone());
@@ -86,6 +88,7 @@ pub(super) async fn run(member: Arc<Member>, call: Arc<ServedCall>, request: Fle
     });
     let mut replies = Replies::new(&member, &call, alive);
     replies.session = session.ok();
+    replies.counted = Some(counted);
     let blob = replies.deliver(Some(waits)).await;
     drop(blob.map(|blob| OwnBlob::new(&member, &call.call_id, blob)));
     // Until then the call can be asked about.
@@ -105,7 +108,7 @@ async fn work(
     call: &Arc<ServedCall>,
     request: FleetCall,
     session: Result<Arc<Session>, String>,
-    running: CountedCall,
+    running: Arc<CountedCall>,
 ) -> Finished {
     let sink = ReplySink::new(call, running);
     let failed = |error: String| {
@@ -216,6 +219,8 @@ struct Replies<'c> {
     call: &'c Arc<ServedCall>,
     alive: Subscriber,
     session: Option<Arc<Session>>,
+    /// Until nothing of the call runs any more.
+    counted: Option<Weak<CountedCall>>,
     beats: u64,
     last_beat: Instant,
     asks: bool,
@@ -223,7 +228,7 @@ struct Replies<'c> {
 
 impl<'c> Replies<'c> {
     fn new(member: &'c Member, call: &'c Arc<ServedCall>, alive: Subscriber) -> Self {
-        Self { member, call, alive, session: None, beats: 0, last_beat: Instant::now(), asks: false }
+        Self { member, call, alive, session: None, counted: None, beats: 0, last_beat: Instant::now(), asks: false }
     }
 
     /// `end` arrives while the call runs. Returns the result's text in the object store.
@@ -275,6 +280,9 @@ impl<'c> Replies<'c> {
                         }
                     }
                     let asks = self.session_asks();
+                    if let Some(counted) = self.counted.as_ref().and_then(Weak::upgrade) {
+                        counted.note_asking(asks);
+                    }
                     if connected && (asks != self.asks || self.last_beat.elapsed() >= ALIVE_INTERVAL) {
                         self.asks = asks;
                         self.beat().await;

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use toold_engine::need::Need;
 use toold_proto::tool::Category;
-use url::{Host, Url};
+use url::{Host, ParseError, Url};
 
 use super::HttpError;
 use super::guard::Guard;
@@ -25,9 +25,22 @@ pub(super) struct HostPort {
 /// Schemes other than `http` and `https`, user names and passwords, a missing host.
 pub fn parse(text: &str) -> Result<Url, HttpError> {
     let bad = |reason: String| HttpError::BadUrl { url: super::shown(text), reason };
-    let url = Url::parse(text.trim()).map_err(|error| bad(error.to_string()))?;
+    let text = text.trim();
+    let url = match Url::parse(text) {
+        Ok(url) if !has_port_for_path(&url) => url,
+        Ok(_) | Err(ParseError::RelativeUrlWithoutBase) => {
+            return Err(bad("begin it with http:// or https://".to_owned()));
+        }
+        Err(error) => return Err(bad(error.to_string())),
+    };
     check(&url).map_err(bad)?;
     Ok(url)
+}
+
+/// Whether the scheme is a host name: the path of `localhost:3000/x` begins with a port.
+fn has_port_for_path(url: &Url) -> bool {
+    let port: &str = url.path().split('/').next().unwrap_or_default();
+    url.cannot_be_a_base() && !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 pub(super) fn check(url: &Url) -> Result<(), String> {

@@ -72,7 +72,8 @@ pub(crate) async fn run_script(
         Err(error) => {
             let explained = states.plugin.sources.explain(&error);
             states.report_failure(handler, cx, explained.clone());
-            Ok(failed(explained, call.interrupt.is_set(), cx))
+            let is_of_time = call.interrupt.is_set() && !call.interrupt.is_out_of_memory();
+            Ok(failed(explained, is_of_time, cx))
         }
     };
     let functions = call.take_endings();

@@ -1,15 +1,16 @@
 //! The last good version of each plugin on disk, with its Lua files and its manifest: it serves when the plugin is broken
 //! at the next start of the daemon.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
 use toold_host::state_file;
 
 use crate::plugin::PluginVersion;
@@ -30,6 +31,10 @@ const MAX_VERSIONS: usize = 1_000;
 const MAX_BYTES: u64 = 128 << 20;
 /// How often the time of a version's last use is updated.
 const TOUCH: Duration = Duration::from_secs(24 * 3_600);
+/// How long a daemon that stops goes on keeping versions.
+const LAST_MOMENT: Duration = Duration::from_millis(500);
+/// Characters of a file's name that are the same for all versions of a plugin; see [`prefix`].
+const PREFIX: usize = 66;
 
 /// A change of a plugin, or of a folder of plugins.
 pub(crate) enum VersionChange {
@@ -93,11 +98,38 @@ impl KeptVersions {
     }
 
     /// Keeps and removes versions. Errors are logged: a version that cannot be kept is not there at the next start.
-    /// Blocks.
-    pub(crate) fn apply(&self, changes: Vec<VersionChange>) {
+    /// Blocks; once `stop` fires, a moment at most: the next daemon keeps what it loads.
+    pub(crate) fn apply(&self, changes: Vec<VersionChange>, stop: &CancellationToken) {
+        let of_versions = |change: &VersionChange| matches!(change, VersionChange::Serves(..));
+        // More would be removed again.
+        let mut too_many = changes.iter().filter(|change| of_versions(change)).count().saturating_sub(MAX_VERSIONS);
+        // The folder is read once, and not for each version.
+        let mut known: HashMap<String, Vec<PathBuf>> = HashMap::new();
+        if changes.iter().any(of_versions) {
+            for (_, path) in self.of("") {
+                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                known.entry(name.get(..PREFIX).unwrap_or_default().to_owned()).or_default().push(path);
+            }
+        }
+        let (mut has_kept, mut end) = (false, None);
         for change in changes {
+            if stop.is_cancelled() && *end.get_or_insert_with(|| Instant::now() + LAST_MOMENT) < Instant::now() {
+                break;
+            }
             match change {
-                VersionChange::Serves(plugin, loaded_at) => self.keep(&plugin, loaded_at),
+                VersionChange::Serves(..) if too_many > 0 => too_many -= 1,
+                VersionChange::Serves(plugin, loaded_at) => {
+                    if let Some(path) = self.keep(&plugin, loaded_at) {
+                        let of_plugin = known.entry(prefix(&plugin.path)).or_default();
+                        for older in std::mem::replace(of_plugin, vec![path.clone()]) {
+                            if older != path {
+                                // Another daemon of the user may have removed it.
+                                let _ = std::fs::remove_file(older);
+                            }
+                        }
+                        has_kept = true;
+                    }
+                }
                 VersionChange::Gone(plugin) => remove(self.of(&prefix(&plugin))),
                 VersionChange::Entries(folder, entries) => {
                     let known: Vec<String> = entries.iter().map(|entry| prefix(entry)).collect();
@@ -110,9 +142,13 @@ impl KeptVersions {
                 }
             }
         }
+        if has_kept {
+            self.clean();
+        }
     }
 
-    fn keep(&self, plugin: &PluginVersion, loaded_at: SystemTime) {
+    /// Writes a version; returns its file if there was none.
+    fn keep(&self, plugin: &PluginVersion, loaded_at: SystemTime) -> Option<PathBuf> {
         let path = self.dir.join(name(&plugin.path, &plugin.digest));
         if let Ok(file) = File::open(&path) {
             let used = file.metadata().and_then(|facts| facts.modified());
@@ -120,24 +156,21 @@ impl KeptVersions {
                 // Fails on a file system that is read-only; then the version is removed too early.
                 let _ = file.set_modified(SystemTime::now());
             }
-            return;
+            return None;
         }
-        let Some(texts) = plugin.files.all() else { return };
+        let texts = plugin.files.all()?;
         let entry = (plugin.manifest.entry.as_path(), &plugin.script);
         let within = |path: &Path| path.strip_prefix(&plugin.path).unwrap_or(path).to_owned();
         let files = texts.chain([entry]).map(|(path, text)| (within(path), STANDARD.encode(text))).collect();
         let digest = plugin.digest.to_hex().to_string();
         let content = SavedContent { plugin: plugin.path.clone(), digest, loaded_at, files };
         // Only text can be saved, and a path may be something else.
-        let Some(check) = content.check() else { return };
+        let check = content.check()?;
         if let Err(error) = state_file::save(&path, &SavedVersion { check, content }) {
             tracing::warn!(plugin = plugin.name(), %error, "can't keep this version for the next start");
-            return;
+            return None;
         }
-        let mut older = self.of(&prefix(&plugin.path));
-        older.retain(|(_, other)| *other != path);
-        remove(older);
-        self.clean();
+        Some(path)
     }
 
     /// Removes the versions that were used least recently, if there are too many.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use toold_engine::cx::Cx;
 use toold_engine::deadline::Deadline;
+use toold_host::memory_reserve;
 
 /// The condition that stops one call, one load or one hook. Once set it stays set: a script that catches the error gets
 /// it again at its next safepoint.
@@ -33,6 +34,7 @@ const LOAD_TIMED_OUT: u8 = 3;
 const HOOK_TIMED_OUT: u8 = 4;
 const ENDING_TIMED_OUT: u8 = 5;
 const TIMER_TIMED_OUT: u8 = 6;
+const NO_MEMORY: u8 = 7;
 
 impl ScriptInterrupt {
     pub(crate) fn of_call(cx: Arc<Cx>) -> Self {
@@ -65,9 +67,24 @@ impl ScriptInterrupt {
         Self { reason: AtomicU8::new(RUNNING), limit }
     }
 
-    /// One relaxed load: this runs at every safepoint.
+    /// Two relaxed loads: this runs at every safepoint.
     pub(crate) fn is_set(&self) -> bool {
+        if memory_reserve::is_short() {
+            self.end_without_memory();
+        }
         self.reason.load(Ordering::Relaxed) != RUNNING
+    }
+
+    /// Scripts end when the system has no more memory, so that the daemon need not.
+    #[cold]
+    fn end_without_memory(&self) {
+        // Another reason was there before.
+        let _ = self.reason.compare_exchange(RUNNING, NO_MEMORY, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// Whether the script was ended because the system had no more memory.
+    pub(crate) fn is_out_of_memory(&self) -> bool {
+        self.reason.load(Ordering::Relaxed) == NO_MEMORY
     }
 
     /// Checks the limits and sets the interrupt if one is reached. True if it is set.
@@ -109,6 +126,7 @@ impl ScriptInterrupt {
             LOAD_TIMED_OUT => "the time limit for loading a plugin is exceeded",
             HOOK_TIMED_OUT => "the hook's time limit is exceeded",
             ENDING_TIMED_OUT => "the time limit for functions of ctx.on_end is exceeded",
+            NO_MEMORY => "the system has no more memory",
             TIMER_TIMED_OUT => "the timer's time limit is exceeded",
             _ => "stopped",
         }

@@ -192,6 +192,10 @@ impl LuaState {
         self.note_usage();
         // A script may have caught the memory error.
         let is_full = self.counted.load(Ordering::Relaxed) > self.limit / 4 * 3;
+        if call.interrupt.is_out_of_memory() {
+            // What its globals hold is returned with it, once its other calls have ended.
+            self.exhausted.store(true, Ordering::Relaxed);
+        }
         if is_full || matches!(root(&ended), Some(mlua::Error::MemoryError(_))) || call.interrupt.is_set() {
             worker_thread::replace_thread_for(self.counted.load(Ordering::Relaxed));
             self.check_memory(if is_full { self.limit / 4 * 3 } else { self.limit / 2 });

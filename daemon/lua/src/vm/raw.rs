@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use mlua::{Function, Lua, Table, Thread, Value as LuaValue, ffi};
 use serde_json::{Map, Number, Value};
+use toold_host::memory_reserve;
 
 use crate::vm::convert::{ConvertError, ConvertProblem, EmptyTables};
 use crate::vm::interrupt::ScriptInterrupt;
@@ -63,6 +64,10 @@ pub(crate) fn run<R>(
         fn drop(&mut self) {
             RUNNING.set(self.0);
         }
+    }
+    if memory_reserve::is_short() {
+        // False while there is too little, which ends the script at its first safepoint.
+        memory_reserve::regain();
     }
     let running = RunningScript {
         interrupt,

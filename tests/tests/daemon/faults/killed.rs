@@ -1,6 +1,6 @@
 //! `kill -9`, at any moment: files whole, the database whole, nothing left running, and the next start serves.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -110,6 +110,8 @@ struct Load {
     /// The last numbers that were answered as written, by file.
     written: Mutex<BTreeMap<String, u64>>,
     granted: Mutex<Vec<String>>,
+    /// The calls that were answered.
+    called: Mutex<Vec<String>>,
 }
 
 /// A client that accepts the end of its connection at any moment.
@@ -118,12 +120,14 @@ struct LoadClient {
     id: u64,
     /// An error as the answer is an end, too.
     may_refuse: bool,
+    /// The calls that were answered.
+    called: Vec<String>,
 }
 
 impl LoadClient {
     fn connect(daemon: &Path, work: &Path) -> Option<Self> {
         let stream = UnixStream::connect(daemon).ok()?;
-        let mut client = Self { reader: BufReader::new(stream), id: 0, may_refuse: false };
+        let mut client = Self { reader: BufReader::new(stream), id: 0, may_refuse: false, called: Vec::new() };
         client.ask("session.open", json!({"cwd": work}))?;
         client.ask("permissions.set_mode", json!({"mode": "accept_edits"}))?;
         Some(client)
@@ -159,6 +163,7 @@ impl LoadClient {
             return None;
         }
         assert_eq!(result["is_error"], false, "{name}: {result}");
+        self.called.push(result["call_id"].as_str().unwrap().to_owned());
         Some(())
     }
 }
@@ -236,7 +241,7 @@ fn nothing_is_half_done_after_kills_at_random_moments() {
     let rounds = std::env::var("TOOLD_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(10);
     let mut daemon = Setup::new().config(ALLOW).start();
     let mut dice = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut all = 0;
+    let (mut all, mut calls) = (0, 0);
     for round in 0..rounds {
         let load = Load::default();
         let (socket, work) = (daemon.socket(), daemon.work());
@@ -249,7 +254,10 @@ fn nothing_is_half_done_after_kills_at_random_moments() {
                 let (load, socket, work) = (&load, &socket, &work);
                 scope.spawn(move || {
                     // Ends with its connection.
-                    LoadClient::connect(socket, work).and_then(|mut client| job(load, &mut client));
+                    if let Some(mut client) = LoadClient::connect(socket, work) {
+                        job(load, &mut client);
+                        load.called.lock().unwrap().append(&mut client.called);
+                    }
                 });
             }
             until("the moment comes", || (load.done.load(Ordering::Relaxed) >= moment).then_some(()));
@@ -267,8 +275,11 @@ fn nothing_is_half_done_after_kills_at_random_moments() {
         daemon.start_again();
         let status = daemon.connect().result("daemon.status", json!({}));
         assert_eq!(status.get("problems"), None, "round {round}: {status}");
+        calls += check_audit_log(&daemon, &load);
     }
-    println!("{rounds} kills amid {all} things done");
+    let verified = daemon.toolctl(&["audit", "verify"]);
+    assert!(verified.status.success(), "{verified:?}");
+    println!("{rounds} kills amid {all} things done; all of {calls} answered calls are in the audit log");
 }
 
 /// Allocates memory until there is none left.
@@ -281,17 +292,20 @@ hygge.register_tool{
 "#;
 
 fn take(load: &Load, client: &mut LoadClient) -> Option<()> {
-    while !load.over.load(Ordering::Relaxed) {
-        client.tool("take", json!({}))?;
+    let mut ended = 0;
+    while ended < 3 {
+        let result = client.ask("tools.execute", json!({"name": "take", "arguments": {}}))?;
+        ended += u64::from(result["is_error"] == true);
         load.done.fetch_add(1, Ordering::Relaxed);
     }
+    load.over.store(true, Ordering::Relaxed);
     None
 }
 
 #[test]
-fn nothing_is_half_done_when_the_memory_ends() {
+fn a_plugin_that_takes_all_memory_ends_its_own_calls_alone() {
     let config = format!("{ALLOW}[limits]\nvm_memory_mib = 4096\n");
-    // It ends by a signal that dumps its memory (a core file).
+    // If it ended, it would be by a signal that dumps its memory (a core file).
     let no_dump = [SHELL[0], SHELL[1], "ulimit -c 0 && exec \"$@\"", "sh"];
     let mut daemon = Setup::new().config(&config).plugin("greedy.lua", GREEDY).through(&no_dump).start();
     leave_memory(&daemon, 1 << 30);
@@ -301,25 +315,33 @@ fn nothing_is_half_done_when_the_memory_ends() {
         for job in [write as LoadJob, edit, grant, take] {
             let (load, socket, work) = (&load, &socket, &work);
             scope.spawn(move || {
-                LoadClient::connect(socket, work).and_then(|mut client| {
-                    client.may_refuse = true;
-                    job(load, &mut client)
-                });
+                let mut client = LoadClient::connect(socket, work).unwrap();
+                job(load, &mut client);
             });
         }
-        daemon.wait();
-        load.over.store(true, Ordering::Relaxed);
+        until("calls have ended for lack of memory", || load.over.load(Ordering::Relaxed).then_some(()));
+        kill(&mut daemon);
     });
-    let done = load.done.load(Ordering::Relaxed);
-    println!("{done} things done");
-    assert!(done > 4, "it served before, but only {done} things were done");
+    println!("{} things done", load.done.load(Ordering::Relaxed));
     nothing_runs(&daemon);
     check_files(&load, &work);
     check_database(&daemon.state().join("toold.db"), &load);
     daemon.start_again();
+    assert_eq!(daemon.connect().result("daemon.status", json!({})).get("problems"), None);
+}
+
+#[test]
+fn memory_that_a_plugin_took_is_there_again_for_its_next_call() {
+    let config = format!("{ALLOW}[limits]\nvm_memory_mib = 4096\n");
+    let daemon = Setup::new().config(&config).plugin("greedy.lua", GREEDY).start();
     let mut wire = daemon.connect();
     assert_eq!(wire.tool("take", json!({}))["is_error"], false);
-    assert_eq!(wire.result("daemon.status", json!({})).get("problems"), None);
+    leave_memory(&daemon, 1 << 30);
+    let refusal = until("a call ends for lack of memory", || {
+        Some(wire.tool("take", json!({}))).filter(|result| result["is_error"] == true)
+    });
+    assert!(refusal.to_string().contains("the system has no more memory"), "{refusal}");
+    until("the memory is there again", || (wire.tool("take", json!({}))["is_error"] == false).then_some(()));
 }
 
 /// Lets a daemon map this many more bytes of address space than it has.
@@ -357,6 +379,19 @@ fn check_database(path: &Path, load: &Load) {
             database.query_row("SELECT count(*) = 1 FROM grants WHERE id = ?1", [id], |row| row.get(0)).unwrap();
         assert!(there, "the grant {id} was answered as kept and is gone");
     }
+}
+
+/// Every call that was answered has its row; returns how many there were.
+fn check_audit_log(daemon: &TestDaemon, load: &Load) -> usize {
+    let path = daemon.state().join("toold.db");
+    let rows = || -> BTreeSet<String> {
+        let database = rusqlite::Connection::open(&path).unwrap();
+        let mut rows = database.prepare("SELECT call_id FROM audit").unwrap();
+        rows.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    };
+    let called: BTreeSet<String> = load.called.lock().unwrap().iter().cloned().collect();
+    until("each call is in the audit log", || called.is_subset(&rows()).then_some(()));
+    called.len()
 }
 
 #[test]

@@ -271,18 +271,17 @@ fn a_call_survives_a_restart_of_the_server() {
 }
 
 #[test]
-fn calls_for_a_label_run_on_free_daemons_and_a_busy_one_refuses() {
+fn calls_run_on_free_daemons_of_a_label_and_wait_for_busy_ones() {
     let Some(fleet) = CallingFleet::start(&["one", "two", "three"], "max_calls = 1") else { return };
     let mut wire = fleet.connect();
     let mut wait = |call: &str| begin(&mut wire, "gpu_wait", json!({}), call).1["text"].take().to_string();
     let mut places = ["a", "b", "c"].map(&mut wait);
     places.sort();
     assert_eq!(places, [r#""waits on one""#, r#""waits on three""#, r#""waits on two""#]);
-    let refused = wire.call("tools.execute", json!({"name": "one_look", "arguments": {}}));
-    assert!(
-        refused["error"]["message"].as_str().unwrap_or_default().contains("one is busy: it runs 1 of 1 calls"),
-        "{refused}"
-    );
+    let (named, waits) = begin(&mut wire, "one_look", json!({}), "e");
+    assert_eq!(waits["text"], "waiting: one is busy: it runs 1 of 1 calls");
+    wire.result("tools.cancel", json!({"call_id": "e"}));
+    assert_eq!(wire.answer(named)["error"]["code"], -32800);
 
     // The fourth waits until one is free.
     let (id, waits) = begin(&mut wire, "gpu_look", json!({}), "d");

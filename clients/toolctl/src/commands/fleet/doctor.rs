@@ -21,6 +21,7 @@ use crate::output::{self, counted, duration, print_json};
 const LATE_MS: u64 = 15_000;
 /// Clocks that differ by a minute or more keep calls from running.
 const MUCH_CLOCK_MS: u64 = 20_000;
+const MOST_CLOCK_MS: u64 = 60_000;
 /// Rows of the audit log; fewer wait at any time.
 const MANY_ROWS: u64 = 1_000;
 
@@ -215,7 +216,10 @@ fn clock(daemon: &FleetDaemon) -> Option<Finding> {
         let message = format!("the clock of {} is {} {direction} the clock here", daemon.name, duration(difference));
         let advice = "set both: `timedatectl` shows whether a clock is synchronized; calls between machines fail when clocks \
                       differ by a minute or more";
-        warning("clock", message, advice)
+        match difference < MOST_CLOCK_MS {
+            true => warning("clock", message, advice),
+            false => bad("clock", message, advice),
+        }
     })
 }
 

@@ -32,8 +32,9 @@ impl PluginManager {
         let Some(versions) = self.keeping.versions.clone() else { return };
         let changes = std::mem::take(&mut self.keeping.changes);
         self.keeping.is_running = true;
+        let stop = self.shared.stop.clone();
         self.jobs.spawn(run_elsewhere(move || {
-            versions.apply(changes);
+            versions.apply(changes, &stop);
             ManagerJob::Kept
         }));
     }

@@ -13,6 +13,7 @@ use serde::Deserializer;
 use serde::de::{Error, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use toold_proto::error;
+use toold_proto::method::{Method, RpcDiscover};
 
 use super::message::{RawRequest, bytes, failure, not_json, read_id};
 use super::requests::{BatchPosition, StartedRequest, refused};
@@ -36,6 +37,8 @@ pub(super) struct RequestBatch {
     waiting: FuturesUnordered<WaitingRequest>,
     ids: Vec<RequestId>,
     barrier: bool,
+    /// `rpc.discover` was answered.
+    described: bool,
     held: Option<HeldMemory>,
 }
 
@@ -68,6 +71,7 @@ impl ConnectionTask {
             waiting: FuturesUnordered::new(),
             ids: Vec::new(),
             barrier: false,
+            described: false,
             held,
         }))
     }
@@ -77,12 +81,13 @@ impl ConnectionTask {
         for _ in 0..TURN {
             let Some(request) = batch.left.next() else { return self.finish(*batch) };
             let text = &batch.text[request];
-            if let Some(words) = batch.why_not(self.limits.max_requests) {
+            if let Some(words) = batch.why_not(self.limits.max_requests).or_else(|| batch.why_not_again(text)) {
                 if let Some(refusal) = refusal_of(text, words) {
                     batch.answers.push(&refusal);
                 }
                 continue;
             }
+            batch.described |= is_discovery(text);
             match beside_others(text, || self.start(text, BatchPosition::InBatch)) {
                 StartedRequest::Nothing => {}
                 StartedRequest::Done(json) => batch.answers.put(&json, || id_of(text)),
@@ -117,6 +122,12 @@ impl ConnectionTask {
 }
 
 impl RequestBatch {
+    /// Why the document is not sent again, in words for people.
+    fn why_not_again(&self, text: &str) -> Option<(i32, String, &'static str)> {
+        let words = "not run: this batch has asked for it already, and one answer is enough";
+        (self.described && is_discovery(text)).then(|| (error::INVALID_REQUEST, words.to_owned(), "repeated"))
+    }
+
     /// Why no further request is begun, in words for people.
     fn why_not(&self, max_waiting: usize) -> Option<(i32, String, &'static str)> {
         if self.answers.json.len() >= MAX_ANSWERS {
@@ -138,6 +149,13 @@ impl RequestBatch {
             (error::OVERLOADED, words, "overloaded")
         })
     }
+}
+
+/// Whether a request asks for the OpenRPC document, whose size is thousands of times its own.
+fn is_discovery(text: &str) -> bool {
+    // Few requests have the word in them, and are read once more.
+    text.contains(RpcDiscover::NAME)
+        && serde_json::from_str(text).is_ok_and(|request: RawRequest| request.is_of(RpcDiscover::NAME))
 }
 
 const OTHERS_HAVE_ALL: &str = "answers that clients have not read use all the memory reserved for them";

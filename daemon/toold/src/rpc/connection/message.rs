@@ -53,6 +53,13 @@ pub(super) struct RawRequest<'a> {
     params: Option<&'a RawValue>,
 }
 
+impl RawRequest<'_> {
+    /// Whether this is a request of this method.
+    pub(super) fn is_of(&self, method: &str) -> bool {
+        self.method.is_some_and(|found| serde_json::from_str(found.get()).is_ok_and(|found: String| found == method))
+    }
+}
+
 /// A string that is borrowed where it holds no escapes.
 #[derive(Deserialize)]
 struct MessageString<'a>(#[serde(borrow)] Cow<'a, str>);

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+use toold_proto::tool::NOT_RUN;
 
 /// The answer to a call that a daemon may have carried out before it ended.
 const ENDED: &str = "the daemon ended before it answered, and the call may have been executed: look at what it changed \
@@ -156,6 +157,10 @@ impl Conversation {
         };
         match (&head.id, head.method.as_deref()) {
             (Some(Value::String(id)), None) if id.starts_with(&format!("{OWN}-own-")) => RelayedMessage::Consumed,
+            // The next daemon gets the request, and asks its person again.
+            (Some(id), None) if self.waiting.contains_key(&id.to_string()) && is_not_run(line) => {
+                RelayedMessage::Consumed
+            }
             (id, None) => {
                 self.answered(id.as_ref());
                 RelayedMessage::Unchanged
@@ -260,6 +265,14 @@ impl Conversation {
     }
 }
 
+/// Whether a daemon that ends answers that a call was not run, because the person who was asked had not answered.
+fn is_not_run(line: &[u8]) -> bool {
+    // Few answers have the word in them, and are read once more.
+    let has_word = std::str::from_utf8(line).is_ok_and(|line| line.contains(NOT_RUN));
+    let message = || serde_json::from_slice::<Value>(line).ok();
+    has_word && message().is_some_and(|message| message["result"]["_meta"]["toold/metadata"][NOT_RUN] == true)
+}
+
 /// The head of a line that is one message. Serde would read a list as the members of a `MessageHead` in their order.
 fn head(line: &[u8]) -> Option<MessageHead> {
     if line.trim_ascii_start().starts_with(b"{") { serde_json::from_slice(line).ok() } else { None }
@@ -308,6 +321,18 @@ mod tests {
         assert_eq!(state.take_from_daemon(&line(json!({"id": 0, "result": {}}))), RelayedMessage::Unchanged);
         state.take_from_client(line(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})));
         state
+    }
+
+    #[test]
+    fn a_call_that_waited_for_a_person_goes_over_to_the_next_daemon() {
+        let mut state = ready();
+        state.take_from_client(line(json!({"id": 1, "method": "tools/call"})));
+        let meta =
+            |not_run| json!({"id": 1, "result": {"isError": true, "_meta": {"toold/metadata": {"not_run": not_run}}}});
+        assert_eq!(state.take_from_daemon(&line(meta(true))), RelayedMessage::Consumed);
+        assert_eq!(texts(&state.hand_over().0)[2]["id"], 1);
+        assert_eq!(state.take_from_daemon(&line(meta(false))), RelayedMessage::Unchanged);
+        assert!(!state.has_waiting());
     }
 
     #[test]

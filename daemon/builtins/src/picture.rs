@@ -1,0 +1,187 @@
+//! Images as providers of models take them: which size they have, whether they are whole, and whether they move.
+//!
+//! Only headers and the structure are read. Where an image is too large or of another format, [`converted`] asks
+//! ImageMagick for a smaller one, if it is installed.
+
+mod structure;
+
+use base64::Engine as _;
+use toold_engine::cx::Cx;
+use toold_proto::tool::Block;
+
+use crate::picture::structure::structure;
+use crate::reader_program::{ReaderError, ReaderProgram};
+use crate::toolkit::Toolkit;
+
+/// The formats that models take.
+const TAKEN: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+/// Other formats that ImageMagick reads without further programs, and its names for them.
+const CONVERTED: [(&str, &str); 6] = [
+    ("image/bmp", "bmp"),
+    ("image/tiff", "tiff"),
+    ("image/heif", "heic"),
+    ("image/avif", "avif"),
+    ("image/vnd.microsoft.icon", "ico"),
+    ("image/vnd.adobe.photoshop", "psd"),
+];
+/// The longest side, in pixels.
+const MAX_SIDE: u32 = 8000;
+/// The longest image in base64, in bytes.
+const MAX_BASE64: usize = 5 * 1024 * 1024;
+/// The longest side of an image that was made smaller: models see no more of it.
+const SMALLER: u32 = 2000;
+
+/// An image that models take.
+#[derive(Debug)]
+pub(crate) struct Picture {
+    mime_type: &'static str,
+    width: u32,
+    height: u32,
+    animated: bool,
+}
+
+/// Why an image is not shown, in words that follow its name.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum PictureProblem {
+    /// A smaller or another one may be made of it.
+    NotTaken(String),
+    Damaged(String),
+}
+
+/// The media type of bytes that are an image of a known format. SVG is a text.
+pub(crate) fn media_type(bytes: &[u8]) -> Option<&'static str> {
+    let kind = infer::get(bytes).filter(|kind| kind.matcher_type() == infer::MatcherType::Image)?;
+    Some(kind.mime_type())
+}
+
+/// Checks the bytes of a file of `size` bytes, which may be longer than they are.
+pub(crate) fn check(mime_type: &'static str, bytes: &[u8], size: u64) -> Result<Picture, PictureProblem> {
+    if !TAKEN.contains(&mime_type) {
+        return Err(PictureProblem::NotTaken(format!("an image that models do not take ({mime_type}, {size} bytes)")));
+    }
+    let Some(found) = structure(mime_type, bytes).filter(|found| found.width > 0 && found.height > 0) else {
+        return Err(PictureProblem::Damaged(format!("a damaged image: it has no size ({mime_type}, {size} bytes)")));
+    };
+    let (width, height) = (found.width, found.height);
+    let facts = format!("({mime_type}, {width} x {height} pixels, {size} bytes)");
+    if width.max(height) > MAX_SIDE {
+        return Err(PictureProblem::NotTaken(format!("an image of more than {MAX_SIDE} pixels a side {facts}")));
+    }
+    if size.div_ceil(3) * 4 > MAX_BASE64 as u64 {
+        let most = MAX_BASE64 / 4 * 3;
+        return Err(PictureProblem::NotTaken(format!("an image of more than {most} bytes {facts}")));
+    }
+    if !found.whole {
+        return Err(PictureProblem::Damaged(format!("a damaged image: its end is missing {facts}")));
+    }
+    Ok(Picture { mime_type, width, height, animated: found.animated })
+}
+
+impl Picture {
+    /// `image/png, 3 x 4 pixels, 70 bytes`, and the image.
+    pub(crate) fn show(&self, bytes: &[u8]) -> (String, Block) {
+        let animated = if self.animated { "; it moves, and models see its first picture only" } else { "" };
+        let words =
+            format!("{}, {} x {} pixels, {} bytes{animated}", self.mime_type, self.width, self.height, bytes.len());
+        let data = base64::engine::general_purpose::STANDARD.encode(bytes);
+        (words, Block::Image { data, mime_type: self.mime_type.to_owned() })
+    }
+}
+
+/// Makes an image that models take of one that they do not take.
+///
+/// # Errors
+/// Why that is not possible, and what helps, in words that follow `PROBLEM: `.
+pub(crate) async fn converted(
+    mime_type: &'static str,
+    bytes: Vec<u8>,
+    toolkit: &Toolkit,
+    cx: &Cx,
+) -> anyhow::Result<(Picture, Vec<u8>)> {
+    let other = CONVERTED.iter().find(|(known, _)| *known == mime_type).map(|(_, name)| *name);
+    let Some(format) = other.or(TAKEN.contains(&mime_type).then(|| &mime_type["image/".len()..])) else {
+        anyhow::bail!("convert it to PNG with a program that reads it");
+    };
+    // A photograph stays one, and a drawing keeps its sharp edges unless it is too long then.
+    let results = if mime_type == "image/jpeg" { &["jpeg"][..] } else { &["png", "jpeg"] };
+    let mut last = None;
+    for result in results {
+        let program = ReaderProgram {
+            names: &["magick", "convert"],
+            package: "ImageMagick",
+            arguments: vec![
+                "-limit".into(),
+                "memory".into(),
+                "512MiB".into(),
+                "-limit".into(),
+                "map".into(),
+                "512MiB".into(),
+                format!("{format}:-[0]"),
+                "-auto-orient".into(),
+                "-resize".into(),
+                format!("{SMALLER}x{SMALLER}>"),
+                format!("{result}:-"),
+            ],
+        };
+        let made = match program.read(bytes.clone(), toolkit, cx).await {
+            Ok(made) => made.bytes,
+            Err(ReaderError::Missing(words)) => {
+                anyhow::bail!("{words}, or convert it with another program")
+            }
+            Err(error) => return Err(error.into()),
+        };
+        match media_type(&made).map(|mime_type| check(mime_type, &made, made.len() as u64)) {
+            Some(Ok(picture)) => return Ok((picture, made)),
+            Some(Err(PictureProblem::NotTaken(words) | PictureProblem::Damaged(words))) => last = Some(words),
+            None => last = Some("no image".to_owned()),
+        }
+    }
+    anyhow::bail!("ImageMagick made {} of it", last.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A PNG with this size and, except for its end, no content.
+    fn png(width: u32, height: u32) -> Vec<u8> {
+        let mut bytes = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec();
+        bytes.extend(width.to_be_bytes().into_iter().chain(height.to_be_bytes()));
+        bytes.extend(b"\x08\x02\0\0\0\0\0\0\0\0\0\0\0IEND\xaeB\x60\x82");
+        bytes
+    }
+
+    fn words(mime_type: &'static str, bytes: &[u8]) -> String {
+        match check(mime_type, bytes, bytes.len() as u64) {
+            Ok(picture) => picture.show(bytes).0,
+            Err(PictureProblem::NotTaken(words) | PictureProblem::Damaged(words)) => words,
+        }
+    }
+
+    #[test]
+    fn the_size_decides_what_models_take() {
+        assert_eq!(words("image/png", &png(8000, 1)), "image/png, 8000 x 1 pixels, 45 bytes");
+        assert_eq!(
+            words("image/png", &png(8001, 1)),
+            "an image of more than 8000 pixels a side (image/png, 8001 x 1 pixels, 45 bytes)"
+        );
+        assert!(words("image/png", &png(0, 1)).starts_with("a damaged image: it has no size"));
+        let most = MAX_BASE64 as u64 / 4 * 3;
+        assert!(check("image/png", &png(1, 1), most).is_ok());
+        assert!(matches!(check("image/png", &png(1, 1), most + 1), Err(PictureProblem::NotTaken(_))));
+    }
+
+    #[test]
+    fn an_image_that_was_cut_is_named() {
+        let whole = png(3, 4);
+        for end in 0..whole.len() {
+            let found = words("image/png", &whole[..end]);
+            assert!(found.starts_with("a damaged image"), "{end}: {found}");
+        }
+    }
+
+    #[test]
+    fn other_formats_are_named() {
+        assert_eq!(words("image/tiff", b"II*\0"), "an image that models do not take (image/tiff, 4 bytes)");
+    }
+}
