@@ -57,6 +57,9 @@ pub struct RequestPermission {
     /// The kind of the sub-agent, such as `Explore`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_type: Option<String>,
+    /// The agent runs its command lines through a program that asks `permissions.confine` first, so that they can be confined.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub confines: bool,
 }
 
 /// Something that a tool needs, as its caller names it.
@@ -126,6 +129,33 @@ pub enum FinishScope {
     Turn,
     /// The agent's conversation.
     Conversation,
+}
+
+/// Params of `permissions.confine`: the agent is about to run a command line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ConfineCommand {
+    /// As in `permissions.request`.
+    pub agent: String,
+    /// The agent's own id of its conversation.
+    pub session: String,
+    /// The line, as it was judged.
+    pub command: String,
+    /// The folder that it runs in: an absolute path.
+    pub cwd: String,
+    /// The program that runs the line, such as `/bin/bash`: an absolute path.
+    pub program: String,
+}
+
+/// Answer of `permissions.confine`. A judgement allows one run of its line, within 60 seconds, or until the agent's turn
+/// ends if the agent asks its user.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ConfinedCommand {
+    /// The arguments with which `toold` confines itself and becomes the program, whose own arguments follow. When absent, the
+    /// line runs as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Vec<String>>,
 }
 
 /// Answer of `permissions.code`.

@@ -10,7 +10,9 @@ use serde_json::Value;
 #[cfg(test)]
 use toold_schemas::plain_schema_of;
 
-use crate::agent_request::{ConfirmPerson, ConfirmationCode, FinishRequest, JudgedRequest, RequestPermission};
+use crate::agent_request::{
+    ConfineCommand, ConfinedCommand, ConfirmPerson, ConfirmationCode, FinishRequest, JudgedRequest, RequestPermission,
+};
 use crate::audit;
 use crate::cache::{CacheCleared, CacheStats};
 use crate::call::{
@@ -177,6 +179,7 @@ methods! {
     PermissionsCheck = "permissions.check", "Checks whether something would be allowed, and by which rule.", CheckPermission => CheckedPermission;
     PermissionsRequest = "permissions.request", "Judges what an agent is about to do with a tool of its own.", RequestPermission => JudgedRequest;
     PermissionsDone = "permissions.done", "Reports that the tool of a judged request has ended.", FinishRequest => Done;
+    PermissionsConfine = "permissions.confine", "Says how an agent runs a command line that was judged, once.", ConfineCommand => ConfinedCommand;
     PermissionsCode = "permissions.code", "Makes a code with which a person confirms a program that an agent may have left behind.", NoParams => ConfirmationCode;
     PermissionsConfirm = "permissions.confirm", "Confirms, with a code, that a person uses this program.", ConfirmPerson => Done;
     PermissionsSetMode = "permissions.set_mode", "Changes the permission mode of a session.", SetMode => Done;

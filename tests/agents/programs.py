@@ -56,6 +56,8 @@ class Agent:
     # Its own modes that are tried, and the one for all other checks, which asks nothing.
     modes: list[str] = []
     mode = ""
+    # Whether toold can confine its commands.
+    confines = False
 
     def __init__(self, program: list[str]):
         self.program = program
@@ -101,6 +103,7 @@ class ClaudeCode(Agent):
     name = "claude-code"
     modes = ["default", "acceptEdits", "plan", "auto", "dontAsk", "bypassPermissions"]
     mode = "bypassPermissions"
+    confines = True
 
     def command(self, place: Place, url: str) -> tuple[list[str], dict[str, str]]:
         env = {
@@ -216,3 +219,65 @@ class Opencode(Agent):
 
     def write(self, file: Path) -> dict:
         return {"tool": "write", "input": {"filePath": str(file), "content": "x"}}
+
+
+class Copilot(Agent):
+    name = "copilot"
+    # Without one of its options, and with it.
+    modes = ["default", "allow-all-tools"]
+    mode = "allow-all-tools"
+
+    def command(self, place: Place, url: str) -> tuple[list[str], dict[str, str]]:
+        # A provider of one's own needs no login.
+        env = {
+            "COPILOT_PROVIDER_BASE_URL": f"{url}/v1", "COPILOT_PROVIDER_API_KEY": "none", "COPILOT_PROVIDER_TYPE": "openai",
+            "COPILOT_MODEL": "gpt-4", "COPILOT_OFFLINE": "true", "COPILOT_AUTO_UPDATE": "false",
+        }
+        flags = [] if self.mode == "default" else [f"--{self.mode}"]
+        return [*self.program, "-p", "go", "--no-color", *flags], env
+
+    def shell(self, line: str) -> dict:
+        return {"tool": "bash", "input": {"command": line, "description": "a test"}}
+
+    def edit(self, file: Path, old: str, new: str) -> list[dict]:
+        return [{"tool": "edit", "input": {"path": str(file), "old_str": old, "new_str": new}}]
+
+    def mcp(self, tool: str, arguments: dict) -> dict:
+        return {"tool": f"toold-{tool}", "input": arguments}
+
+    def write(self, file: Path) -> dict:
+        return {"tool": "create", "input": {"path": str(file), "file_text": "x"}}
+
+
+class QwenCode(Agent):
+    name = "qwen-code"
+    modes = ["default", "auto-edit", "yolo"]
+    mode = "yolo"
+
+    def command(self, place: Place, url: str) -> tuple[list[str], dict[str, str]]:
+        settings = place.home / ".qwen/settings.json"
+        settings.parent.mkdir(exist_ok=True)
+        current = json.loads(settings.read_text()) if settings.exists() else {}
+        current["security"] = {"auth": {"selectedType": "openai"}, "folderTrust": {"enabled": False}}
+        current["general"] = {"enableAutoUpdate": False}
+        current["privacy"] = {"usageStatisticsEnabled": False}
+        settings.write_text(json.dumps(current))
+        env = {"OPENAI_API_KEY": "none", "OPENAI_BASE_URL": f"{url}/v1", "OPENAI_MODEL": "scripted"}
+        return [*self.program, "--auth-type", "openai", "--approval-mode", self.mode, "-p", "go"], env
+
+    def shell(self, line: str) -> dict:
+        return {"tool": "run_shell_command", "input": {"command": line, "description": "a test", "is_background": False}}
+
+    def edit(self, file: Path, old: str, new: str) -> list[dict]:
+        # It edits only what it has read.
+        read = {"tool": "read_file", "input": {"file_path": str(file)}}
+        return [read, {"tool": "edit", "input": {"file_path": str(file), "old_string": old, "new_string": new}}]
+
+    def mcp(self, tool: str, arguments: dict) -> dict:
+        return {"tool": f"mcp__toold__{tool}", "input": arguments}
+
+    def write(self, file: Path) -> dict:
+        return {"tool": "write_file", "input": {"file_path": str(file), "content": "x"}}
+
+
+KINDS = (ClaudeCode, Codex, Gemini, Opencode, Copilot, QwenCode)

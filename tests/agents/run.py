@@ -2,10 +2,11 @@
 """Real agents with toold, against a scripted model.
 
     run.py --bin DIR [--claude-code PROGRAM...] [--codex PROGRAM...] [--gemini PROGRAM...] [--opencode PROGRAM...]
-           [--only CHECK...]
+           [--copilot PROGRAM...] [--qwen-code PROGRAM...] [--only CHECK...]
 
 For each agent that is given: what rules decide, what a person is asked and answers in another frontend, an edit that is undone,
-tools of toold by MCP, and what holds in each of its modes, which is compared with the table in AGENTS.md. With Codex and Gemini CLI: both at once. Nothing is asked of any network but loopback. The folders are
+tools of toold by MCP, commands that run confined, and what holds in each of its modes, which is compared with the table in
+AGENTS.md. With Codex and Gemini CLI: both at once. Nothing is asked of any network but loopback. The folders are
 below the current one.
 """
 
@@ -19,12 +20,14 @@ import time
 from pathlib import Path
 
 from alone import RULES, asked_and_answered, by_mcp, edit_undone, rules_decide
+from confined import confined
 from modes import modes_hold
 from place import HERE, Place
-from programs import Agent, ClaudeCode, Codex, Gemini, Opencode
+from programs import KINDS, Agent
 from together import one_grant
 
-ALONE = {"rules": rules_decide, "asked": asked_and_answered, "undone": edit_undone, "mcp": by_mcp, "modes": modes_hold}
+ALONE = {"rules": rules_decide, "asked": asked_and_answered, "undone": edit_undone, "mcp": by_mcp, "modes": modes_hold,
+         "confined": confined}
 
 
 def time_hook(bin_dir: Path) -> None:
@@ -36,7 +39,7 @@ def time_hook(bin_dir: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", type=Path, required=True, help="where toold and toolctl are")
-    for kind in (ClaudeCode, Codex, Gemini, Opencode):
+    for kind in KINDS:
         parser.add_argument(f"--{kind.name}", nargs="+", metavar="PROGRAM")
     parser.add_argument("--only", nargs="+", choices=[*ALONE, "together", "time"], help="only these checks")
     given = parser.parse_args()
@@ -46,7 +49,7 @@ def main() -> None:
     sys.stdout.reconfigure(line_buffering=True)
     bin_dir = given.bin.resolve()
     agents: list[Agent] = []
-    for kind in (ClaudeCode, Codex, Gemini, Opencode):
+    for kind in KINDS:
         if program := getattr(given, kind.name.replace("-", "_")):
             agents.append(kind(program))
             print(f"{kind.name} {agents[-1].version()}")

@@ -165,6 +165,14 @@ test("a dangerous mode needs a confirmation", async ({ signedIn, daemon, agent }
   expect(await daemon.toolctl("sessions", "list", "--json")).toContain('"yolo"');
 });
 
+test("a code for a program of one's own is made", async ({ signedIn, daemon }) => {
+  await openRules(signedIn);
+  await signedIn.getByRole("button", { name: "Make a code" }).click();
+  const made = signedIn.getByRole("status").filter({ hasText: "counts once" });
+  const code = (await made.locator("code").textContent())!;
+  expect(await daemon.toolctl("agents", "confirm", code)).toContain("confirmed");
+});
+
 test("what a plugin was refused is shown, with the command that allows it", async ({ signedIn, daemon, agent }) => {
   const codex = await agent("codex");
   await codex.call("look_up");

@@ -8,9 +8,10 @@ use std::ffi::OsString;
 use clap::{ArgMatches, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
-    agents, approve, audit, call, changes, completions, config, connect, do_command, doctor, events, fleet, hook,
-    level, list, logs, man, mcp, memories, notify, page, parse, pause, permissions, plugins, prompt, remotes, restart,
-    schema, secrets, sessions, setup, shells, skills, start, status, stop, tools, undo, upgrade, watch, workspaces,
+    agents, approve, audit, call, changes, completions, config, confine, connect, do_command, doctor, events, fleet,
+    hook, level, list, logs, man, mcp, memories, notify, page, parse, pause, permissions, plugins, prompt, remotes,
+    restart, schema, secrets, sessions, setup, shells, skills, start, status, stop, tools, undo, upgrade, watch,
+    workspaces,
 };
 use crate::exit::STATUS_HELP;
 use crate::globals::Globals;
@@ -72,6 +73,7 @@ pub(crate) enum CliCommand {
     Mcp(mcp::McpArgs),
     Agents(agents::AgentsArgs),
     Hook(hook::HookArgs),
+    Confine(confine::ConfineArgs),
     Secrets(secrets::SecretsArgs),
     Notify(notify::NotifyArgs),
     Remotes(remotes::RemotesArgs),
@@ -189,6 +191,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
         CliCommand::Mcp(mcp) => Box::pin(mcp::run(mcp, globals)),
         CliCommand::Agents(agents) => Box::pin(agents::run(agents, globals)),
         CliCommand::Hook(hook) => return Ok(hook::run(&hook, globals)),
+        CliCommand::Confine(confine) => return Ok(confine::run(&confine, globals)),
         CliCommand::Secrets(secrets) => Box::pin(secrets::run(secrets, globals)),
         CliCommand::Notify(notify) => Box::pin(notify::run(notify, globals)),
         CliCommand::Remotes(remotes) => Box::pin(remotes::run(remotes, globals)),

@@ -8,6 +8,7 @@ pub(crate) mod call;
 pub(crate) mod changes;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod confine;
 pub(crate) mod connect;
 pub(crate) mod do_command;
 pub(crate) mod doctor;

@@ -157,6 +157,7 @@ mod tests {
         "drain_ms",
         "expires_in",
         "hook event",
+        "confine text",
         "limit",
         "lines",
         "mcp add bearer_token_env_var",

@@ -5,7 +5,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 8] = [
     ("tools", &["list", "schema", "prompt", "parse", "do"]),
     ("permissions", &["workspaces", "level"]),
     ("audit", &["changes", "events", "watch"]),
-    ("agents", &["sessions", "shells", "hook"]),
+    ("agents", &["sessions", "shells", "hook", "confine"]),
     ("plugins", &["skills", "memories"]),
     (
         "daemon",

@@ -47,6 +47,9 @@ fn main() -> ExitCode {
     if let Some(code) = commands::hook::run_first(&arguments) {
         return code;
     }
+    if let Some(code) = commands::confine::run_first(&arguments) {
+        return code;
+    }
     let cli = match cli::parse(arguments) {
         Ok(cli) => cli,
         Err(error) => {

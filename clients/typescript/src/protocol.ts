@@ -1901,6 +1901,32 @@ export interface PermissionsCodeResult {
   expires_at: string;
 }
 
+/** Params of `permissions.confine`. */
+export interface PermissionsConfineParams {
+  /** As in `permissions.request`. */
+  agent: string;
+  /** The agent's own id of its conversation. */
+  session: string;
+  /** The line, as it was judged. */
+  command: string;
+  /** The folder that it runs in: an absolute path. */
+  cwd: string;
+  /** The program that runs the line, such as `/bin/bash`: an absolute path. */
+  program: string;
+}
+
+/**
+ * Answer of `permissions.confine`. A judgement allows one run of its line, within 60 seconds, or until the agent's turn
+ * ends if the agent asks its user.
+ */
+export interface PermissionsConfineResult {
+  /**
+   * The arguments with which `toold` confines itself and becomes the program, whose own arguments follow. When absent, the
+   * line runs as it is.
+   */
+  arguments?: string[];
+}
+
 /** Params of `permissions.confirm`. */
 export interface PermissionsConfirmParams {
   /** From `permissions.code`, which a client of a person on this machine may call. */
@@ -2112,6 +2138,8 @@ export interface PermissionsRequestParams {
   agent_id?: string;
   /** The kind of the sub-agent, such as `Explore`. */
   agent_type?: string;
+  /** The agent runs its command lines through a program that asks `permissions.confine` first, so that they can be confined. */
+  confines?: boolean;
 }
 
 /** Answer of `permissions.request`. */
@@ -3243,6 +3271,8 @@ export interface Methods {
   "permissions.check": { params: PermissionsCheckParams; result: PermissionsCheckResult };
   /** Makes a code with which a person confirms a program that an agent may have left behind. */
   "permissions.code": { params: Record<string, never>; result: PermissionsCodeResult };
+  /** Says how an agent runs a command line that was judged, once. */
+  "permissions.confine": { params: PermissionsConfineParams; result: PermissionsConfineResult };
   /** Confirms, with a code, that a person uses this program. */
   "permissions.confirm": { params: PermissionsConfirmParams; result: Record<string, never> };
   /** Reports that the tool of a judged request has ended. */

@@ -24,6 +24,7 @@ use toold_engine::need::Need;
 use toold_engine::tool::{Origin, ToolError, ToolOutput, ToolSpec};
 use toold_host::environment::Environment;
 use toold_host::file_systems::answering;
+use toold_host::launcher::order::Confinement;
 use toold_proto::agent_request::{DecidedBy, NamedNeed};
 use toold_proto::permission::Verdict;
 use toold_proto::tool::{Annotations, Category, Source, SourceKind, ToolName};
@@ -40,6 +41,20 @@ use crate::toolkit::Toolkit;
 /// How long an agent may take to report the end of its tool, in which its own prompt may wait for a person.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
+/// How the agent runs its command lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AgentFloor {
+    /// As it likes: nothing can confine them.
+    #[default]
+    Impossible,
+    /// As it likes, although they could be confined. Then nothing is allowed that no person allowed.
+    Missing,
+    /// Confined, if no person allowed them.
+    OfFree,
+    /// All of them confined.
+    OfAll,
+}
+
 /// The agent's tool, and what is known of it.
 pub struct AgentWork {
     /// The agent's own name of the tool.
@@ -55,6 +70,7 @@ pub struct AgentWork {
     pub shell: Option<String>,
     /// The environment of the agent's programs.
     pub environment: Environment,
+    pub floor: AgentFloor,
 }
 
 /// The end of the agent's tool.
@@ -74,6 +90,10 @@ pub struct AgentTool {
     unclear: Mutex<Option<String>>,
     /// Why the needs are not all of what it does, so that it is not allowed.
     partial: Mutex<Option<String>>,
+    /// The command lines that the agent runs if it is allowed to.
+    lines: Mutex<Vec<String>>,
+    /// The restriction of these lines.
+    confinement: Mutex<Option<Confinement>>,
     judged: Mutex<Option<oneshot::Sender<Judgement>>>,
     report: Mutex<Option<oneshot::Receiver<AgentReport>>>,
     cx: Mutex<Option<Arc<Cx>>>,
@@ -94,6 +114,8 @@ impl AgentTool {
             toolkit: toolkit.clone(),
             unclear: Mutex::new(work.unclear.clone()),
             partial: Mutex::default(),
+            lines: Mutex::default(),
+            confinement: Mutex::default(),
             work,
             judged: Mutex::new(Some(judged)),
             report: Mutex::new(Some(report)),
@@ -104,6 +126,11 @@ impl AgentTool {
     /// The agent, and how it is asked for.
     pub fn request(&self) -> &AgentRequest {
         &self.request
+    }
+
+    /// The command lines that the agent runs if it is allowed to, and their restriction; once it was judged.
+    pub fn lines(&self) -> (Vec<String>, Option<Confinement>) {
+        (self.lines.lock().clone(), self.confinement.lock().clone())
     }
 
     /// The context of the call, once it has begun.
@@ -128,6 +155,8 @@ impl AgentTool {
             snapshot: snapshot.as_ref(),
             description: description_in(&self.work.input),
             partial: &self.partial,
+            lines: &self.lines,
+            floor: self.work.floor,
             cx,
         };
         let mut needs = Vec::new();
@@ -212,6 +241,30 @@ impl AgentTool {
         }
     }
 
+    /// Determines how the lines run. What no person allowed is left to the agent where it cannot be confined.
+    ///
+    /// # Errors
+    /// They cannot run as the configuration says.
+    fn with_floor(&self, judgement: Judgement, cx: &Cx) -> Result<Judgement, ToolError> {
+        if self.lines.lock().is_empty() {
+            return Ok(judgement);
+        }
+        let is_freed = cx.is_freed(&judgement);
+        match self.work.floor {
+            AgentFloor::Missing if is_freed => {
+                let reason = format!("{}, and toold cannot confine it here: the agent decides", judgement.reason);
+                return Ok(Judgement::ask(reason));
+            }
+            AgentFloor::OfFree if !is_freed => return Ok(judgement),
+            AgentFloor::Impossible | AgentFloor::Missing => return Ok(judgement),
+            AgentFloor::OfFree | AgentFloor::OfAll => {}
+        }
+        let environment = self.work.environment.clone().with(&cx.session.env);
+        let confinement = self.toolkit.sandbox.confine(cx, &environment);
+        *self.confinement.lock() = confinement.map_err(|error| ToolError::Failed(format!("not run: {error}")))?;
+        Ok(judgement)
+    }
+
     /// Whether the judgement is about everything that the tool does. A skill does more than toold can see.
     fn judges_all(&self) -> bool {
         let is_judged = |action: &AgentAction| match action {
@@ -256,7 +309,8 @@ impl AgentTool {
         let (Some(judged), Some(report)) = (judged, report) else {
             return Err(ToolError::Unavailable("an agent's tool is called once".to_owned()));
         };
-        if cx.is_cancelled() || judged.send(self.judgement(cx)).is_err() {
+        let judgement = self.with_floor(self.judgement(cx), cx)?;
+        if cx.is_cancelled() || judged.send(judgement).is_err() {
             return Err(ToolError::Cancelled);
         }
         // It lasts as long as the agent's own prompt and tool do.

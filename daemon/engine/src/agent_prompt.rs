@@ -36,6 +36,13 @@ impl Cx {
     }
 }
 
+impl Cx {
+    /// Whether no person allowed what a judgement allows, by a rule, a grant or an answer: it only reads, or a level freed it.
+    pub fn is_freed(&self, judgement: &Judgement) -> bool {
+        judgement.decision == Verdict::Allow && (judgement.by == DecidedBy::Default || self.freed_by_level().is_some())
+    }
+}
+
 fn allowed(by: DecidedBy, reason: String) -> Judgement {
     Judgement { decision: Verdict::Allow, by, reason, protected: false }
 }

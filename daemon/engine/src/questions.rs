@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Map, Value};
+use tokio::sync::watch;
 use tokio::time::Instant;
 use toold_proto::event::EventBody;
 use toold_proto::permission::Answerer;
@@ -158,6 +159,16 @@ impl Questions {
     /// For a client that can answer for this caller only.
     pub fn subscribe_for(&self, caller: Arc<Caller>) -> QuestionSubscription {
         QuestionSubscription(self.prompts.subscribe(true, PromptScope::Caller(caller)))
+    }
+
+    /// Whether a frontend is connected that can answer the questions of all calls.
+    pub fn can_all_be_answered(&self) -> bool {
+        self.prompts.can_all_be_answered()
+    }
+
+    /// Fires when questions, or frontends that see them, come and go.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.prompts.changes()
     }
 
     /// The oldest first.

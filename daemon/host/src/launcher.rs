@@ -42,6 +42,17 @@ pub(crate) fn command(program: &Path, tool_mark: Option<u64>, confinement: Optio
     command
 }
 
+/// The arguments with which the daemon's program confines itself and becomes the program, whose own arguments follow. The
+/// process is not marked: whoever starts it is known by other means.
+///
+/// # Errors
+/// Why there are no filters of system calls, in words for people.
+pub fn arguments(program: &Path, confinement: &Confinement) -> Result<Vec<OsString>, String> {
+    let filters = filters_for(confinement)?;
+    let confinement = Some(confinement.clone());
+    Ok(LaunchOrder { tool_mark: None, confinement, filters, program: program.to_owned() }.arguments())
+}
+
 #[cfg(target_os = "linux")]
 fn filters_for(confinement: &Confinement) -> Result<Vec<String>, String> {
     filters::filters(confinement).map_err(|error| format!("seccomp: {error}"))

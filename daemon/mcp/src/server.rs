@@ -123,6 +123,8 @@ pub struct WantedSession {
     pub connection: u64,
     /// The variables that it sets.
     pub env: BTreeMap<String, String>,
+    /// The name of its bridge, which is the same at the next daemon.
+    pub bridge: Option<String>,
 }
 
 /// Whether `tools_search` and `tools_call` are offered.

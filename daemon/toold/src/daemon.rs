@@ -150,6 +150,7 @@ impl Daemon {
             workspaces,
             conversations: Default::default(),
             open_requests: Default::default(),
+            command_approvals: Default::default(),
             sessions,
             agent_processes,
             lifecycle,

@@ -74,6 +74,7 @@ use crate::peer::fleet::{FleetMounts, FleetService};
 use crate::peer::frontends::Frontends;
 use crate::peer::sessions::{OpenerKind, SessionRequest, SessionService};
 use crate::peer::workspaces::Workspaces;
+use crate::rpc::agent_requests::approvals::CommandApprovals;
 use crate::rpc::agent_requests::pending::OpenAgentRequests;
 use crate::rpc::agent_requests::sessions::ConversationSessions;
 use crate::rpc::connection::{ClientConnection, ConnectionLimits, RequestScope, success};
@@ -97,6 +98,7 @@ pub struct Services {
     pub sessions: Arc<SessionService>,
     pub(crate) conversations: ConversationSessions,
     pub(crate) open_requests: OpenAgentRequests,
+    pub(crate) command_approvals: CommandApprovals,
     /// Processes that act for models.
     pub agent_processes: Arc<AgentProcesses>,
     pub lifecycle: Arc<Lifecycle>,

@@ -115,6 +115,9 @@ pub enum AgentInputError {
 /// The agents that [`actions`] knows.
 pub const AGENTS: &[&str] = &["claude-code", "codex", "gemini", "cursor", "copilot", "opencode", "qwen-code", "vscode"];
 
+/// The agents whose command lines can be confined: by a setting of theirs, with which their own rules that deny hold as before.
+pub const CONFINABLE: &[&str] = &["claude-code"];
+
 /// The actions of a call of the agent's own `tool` with `input`, in the order in which they happen. Never empty.
 ///
 /// A name that can be read as tools of several MCP servers is an action for each of them.

@@ -1,5 +1,6 @@
 //! toolctl, the page, frontends and documents, as people use them with a real daemon.
 
+mod agent_confine;
 mod agent_hooks;
 mod authors;
 mod completions;

@@ -111,8 +111,7 @@ const FOR_PERSONS: &[&str] = &[
 ];
 
 /// Only for a person's frontend on this machine, so not for the token of administrators either. Sorted.
-const FOR_LOCAL_PERSONS: &[&str] =
-    &["page.open", "page.revoke", "page.sessions", "permissions.code", "secrets.give_back"];
+const FOR_LOCAL_PERSONS: &[&str] = &["page.open", "page.revoke", "page.sessions", "secrets.give_back"];
 
 /// Of the methods for persons, those that the page may call. Sorted.
 const PAGE_DECIDES: &[&str] = &[
@@ -128,6 +127,7 @@ const PAGE_DECIDES: &[&str] = &[
     "mcp.logout",
     "mcp.restart",
     "mcp.test",
+    "permissions.code",
     "permissions.grant",
     "permissions.replay",
     "permissions.reply",
@@ -148,6 +148,7 @@ const PAGE_DECIDES: &[&str] = &[
 /// Of the methods for everybody, those that the page may not call. Sorted.
 const FOR_PROGRAMS: &[&str] = &[
     "hooks.run",
+    "permissions.confine",
     "permissions.confirm",
     "permissions.done",
     "permissions.request",

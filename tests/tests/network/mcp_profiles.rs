@@ -533,7 +533,7 @@ hygge.register_tool{
     for other in &others {
         assert!(served.ask(other, &[], "tasks/get", id.clone()).to_string().contains("there is no task"));
         let refused = served.ask(other, &[], "tools/call", answer.clone());
-        assert!(refused.to_string().contains("does not belong to this request"), "{refused}");
+        assert!(refused.to_string().contains("gave no such state for this request"), "{refused}");
     }
     assert!(served.ask(&a, &[], "tasks/get", id).get("result").is_some());
     assert!(served.ask(&a, &[], "tools/call", answer).to_string().contains("hello you"));

@@ -82,13 +82,14 @@ async fn list_agents(list: &AgentsListArgs) -> anyhow::Result<u8> {
         return Ok(OK);
     }
     let mut table = table::new(output::terminal_width());
-    table.set_header(table::header(&["AGENT", "VERSION", "HOOKS", "MCP", "LAST HOOK"]));
+    table.set_header(table::header(&["AGENT", "VERSION", "HOOKS", "MCP", "COMMANDS", "LAST HOOK"]));
     for agent in &found {
         table.add_row([
             table::name(agent.agent.name()),
             agent.version.as_deref().unwrap_or("?").into(),
             hooks(agent).into(),
             installed(agent.has_mcp).into(),
+            commands(agent).into(),
             agent.last_call.as_ref().map_or_else(|| "-".to_owned(), told).into(),
         ]);
     }
@@ -98,6 +99,11 @@ async fn list_agents(list: &AgentsListArgs) -> anyhow::Result<u8> {
 
 fn installed(is: bool) -> &'static str {
     if is { "yes" } else { "no" }
+}
+
+/// Whether the agent's own commands can be confined.
+fn commands(found: &FoundAgent) -> &'static str {
+    if found.confines { "confined" } else { "not confined" }
 }
 
 fn hooks(found: &FoundAgent) -> &'static str {
@@ -122,6 +128,7 @@ fn as_json(found: &FoundAgent) -> serde_json::Value {
         "hooks": found.has_hooks,
         "hooks_off": found.hooks_off.as_ref().map(|off| json!({"file": off.file, "setting": off.setting})),
         "mcp": found.has_mcp,
+        "confines": found.confines,
         "last_hook": found.last_call,
     })
 }

@@ -269,7 +269,7 @@ fn with_decisions(call: &PastCall<'_>) -> String {
         "{DIM}{}{DIM:#} {}{} {style}{}{style:#} {DIM}{}{DIM:#}\n",
         date_and_time(&entry.at),
         place(call),
-        entry_title(entry),
+        title_with_client(entry),
         outcome_words(entry.outcome),
         entry.call_id
     );
@@ -288,6 +288,15 @@ fn with_decisions(call: &PastCall<'_>) -> String {
         ));
     }
     text
+}
+
+/// With the agent that called a tool of toold, such as `claude-code: bash`.
+fn title_with_client(entry: &AuditEntry) -> String {
+    let title = entry_title(entry);
+    match &entry.client {
+        Some(client) if entry.agent.is_none() && client != "toolctl" => format!("{}: {title}", one_line(client)),
+        _ => title,
+    }
 }
 
 fn outcome_words(outcome: Outcome) -> &'static str {

@@ -3,7 +3,7 @@
 //! The path from the start to the answer is short: no runtime, no typed client, one request on the socket. [`payload`] reads
 //! the agent's input, [`daemon`] asks the daemon, [`answers`] says how each agent is answered.
 
-mod agent_shell;
+pub(crate) mod agent_shell;
 mod agent_terminal;
 pub(crate) mod answers;
 #[cfg(test)]
@@ -14,7 +14,7 @@ pub(crate) mod limits;
 pub(crate) mod mcp_servers;
 pub(crate) mod payload;
 pub(crate) mod prompts;
-mod session_start;
+pub(crate) mod session_start;
 
 use std::ffi::OsString;
 use std::io::{BufReader, Read, Write};
@@ -27,6 +27,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use toold_adapters::agents::{self, AgentAction};
 
+use crate::commands::confine::prefix;
 use crate::exit::{OK, USAGE};
 use crate::globals::Globals;
 use answers::{AgentAsking, AnswerRow, HookJudgement, JudgedBy, JudgedDecision};
@@ -321,7 +322,10 @@ fn not_judged(hook: &HookArgs, named: &Value, problem: &str) -> u8 {
 
 fn judge(hook: &HookArgs, row: &AnswerRow, call: &HookCall, globals: &Globals) -> u8 {
     let agent = hook.agent;
-    let params = call.params(agent, agent_shell::other_than_bash(agent).as_deref());
+    let mut params = call.params(agent, agent_shell::other_than_bash(agent).as_deref());
+    if agent == HookAgent::ClaudeCode && prefix::is_in_use() {
+        params["confines"] = json!(true);
+    }
     let JudgedAnswer { answer, was_asked } = daemon::judge(globals, &params, Duration::from_secs(hook.limit));
     let answer = match answer {
         Ok(answer) => answer,

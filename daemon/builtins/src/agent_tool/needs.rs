@@ -16,6 +16,7 @@ use toold_host::shell_grammar;
 use toold_proto::agent_request::NamedNeed;
 use toold_proto::tool::Category;
 
+use super::AgentFloor;
 use super::content_search::{self, SearchedFiles};
 use super::own_commands;
 use super::shell_snapshot::{ShellName, ShellSnapshot};
@@ -44,6 +45,9 @@ pub(super) struct Deriving<'a> {
     pub(super) description: Option<&'a str>,
     /// Set to the reason when the needs are not all of what an action does.
     pub(super) partial: &'a Mutex<Option<String>>,
+    /// The command lines that were found.
+    pub(super) lines: &'a Mutex<Vec<String>>,
+    pub(super) floor: AgentFloor,
     pub(super) cx: &'a Cx,
 }
 
@@ -57,7 +61,10 @@ impl Deriving<'_> {
             return Ok(change::needs_of_agent(change, self.cx).await);
         }
         match action {
-            AgentAction::Command { line, cwd } => self.command(line, cwd.as_deref()),
+            AgentAction::Command { line, cwd } => {
+                self.lines.lock().push(line.clone());
+                self.command(line, cwd.as_deref())
+            }
             AgentAction::Read { path } => Ok(read_needs(&Located::new(path, self.cx)?)),
             AgentAction::List { path } => ReadableTree::needs(Some(path), self.cx),
             AgentAction::Search(search) => self.search(search).await,
@@ -121,8 +128,13 @@ impl Deriving<'_> {
             None => (self.cx.cwd.clone(), true),
         };
         let mut needs = self.expanded(line, &folder, &mut Vec::new());
+        if matches!(self.floor, AgentFloor::OfFree | AgentFloor::OfAll) {
+            let environment = self.environment.clone().with(&self.cx.session.env);
+            let place = (folder.as_path(), &environment);
+            self.toolkit.sandbox.mark_confined(&mut needs, self.cx.level(), &self.cx.session, place);
+        }
         for need in needs.iter_mut().filter(|need| need.category == Category::Shell) {
-            // Nothing confines the agent's command.
+            // Nothing keeps the agent's command from changing anything.
             need.harmless = false;
             // Rules that allow commands are made for the session's folders.
             need.always_asked |= !inside;
@@ -172,6 +184,7 @@ impl Deriving<'_> {
             let shell = skill.shell.as_deref().unwrap_or(self.shell);
             let deriving = Deriving { shell, description: None, ..*self };
             for line in &skill.commands {
+                self.lines.lock().push(line.clone());
                 needs.extend(deriving.command(line, None)?.into_iter().map(|need| {
                     let reason = format!("the skill {name} runs it as it is loaded");
                     Need { reason: need.reason.clone().or(Some(reason)), ..need }

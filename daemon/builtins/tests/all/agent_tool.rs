@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
 use toold_adapters::agents::actions;
-use toold_builtins::agent_tool::{AgentReport, AgentTool, AgentWork};
+use toold_builtins::agent_tool::{AgentFloor, AgentReport, AgentTool, AgentWork};
 use toold_engine::agent_request::{AgentRequest, Judgement};
 use toold_engine::execute::execute_tool;
 use toold_engine::session::{NewSession, Session};
@@ -40,6 +40,7 @@ async fn judge_named(test: &BuiltinTest, call: (&str, &str, Value), named: &[(Ca
         mode: None,
         shell: None,
         environment: Environment::default().with([("HOME", test.root.join("home"))]),
+        floor: AgentFloor::Impossible,
     };
     let request = AgentRequest {
         agent: agent.to_owned(),

@@ -1,7 +1,8 @@
 //! The requests that one MCP request makes to its client: permission, questions, forms, sampling,
 //! roots.
 //!
-//! Other frontends see the same permission prompts and questions at the same time; the first answer counts.
+//! Other frontends see the same permission prompts and questions; the first answer counts. A client of a stateless revision
+//! is asked only while there is no other frontend.
 #![expect(deprecated, reason = "sampling and roots are deprecated in the newest revision only")]
 
 use parking_lot::Mutex;
@@ -13,7 +14,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use rmcp::model::{ClientCapabilities, ElicitationCapability, InputRequest, ListRootsRequest};
 use serde_json::Value;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use toold_engine::Engine;
 use toold_engine::asks::{self, AskSubscription, Replier};
 use toold_engine::call::Caller;
@@ -178,6 +179,9 @@ pub(super) struct RequestOrigin {
     /// Its answers to permission prompts count.
     pub(super) may_approve: bool,
     pub(super) shows_forms: bool,
+    /// A form that somebody else has answered can be taken back. In the stateless revisions it cannot: a client that shows one
+    /// has no request that waits.
+    pub(super) can_withdraw: bool,
 }
 
 pub(super) struct ClientRequests {
@@ -186,6 +190,11 @@ pub(super) struct ClientRequests {
     questions: Option<QuestionSubscription>,
     direct: mpsc::Receiver<DirectRequest>,
     pending: HashMap<String, PendingClientRequest>,
+    /// Prompts that a frontend was shown: they are not put to the client while it may answer.
+    held_back: Vec<ClientRequestSubject>,
+    /// Fire when frontends come and go.
+    ask_frontends: watch::Receiver<()>,
+    question_frontends: watch::Receiver<()>,
 }
 
 struct PendingClientRequest {
@@ -197,6 +206,17 @@ enum ClientRequestSubject {
     Ask(Box<Ask>),
     Question(Box<Question>),
     Direct(Option<oneshot::Sender<Result<Value, String>>>),
+}
+
+impl ClientRequestSubject {
+    /// Whether it is the prompt of this id.
+    fn is(&self, request_id: &str) -> bool {
+        match self {
+            Self::Ask(ask) => ask.request_id == request_id,
+            Self::Question(question) => question.request_id == request_id,
+            Self::Direct(_) => false,
+        }
+    }
 }
 
 /// A change of the open requests to the client.
@@ -213,14 +233,22 @@ impl ClientRequests {
         let RequestOrigin { engine, caller, shows_forms, may_approve, .. } = &origin;
         let asks = (*shows_forms && *may_approve).then(|| engine.asks.subscribe_for(caller.clone()));
         let questions = shows_forms.then(|| engine.questions.subscribe_for(caller.clone()));
-        Self { origin, asks, questions, direct, pending: HashMap::new() }
+        let (ask_frontends, question_frontends) = (engine.asks.changes(), engine.questions.changes());
+        let (pending, held_back) = (HashMap::new(), Vec::new());
+        Self { origin, asks, questions, direct, pending, held_back, ask_frontends, question_frontends }
     }
 
     /// The next request to the client, or the end of one. Cancel-safe.
     pub(super) async fn next(&mut self) -> ClientRequestEvent {
         loop {
-            let Self { asks, questions, direct, .. } = self;
+            let free = self.held_back.iter().position(|subject| !self.is_answered_elsewhere(subject));
+            if let Some(event) = free.map(|at| self.held_back.swap_remove(at)).and_then(|subject| self.put(subject)) {
+                return event;
+            }
+            let Self { asks, questions, direct, held_back, ask_frontends, question_frontends, .. } = self;
             let event = tokio::select! {
+                Ok(()) = ask_frontends.changed(), if !held_back.is_empty() => None,
+                Ok(()) = question_frontends.changed(), if !held_back.is_empty() => None,
                 event = next_ask(asks) => self.take_ask(event),
                 event = next_question(questions) => self.take_question(event),
                 Some(direct) = direct.recv() => {
@@ -238,37 +266,57 @@ impl ClientRequests {
         self.pending.insert(key, PendingClientRequest { subject, tries: 0 });
     }
 
+    /// Whether a frontend is there that may answer, so that a form which cannot be taken back would stay open.
+    fn is_answered_elsewhere(&self, subject: &ClientRequestSubject) -> bool {
+        let engine = &self.origin.engine;
+        !self.origin.can_withdraw
+            && match subject {
+                ClientRequestSubject::Ask(_) => engine.asks.can_all_be_answered(),
+                ClientRequestSubject::Question(_) => engine.questions.can_all_be_answered(),
+                ClientRequestSubject::Direct(_) => false,
+            }
+    }
+
     fn take_ask(&mut self, event: PermissionEvent) -> Option<ClientRequestEvent> {
         match event {
-            PermissionEvent::Asked { request } => {
-                let key = request.request_id.clone();
-                let form = forms::ask(&request);
-                self.add(key.clone(), ClientRequestSubject::Ask(request));
-                Some(ClientRequestEvent::Asked(key, Box::new(form)))
-            }
+            PermissionEvent::Asked { request } => self.put_or_hold(ClientRequestSubject::Ask(request)),
             PermissionEvent::Resolved(resolved) => self.end(&resolved.request_id),
         }
     }
 
     fn take_question(&mut self, event: QuestionEvent) -> Option<ClientRequestEvent> {
         match event {
-            QuestionEvent::Asked { request } => {
-                let key = forms::key_of(&request, |key| self.pending.contains_key(key));
-                let form = forms::question(&request);
-                self.add(key.clone(), ClientRequestSubject::Question(request));
-                Some(ClientRequestEvent::Asked(key, Box::new(form)))
-            }
+            QuestionEvent::Asked { request } => self.put_or_hold(ClientRequestSubject::Question(request)),
             QuestionEvent::Resolved(resolved) => self.end(&resolved.request_id),
         }
     }
 
-    fn end(&mut self, request_id: &str) -> Option<ClientRequestEvent> {
-        let is_it = |pending: &PendingClientRequest| match &pending.subject {
-            ClientRequestSubject::Ask(ask) => ask.request_id == request_id,
-            ClientRequestSubject::Question(question) => question.request_id == request_id,
-            ClientRequestSubject::Direct(_) => false,
+    fn put_or_hold(&mut self, subject: ClientRequestSubject) -> Option<ClientRequestEvent> {
+        if self.is_answered_elsewhere(&subject) {
+            self.held_back.push(subject);
+            return None;
+        }
+        self.put(subject)
+    }
+
+    /// Puts a prompt to the client.
+    fn put(&mut self, subject: ClientRequestSubject) -> Option<ClientRequestEvent> {
+        let (key, form) = match &subject {
+            ClientRequestSubject::Ask(ask) => (ask.request_id.clone(), forms::ask(ask)),
+            ClientRequestSubject::Question(question) => {
+                let key = forms::key_of(question, |key| self.pending.contains_key(key));
+                (key, forms::question(question))
+            }
+            ClientRequestSubject::Direct(_) => return None,
         };
-        let key = self.pending.iter().find(|(_, pending)| is_it(pending)).map(|(key, _)| key.clone())?;
+        self.add(key.clone(), subject);
+        Some(ClientRequestEvent::Asked(key, Box::new(form)))
+    }
+
+    fn end(&mut self, request_id: &str) -> Option<ClientRequestEvent> {
+        self.held_back.retain(|subject| !subject.is(request_id));
+        let key =
+            self.pending.iter().find(|(_, pending)| pending.subject.is(request_id)).map(|(key, _)| key.clone())?;
         self.pending.remove(&key);
         Some(ClientRequestEvent::Ended(key))
     }

@@ -100,6 +100,7 @@ impl McpClientServer {
             // It could report the name of any client.
             may_approve: rights.approve && self.connection.identity.principal != Principal::ToolDescendant,
             shows_forms: can.show_forms,
+            can_withdraw: !modern,
         };
         let client_requests = ClientRequests::new(origin, &channel);
         let patience = engine.settings.load().ask_timeout;
@@ -168,13 +169,10 @@ impl McpClientServer {
                 self.mcp.engine().tasks.spawn(follow);
                 RequestEnd::Task(created)
             }
-            RoundEnd::Asks(asked, request) => {
-                let patience = self.mcp.engine().settings.load().ask_timeout;
-                match self.mcp.request_states.keep(request, &binding, patience) {
-                    Some(state) => RequestEnd::InputRequired(InputRequiredResult::new(Some(asked), Some(state))),
-                    None => RequestEnd::Finished(Ok(RequestOutcome::Tool(too_many()))),
-                }
-            }
+            RoundEnd::Asks(asked, request) => match self.mcp.request_states.keep(request, &binding) {
+                Some(state) => RequestEnd::InputRequired(InputRequiredResult::new(Some(asked), Some(state))),
+                None => RequestEnd::Finished(Ok(RequestOutcome::Tool(too_many()))),
+            },
         }
     }
 

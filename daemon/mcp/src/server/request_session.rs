@@ -171,6 +171,7 @@ impl StatelessSessions {
             token_profile: identity.profile.clone(),
             connection,
             env: BTreeMap::new(),
+            bridge: None,
         })?;
         sessions.insert(key, StatelessSession { session: session.clone(), last_used: now });
         Ok(session)
@@ -215,6 +216,7 @@ impl McpClientServer {
                 token_profile: identity.profile.clone(),
                 connection: self.connection.id,
                 env: self.connection.env.lock().clone(),
+                bridge: self.connection.bridge.get().cloned(),
             }),
         };
         session.map_err(|error| ErrorData::invalid_params(error, None))

@@ -20,6 +20,14 @@ use crate::server::{ConnectionKind, McpConnection};
 /// Waiting requests of all clients.
 const MAX_WAITING: usize = 512;
 
+/// What a model should know when the call that its client was asked about is not found. Somebody else may have answered, and a
+/// daemon that was restarted since may have carried it out.
+const MAY_HAVE_RUN: &str = "somebody may have answered elsewhere and the call may have run, also if the daemon was restarted \
+                            meanwhile; look at what it changed before you make it again";
+
+/// How long a client finds its request: people leave dialogs open.
+const KEPT: Duration = Duration::from_secs(24 * 3600);
+
 pub(crate) struct RequestStates {
     codec: RequestStateCodec,
     next: AtomicU64,
@@ -32,9 +40,9 @@ impl RequestStates {
         Self { codec, next: AtomicU64::new(1), waiting: Mutex::default() }
     }
 
-    /// Stores a request, and returns the state with which its client finds it within `ttl`. `None`
+    /// Stores a request, and returns the state with which its client finds it within a day. `None`
     /// when too many wait.
-    pub(super) fn keep(&self, request: RunningRequest, binding: &StateBinding, ttl: Duration) -> Option<String> {
+    pub(super) fn keep(&self, request: RunningRequest, binding: &StateBinding) -> Option<String> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let mut waiting = self.waiting.lock();
         waiting.retain(|_, request| !request.is_over());
@@ -42,7 +50,7 @@ impl RequestStates {
             return None;
         }
         waiting.insert(id, request);
-        let options = SealOptions::new().associated_data(&binding.0).ttl(ttl);
+        let options = SealOptions::new().associated_data(&binding.0).ttl(KEPT);
         Some(self.codec.seal_with(&id.to_be_bytes(), &options))
     }
 
@@ -54,14 +62,13 @@ impl RequestStates {
     pub(super) fn find(&self, state: &str, binding: &StateBinding) -> Result<RunningRequest, ErrorData> {
         let refused = |why: &str| ErrorData::invalid_params(format!("requestState: {why}"), None);
         let opened = self.codec.open_with(state, &binding.0).map_err(|error| match error {
-            RequestStateError::Expired => refused("it has expired; call again without it"),
-            _ => refused("it does not belong to this request"),
+            RequestStateError::Expired => refused(&format!("it has expired: {MAY_HAVE_RUN}")),
+            _ => refused(&format!("this daemon gave no such state for this request: {MAY_HAVE_RUN}")),
         })?;
-        let id = <[u8; 8]>::try_from(opened.as_slice()).map_err(|_| refused("it does not belong to this request"))?;
+        let id = <[u8; 8]>::try_from(opened.as_slice()).map_err(|_| refused("it holds no number"))?;
         let mut waiting = self.waiting.lock();
-        waiting
-            .remove(&u64::from_be_bytes(id))
-            .ok_or_else(|| refused("it was used already, or its call has ended; call again without it"))
+        let found = waiting.remove(&u64::from_be_bytes(id));
+        found.ok_or_else(|| refused(&format!("it was used already, or its call has ended: {MAY_HAVE_RUN}")))
     }
 }
 

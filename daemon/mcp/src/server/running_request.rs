@@ -41,6 +41,8 @@ pub(super) type RequestResult = Result<RequestOutcome, ErrorData>;
 
 /// Requests to the client within this time are combined in one round.
 const GATHER: Duration = Duration::from_millis(20);
+/// How long a result waits for a client whose person has not closed a dialog yet that was answered elsewhere.
+const RESULT_KEPT: Duration = Duration::from_secs(24 * 3600);
 /// Events that wait for the attending request; when it is full, the task waits.
 const MAX_EVENTS: usize = 64;
 
@@ -318,14 +320,19 @@ impl RequestTask {
                     }
                     Some(RequestOrder::Detach) => {
                         self.attending = None;
-                        alone.as_mut().reset(tokio::time::Instant::now() + self.patience);
+                        let patience = if self.finished.is_some() { RESULT_KEPT } else { self.patience };
+                        alone.as_mut().reset(tokio::time::Instant::now() + patience);
                     }
                     // All handles are dropped.
                     None => break,
                 },
                 () = detached => break,
+                () = self.cancel.cancelled(), if self.attending.is_none() && self.finished.is_some() => break,
                 () = &mut alone, if self.attending.is_none() => break,
-                finished = &mut future, if has_started && self.finished.is_none() => self.finished = Some(Box::new(finished)),
+                finished = &mut future, if has_started && self.finished.is_none() => {
+                    self.finished = Some(Box::new(finished));
+                    alone.as_mut().reset(tokio::time::Instant::now() + RESULT_KEPT);
+                }
                 event = self.client_requests.next(), if self.finished.is_none() => match event {
                     ClientRequestEvent::Asked(key, request) => {
                         self.asked.insert(key.clone(), request.clone());

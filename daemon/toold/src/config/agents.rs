@@ -31,6 +31,10 @@ pub struct AgentConfig {
     /// Whether the agent's own mode applies, where the session here is in the default mode: one that accepts edits, one
     /// that only plans, and one that asks nothing. Anything that the agent reports is believed.
     pub trust_mode: bool,
+    /// Which of the agent's command lines run in the sandbox: `off` none; `free` those that nobody wrote a rule for, or
+    /// approved, because they only read or `permission.level` frees them; `all` all of them. It has an effect only for
+    /// `claude-code`. Where a line cannot be confined, nothing but rules, grants and answers allows it.
+    pub confine: AgentConfines,
     /// Lowers `permission.level` for this agent. It cannot raise it: a client gives itself its name.
     #[cfg_attr(test, schemars(schema_with = "crate::config::schema::foreign::optional_level"))]
     pub level: Option<Level>,
@@ -44,6 +48,17 @@ pub enum AgentAsks {
     #[default]
     Agent,
     Toold,
+}
+
+/// Which of an agent's command lines run confined.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum AgentConfines {
+    Off,
+    #[default]
+    Free,
+    All,
 }
 
 /// How long people have to answer when the request does not say so, and at most.

@@ -3,6 +3,7 @@
 //! A request becomes a call like any other, of an [`AgentTool`]. It is judged on the caller's connection and then lasts
 //! without it, until `permissions.done`.
 
+pub(crate) mod approvals;
 pub(crate) mod pending;
 pub(crate) mod sessions;
 
@@ -20,8 +21,8 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinError;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use toold_adapters::agents::{AGENTS, AgentAction, AgentInputError, actions};
-use toold_builtins::agent_tool::{AgentReport, AgentTool, AgentWork};
+use toold_adapters::agents::{AGENTS, AgentAction, AgentInputError, CONFINABLE, actions};
+use toold_builtins::agent_tool::{AgentFloor, AgentReport, AgentTool, AgentWork};
 use toold_engine::agent_request::{AgentRequest, Judgement};
 use toold_engine::call::{Call, CallError};
 use toold_engine::execute::execute_tool;
@@ -33,7 +34,9 @@ use toold_proto::agent_request::{
     ConfirmationCode, DecidedBy, FinishRequest, FinishScope, JudgedRequest, PermissionWaiting, RequestPermission,
 };
 use toold_proto::daemon::Done;
-use toold_proto::method::{PermissionsCode, PermissionsConfirm, PermissionsDone, PermissionsRequest};
+use toold_proto::method::{
+    PermissionsCode, PermissionsConfine, PermissionsConfirm, PermissionsDone, PermissionsRequest,
+};
 use toold_proto::permission::Verdict;
 use toold_proto::session::Mode;
 use toold_proto::tool::{Block, CallId, Category, ToolResult};
@@ -41,6 +44,7 @@ use toold_proto::tool::{Block, CallId, Category, ToolResult};
 use pending::{OpenRequest, OpenRequestKey, RequestingAgent, TooManyRequests};
 use sessions::session_for;
 
+use crate::config::agents::AgentConfines;
 use crate::config::random::random_hex;
 use crate::peer::process_end;
 use crate::rpc::connection::ClientConnection;
@@ -57,7 +61,8 @@ const MAX_SUMMARY: usize = 4 * 1024;
 pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add_async::<PermissionsRequest, _>(module, Right::Program, judge_request)?;
     add_async::<PermissionsDone, _>(module, Right::Program, finish)?;
-    add::<PermissionsCode>(module, Right::LocalPerson, |request, _| {
+    add_async::<PermissionsConfine, _>(module, Right::Program, approvals::confine)?;
+    add::<PermissionsCode>(module, Right::Decider, |request, _| {
         let (code, expires_at) = request.services.agent_processes.codes.make();
         Ok(ConfirmationCode { code, expires_at: rfc3339(expires_at) })
     })?;
@@ -102,7 +107,7 @@ async fn judge_request(request: MethodRequest, params: RequestPermission) -> Res
     let open = OpenRequest {
         conversation: conversation_of(&params),
         is_subagents: params.agent_id.is_some(),
-        requester,
+        requester: requester.clone(),
         session: session.id.clone(),
         call_id: call_id.clone(),
         digest,
@@ -157,6 +162,9 @@ async fn judge_request(request: MethodRequest, params: RequestPermission) -> Res
     };
     let cancel = withdraw.disarm();
     services.open_requests.judge(number, &judgement);
+    if params.confines && judgement.decision != Verdict::Deny {
+        services.command_approvals.leave(&requester, &params, &judgement, tool.lines());
+    }
     // An agent that has ended, or refused the tool itself, reports no end.
     if let Some(agent) = connection.peer.lineage.starter().filter(|_| !call_ended.is_cancelled()) {
         services.engine.tasks.spawn(async move {
@@ -201,6 +209,7 @@ async fn finish(request: MethodRequest, params: FinishRequest) -> Result<Done, E
     let (requester, is_person) = (requester(request.connection()), may_decide(&request));
     let may_end = |open: &OpenRequest| is_person || open.requester == requester;
     if params.scope != FinishScope::Request {
+        request.services.command_approvals.end(&params.request_id, &requester);
         request.services.open_requests.end_conversation(&params.request_id, params.scope, may_end);
         return Ok(Done {});
     }
@@ -311,8 +320,21 @@ fn tool_for(
         mode: params.mode.clone(),
         shell: params.shell.clone(),
         environment,
+        floor: floor_of(params, config.confine),
     };
     Arc::new(AgentTool::new(builtins, of_agent, work, judged, reported))
+}
+
+/// How the agent runs its command lines.
+fn floor_of(params: &RequestPermission, confines: AgentConfines) -> AgentFloor {
+    if !CONFINABLE.contains(&params.agent.as_str()) {
+        return AgentFloor::Impossible;
+    }
+    match confines {
+        AgentConfines::Free if params.confines => AgentFloor::OfFree,
+        AgentConfines::All if params.confines => AgentFloor::OfAll,
+        AgentConfines::Off | AgentConfines::Free | AgentConfines::All => AgentFloor::Missing,
+    }
 }
 
 /// The kind of the sub-agent, and its id in brackets.

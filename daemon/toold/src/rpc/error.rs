@@ -52,8 +52,8 @@ pub(super) fn not_for(method: &str, agent: Option<u32>) -> ErrorObjectOwned {
 pub(super) fn needs_code(method: &str) -> ErrorObjectOwned {
     let words = format!(
         "{method} is for a person's client: this program has no terminal and its parent has ended, so that an agent may have \
-         left it behind. A person confirms it: `toolctl agents confirm` in a terminal prints a code, which this program gives \
-         with `toolctl agents confirm CODE` or permissions.confirm"
+         left it behind. A person confirms it: `toolctl agents confirm` in a terminal prints a code, and the page makes one, \
+         which this program gives with `toolctl agents confirm CODE` or permissions.confirm"
     );
     object(error::PERMISSION_DENIED, &words, ErrorData::new("confirmation_required"))
 }

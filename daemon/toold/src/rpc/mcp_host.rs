@@ -141,6 +141,7 @@ impl McpHost for DaemonHost {
             Principal::TokenAdmin => OpenerKind::Person,
             Principal::ToolDescendant => OpenerKind::Descendant,
         };
+        let id = session_id(&wanted, &peer);
         let (env, ignored) = self.services.sessions.permitted_env(kind, &peer, wanted.env);
         if !ignored.is_empty() {
             tracing::debug!(
@@ -150,7 +151,7 @@ impl McpHost for DaemonHost {
             );
         }
         let request = SessionRequest {
-            id: SessionId::parse(&format!("m-{}", random_hex(16))).expect("hexadecimal digits fit"),
+            id,
             cwd: wanted.cwd,
             roots: wanted.roots,
             client: wanted.client,
@@ -224,6 +225,22 @@ impl McpHost for DaemonHost {
     fn cancelled(&self) -> CancellationToken {
         self.services.lifecycle.cancelled()
     }
+}
+
+/// The id of a client's session. That of a bridge is the same at the next daemon, so that what a person allowed in this session
+/// holds there: it depends on the bridge's process, which nobody else can be, and on what the client asks for.
+fn session_id(wanted: &WantedSession, peer: &Peer) -> SessionId {
+    let digits = match (&wanted.bridge, peer.lineage.own()) {
+        (Some(bridge), Some(process)) => {
+            let WantedSession { cwd, roots, client, principal, filter, profiles, token_profile, .. } = wanted;
+            let client = client.as_ref().map(|client| &client.name);
+            let kind = (client, principal, token_profile);
+            let same = format!("{bridge:?} {process:?} {kind:?} {cwd:?} {roots:?} {filter:?} {profiles:?}");
+            blake3::hash(same.as_bytes()).to_hex()[..32].to_owned()
+        }
+        _ => random_hex(16),
+    };
+    SessionId::parse(&format!("m-{digits}")).expect("hexadecimal digits fit")
 }
 
 /// A stream that one task reads and writes, while another asks whether anybody listens.

@@ -4,6 +4,7 @@ import { useEffect } from "preact/hooks";
 import { GrantList, Proposals, Refusals } from "./grant-list.tsx";
 import { Modes } from "./modes.tsx";
 import { followPermissions } from "./permissions.ts";
+import { ProgramCode } from "./program-code.tsx";
 import { RuleList } from "./rule-list.tsx";
 import { Tester } from "./tester.tsx";
 import "./rules.css";
@@ -20,6 +21,7 @@ export default function RulesView() {
           <GrantList />
           <Refusals />
           <Modes />
+          <ProgramCode />
         </div>
       </div>
     </div>

@@ -63,6 +63,17 @@ fn checks(found: &FoundAgent, home: &Path) -> Vec<(&'static str, String)> {
     if let Some(off) = &found.hooks_off {
         checks.push(("bad", format!("the hooks do not run: {} in {}", off.setting, off.file.display())));
     }
+    match (agent, found.confines) {
+        (_, true) => checks.push(("ok", "its commands run through toolctl confine".to_owned())),
+        (HookAgent::ClaudeCode, false) => checks.push((
+            "-",
+            format!(
+                "its commands are not confined, so that no level frees them; toolctl agents install {} --hooks",
+                agent.name()
+            ),
+        )),
+        (_, false) => checks.push(("-", "its commands cannot be confined, so that no level frees them".to_owned())),
+    }
     match &found.last_call {
         Some(call) if call.problem.is_some() => checks.push(("bad", format!("last hook {}", told(call)))),
         Some(call) => checks.push(("ok", format!("last hook {}", told(call)))),

@@ -24,6 +24,8 @@ pub(super) struct FoundAgent {
     /// The setting that keeps the hooks from running here.
     pub(super) hooks_off: Option<SwitchedOff>,
     pub(super) has_mcp: bool,
+    /// Its command lines run through `toolctl confine`.
+    pub(super) confines: bool,
     pub(super) last_call: Option<LastHook>,
 }
 
@@ -100,6 +102,7 @@ async fn find(agent: HookAgent, home: &Path) -> Option<FoundAgent> {
         has_hooks,
         hooks_off: switched_off_here(agent, home),
         has_mcp: client.has_entry(&mcp_text),
+        confines: hooks_file::confines_in(agent, home),
         last_call: last_call::read(agent),
         program,
         version,

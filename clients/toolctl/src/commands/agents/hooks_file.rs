@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use toold_proto::shell_word::quoted;
 
+use crate::commands::confine::prefix;
 use crate::commands::hook::{FailArg, HookAgent, limits};
 use crate::commands::mcp::install::in_named_folder;
 use crate::commands::mcp::jsonc;
@@ -12,6 +13,9 @@ use crate::config_file;
 
 /// The member of the file that holds the hooks by event.
 const HOLDER: &str = "hooks";
+
+/// The member of Claude Code's settings that holds variables.
+const ENVIRONMENT: &str = "env";
 
 /// The plugin for opencode, which has no hooks that run a program.
 const PLUGIN: &str = include_str!("opencode_plugin.js");
@@ -64,7 +68,40 @@ pub(crate) fn with_hooks(agent: HookAgent, text: &str, program: &str, fail: Fail
     for (event, item) in items(agent, program, fail) {
         text = jsonc::with_item(&text, &[HOLDER, event], &item, |item| is_ours(agent, item))?;
     }
+    // A prefix of somebody else stays.
+    if agent == HookAgent::ClaudeCode
+        && own_prefix(&text).is_none_or(|value| prefix::fail_of(Path::new(&value)).is_some())
+        && let Some(value) = prefix::value(fail)
+    {
+        text = jsonc::with_member(&text, &[ENVIRONMENT, prefix::VARIABLE], &json!(value))?;
+    }
     Ok(text)
+}
+
+/// The prefix of Claude Code's command lines in these settings.
+fn own_prefix(text: &str) -> Option<String> {
+    jsonc::member(text, &[ENVIRONMENT, prefix::VARIABLE])?.as_str().map(str::to_owned)
+}
+
+/// Whether the agent runs its command lines so that toold can confine them, as far as the person's settings tell.
+pub(super) fn confines_in(agent: HookAgent, home: &Path) -> bool {
+    if agent != HookAgent::ClaudeCode {
+        return false;
+    }
+    let prefix = config_file::read(&home.join(file(agent))).ok().flatten().and_then(|text| own_prefix(&text));
+    prefix.is_some_and(|value| prefix::fail_of(Path::new(&value)).is_some() && Path::new(&value).is_file())
+}
+
+/// Makes what a text of [`with_hooks`] names beside the program.
+///
+/// # Errors
+/// It cannot be made.
+pub(crate) fn make_links(agent: HookAgent, text: &str, program: &str) -> anyhow::Result<()> {
+    let ours = own_prefix(text).filter(|value| prefix::fail_of(Path::new(value)).is_some());
+    match ours {
+        Some(value) if agent == HookAgent::ClaudeCode => prefix::make_link(Path::new(&value), Path::new(program)),
+        _ => Ok(()),
+    }
 }
 
 /// The text without the hooks; `before`: the text as it was before they were installed.
@@ -75,6 +112,11 @@ pub(crate) fn without_hooks(agent: HookAgent, text: &str, before: &str) -> anyho
     let mut text = text.to_owned();
     for (event, _) in items(agent, "", FailArg::Open) {
         text = jsonc::without_items(&text, &[HOLDER, event], before, |item| is_ours(agent, item))?;
+    }
+    if agent == HookAgent::ClaudeCode
+        && own_prefix(&text).is_some_and(|value| prefix::fail_of(Path::new(&value)).is_some())
+    {
+        text = jsonc::without_member(&text, ENVIRONMENT, prefix::VARIABLE, before)?;
     }
     Ok(text)
 }
@@ -269,6 +311,21 @@ mod tests {
             let undone = without_hooks(agent, &moved, before).unwrap();
             assert!(!has_hooks(agent, &undone) && undone.contains("theirs") && undone.contains("// mine"), "{undone}");
         }
+    }
+
+    #[test]
+    fn the_prefix_of_claude_code_is_set_and_removed_but_not_somebody_else_s() {
+        let agent = HookAgent::ClaudeCode;
+        let value = |text: &str| jsonc::member(text, &[ENVIRONMENT, prefix::VARIABLE]);
+        let after = with_hooks(agent, "{}", "/opt/toolctl", FailArg::Closed).unwrap();
+        assert_eq!(value(&after), prefix::value(FailArg::Closed).map(Into::into));
+        let open = with_hooks(agent, &after, "/opt/toolctl", FailArg::Open).unwrap();
+        assert_eq!(value(&open), prefix::value(FailArg::Open).map(Into::into));
+        assert_eq!(jsonc::whole(&without_hooks(agent, &open, "{}").unwrap()), Some(json!({})));
+        let before = "{\"env\": {\"A\": \"b\", \"CLAUDE_CODE_SHELL_PREFIX\": \"/usr/bin/log -x\"}}";
+        let after = with_hooks(agent, before, "/opt/toolctl", FailArg::Closed).unwrap();
+        assert_eq!(value(&after), Some(json!("/usr/bin/log -x")));
+        assert_eq!(jsonc::whole(&without_hooks(agent, &after, before).unwrap()), jsonc::whole(before));
     }
 
     #[test]

@@ -129,6 +129,7 @@ fn write_hooks(
     right: &PersonWrites,
 ) -> anyhow::Result<()> {
     create_folder_of(file)?;
+    hooks_file::make_links(agent, after, &install::program()?)?;
     // When the hooks are only updated, the backup from before the first ones stays.
     if !hooks_file::is_own_file(agent) && !before.is_some_and(|before| hooks_file::has_hooks(agent, before)) {
         back_up(backup, before, right)?;

@@ -63,7 +63,7 @@ fn loads_user(options: &[&str]) -> bool {
 }
 
 /// Where Claude Code reads the settings of an organisation.
-const MANAGED: &str = if cfg!(target_os = "macos") {
+pub(crate) const MANAGED: &str = if cfg!(target_os = "macos") {
     "/Library/Application Support/ClaudeCode/managed-settings.json"
 } else {
     "/etc/claude-code/managed-settings.json"

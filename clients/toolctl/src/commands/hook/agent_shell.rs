@@ -9,7 +9,7 @@ use crate::commands::hook::HookAgent;
 const LIKE_BASH: &[&str] = &["bash", "sh", "dash"];
 
 /// The agent's shell, unless it is bash or one that reads lines as bash does.
-pub(super) fn other_than_bash(agent: HookAgent) -> Option<String> {
+pub(crate) fn other_than_bash(agent: HookAgent) -> Option<String> {
     let shell = match agent {
         HookAgent::ClaudeCode | HookAgent::Opencode | HookAgent::Cursor | HookAgent::Vscode => {
             of_environment().or_else(of_user)

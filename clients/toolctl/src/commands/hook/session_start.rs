@@ -41,7 +41,7 @@ pub(super) fn start_daemon(globals: &Globals) -> anyhow::Result<()> {
 }
 
 /// The `toold` beside this program, whose path the installation of the hook recorded.
-fn daemon_program() -> anyhow::Result<PathBuf> {
+pub(crate) fn daemon_program() -> anyhow::Result<PathBuf> {
     let own = std::env::current_exe().context("can't find the path of this program")?;
     let beside = own.parent().context("this program is in no folder")?.join("toold");
     anyhow::ensure!(beside.is_file(), "there is no {}", beside.display());

@@ -11,7 +11,9 @@ use toold_proto::secret::{NameSecret, SecretValue, SetSecret};
 use toold_proto::tool::Category;
 use toold_proto::workspace::NameWorkspace;
 
-use crate::commands::mcp::install::create_folder_of;
+use crate::commands::agents::hooks_file;
+use crate::commands::hook::HookAgent;
+use crate::commands::mcp::install::{self, create_folder_of};
 use crate::commands::setup::level;
 use crate::commands::setup::plan::{SetupChange, SetupPlan};
 use crate::commands::setup::record::{SetupRecord, TextStep, hash};
@@ -172,6 +174,9 @@ fn write(change: &SetupChange, right: &PersonWrites) -> anyhow::Result<()> {
         bail!("{} was changed meanwhile: run setup again", change.path.display());
     }
     create_folder_of(&change.path)?;
+    if let Some(agent) = HookAgent::ALL.into_iter().find(|agent| change.hooks.as_deref() == Some(agent.name())) {
+        hooks_file::make_links(agent, &change.after, &install::program()?)?;
+    }
     replace(&change.path, &change.after, right)
 }
 

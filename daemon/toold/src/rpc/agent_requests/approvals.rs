@@ -1,0 +1,121 @@
+//! Command lines of agents that were judged and may run, each once: `permissions.confine`.
+
+use std::path::Path;
+use std::time::Duration;
+
+use jsonrpsee::types::ErrorObjectOwned;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+use toold_adapters::agents::AGENTS;
+use toold_engine::agent_request::Judgement;
+use toold_host::launcher;
+use toold_host::launcher::order::Confinement;
+use toold_proto::agent_request::{ConfineCommand, ConfinedCommand, RequestPermission};
+use toold_proto::permission::Verdict;
+
+use super::pending::RequestingAgent;
+use super::requester;
+use crate::rpc::MethodRequest;
+use crate::rpc::error::{invalid_params, refused};
+
+/// How long a line that was allowed may take until it runs.
+const VALID: Duration = Duration::from_secs(60);
+/// The same where the agent asks its user; the end of the turn ends it too.
+const VALID_WHILE_ASKED: Duration = Duration::from_secs(3600);
+
+/// Above this many, the oldest are forgotten.
+const MAX_APPROVALS: usize = 1_024;
+
+struct CommandApproval {
+    requester: RequestingAgent,
+    /// `AGENT/SESSION` of the agent's conversation.
+    conversation: String,
+    line: blake3::Hash,
+    until: Instant,
+    confinement: Option<Confinement>,
+}
+
+/// The lines that may run.
+#[derive(Default)]
+pub(crate) struct CommandApprovals(Mutex<Vec<CommandApproval>>);
+
+impl CommandApprovals {
+    /// Approves one run of each line, if the agent names its conversation.
+    pub(super) fn leave(
+        &self,
+        requester: &RequestingAgent,
+        params: &RequestPermission,
+        judgement: &Judgement,
+        (lines, confinement): (Vec<String>, Option<Confinement>),
+    ) {
+        let Some(session) = &params.session else { return };
+        let valid = if judgement.decision == Verdict::Allow { VALID } else { VALID_WHILE_ASKED };
+        let now = Instant::now();
+        let mut all = self.0.lock();
+        all.retain(|approval| approval.until > now);
+        all.extend(lines.iter().map(|line| CommandApproval {
+            requester: requester.clone(),
+            conversation: format!("{}/{session}", params.agent),
+            line: digest(line, &params.cwd),
+            until: now + valid,
+            confinement: confinement.clone(),
+        }));
+        let surplus = all.len().saturating_sub(MAX_APPROVALS);
+        all.drain(..surplus);
+    }
+
+    /// Takes the approval of one run; `None` if there is none.
+    fn take(&self, requester: &RequestingAgent, params: &ConfineCommand) -> Option<CommandApproval> {
+        let conversation = format!("{}/{}", params.agent, params.session);
+        let (line, now) = (digest(&params.command, &params.cwd), Instant::now());
+        let mut all = self.0.lock();
+        let at = all.iter().position(|approval| {
+            approval.line == line
+                && approval.until > now
+                && approval.conversation == conversation
+                && approval.requester == *requester
+        })?;
+        Some(all.remove(at))
+    }
+
+    /// The turn of a conversation, or the conversation, has ended: what its agent's user was asked about will not run. What was
+    /// allowed may still be about to start.
+    pub(super) fn end(&self, conversation: &str, requester: &RequestingAgent) {
+        let latest = Instant::now() + VALID;
+        let is_over = |approval: &CommandApproval| {
+            approval.conversation == conversation && approval.requester == *requester && approval.until > latest
+        };
+        self.0.lock().retain(|approval| !is_over(approval));
+    }
+}
+
+/// Of a line in its folder, which a link may name.
+fn digest(line: &str, cwd: &str) -> blake3::Hash {
+    let real = Path::new(cwd).canonicalize().unwrap_or_else(|_| cwd.into());
+    blake3::hash(format!("{line}\0{}", real.display()).as_bytes())
+}
+
+pub(super) async fn confine(
+    request: MethodRequest,
+    params: ConfineCommand,
+) -> Result<ConfinedCommand, ErrorObjectOwned> {
+    let program = Path::new(&params.program);
+    if !program.is_absolute() {
+        return Err(invalid_params(&format!("program: {} is not an absolute path", params.program)));
+    }
+    let connection = request.connection();
+    // The agent itself, as for `permissions.request`.
+    if AGENTS.contains(&params.agent.as_str()) && !connection.is_agent() {
+        connection.become_agent();
+    }
+    let approval = request.services.command_approvals.take(&requester(connection), &params);
+    let Some(approval) = approval else {
+        return Err(refused("not_approved", "nothing approved this line in this folder, or it has run already"));
+    };
+    let Some(confinement) = approval.confinement else { return Ok(ConfinedCommand { arguments: None }) };
+    let words = |why: &str| refused("no_sandbox", &format!("the line cannot be confined: {why}"));
+    let arguments = launcher::arguments(program, &confinement).map_err(|error| words(&error))?;
+    let arguments = arguments.into_iter().map(|argument| argument.into_string()).collect::<Result<Vec<_>, _>>();
+    let arguments = arguments.map_err(|path| words(&format!("{} is not UTF-8", path.display())))?;
+    Ok(ConfinedCommand { arguments: Some(arguments) })
+}

@@ -1,0 +1,218 @@
+//! `toolctl confine`: the command lines of Claude Code, between its hook and the shell.
+
+use std::io::Write;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+use toold_tests::{Setup, TestDaemon, skip, toolctl, toold};
+
+/// What Claude Code does with a line, as far as it concerns the hook and the program that runs the line.
+struct FakeClaude<'d> {
+    daemon: &'d TestDaemon,
+    prefix: String,
+}
+
+impl<'d> FakeClaude<'d> {
+    fn new(daemon: &'d TestDaemon) -> Self {
+        let link = daemon.setup.path("toolctl-confine-closed");
+        // The test may have made it before.
+        let _ = symlink(toolctl(), &link);
+        Self { daemon, prefix: link.display().to_string() }
+    }
+
+    fn command(&self, program: &Path, kind: &str) -> Command {
+        let mut command = self.daemon.setup.command(program);
+        command
+            .env("CLAUDE_CODE_SHELL_PREFIX", &self.prefix)
+            .env("CLAUDE_CODE_SESSION_ID", "s-1")
+            .env("AI_AGENT", format!("claude-code_2-1-332_{kind}"))
+            .env("SHELL", "/bin/bash")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command.current_dir(self.daemon.work());
+        command
+    }
+
+    /// The decision of the hook; null for silence.
+    fn hook_with(&self, line: &str, more: &[(&str, &str)]) -> Value {
+        let input = json!({
+            "session_id": "s-1", "cwd": self.daemon.work(), "hook_event_name": "PreToolUse", "permission_mode": "default",
+            "tool_name": "Bash", "tool_input": {"command": line}, "tool_use_id": format!("toolu_{line}"),
+        });
+        let mut command = self.command(toolctl(), "harness");
+        command.args(["hook", "claude-code"]).envs(more.iter().copied());
+        let output = answered(command, &input.to_string());
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        answer["hookSpecificOutput"]["permissionDecision"].clone()
+    }
+
+    fn hook(&self, line: &str) -> Value {
+        self.hook_with(line, &[])
+    }
+
+    /// Runs a text as Claude Code hands it over.
+    fn run(&self, kind: &str, text: &str) -> Output {
+        let mut command = self.command(Path::new(&self.prefix), kind);
+        command.arg(text);
+        answered(command, "")
+    }
+
+    /// Runs a line as Claude Code 2.1.332 does.
+    fn bash(&self, line: &str) -> Output {
+        let quoted = format!("'{}'", line.replace('\'', "'\"'\"'"));
+        let file = self.daemon.setup.path(&format!("folder-{}", line.len()));
+        let _ = std::fs::remove_file(&file);
+        let output = self.run(
+            "agent",
+            &format!(
+                "source /nowhere/snapshot-bash-1.sh 2>/dev/null || true && {{ \\builtin shopt -u extglob; }} >/dev/null 2>&1 \
+                 || true && eval {quoted} < /dev/null && pwd -P >| {}",
+                file.display()
+            ),
+        );
+        if output.status.success() {
+            let folder = std::fs::read_to_string(&file).unwrap();
+            assert!(folder.trim().starts_with(self.daemon.work().to_str().unwrap()), "{folder}");
+        }
+        output
+    }
+}
+
+fn answered(mut command: Command, input: &str) -> Output {
+    let mut child = command.spawn().unwrap();
+    // It may end before it has read all.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    child.wait_with_output().unwrap()
+}
+
+fn texts(output: &Output) -> (Option<i32>, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+const RULES: &str = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"rm *\"\naction = \"deny\"\n\
+                     [[permission.rules]]\ncategory = \"shell\"\npattern = \"touch ../ruled\"\naction = \"allow\"\n\
+                     [[permission.rules]]\ncategory = \"file.write\"\npattern = \"**\"\naction = \"allow\"\n";
+
+fn daemon(config: &str) -> TestDaemon {
+    let script = "echo built > built; echo x > ../outside; exit 7\n";
+    let daemon = Setup::new().config(config).file("build.sh", script).file("a.txt", "alpha\n").start();
+    // A person opens the folder before an agent comes.
+    drop(daemon.connect());
+    daemon
+}
+
+#[test]
+fn a_line_runs_once_for_each_judgement() {
+    let daemon = daemon(RULES);
+    let claude = FakeClaude::new(&daemon);
+    let there = |name: &str| daemon.work().join(name).exists();
+    assert_eq!(claude.hook("touch ../ruled"), "allow");
+    assert_eq!(texts(&claude.bash("touch ../ruled")).0, Some(0));
+    assert!(there("../ruled"));
+    assert_eq!(claude.hook("rm a.txt"), "deny");
+    let (status, _, words) = texts(&claude.bash("rm a.txt"));
+    assert_eq!(status, Some(126));
+    assert!(words.contains("not run") && words.contains("rm *"), "{words}");
+    assert!(there("a.txt"));
+    // The hook says nothing, Claude Code asks its user, who allows it.
+    assert_eq!(claude.hook("mytool --version; echo ran >> ran"), Value::Null);
+    let count = || std::fs::read_to_string(daemon.work().join("ran")).unwrap_or_default().lines().count();
+    claude.bash("mytool --version; echo ran >> ran");
+    assert_eq!(count(), 1);
+    let (status, _, words) = texts(&claude.bash("mytool --version; echo ran >> ran"));
+    assert_eq!((status, count()), (Some(126), 1), "{words}");
+    assert!(words.contains("needs approval"), "{words}");
+    // Another line than the one that was judged.
+    claude.hook("mytool a");
+    assert_eq!(texts(&claude.bash("mytool b")).0, Some(126));
+    // One without a hook before it, which a rule allows.
+    std::fs::remove_file(daemon.work().join("../ruled")).unwrap();
+    assert_eq!(texts(&claude.bash("touch ../ruled")).0, Some(0));
+    assert!(there("../ruled"));
+}
+
+#[test]
+fn what_no_person_allowed_runs_confined_or_is_left_to_the_agent() {
+    let confines = toolctl_confines();
+    let daemon = daemon(&format!("[permission]\nlevel = \"develop\"\n{RULES}"));
+    let claude = FakeClaude::new(&daemon);
+    assert_eq!(claude.hook("cat a.txt"), "allow");
+    assert_eq!(texts(&claude.bash("cat a.txt")), (Some(0), "alpha\n".into(), String::new()));
+    // Where the line would not run through this program, or not only.
+    let elsewhere = FakeClaude { prefix: "/bin/log".to_owned(), ..FakeClaude::new(&daemon) };
+    let without = FakeClaude { prefix: String::new(), ..FakeClaude::new(&daemon) };
+    for line in ["cat a.txt", "sh build.sh"] {
+        assert_eq!(elsewhere.hook(line), Value::Null, "{line}");
+        assert_eq!(without.hook(line), Value::Null, "{line}");
+        assert_eq!(claude.hook_with(line, &[("BASH_ENV", "./evil.sh")]), Value::Null, "{line}");
+    }
+    assert_eq!(without.hook("touch ../ruled"), "allow");
+    if !confines {
+        return;
+    }
+    assert_eq!(claude.hook("sh build.sh"), "allow");
+    let (status, _, words) = texts(&claude.bash("sh build.sh"));
+    assert_eq!(status, Some(7), "{words}");
+    let there = |name: &str| daemon.work().join(name).exists();
+    assert!(there("built") && !there("../outside"), "{words}");
+    assert!(words.contains("Read-only file system") || words.contains("Permission denied"), "{words}");
+}
+
+fn toolctl_confines() -> bool {
+    let arguments = ["sandbox-exec", "--needs-scope", "--", "/bin/true"];
+    let confines = Command::new(toold()).args(arguments).output().unwrap().status.success();
+    if !confines {
+        skip("this machine cannot confine commands");
+    }
+    confines
+}
+
+#[test]
+fn a_configuration_confines_all_lines_or_none() {
+    if !toolctl_confines() {
+        return;
+    }
+    let sandbox = "[sandbox]\nmode = \"workspace-write\"\n";
+    for (confine, outside) in [("all", false), ("free", true), ("off", true)] {
+        let daemon = daemon(&format!("{RULES}{sandbox}[agents.claude-code]\nconfine = \"{confine}\"\n"));
+        let claude = FakeClaude::new(&daemon);
+        assert_eq!(claude.hook("touch ../ruled"), "allow");
+        let output = claude.bash("touch ../ruled");
+        assert_eq!(daemon.work().join("../ruled").exists(), outside, "{confine}: {output:?}");
+        assert_eq!(claude.hook("cat a.txt"), if confine == "off" { Value::Null } else { json!("allow") }, "{confine}");
+    }
+}
+
+#[test]
+fn hooks_and_status_lines_run_as_they_are_and_odd_lines_do_not() {
+    let daemon = daemon(RULES);
+    let claude = FakeClaude::new(&daemon);
+    let (status, out, _) = texts(&claude.run("harness", "echo \"status $((1 + 1))\"; exit 5"));
+    assert_eq!((status, out.as_str()), (Some(5), "status 2\n"));
+    for text in ["touch odd", "eval \"$x\"", "cd / && eval 'touch odd' && eval 'touch odd'"] {
+        let (status, _, words) = texts(&claude.run("agent", text));
+        assert_eq!(status, Some(126), "{text}");
+        assert!(words.contains("does not know"), "{words}");
+    }
+    assert!(!daemon.work().join("odd").exists());
+    // An agent does not run it by itself.
+    let line = format!("{} confine closed 'touch odd'", toolctl().display());
+    assert_eq!(claude.hook(&line), "deny");
+}
+
+#[test]
+fn without_a_daemon_a_line_runs_only_where_the_hooks_are_open() {
+    let mut daemon = daemon(RULES);
+    daemon.signal("TERM");
+    daemon.wait();
+    let claude = FakeClaude::new(&daemon);
+    let text = "true && eval 'echo ran' < /dev/null";
+    assert_eq!(texts(&claude.run("agent", text)).0, Some(126));
+    let mut open = claude.command(toolctl(), "agent");
+    open.args(["confine", "open", text]);
+    assert_eq!(texts(&answered(open, "")), (Some(0), "ran\n".into(), String::new()));
+}
