@@ -888,6 +888,17 @@ export interface DaemonStatus {
   plugin_dirs: string[];
   /** How the programs that tools run are confined, such as `read-only, no network`; absent when they are not. */
   sandbox?: string;
+  /** Why the configured sandbox is not available: then no command runs. Absent when it is, or when none is configured. */
+  sandbox_refused?: string;
+  /** How commands that run without a person's word are confined here. */
+  floors?: {
+    /** Those that are known only to read. Otherwise they run unconfined, as proved by running the programs. */
+    reading: boolean;
+    /** Those that a level frees. Otherwise a person is asked about them. */
+    freed: boolean;
+    /** Why not all are, as a sentence for people. */
+    problem?: string;
+  };
   /** The result of a trial of the sandbox mode `guard`; absent when programs are confined already or no trial was made. */
   guard?: {
     works: boolean;

@@ -167,17 +167,14 @@ pub(super) fn seen(home: Option<&Path>, places: &[PathBuf], environment: &Enviro
     let named = ROOTS.iter().filter_map(|name| environment.get(name)).map(PathBuf::from);
     let path = environment.get("PATH").map(std::env::split_paths).into_iter().flatten();
     let folders: Vec<PathBuf> = path.filter(|folder| folder.is_absolute()).collect();
-    let roots = named.chain(folders.iter().map(|folder| root_of_programs(folder)));
-    seen.extend(roots.filter(|root| is_narrow(root, home)));
+    seen.extend(named.filter(|root| is_narrow(root, home)));
+    seen.extend(folders.iter().filter_map(|folder| installation(folder, home)));
     for program in needs.iter().filter(|need| need.category == Category::Shell).filter_map(program) {
         // A link may lead to another installation.
         let found = folders.iter().map(|folder| folder.join(program)).find(|file| file.is_file());
         let Some(file) = found.and_then(|file| file.canonicalize().ok()) else { continue };
-        if let Some(root) = file.parent().map(root_of_programs)
-            && is_narrow(&root, home)
-            && !seen.iter().any(|seen| file.starts_with(seen))
-        {
-            seen.push(root);
+        if !seen.iter().any(|seen| file.starts_with(seen)) {
+            seen.extend(file.parent().and_then(|folder| installation(folder, home)));
         }
     }
     seen.sort();
@@ -216,6 +213,12 @@ fn add_without(place: &Path, covered: &[PathBuf], shown: &mut Shown) {
             add_without(&entry.path(), covered, shown);
         }
     }
+}
+
+/// The installation that a folder of programs belongs to, or that folder alone if the installation would be all of the home
+/// folder, as for `~/bin`.
+fn installation(folder: &Path, home: Option<&Path>) -> Option<PathBuf> {
+    [root_of_programs(folder), folder.to_owned()].into_iter().find(|root| is_narrow(root, home))
 }
 
 /// `/home/you/.cargo` for `/home/you/.cargo/bin`.
@@ -258,14 +261,23 @@ mod tests {
         let below = |name: &str| home.join(name);
         std::os::unix::fs::symlink(below("apps/y-1/bin/y"), below("tools/x/bin/y")).unwrap();
         std::os::unix::fs::symlink(below("notes.txt"), below("src/shop/link")).unwrap();
-        let environment = Environment::default().with([("PATH", below("tools/x/bin").as_os_str())]);
+        std::fs::create_dir(below("bin")).unwrap();
+        let path = std::env::join_paths([below("tools/x/bin"), below("bin")]).unwrap();
+        let environment = Environment::default().with([("PATH", path)]);
         let mut need = Need::new(Category::Shell, "y x");
         need.words = Some(vec![toold_engine::need::Word { text: "y".into(), literal: true }]);
         let seen = seen(Some(&home), &[below("src/shop")], &environment, &[need]);
         let own: Vec<&PathBuf> = seen.iter().filter(|path| path.starts_with(&home)).collect();
         assert_eq!(
             own,
-            [&below(".cargo"), &below(".local/bin"), &below("apps/y-1"), &below("src/shop"), &below("tools/x")]
+            [
+                &below(".cargo"),
+                &below(".local/bin"),
+                &below("apps/y-1"),
+                &below("bin"),
+                &below("src/shop"),
+                &below("tools/x")
+            ]
         );
         let covered = [below(".cargo/credentials.toml"), below("src/shop/deep/er/.env"), below("elsewhere")];
         let shown = without(&[below(".cargo"), below("src/shop"), below("tools/x")], &covered);

@@ -71,7 +71,9 @@ tell("the daemon's state", lambda: print(os.listdir(os.path.dirname(work) + "/st
 tell("the configuration", lambda: print(os.listdir(os.path.dirname(work) + "/config")))
 for name in ["environ", "mem", "maps", "auxv", "stack", "syscall"]:
     tell("its " + name, lambda: read("/proc/%d/%s" % (pid, name)))
-for name in ["fd", "cwd", "root", "map_files"]:
+for name in ["fd/0", "fd/1", "exe"]:
+    tell("its " + name, lambda: print(os.readlink("/proc/%d/%s" % (pid, name))))
+for name in ["cwd", "root", "map_files"]:
     tell("its " + name, lambda: print(os.listdir("/proc/%d/%s" % (pid, name))))
 tell("its descriptor", lambda: call(438, os.pidfd_open(pid), 0, 0))
 tell("trace", lambda: call(101 if X86 else 117, 0x4206, pid, 0, 0))
