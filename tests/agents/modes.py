@@ -15,7 +15,7 @@ RULES = "".join(
 
 def modes_hold(agent: Agent, bin_dir: Path) -> None:
     """Each row of the table says what happened here."""
-    tried = next(word for word in agent.version().split() if word[0].isdigit())
+    tried = agent.version()
     usual = agent.mode
     for mode in agent.modes:
         agent.mode = mode

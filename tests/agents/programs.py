@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import tempfile
@@ -96,7 +97,9 @@ class Agent:
 
     def version(self) -> str:
         done = subprocess.run([*self.program, "--version"], capture_output=True, text=True, timeout=PATIENCE)
-        return done.stdout.strip().splitlines()[-1]
+        found = re.search(r"\d+\.\d+\.\d+", done.stdout)
+        assert found, done.stdout
+        return found.group()
 
 
 class ClaudeCode(Agent):

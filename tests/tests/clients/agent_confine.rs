@@ -4,6 +4,7 @@ use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Value, json};
 use toold_tests::{Setup, TestDaemon, skip, toolctl, toold};
@@ -38,9 +39,11 @@ impl<'d> FakeClaude<'d> {
 
     /// The decision of the hook; null for silence.
     fn hook_with(&self, line: &str, more: &[(&str, &str)]) -> Value {
+        static CALLS: AtomicU32 = AtomicU32::new(0);
+        let call = CALLS.fetch_add(1, Ordering::Relaxed);
         let input = json!({
             "session_id": "s-1", "cwd": self.daemon.work(), "hook_event_name": "PreToolUse", "permission_mode": "default",
-            "tool_name": "Bash", "tool_input": {"command": line}, "tool_use_id": format!("toolu_{line}"),
+            "tool_name": "Bash", "tool_input": {"command": line}, "tool_use_id": format!("toolu_{call}"),
         });
         let mut command = self.command(toolctl(), "harness");
         command.args(["hook", "claude-code"]).envs(more.iter().copied());

@@ -278,6 +278,7 @@ impl SessionService {
         let gate = ClientGate {
             workspaces: Arc::downgrade(&self.workspaces),
             client: open.client.as_ref().map_or("a client without a name", |client| &client.name).to_owned(),
+            started_in: peer.cwd.clone(),
             limits: self.workspace_limits(kind, &open.profiles),
         };
         let gate = gate.shared();

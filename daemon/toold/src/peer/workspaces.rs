@@ -1,8 +1,8 @@
 //! The folders in which clients of models may work: those that people chose.
 //!
 //! A folder is chosen by opening a session there, by `toolctl workspaces allow`, by `[workspaces]
-//! allow`, or by approving it when a client asks. That a client was started in a folder chooses nothing:
-//! whatever started it may not have been a person.
+//! allow`, or by approving it when a client asks. A client that starts in one of the user's folders
+//! may work there, too.
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -183,6 +183,8 @@ pub(crate) struct ClientGate {
     pub(crate) workspaces: Weak<Workspaces>,
     /// The name that it reports.
     pub(crate) client: String,
+    /// The folder of its process when it connected.
+    pub(crate) started_in: Option<PathBuf>,
     /// Each leaves out some of the folders that people chose.
     pub(crate) limits: Vec<WorkspaceLimit>,
 }
@@ -201,6 +203,15 @@ impl ClientGate {
         workspaces.is_chosen_for(&self.client, folder)
     }
 
+    /// Whether the client's process works in this folder, and started where people keep their work.
+    fn is_started_in(&self, workspaces: &Workspaces, folder: &Path) -> bool {
+        self.started_in.as_deref().is_some_and(|own| {
+            let is_systems = ["/proc", "/sys", "/dev"].iter().any(|place| own.starts_with(place));
+            let plain = !(is_hidden(own) || is_systems) || self.is_chosen(workspaces, own);
+            folder.starts_with(own) && plain && !is_wide(own, workspaces.home())
+        })
+    }
+
     /// The limit that leaves this folder out.
     fn limit(&self, folder: &Path) -> Option<&WorkspaceLimit> {
         self.limits.iter().find(|limit| !limit.folders.iter().any(|place| folder.starts_with(place)))
@@ -210,7 +221,9 @@ impl ClientGate {
 impl WorkspaceGate for ClientGate {
     fn is_open(&self, folder: &Path) -> bool {
         let Some(workspaces) = self.workspaces.upgrade() else { return false };
-        workspaces.never(folder).is_none() && self.limit(folder).is_none() && self.is_chosen(&workspaces, folder)
+        workspaces.never(folder).is_none()
+            && self.limit(folder).is_none()
+            && (self.is_chosen(&workspaces, folder) || self.is_started_in(&workspaces, folder))
     }
 
     fn refuses(&self, folder: &Path) -> Option<String> {
@@ -254,5 +267,20 @@ impl WorkspaceGate for ClientGate {
 impl ClientGate {
     pub(crate) fn shared(self) -> Arc<dyn WorkspaceGate> {
         Arc::new(self)
+    }
+}
+
+fn is_hidden(folder: &Path) -> bool {
+    folder.components().any(|part| matches!(part, Component::Normal(name) if name.as_encoded_bytes().starts_with(b".")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hidden_folders_are_known_wherever_they_stand() {
+        assert!(is_hidden(Path::new("/home/u/.config/x")) && is_hidden(Path::new("/home/u/.ssh")));
+        assert!(!is_hidden(Path::new("/home/u/src")));
     }
 }
