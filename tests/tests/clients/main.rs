@@ -1,11 +1,13 @@
 //! toolctl, the page, frontends and documents, as people use them with a real daemon.
 
 mod agent_hooks;
+mod answers;
 mod authors;
 mod completions;
 mod docs;
 mod exit_statuses;
 mod explained;
+mod first_hour;
 mod forms;
 mod frontends;
 mod notify;
