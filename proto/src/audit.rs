@@ -20,6 +20,9 @@ pub struct AuditQuery {
     pub session_id: Option<SessionId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<ToolName>,
+    /// Calls of this agent, its sub-agents included, or of this client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
     /// The maximum number of entries; 100 when absent, at most 1,000.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Takes the picture of `toolctl` in the README: a real screen in tmux, while an agent works.
 
-    picture.py --bin FOLDER --out FILE.svg
+    picture.py --bin FOLDER --out FILE.svg [--size 100x26]
 
 Needs tmux and the Python package `rich`, which turns the terminal's colours into SVG. Works in a home folder of its own,
 and stops the daemon that it started.
@@ -24,7 +24,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-WIDTH, HEIGHT = 100, 26
+SIZE = "100x26"
 # No wait is longer, in seconds.
 PATIENCE = 60.0
 COUNT = """
@@ -82,7 +82,7 @@ class Agent:
         self.send("tools.execute", {"name": name, "arguments": arguments})
 
 
-def take(bin: Path, out: Path) -> None:
+def take(bin: Path, out: Path, width: int, height: int) -> None:
     root = Path(tempfile.mkdtemp(prefix="toold-picture-"))
     home, work = root / "you", root / "you/shop"
     plugins = home / ".config/toold/plugins"
@@ -107,14 +107,13 @@ def take(bin: Path, out: Path) -> None:
     try:
         daemon = json.loads(run("toolctl", "status", "--json"))["pid"]
         # Before there is a screen, nobody can be asked.
-        tmux("new-session", "-d", "-x", str(WIDTH), "-y", str(HEIGHT), "toolctl")
-        until("the tools", lambda: "web_search" in tmux("capture-pane", "-p"))
-        tmux("send-keys", "BTab")
+        tmux("new-session", "-d", "-x", str(width), "-y", str(height), "toolctl")
+        until("the daemon's figures", lambda: "connection" in tmux("capture-pane", "-p"))
         first, second = (Agent(root / "toold.sock", work) for _ in range(2))
         first.call("read", {"path": "a.txt"})
         first.call("bash", {"command": "git push origin main"})
         second.call("count", {"to": 500})
-        for words in ("git push", "2 running", r"[1-9]\d %"):
+        for words in ("git push", r"1:Calls 2|2 running", r"[1-9]\d %"):
             until(f"{words}, on the screen", lambda: re.search(words, tmux("capture-pane", "-p")))
         screen = tmux("capture-pane", "-p", "-e").rstrip("\n")
     finally:
@@ -128,7 +127,7 @@ def take(bin: Path, out: Path) -> None:
     gone = " " * (len(str(root)) - len("/home"))
     screen = re.sub(rf"{root}(\S*)", rf"/home\1{gone}", screen)
     with open(os.devnull, "w") as nowhere:
-        console = Console(record=True, width=WIDTH, file=nowhere, force_terminal=True, color_system="truecolor")
+        console = Console(record=True, width=width, file=nowhere, force_terminal=True, color_system="truecolor")
         console.print(Text.from_ansi(screen), soft_wrap=True)
     out.write_text(console.export_svg(title="toolctl", code_format=FORMAT, unique_id="toolctl"))
 
@@ -137,5 +136,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", type=Path, required=True, help="the folder of toold and toolctl")
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--size", default=SIZE, help="columns and rows")
     options = parser.parse_args()
-    take(options.bin.resolve(), options.out)
+    take(options.bin.resolve(), options.out, *map(int, options.size.split("x")))

@@ -41,6 +41,16 @@ test("a link signs one browser in, once, and its code leaves the address", async
   await other.context().close();
 });
 
+test("every view of a small phone shows how to sign out", async ({ signedIn }) => {
+  await signedIn.setViewportSize({ width: 320, height: 640 });
+  for (const view of ["Now", "Decide", "Tools", "Sources", "Rules", "History"]) {
+    await signedIn.getByRole("navigation", { name: "Views" }).getByRole("link", { name: view }).click();
+    const place = await signedIn.getByRole("button", { name: "Sign out" }).boundingBox();
+    expect(place!.x, view).toBeGreaterThanOrEqual(0);
+    expect(place!.x + place!.width, view).toBeLessThanOrEqual(320);
+  }
+});
+
 test("signing out ends the connection, here and in other tabs", async ({ signedIn }) => {
   const tab = await signedIn.context().newPage();
   await tab.goto(signedIn.url());

@@ -29,6 +29,25 @@ test("calls of two agents are shown with their progress and output", async ({ si
   await takePictures(signedIn, "now");
 });
 
+test("an agent has one lane, however many sessions it opens, and asks since it was asked", async ({ signedIn, agent }) => {
+  const [first, second] = [await agent("claude-code"), await agent("claude-code")];
+  await first.call("say", { text: "tea" });
+  await second.call("say", { text: "coffee" });
+  void second.call("bash", { command: "rm -rf build && make" });
+  await expect(signedIn.getByRole("link", { name: /Decide 1/ })).toBeVisible();
+  await signedIn.waitForTimeout(1_500);
+  // Opened while it asks.
+  await signedIn.reload();
+  await expect(signedIn.locator(".lane")).toHaveCount(1);
+  const asking = signedIn.locator('.lane .bar[data-state="asking"]');
+  await expect(asking).toHaveCount(1);
+  const seconds = await asking.evaluate((bar) => {
+    const strip = bar.closest(".strip")!.getBoundingClientRect();
+    return ((strip.right - bar.getBoundingClientRect().left) / strip.width) * 180;
+  });
+  expect(seconds).toBeGreaterThan(1.2);
+});
+
 test("a call is cancelled after a question", async ({ signedIn, agent }) => {
   const claude = await agent("claude-code");
   const answer = claude.call("index_project", { project: "shop" });

@@ -53,6 +53,10 @@ test("tools are found by words, the best first", async ({ signedIn }) => {
   await expect(found.first()).toContainText("grep");
   await signedIn.getByRole("searchbox").fill("zzzzqqqq");
   await expect(list).toContainText("No tool matches");
+  await signedIn.getByRole("searchbox").fill("search text in files");
+  await expect(found.first()).toContainText("grep");
+  await signedIn.getByRole("searchbox").press("Enter");
+  await expect(signedIn.getByRole("region", { name: "About the tool" })).toContainText("grep");
   await signedIn.getByRole("searchbox").fill("");
   await list.getByRole("link", { name: /^list_folder/ }).click();
   await expect(signedIn.getByRole("region", { name: "About the tool" })).toContainText("list_folder");

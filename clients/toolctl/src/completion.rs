@@ -153,6 +153,7 @@ mod tests {
         "fleet trust name",
         "agents confirm code",
         "alias",
+        "audit agent",
         "changes agent",
         "drain_ms",
         "expires_in",

@@ -18,6 +18,12 @@ use crate::output::{self, DIM, one_line, shorten, tame};
 /// A call that ends before this shows no spinner.
 pub(crate) const SPINNER_AFTER: Duration = Duration::from_millis(150);
 
+/// The done part of a progress bar, and the rest, wherever one is drawn.
+pub(crate) const BAR_CHARS: [&str; 2] = ["━", "─"];
+
+/// Terminals that are narrower than this show the number without a bar.
+const BAR_FROM: u16 = 60;
+
 /// How much output is kept, to find the part of the result that was shown already.
 const MAX_KEPT: usize = 8 << 20;
 
@@ -334,9 +340,12 @@ pub(crate) fn set_amount(bar: &ProgressBar, progress: Option<f64>, total: Option
     // The bar counts in whole steps; tools often count from 0 to 1.
     let scale = if total.unwrap_or(1.0) <= 1.0 { 1000.0 } else { 1.0 };
     if let Some(total) = total.filter(|total| *total > 0.0) {
-        bar.set_style(style(
-            "{spinner:.cyan} {prefix:.bold} {bar:20.cyan/dim} {percent:>3}% {wide_msg} {elapsed:.dim}",
-        ));
+        // Where a bar would leave no room for the message, the number says the same.
+        let amount =
+            if output::stderr_width().is_some_and(|width| width < BAR_FROM) { "" } else { "{bar:20.cyan/dim} " };
+        let template =
+            format!("{{spinner:.cyan}} {{prefix:.bold}} {amount}{{percent:>3}}% {{wide_msg}} {{elapsed:.dim}}");
+        bar.set_style(style(&template).progress_chars(&BAR_CHARS.concat()));
         bar.set_length((total * scale) as u64);
     }
     bar.set_position((progress.max(0.0) * scale) as u64);

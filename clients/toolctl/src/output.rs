@@ -65,6 +65,11 @@ pub(crate) fn terminal_width() -> Option<u16> {
     width_of(&io::stdout())
 }
 
+/// The same of stderr, where progress is shown.
+pub(crate) fn stderr_width() -> Option<u16> {
+    width_of(&io::stderr())
+}
+
 fn width_of(stream: &(impl IsTerminal + AsFd)) -> Option<u16> {
     if !stream.is_terminal() {
         return None;

@@ -219,6 +219,16 @@ impl Prompter {
                 (KeyPress::Exit, _) => return Ok(PromptOutcome::Exited),
                 (_, KeyCode::Enter) if question.multiple && read => question::options_reply(question, &chosen),
                 (KeyPress::Char('n'), _) => question::no_reply(question),
+                (KeyPress::Char('f'), _) if question.schema.is_some() => {
+                    drop(keys);
+                    let asked = question.clone();
+                    let filled = tokio::task::spawn_blocking(move || question::fill_form(&asked)).await??;
+                    let Some(reply) = filled else {
+                        self.waiting.push_front(again());
+                        return Ok(PromptOutcome::Settled);
+                    };
+                    return self.reply::<QuestionsReply>(again(), reply).await;
+                }
                 (KeyPress::Char('o'), _) if question::takes_text(question) => {
                     match self.line(&mut keys, "", &question.request_id).await? {
                         TypedLine::Text(text) => question::text_reply(question, &chosen, text),

@@ -9,7 +9,7 @@ use crossterm::cursor::Show;
 use crossterm::event::{DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture};
 use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen};
 use crossterm::{execute, queue};
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exit::BY_SIGNAL;
@@ -56,6 +56,31 @@ impl Drop for ModeOn {
         MODES.fetch_and(!(self.0 as u8), Ordering::SeqCst);
         // A terminal that is gone keeps no mode either.
         let _ = leave(&mut terminal(), self.0 as u8);
+    }
+}
+
+/// The terminal does not show the keys that are pressed, until this is dropped: for the moments in which nothing reads them.
+pub(crate) struct EchoOff(Option<Termios>);
+
+impl EchoOff {
+    pub(crate) fn begin() -> io::Result<Self> {
+        guard()?;
+        let before = tcgetattr(io::stdin()).ok();
+        if let Some(before) = &before {
+            let mut quiet = before.clone();
+            quiet.local_modes.remove(LocalModes::ECHO | LocalModes::ICANON);
+            tcsetattr(io::stdin(), OptionalActions::Now, &quiet)?;
+        }
+        Ok(Self(before))
+    }
+}
+
+impl Drop for EchoOff {
+    fn drop(&mut self) {
+        if let Some(before) = &self.0 {
+            // A terminal that is gone shows nothing.
+            let _ = tcsetattr(io::stdin(), OptionalActions::Flush, before);
+        }
     }
 }
 

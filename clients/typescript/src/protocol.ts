@@ -1078,6 +1078,8 @@ export interface AuditQueryParams {
   session_id?: string;
   /** A name of a tool: `[a-z][a-z0-9_]*`, at most 64 characters. */
   tool?: string;
+  /** Calls of this agent, its sub-agents included, or of this client. */
+  agent?: string;
   /** How a call ended. */
   outcome?: Outcome;
   /** The maximum number of entries; 100 when absent, at most 1,000. */
@@ -1437,6 +1439,8 @@ export interface FleetAuditParams {
   session_id?: string;
   /** A name of a tool: `[a-z][a-z0-9_]*`, at most 64 characters. */
   tool?: string;
+  /** Calls of this agent, its sub-agents included, or of this client. */
+  agent?: string;
   /** How a call ended. */
   outcome?: Outcome;
   /** The maximum number of entries; 100 when absent, at most 1,000. */

@@ -101,7 +101,8 @@ pub enum SecretError {
     Keyring(String),
     #[error("{path} is damaged: {why}; restore it from a copy, or remove it and set the secrets again")]
     Damaged { path: String, why: String },
-    #[error("there is no secret {0}: run toolctl secrets set {0}")]
+    // No colon behind the name: the log would take what follows `GITHUB_TOKEN: ` for a secret.
+    #[error("there is no secret {0}; `toolctl secrets set {0}` sets it")]
     Missing(String),
     #[error("a secret's name must be 1 to 64 letters, digits, _, - or ., and must not begin with a digit, not {0:?}")]
     Name(String),

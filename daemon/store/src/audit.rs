@@ -299,6 +299,10 @@ fn conditions(query: &AuditQuery, since: Option<SystemTime>) -> (String, Vec<Sql
     add("+at >= ?", since.map(|since| Sql::Integer(from_time(since))));
     add("session_id = ?", query.session_id.as_ref().map(|session| text(session.as_str())));
     add("tool = ?", query.tool.as_ref().map(|tool| text(tool.as_str())));
+    // A source such as `agent:codex/explorer 1`: the name is between the colon and the slash.
+    let is_of_agent =
+        "? IN (client, CASE WHEN source LIKE 'agent:%' THEN substr(source, 7, instr(source || '/', '/') - 7) END)";
+    add(is_of_agent, query.agent.as_deref().map(text));
     add("outcome = ?", query.outcome.map(|outcome| text(outcome.as_str())));
     (conditions.iter().map(|condition| format!("{condition} AND ")).collect(), values)
 }

@@ -12,14 +12,14 @@ use std::time::{Duration, Instant};
 use toold_tests::{Setup, toolctl, toold, until};
 
 /// A fenced block of a document.
-struct FencedBlock {
+pub struct FencedBlock {
     /// Relative to the repository, with the line of the fence.
-    place: String,
-    language: String,
-    text: String,
+    pub place: String,
+    pub language: String,
+    pub text: String,
 }
 
-fn repository() -> PathBuf {
+pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
@@ -34,7 +34,11 @@ fn documents() -> Vec<PathBuf> {
 }
 
 fn blocks(document: &Path) -> Vec<FencedBlock> {
-    let text = fs::read_to_string(repository().join(document)).unwrap();
+    fenced(document, &fs::read_to_string(repository().join(document)).unwrap())
+}
+
+/// The blocks of a text, which is the document or a part of it.
+pub fn fenced(document: &Path, text: &str) -> Vec<FencedBlock> {
     let (mut found, mut open): (Vec<FencedBlock>, bool) = (Vec::new(), false);
     for (number, line) in text.lines().enumerate() {
         match line.trim_start().strip_prefix("```") {
@@ -57,7 +61,7 @@ fn blocks(document: &Path) -> Vec<FencedBlock> {
 }
 
 /// The commands of a console block, each with the text after it: its input or its output.
-fn commands(block: &FencedBlock) -> Vec<(String, String)> {
+pub fn commands(block: &FencedBlock) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
     for line in block.text.lines() {
         match line.strip_prefix("$ ") {
@@ -92,7 +96,7 @@ fn command(setup: &Setup, program: &str) -> Command {
     command
 }
 
-fn shell(setup: &Setup, line: &str) -> Command {
+pub fn shell(setup: &Setup, line: &str) -> Command {
     let mut command = command(setup, "bash");
     command.args(["--norc", "--noprofile", "-c", line]);
     command
@@ -174,7 +178,7 @@ impl Drop for Screen<'_> {
 }
 
 /// Without the time, the process, the home folder and the ids, which differ from run to run.
-fn without_the_run(setup: &Setup, text: &str) -> String {
+pub fn without_the_run(setup: &Setup, text: &str) -> String {
     let mut text = text.replace(setup.path("home").to_str().unwrap(), "/home/you");
     for (pattern, instead) in [
         (r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d+Z", "TIME"),

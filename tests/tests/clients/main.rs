@@ -2,11 +2,13 @@
 
 mod agent_confine;
 mod agent_hooks;
+mod answers;
 mod authors;
 mod completions;
 mod docs;
 mod exit_statuses;
 mod explained;
+mod first_hour;
 mod forms;
 mod frontends;
 mod notify;

@@ -14,6 +14,10 @@ fn full_screen_shows_panels_answers_a_prompt_and_quits() {
     let tmux = Tmux::start(&daemon);
     let pane = tmux.first();
     pane.run("toolctl");
+    pane.wait("calls first, and what has happened", |screen| {
+        ["── Calls", "── last calls", "none has ended yet"].iter().all(|text| screen.contains(text))
+    });
+    pane.press("5");
     pane.wait("the tools", |screen| screen.contains("DESCRIPTION") && screen.contains("Runs a bash command"));
     pane.press("Tab");
     pane.wait("the plugins", |screen| screen.contains("r reload") && !screen.contains("DESCRIPTION"));
@@ -34,6 +38,8 @@ fn full_screen_shows_panels_answers_a_prompt_and_quits() {
     pane.press("BTab");
     pane.press("BTab");
     pane.press("BTab");
+    pane.wait("the changes", |screen| screen.contains("── Changes"));
+    pane.press("1");
     pane.wait_for("duration of the last 1 call,");
     pane.press("9");
     pane.wait_for("call.finished");
@@ -54,7 +60,7 @@ fn allowing() -> TestDaemon {
 fn open<'a>(tmux: &'a Tmux<'a>, panel: &str, title: &str) -> Pane<'a> {
     let pane = tmux.first();
     pane.run("toolctl");
-    pane.wait_for("DESCRIPTION");
+    pane.wait_for("── Calls");
     pane.press(panel);
     pane.wait(title, |screen| screen.contains(&format!("── {title}")));
     pane
@@ -71,7 +77,7 @@ fn waiting_call(wire: &mut Wire, call_id: &str, file: &str) -> u64 {
 fn rows_are_filtered_and_the_help_names_the_keys() {
     let daemon = TestDaemon::start();
     let tmux = Tmux::start(&daemon);
-    let pane = open(&tmux, "2", "Tools");
+    let pane = open(&tmux, "5", "Tools");
     pane.press("/");
     pane.type_text("bash shell");
     pane.wait("two tools", |screen| screen.contains("with /bash shell") && !screen.contains("apply_patch"));
@@ -98,7 +104,12 @@ fn the_call_that_the_dialog_names_is_cancelled_though_rows_have_moved() {
     let daemon = allowing();
     let tmux = Tmux::start(&daemon);
     let pane = open(&tmux, "1", "Calls");
-    let running = |count| pane.wait("the calls", |screen| screen.matches("bash ").count() == count);
+    let running = |count| {
+        pane.wait("the calls", |screen| {
+            let running = screen.split("── last calls").next().unwrap_or_default();
+            running.matches("bash ").count() == count
+        })
+    };
     let [first, second, third] = [("one", 1), ("two", 2), ("three", 3)].map(|(name, count)| {
         let mut wire = daemon.connect();
         let id = waiting_call(&mut wire, name, &format!("{name}.end"));
@@ -158,7 +169,7 @@ fn serve(setup: &Setup) -> Child {
 fn the_screen_stays_when_the_daemon_is_killed_and_continues_with_the_next_one() {
     let daemon = TestDaemon::asking();
     let tmux = Tmux::start(&daemon);
-    let pane = open(&tmux, "2", "Tools");
+    let pane = open(&tmux, "5", "Tools");
     let mut agent = daemon.connect();
     agent.request("tools.execute", json!({"name": "bash", "arguments": {"command": "echo of the old one"}}));
     pane.wait_for("allow once");
@@ -214,7 +225,7 @@ fn a_question_of_a_tool_is_answered_in_the_screen() {
 fn an_answer_that_is_remembered_takes_two_presses_and_a_long_diff_is_scrolled_to_its_end() {
     let daemon = TestDaemon::asking();
     let tmux = Tmux::start(&daemon);
-    let pane = open(&tmux, "2", "Tools");
+    let pane = open(&tmux, "5", "Tools");
     let mut agent = daemon.connect();
     let text: String = (0..500).map(|n| format!("line {n}\n")).collect();
     let arguments = json!({"path": "big.txt", "content": text});
@@ -242,7 +253,7 @@ fn a_change_is_undone_after_its_diff_was_shown() {
     let changed = agent.tool("edit", json!({"path": "a.txt", "old": "before", "new": "after"}));
     assert_eq!(changed["is_error"], false, "{changed}");
     let tmux = Tmux::start(&daemon);
-    let pane = open(&tmux, "5", "Changes");
+    let pane = open(&tmux, "4", "Changes");
     pane.wait_for("a.txt");
     pane.press("u");
     pane.wait("the diff", |screen| {
@@ -258,7 +269,7 @@ fn a_change_is_undone_after_its_diff_was_shown() {
 fn a_tool_is_called_with_a_form() {
     let daemon = TestDaemon::asking();
     let tmux = Tmux::start(&daemon);
-    let pane = open(&tmux, "2", "Tools");
+    let pane = open(&tmux, "5", "Tools");
     pane.press("/");
     pane.type_text("bash shell command");
     pane.press("Enter");
@@ -286,7 +297,7 @@ fn a_grant_is_revoked_after_a_question() {
     let grant = json!({"category": "shell", "pattern": "make *", "scope": "always"});
     let granted = person.result("permissions.grant", grant);
     let tmux = Tmux::start(&daemon);
-    let pane = open(&tmux, "7", "Rules");
+    let pane = open(&tmux, "3", "Rules");
     pane.wait_for("make *");
     pane.press("g");
     pane.press("x");
@@ -305,8 +316,8 @@ fn forty_columns_show_whole_words() {
     let daemon = TestDaemon::start();
     let tmux = Tmux::start(&daemon);
     tmux.run(&["resize-window", "-x", "40", "-y", "12"]);
-    let pane = open(&tmux, "2", "Tools");
-    for (key, words) in [("2", "apply_patch"), ("4", "toolctl"), ("8", "OUTCOME"), ("9", "session.opened")] {
+    let pane = open(&tmux, "5", "Tools");
+    for (key, words) in [("5", "apply_patch"), ("7", "toolctl"), ("2", "OUTCOME"), ("9", "session.opened")] {
         pane.press(key);
         let screen = pane.wait_for(words);
         assert!(screen.lines().all(|line| line.chars().count() <= 40), "{screen}");
@@ -322,7 +333,7 @@ fn times_are_in_the_zone_of_the_user() {
     let pane = tmux.first();
     // Nine hours ahead of UTC, in the notation of POSIX.
     pane.run("TZ=JST-9 toolctl");
-    pane.wait_for("DESCRIPTION");
+    pane.wait_for("── last calls");
     pane.press("9");
     let screen = pane.wait_for("session.opened");
     let row = screen.lines().find(|line| line.contains("session.opened")).unwrap();
@@ -343,6 +354,8 @@ fn the_mouse_selects_rows_and_tabs_and_the_keyboard_copies() {
     // Below the header, the tabs, the title and the names of the columns; the first row has the number 1.
     let row = 5 + names.iter().position(|name| name == "grep").unwrap();
     let mut terminal = Terminal::run(&mut daemon.setup.command(toolctl()));
+    terminal.wait_for("── Calls");
+    terminal.press("5");
     terminal.wait_for("apply_patch");
     terminal.press(&format!("\x1b[<0;3;{row}M\x1b[<0;3;{row}m"));
     terminal.press("c");
@@ -371,7 +384,7 @@ fn a_server_is_restarted_and_a_daemon_reconnected_after_a_question() {
         format!("[remotes.far]\ncommand = [{:?}, \"connect\"]\nenv = {{ TOOLD_SOCKET = {socket:?} }}\n", toolctl());
     let daemon = Setup::new().config(&(server + &remote)).start();
     let tmux = Tmux::start(&daemon);
-    let pane = open(&tmux, "3", "Sources");
+    let pane = open(&tmux, "6", "Sources");
     for (name, question, done) in [
         ("helper mcp", "Restart the MCP server helper?", "restarted helper"),
         ("far remote", "Reconnect to far?", "reconnected far"),
@@ -410,7 +423,7 @@ fn a_signal_restores_the_terminal_and_is_the_status() {
     let daemon = TestDaemon::start();
     for (signal, status) in [(Signal::TERM, 143), (Signal::HUP, 129), (Signal::INT, 130), (Signal::QUIT, 131)] {
         let terminal = Terminal::run(&mut daemon.setup.command(toolctl()));
-        terminal.wait_for("apply_patch");
+        terminal.wait_for("── Calls");
         terminal.signal(signal);
         let (ended, written) = terminal.end();
         assert_eq!(ended.code(), Some(status), "{written:?}");
@@ -430,7 +443,7 @@ fn a_signal_restores_the_terminal_and_is_the_status() {
 fn the_screen_ends_when_its_terminal_is_closed() {
     let daemon = TestDaemon::start();
     let tmux = Tmux::start(&daemon);
-    open(&tmux, "2", "Tools");
+    open(&tmux, "5", "Tools");
     // Closes the terminal, and waits until no process is left.
     drop(tmux);
 }
@@ -439,6 +452,8 @@ fn the_screen_ends_when_its_terminal_is_closed() {
 fn a_signal_restores_the_terminal_while_a_form_or_a_search_has_it() {
     let daemon = TestDaemon::start();
     let mut screen = Terminal::run(&mut daemon.setup.command(toolctl()));
+    screen.wait_for("── Calls");
+    screen.press("5");
     screen.wait_for("apply_patch");
     screen.press("r");
     screen.wait_for("input:");
@@ -459,6 +474,8 @@ fn a_pasted_text_is_typed_into_the_filter_and_presses_no_keys() {
     let daemon = TestDaemon::start();
     let mut terminal = Terminal::run(&mut daemon.setup.command(toolctl()));
     terminal.wait_for("\x1b[?2004h");
+    terminal.wait_for("── Calls");
+    terminal.press("5");
     terminal.wait_for("apply_patch");
     // As keys, it would quit.
     terminal.press("\x1b[200~q9\n\x1b[201~");
@@ -477,6 +494,8 @@ fn a_pasted_text_is_typed_into_the_filter_and_presses_no_keys() {
 fn a_mouse_report_outside_the_screen_is_harmless() {
     let daemon = TestDaemon::start();
     let mut terminal = Terminal::run(&mut daemon.setup.command(toolctl()));
+    terminal.wait_for("── Calls");
+    terminal.press("5");
     terminal.wait_for("apply_patch");
     terminal.press("\x1b[<0;0;0M\x1b[M   \x1b[32;0;0M?");
     terminal.wait_for("Esc q ? back");

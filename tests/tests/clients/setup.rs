@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
-use toold_tests::{Setup, TestDaemon, toolctl};
+use toold_tests::{Setup, Terminal, TestDaemon, toolctl};
 
 /// A small MCP server with the tool `shout`.
 const SERVER: &str = r#"import json, sys
@@ -332,6 +332,59 @@ fn servers_of_projects_move_with_their_folder_unless_git_tracks_the_file() {
     }
     machine.done(&["setup", "--undo", "--yes"]);
     assert_eq!(machine.json(".claude.json"), claude);
+}
+
+#[test]
+fn what_an_agent_allows_is_taken_along_where_a_person_ticks_it() {
+    let machine = SetupMachine::new();
+    machine.unlock();
+    let settings = machine.home(".claude/settings.json");
+    let rules = ["Bash(make)", "Bash(git log:*)", "Read(./src/**)", "mcp__github__shout", "Bash"];
+    fs::write(&settings, json!({"permissions": {"allow": rules}}).to_string()).unwrap();
+    let plan: Value = serde_json::from_str(&machine.done(&["setup", "--json"])).unwrap();
+    let offered: Vec<&str> =
+        plan["can_be_taken"].as_array().unwrap().iter().map(|rule| rule["pattern"].as_str().unwrap()).collect();
+    assert_eq!(offered, ["make", "git log *", "github/shout"], "{plan}");
+    let before = machine.files();
+    let mut command = machine.daemon.setup.command(toolctl());
+    command.arg("setup").current_dir(machine.daemon.work());
+    let mut terminal = Terminal::run_in(&mut command, 140);
+    terminal.wait_for("need not ask");
+    terminal.press("\r");
+    terminal.wait_for("all agents get");
+    // What it frees stands beside it.
+    terminal.wait_for("runs code of the project");
+    terminal.press(" \r");
+    terminal.wait_for("What may agents do");
+    terminal.press("\r");
+    terminal.wait_for("[y/N]");
+    terminal.press("y");
+    let (status, written) = terminal.end();
+    assert!(status.success(), "{written}");
+    let own = fs::read_to_string(machine.daemon.setup.path("config/toold/config.toml")).unwrap();
+    assert!(own.contains("pattern = \"make\"") && own.contains("tools = [\"bash\"]"), "{own}");
+    assert!(!own.contains("git log") && !own.contains("github/shout"), "{own}");
+    let check = |line: &str| machine.toolctl(&["permissions", "check", "--tool", "bash", line]).status.success();
+    assert!(check("make") && !check("make clean"));
+    machine.done(&["setup", "--undo", "--yes"]);
+    assert_eq!(machine.files(), before);
+}
+
+#[test]
+fn copies_of_earlier_installations_go_with_an_undo() {
+    let machine = SetupMachine::new();
+    let told = machine.done(&["agents", "install", "gemini", "--hooks", "--yes"]);
+    let copy = machine.home(".gemini/settings.json.before-toold-hooks");
+    assert!(told.contains(copy.to_str().unwrap()) && copy.exists(), "{told}");
+    machine.done(&["agents", "install", "gemini", "--hooks", "--undo", "--yes"]);
+    machine.done(&["mcp", "install", "cursor", "--yes"]);
+    let copy = machine.home(".cursor/mcp.json.before-toold");
+    assert!(copy.exists());
+    machine.done(&["setup", "--yes"]);
+    machine.done(&["mcp", "install", "cursor", "--undo", "--yes"]);
+    fs::write(&copy, "x").unwrap();
+    let told = machine.done(&["setup", "--undo", "--yes"]);
+    assert!(told.contains(copy.to_str().unwrap()) && !copy.exists(), "{told}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ mod confirm;
 mod doctor;
 mod found;
 pub(crate) mod hooks_file;
-mod install;
+pub(crate) mod install;
 pub(crate) mod prompt_hooks;
 pub(crate) mod switched_off;
 

@@ -10,6 +10,7 @@ use crate::exit::{OK, usage};
 use crate::globals::Globals;
 use crate::output::{self, DIM};
 use crate::prompts::{PromptOutcome, Prompter, WaitingPrompt};
+use crate::terminal::EchoOff;
 use crate::{connection, keys};
 
 /// Answer permission prompts and questions as they arrive, with one key each
@@ -26,6 +27,8 @@ pub(crate) async fn run(_: ApproveArgs, globals: &Globals) -> anyhow::Result<u8>
         ));
     }
     let mut client = connection::open(globals).await?;
+    // Between two prompts nothing reads keys.
+    let _echo_off = EchoOff::begin()?;
     loop {
         match answer(&client).await {
             Err(error) if connection::is_replaced(&error) => client = connection::successor(&client).await?,

@@ -5,7 +5,7 @@ mod verify;
 
 use std::io::Write;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use comfy_table::{Cell, Color};
 use serde::Serialize;
 use toold_client::{Client, ClientError};
@@ -16,11 +16,12 @@ use toold_proto::method::{self, EventsSubscribe};
 use toold_proto::tool::{SessionId, ToolName};
 
 use crate::audit_needs::needs;
-use crate::clock::date_and_time;
+use crate::clock::{date_and_time, time_of_day};
 use crate::commands::call::session_id;
+use crate::commands::hook::HookAgent;
 use crate::exit::OK;
 use crate::globals::Globals;
-use crate::output::{self, BAD, DIM, GOOD, WARN, one_line, print_json, print_json_line};
+use crate::output::{self, BAD, DIM, GOOD, WARN, one_line, print_json, print_json_line, shorten};
 use crate::tool_title::entry_title;
 use crate::{amount, connection, table};
 
@@ -39,6 +40,9 @@ pub(crate) struct AuditArgs {
     /// Only calls of this tool
     #[arg(long, value_name = "NAME", value_parser = tool_name)]
     tool: Option<ToolName>,
+    /// Only calls of this agent, with those of its sub-agents, or of this client
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
     /// Only calls with this outcome: ok, error, denied, timed_out, cancelled, ...
     #[arg(long, value_parser = outcome)]
     outcome: Option<Outcome>,
@@ -80,6 +84,11 @@ pub(crate) async fn run(args: AuditArgs, globals: &Globals) -> anyhow::Result<u8
     if let Some(AuditAction::Verify { json }) = args.action {
         return verify::run(&client, json).await;
     }
+    // `gemini-cli` is the name of a package, and `gemini` that of the agent here.
+    let agent = args.agent.map(|name| match HookAgent::from_str(&name, true) {
+        Ok(agent) => agent.name().to_owned(),
+        Err(_) => name,
+    });
     let format = match (args.json, args.decisions) {
         (true, _) => AuditFormat::Json,
         (false, true) => AuditFormat::Decisions,
@@ -93,6 +102,7 @@ pub(crate) async fn run(args: AuditArgs, globals: &Globals) -> anyhow::Result<u8
             before: None,
             session_id: args.session,
             tool: args.tool,
+            agent,
             outcome: args.outcome,
             limit: args.limit,
         };
@@ -106,6 +116,7 @@ pub(crate) async fn run(args: AuditArgs, globals: &Globals) -> anyhow::Result<u8
         after: None,
         session_id: args.session,
         tool: args.tool,
+        agent,
         outcome: args.outcome,
         limit: args.limit,
     };
@@ -218,6 +229,19 @@ fn line(call: &PastCall<'_>) -> String {
     )
 }
 
+/// Two lines: how the call ended, and below it who called and what for, as much as fits.
+fn narrow(call: &PastCall<'_>, width: usize) -> String {
+    let PastCall { entry, .. } = call;
+    let style = if entry.outcome == Outcome::Ok { GOOD } else { BAD };
+    let at = time_of_day(&entry.at);
+    let ended = format!("{} in {}", outcome_words(entry.outcome), output::duration(entry.duration_ms));
+    let taken = at.chars().count() + ended.chars().count() + 2;
+    let title = shorten(&format!("{}{}", place(call), entry_title(entry)), width.saturating_sub(taken).max(4));
+    let by = entry.client.as_deref().filter(|_| entry.agent.is_none()).map(|client| format!("{} ", one_line(client)));
+    let about = shorten(&format!("{}{}", by.unwrap_or_default(), needs(entry)), width.saturating_sub(2));
+    format!("{DIM}{at}{DIM:#} {title} {style}{ended}{style:#}\n  {about}\n")
+}
+
 /// The machine, before the name of a tool there.
 fn place(call: &PastCall<'_>) -> String {
     call.daemon.map(|daemon| format!("{} ", one_line(daemon))).unwrap_or_default()
@@ -235,7 +259,8 @@ fn render(calls: &[PastCall<'_>], decisions: bool, width: Option<u16>) -> String
         return calls.iter().map(with_decisions).collect();
     }
     if width.is_some_and(|width| width < NARROW) && !output::presentation().plain {
-        return calls.iter().map(|call| line(call) + "\n").collect();
+        let width = width.map_or(usize::from(NARROW), usize::from);
+        return calls.iter().map(|call| narrow(call, width)).collect();
     }
     let mut rows = table::new(width);
     let mut header = vec!["BEGAN", "TOOL", "OUTCOME", "TOOK", "CLIENT", "SESSION", "NEEDED"];

@@ -230,7 +230,11 @@ async fn run_action(client: &Client, action: PermissionsAction, json: bool) -> a
         PermissionsAction::Check(check) => run_check(client, check, json).await,
         PermissionsAction::Grant(grant) => run_grant(client, grant, json).await,
         PermissionsAction::Revoke { id } => {
-            client.call::<PermissionsRevoke>(RevokePermission { id }).await?;
+            let grants = client.call::<PermissionsList>(NoParams {}).await?.grants;
+            client.call::<PermissionsRevoke>(RevokePermission { id: id.clone() }).await?;
+            if let Some(grant) = grants.iter().find(|grant| grant.id == id) {
+                writeln!(output::stderr(), "{}", show::revoked(grant))?;
+            }
             Ok(OK)
         }
         PermissionsAction::Review { yes } => review::run(client, yes, json).await,

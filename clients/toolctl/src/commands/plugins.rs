@@ -172,7 +172,10 @@ pub(crate) async fn run(args: PluginsArgs, globals: &Globals) -> anyhow::Result<
     }
     output::print(&render(&list, &installed, output::terminal_width()))?;
     if list.plugins.is_empty() {
-        writeln!(output::stderr(), "no plugins")?;
+        writeln!(
+            output::stderr(),
+            "no plugins of your own; `toolctl plugins list --all` shows those that ship with toold"
+        )?;
     }
     Ok(failure)
 }

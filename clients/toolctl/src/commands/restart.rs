@@ -11,13 +11,14 @@ use tokio::time::{Instant, sleep};
 use toold_client::{Client, ClientError, StartOptions, start};
 use toold_proto::daemon::{NoParams, Restart, Restarted, Shutdown};
 use toold_proto::error::METHOD_NOT_FOUND;
-use toold_proto::method::{DaemonGetStatus, DaemonRestart, DaemonShutdown};
+use toold_proto::method::{DaemonGetStatus, DaemonRestart, DaemonShutdown, SecretsList};
+use toold_proto::secret::{SecretStoreKind, SecretStoreState};
 
 use crate::commands::stop;
 use crate::connection;
 use crate::exit::OK;
 use crate::globals::Globals;
-use crate::output::{self, DIM, GOOD, one_line, print_json};
+use crate::output::{self, DIM, GOOD, WARN, one_line, print_json};
 
 /// Replace the running daemon, for instance after an upgrade
 ///
@@ -25,7 +26,7 @@ use crate::output::{self, DIM, GOOD, one_line, print_json};
 /// connected clients reconnect. The new daemon is the `toold` beside this program, or else the one in PATH. If it does
 /// not start, or its configuration is invalid, the old daemon keeps running.
 ///
-/// Background commands end with the old daemon.
+/// Background commands end with the old daemon. Secrets in an encrypted file are locked until you unlock them again.
 #[derive(Debug, Args)]
 pub(crate) struct RestartArgs {
     /// Wait until no call and no background command is running
@@ -75,6 +76,17 @@ pub(crate) async fn run(args: RestartArgs, globals: &Globals) -> anyhow::Result<
         "{DIM}toold {previous}, pid {previous_pid}, was replaced by{DIM:#} {GOOD}toold {version}{GOOD:#}, pid {pid}"
     )?;
     out.flush()?;
+    drop(out);
+    say_if_locked(globals).await
+}
+
+/// The new daemon does not know the passphrase that the old one was given.
+async fn say_if_locked(globals: &Globals) -> anyhow::Result<u8> {
+    let client = connection::open(globals).await?;
+    let secrets = client.call::<SecretsList>(NoParams {}).await?;
+    if secrets.store == SecretStoreKind::File && secrets.state == SecretStoreState::Locked {
+        writeln!(output::stderr(), "{WARN}the secrets are locked again:{WARN:#} toolctl secrets unlock")?;
+    }
     Ok(OK)
 }
 

@@ -116,11 +116,28 @@ pub(crate) async fn ask_for_missing(client: &Client, names: &[String], purpose: 
 }
 
 async fn unlock(client: &Client, state: SecretStoreState) -> anyhow::Result<SecretList> {
+    if is_interactive() {
+        writeln!(output::stderr(), "{}", why_passphrase(state))?;
+    }
     let passphrase = match state {
         SecretStoreState::Absent => read("New passphrase for the secrets:", true)?,
         SecretStoreState::Locked | SecretStoreState::Unlocked => read("Passphrase of the secrets:", false)?,
     };
     Ok(client.call::<SecretsUnlock>(UnlockSecrets { passphrase: SecretValue(passphrase) }).await?)
+}
+
+/// Said before a passphrase is asked for.
+fn why_passphrase(state: SecretStoreState) -> &'static str {
+    match state {
+        SecretStoreState::Absent => {
+            "This machine has no keyring, so secrets are kept in a file that a passphrase encrypts. Choose one: you are asked \
+             for it after each start of the daemon."
+        }
+        SecretStoreState::Locked | SecretStoreState::Unlocked => {
+            "The secrets are in an encrypted file, which is locked since the daemon started. Its passphrase opens it until the \
+             daemon stops."
+        }
+    }
 }
 
 fn is_interactive() -> bool {

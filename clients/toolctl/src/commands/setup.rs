@@ -4,6 +4,7 @@
 //! [`plan`] reads what is there and computes each change, [`apply`] makes them, [`record`] keeps what is needed to take
 //! them back, and [`undo`] does so.
 
+mod allowances;
 mod apply;
 mod check;
 mod figures;
@@ -25,9 +26,13 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 use inquire::{InquireError, MultiSelect};
+use toold_client::Client;
 use toold_proto::daemon::NoParams;
-use toold_proto::method::SecretsList;
+use toold_proto::effect::{Effect, in_words};
+use toold_proto::method::{PermissionsCheck, SecretsList};
+use toold_proto::permission::CheckPermission;
 use toold_proto::secret::{SecretStoreKind, SecretStoreState};
+use toold_proto::tool::Category;
 
 use crate::commands::mcp::install;
 use crate::confirm::confirm;
@@ -36,6 +41,7 @@ use crate::globals::Globals;
 use crate::output::{self, one_line, print_json};
 use crate::person::PersonWrites;
 use crate::{config_file, connection, keys, terminal};
+use allowances::AgentAllowance;
 use plan::{PlanInput, SetupPlan};
 use record::SetupRecord;
 
@@ -88,7 +94,7 @@ pub(crate) async fn run(args: SetupArgs, globals: &Globals) -> anyhow::Result<u8
     }
     let input = input(&home, record.as_ref()).await?;
     if args.dry_run || args.json && !args.yes {
-        let plan = SetupPlan::new(&input.plan_input(&[], true))?;
+        let plan = SetupPlan::new(&input.plan_input(&[], true, &[]))?;
         return show(&plan, &args);
     }
     let client = connection::open(globals).await?;
@@ -101,7 +107,7 @@ pub(crate) async fn run(args: SetupArgs, globals: &Globals) -> anyhow::Result<u8
         .map(|secret| secret.name.clone())
         .collect();
     let keeps_secrets = secrets.state == SecretStoreState::Unlocked || keys::has_terminal() && !args.yes;
-    let plan = SetupPlan::new(&input.plan_input(&names, keeps_secrets))?;
+    let mut plan = SetupPlan::new(&input.plan_input(&names, keeps_secrets, &[]))?;
     let chosen = args
         .folders
         .iter()
@@ -120,13 +126,18 @@ pub(crate) async fn run(args: SetupArgs, globals: &Globals) -> anyhow::Result<u8
     if !args.json {
         output::print(&page::render(&plan))?;
     }
-    if plan.is_empty() && chosen.is_empty() && allowed.is_empty() {
+    let offers = !args.yes && !plan.allowances.is_empty();
+    if plan.is_empty() && chosen.is_empty() && allowed.is_empty() && !offers {
         return done(&args, &plan, None);
     }
     let mut level = None;
     if !args.yes {
         chosen.extend(choose_folders(&plan, &chosen)?);
         allowed.extend(choose_servers(&plan, &allowed)?);
+        let taken = choose_allowances(&plan, &client).await?;
+        if !taken.is_empty() {
+            plan = SetupPlan::new(&input.plan_input(&names, keeps_secrets, &taken))?;
+        }
         level = level::ask(&plan.config).await?;
         if !confirm("Set toold up like this?").await? {
             return Ok(OK);
@@ -155,7 +166,12 @@ struct SetupInput<'a> {
 }
 
 impl SetupInput<'_> {
-    fn plan_input<'b>(&'b self, secrets: &'b [String], keeps_secrets: bool) -> PlanInput<'b> {
+    fn plan_input<'b>(
+        &'b self,
+        secrets: &'b [String],
+        keeps_secrets: bool,
+        taken: &'b [AgentAllowance],
+    ) -> PlanInput<'b> {
         PlanInput {
             home: self.home,
             program: &self.program,
@@ -164,6 +180,7 @@ impl SetupInput<'_> {
             record: self.record,
             rules: &self.rules,
             keeps_secrets,
+            taken,
             cwd: &self.cwd,
         }
     }
@@ -220,6 +237,41 @@ fn choose_servers(plan: &SetupPlan, allowed: &[String]) -> anyhow::Result<Vec<St
     let question = "Servers whose tools toold need not ask for; the agents' own questions stay (none is fine):";
     let ticked = tick(question, offered.iter().map(|name| one_line(name)).collect())?;
     Ok(ticked.into_iter().map(|at| offered[at].clone()).collect())
+}
+
+/// What agents allow, to tick, each with what it frees; none is ticked at first.
+async fn choose_allowances(plan: &SetupPlan, client: &Client) -> anyhow::Result<Vec<AgentAllowance>> {
+    let mut offered = Vec::new();
+    let mut labels = Vec::new();
+    for rule in &plan.allowances {
+        if !rules::are_valid([rule.table()]).await? {
+            continue;
+        }
+        let frees = match rule.category {
+            "shell" => effects(client, rule.pattern.trim_end_matches(" *")).await?,
+            _ => String::new(),
+        };
+        let frees = if frees.is_empty() { frees } else { format!("  {frees}") };
+        labels.push(format!("{} {}  {}{frees}", rule.category, one_line(&rule.pattern), rule.agent));
+        offered.push(rule);
+    }
+    let question = "Rules of one agent that all agents get (none is fine):";
+    Ok(tick(question, labels)?.into_iter().map(|at| offered[at].clone()).collect())
+}
+
+/// What a command does, in words; empty where it is not known to do more than read.
+async fn effects(client: &Client, command: &str) -> anyhow::Result<String> {
+    let params = CheckPermission {
+        category: Category::Shell,
+        target: command.to_owned(),
+        explain: true,
+        cwd: None,
+        session_id: None,
+        tool: None,
+    };
+    let checked = client.call::<PermissionsCheck>(params).await?;
+    let effects: Vec<Effect> = checked.commands.into_iter().flat_map(|command| command.effects).collect();
+    Ok(in_words(&effects))
 }
 
 /// The places of what the person ticks; nothing without a terminal.

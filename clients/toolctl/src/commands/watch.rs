@@ -61,45 +61,53 @@ struct CallBars {
     calls: HashMap<(SessionId, CallId), ProgressBar>,
     /// The last progress of each call, where each is a line.
     last: HashMap<(String, String), String>,
+    /// What each running call does and for whom, for the line that says how it ended.
+    started: HashMap<(SessionId, CallId), String>,
 }
 
 impl CallBars {
     fn new() -> Self {
         let on_terminal = keys::has_terminal() && output::stdout_is_terminal() && output::overwrites_stderr();
         let bars = on_terminal.then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr()));
-        Self { bars, calls: HashMap::new(), last: HashMap::new() }
+        Self { bars, calls: HashMap::new(), last: HashMap::new(), started: HashMap::new() }
     }
 
     fn show(&mut self, event: &Value) -> io::Result<()> {
-        let Some(bars) = &self.bars else {
-            return if self.repeats(event) { Ok(()) } else { self.line(event) };
-        };
         let Ok(Event { body: what, .. }) = serde_json::from_value::<Event>(event.clone()) else {
-            return self.line(event);
+            return self.line(event, "");
         };
         match what {
             EventBody::CallStarted { call_id, session_id, tool, agent, client, cwd, arguments, .. } => {
+                let by = started_by(client.as_deref(), cwd.as_deref(), arguments.as_deref());
+                self.started.insert((session_id.clone(), call_id.clone()), by.clone());
+                let Some(bars) = &self.bars else { return self.line(event, "") };
                 let bar = bars.add(ProgressBar::new_spinner());
                 bar.set_style(live::spinner());
                 bar.set_prefix(tool_title(agent.as_deref(), tool.as_str()));
-                bar.set_message(started_by(client.as_deref(), cwd.as_deref(), arguments.as_deref()));
+                bar.set_message(by);
                 bar.enable_steady_tick(Duration::from_millis(100));
                 self.calls.insert((session_id, call_id), bar);
                 Ok(())
             }
             EventBody::CallProgress { call_id, session_id, progress } => {
+                if self.bars.is_none() {
+                    return if self.repeats(event) { Ok(()) } else { self.line(event, "") };
+                }
                 if let Some(bar) = self.calls.get(&(session_id, call_id)) {
                     show_progress(bar, &progress);
                 }
                 Ok(())
             }
-            EventBody::CallFinished { ref call_id, ref session_id, .. } => {
-                if let Some(bar) = self.calls.remove(&(session_id.clone(), call_id.clone())) {
+            EventBody::CallFinished { call_id, session_id, .. } => {
+                let call = (session_id, call_id);
+                if let Some(bar) = self.calls.remove(&call) {
                     bar.finish_and_clear();
                 }
-                self.line(event)
+                let by = self.started.remove(&call).unwrap_or_default();
+                self.repeats(event);
+                self.line(event, &by)
             }
-            _ => self.line(event),
+            _ => self.line(event, ""),
         }
     }
 
@@ -120,10 +128,12 @@ impl CallBars {
         }
     }
 
-    fn line(&self, event: &Value) -> io::Result<()> {
+    /// The event on a line, and behind it what the call did, for whom and where.
+    fn line(&self, event: &Value, by: &str) -> io::Result<()> {
         let write = || {
             let mut out = output::stdout();
-            writeln!(out, "{}", event_line(event))?;
+            let gap = if by.is_empty() { "" } else { " " };
+            writeln!(out, "{}{gap}{by}", event_line(event))?;
             out.flush()
         };
         self.bars.as_ref().map_or_else(write, |bars| bars.suspend(write))

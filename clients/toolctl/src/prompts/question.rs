@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
+use serde_json::Map;
 use toold_proto::question::{Question, QuestionEnd, QuestionResolved, ReplyQuestion};
 
+use crate::form;
 use crate::output::{BOLD, DIM, GOOD, NAME, WARN, one_line, plain};
 
 /// The chosen options, by their position.
@@ -25,7 +27,9 @@ pub(crate) fn show(question: &Question, out: &mut impl Write) -> io::Result<()> 
     if question.multiple {
         writeln!(out, "  {DIM}choose any number; Enter sends{DIM:#}")?;
     }
-    if takes_text(question) {
+    if question.schema.is_some() {
+        writeln!(out, "  {NAME}f{NAME:#}  fill in the form")?;
+    } else if takes_text(question) {
         writeln!(out, "  {NAME}o{NAME:#}  answer in your own words")?;
     }
     writeln!(out, "  {NAME}n{NAME:#}  do not answer")
@@ -39,7 +43,18 @@ pub(crate) fn show_chosen(question: &Question, chosen: &Chosen, out: &mut impl W
 }
 
 pub(crate) fn takes_text(question: &Question) -> bool {
-    question.allow_other || question.options.is_empty()
+    question.schema.is_none() && (question.allow_other || question.options.is_empty())
+}
+
+/// Asks for the fields of the question one by one. Blocks on the terminal; `None` when the person cancels.
+///
+/// # Errors
+/// When the terminal fails.
+pub(crate) fn fill_form(question: &Question) -> anyhow::Result<Option<ReplyQuestion>> {
+    let schema = question.schema.clone().unwrap_or_default();
+    let Some(content) = form::fill_schema(&schema, "Send", &Map::new(), &[])? else { return Ok(None) };
+    let request_id = question.request_id.clone();
+    Ok(Some(ReplyQuestion { request_id, content: Some(content), ..ReplyQuestion::default() }))
 }
 
 /// The position of the option that a key selects.

@@ -92,17 +92,22 @@ fn fitting(parts: Vec<(Tone, String)>, width: u16, theme: Theme) -> Line<'static
 }
 
 fn draw_tabs(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenState) {
-    let title = |panel: Panel| match panel.count(&state.data) {
-        0 => panel.title().to_owned(),
-        count => format!("{} {count}", panel.title()),
-    };
-    let numbered = Panel::ALL.map(|panel| format!(" {}:{} ", panel.index() + 1, title(panel)));
-    let counted = Panel::ALL.map(|panel| format!(" {} ", title(panel)));
-    let width = usize::from(area.width);
-    let fits = |titles: &[String]| titles.iter().map(|title| cells(title)).sum::<usize>() <= width;
-    let titles = if fits(&numbered) { numbered } else { counted };
-    // Those before the current one that do not fit beside it are left out.
     let current = state.panel.index();
+    let number = |panel: Panel| panel.index() + 1;
+    let counted = Panel::ALL.map(|panel| match panel.count(&state.data) {
+        0 => format!("{}:{}  ", number(panel), panel.title()),
+        count => format!("{}:{} {count}  ", number(panel), panel.title()),
+    });
+    let titled = Panel::ALL.map(|panel| format!("{}:{} ", number(panel), panel.title()));
+    // The number is the key that shows a panel, so it is the last thing to go.
+    let numbered = Panel::ALL.map(|panel| match panel.index() == current {
+        true => titled[current].clone(),
+        false => format!("{} ", number(panel)),
+    });
+    let width = usize::from(area.width);
+    let fits = |titles: &[String]| titles.iter().map(|title| cells(title)).sum::<usize>() <= width + 1;
+    let titles = [counted, titled].into_iter().find(|titles| fits(titles)).unwrap_or(numbered);
+    // Those before the current one that do not fit beside it are left out.
     let mut first = current;
     let mut used = cells(&titles[current]);
     while first > 0 && used + cells(&titles[first - 1]) < width {
@@ -126,7 +131,7 @@ fn draw_tabs(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenState) {
         }
         let tab = Rect { x, width: wide, ..area };
         let style = if at == current { state.theme.selected() } else { state.theme.style(Tone::Plain) };
-        frame.render_widget(Span::styled(title, style), tab);
+        frame.render_widget(Span::styled(title.trim_end(), style), tab);
         state.hits.push(HitArea::Tab(tab, Panel::ALL[at]));
         x += wide;
     }
@@ -178,7 +183,7 @@ mod tests {
     #[test]
     fn the_tools_are_listed() {
         insta::assert_snapshot!(drawn(&mut state(), 90, 8), @r"
-         Calls  Tools 1  Sources  Sessions  Changes  Shells  Rules  Audit  Events
+        1:Calls 2:Audit 3:Rules 4:Changes 5:Tools 6:Sources 7:Sessions 8:Shells 9:Events
         ── Tools ─────────────────────────────────────────────────────────────────────────────────
         TOOL  SOURCE          NEEDS  DESCRIPTION
         bash  builtin builtin shell  Runs a command
@@ -200,7 +205,7 @@ mod tests {
         let progress = json!({"kind": "update", "progress": 1, "total": 4, "message": "step"});
         happened(&mut state, json!({"kind": "call.progress", "call_id": "c", "session_id": "s", "progress": progress}));
         let screen = drawn(&mut state, 100, 8);
-        for text in ["███░░░░░░░ 25 %", "nvim", "command=make", "/home/me/x", "step"] {
+        for text in ["━━━─────── 25 %", "nvim", "command=make", "/home/me/x", "step"] {
             assert!(screen.contains(text), "{text}\n{screen}");
         }
     }
@@ -213,7 +218,7 @@ mod tests {
         let progress = json!({"kind": "update", "progress": 2, "total": 5, "message": "step"});
         happened(&mut state, json!({"kind": "call.progress", "call_id": "c", "session_id": "s", "progress": progress}));
         let screen = drawn(&mut state, 30, 8);
-        assert!(screen.contains("40 %") && !screen.contains('░'), "{screen}");
+        assert!(screen.contains("40 %") && !screen.contains("━━"), "{screen}");
     }
 
     #[test]
@@ -244,7 +249,7 @@ mod tests {
     #[test]
     fn a_narrow_screen_leaves_out_columns() {
         insta::assert_snapshot!(drawn(&mut state(), 40, 8), @r"
-         Calls  Tools 1  Sources  Sessions  Cha…
+        1 2 3 4 5:Tools 6 7 8 9
         ── Tools ───────────────────────────────
         TOOL  SOURCE       NEEDS  DESCRIPTION
         bash  builtin bui… shell  Runs a command
@@ -259,7 +264,7 @@ mod tests {
         let mut state = state();
         state.permission(ask("1", "git push"));
         insta::assert_snapshot!(drawn(&mut state, 60, 18), @r"
-         Calls  Tools 1  Sources  Sessions  Changes  Shells  Rules …
+        1 2 3 4 5:Tools 6 7 8 9
         ── Tools ───────────────────────────────────────────────────
         ┌ permission ──────────────────────────────────────────────┐
         │? bash asks for permission: shell                         │
@@ -284,7 +289,7 @@ mod tests {
         let mut state = state();
         state.permission(ask("1", "git push"));
         insta::assert_snapshot!(drawn(&mut state, 60, 10), @r"
-         Calls  Tools 1  Sources  Sessions  Changes  Shells  Rules …
+        1 2 3 4 5:Tools 6 7 8 9
         ┌ permission ──────────────────────────────────────────────┐
         │? bash asks for permission: shell                         │
         │  git push                                                │
@@ -295,7 +300,7 @@ mod tests {
         q quit  ? help  r run  Enter details  / filter  s sort
         ");
         insta::assert_snapshot!(drawn(&mut state, 30, 8), @r"
-         Calls  Tools 1  Sources  Ses…
+        1 2 3 4 5:Tools 6 7 8 9
         ┌ permission ────────────────┐
         │? bash asks for permission: │
         │     shell                  │
@@ -310,7 +315,7 @@ mod tests {
         let mut state = state();
         state.question(question("q", false));
         insta::assert_snapshot!(drawn(&mut state, 60, 12), @r"
-         Calls  Tools 1  Sources  Sessions  Changes  Shells  Rules …
+        1 2 3 4 5:Tools 6 7 8 9
         ── Tools ───────────────────────────────────────────────────
         TOOL  SOURCE          NEEDS  DESCRIPTION
         ┌ question ────────────────────────────────────────────────┐
@@ -346,7 +351,7 @@ mod tests {
         state.lost();
         insta::assert_snapshot!(drawn(&mut state, 60, 8), @r"
         the daemon is gone, waiting
-         Calls  Tools 1  Sources  Sessions  Changes  Shells  Rules …
+        1 2 3 4 5:Tools 6 7 8 9
         ── Tools ───────────────────────────────────────────────────
         TOOL  SOURCE          NEEDS  DESCRIPTION
         bash  builtin builtin shell  Runs a command

@@ -11,11 +11,13 @@ use super::action::ScreenAction;
 use super::answer::ScreenAnswer;
 use super::draw::draw;
 use super::fetch::{Fetched, ListKind};
+use super::panel::Panel;
 use super::state::ScreenState;
 
-/// A state with one tool.
+/// A state with one tool, which the panel shows.
 pub(super) fn state() -> ScreenState {
     let mut state = ScreenState::default();
+    state.panel = Panel::Tools;
     take(&mut state, ListKind::Tools, Fetched::Tools(vec![serde_json::from_value(tool("bash")).unwrap()]));
     state
 }

@@ -4,10 +4,11 @@ use anyhow::Context;
 use serde_json::{Map, Value};
 use tokio::task::JoinHandle;
 use toold_proto::call::Execute;
-use toold_proto::question::{Question, ReplyQuestion};
+use toold_proto::question::Question;
 use toold_proto::tool::Tool;
 
 use super::action::Request;
+use crate::prompts::question;
 use crate::{form, output};
 
 /// A form that is being filled in.
@@ -44,8 +45,5 @@ pub(super) fn call(tool: &Tool) -> anyhow::Result<Option<Request>> {
 pub(super) fn answer(question: &Question) -> anyhow::Result<Option<Request>> {
     use std::io::Write;
     writeln!(output::stderr(), "{}", output::plain(&question.question))?;
-    let schema = question.schema.clone().unwrap_or_default();
-    let Some(content) = form::fill_schema(&schema, "Send", &Map::new(), &[])? else { return Ok(None) };
-    let request_id = question.request_id.clone();
-    Ok(Some(Request::Answer(ReplyQuestion { request_id, content: Some(content), ..ReplyQuestion::default() })))
+    Ok(question::fill_form(question)?.map(Request::Answer))
 }

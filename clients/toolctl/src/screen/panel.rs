@@ -12,15 +12,15 @@ const MAX_CELL: usize = 400;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Panel {
-    Calls,
     #[default]
+    Calls,
+    Audit,
+    Rules,
+    Changes,
     Tools,
     Sources,
     Sessions,
-    Changes,
     Shells,
-    Rules,
-    Audit,
     Events,
 }
 
@@ -87,13 +87,13 @@ impl PanelCell {
 impl Panel {
     pub(super) const ALL: [Self; 9] = [
         Self::Calls,
+        Self::Audit,
+        Self::Rules,
+        Self::Changes,
         Self::Tools,
         Self::Sources,
         Self::Sessions,
-        Self::Changes,
         Self::Shells,
-        Self::Rules,
-        Self::Audit,
         Self::Events,
     ];
 
@@ -175,16 +175,18 @@ impl Panel {
         matches!(self, Self::Changes | Self::Audit | Self::Events)
     }
 
-    /// The list that this panel shows, if it is fetched only while the panel is shown.
-    pub(super) fn lazy_list(self) -> Option<ListKind> {
+    /// The lists that this panel shows and that are fetched only while it is shown.
+    pub(super) fn lazy_lists(self) -> &'static [ListKind] {
         match self {
-            Self::Sources => Some(ListKind::Sources),
-            Self::Sessions => Some(ListKind::Sessions),
-            Self::Changes => Some(ListKind::Changes),
-            Self::Shells => Some(ListKind::Shells),
-            Self::Rules => Some(ListKind::Permissions),
-            Self::Audit => Some(ListKind::Audit),
-            Self::Calls | Self::Tools | Self::Events => None,
+            // Below the calls that run.
+            Self::Calls => &[ListKind::Audit, ListKind::Changes],
+            Self::Sources => &[ListKind::Sources],
+            Self::Sessions => &[ListKind::Sessions],
+            Self::Changes => &[ListKind::Changes],
+            Self::Shells => &[ListKind::Shells],
+            Self::Rules => &[ListKind::Permissions],
+            Self::Audit => &[ListKind::Audit],
+            Self::Tools | Self::Events => &[],
         }
     }
 

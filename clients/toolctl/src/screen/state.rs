@@ -118,11 +118,8 @@ impl ScreenState {
     /// The lists that should be fetched now. A list that changes while it is fetched is fetched once more.
     pub(super) fn claim_outdated(&mut self) -> Vec<ListKind> {
         let outdated = &mut self.outdated;
-        if let Some(kind) = self.panel.lazy_list()
-            && outdated.stale.remove(&kind)
-        {
-            outdated.wanted.insert(kind);
-        }
+        let stale = self.panel.lazy_lists().iter().filter(|kind| outdated.stale.remove(kind));
+        outdated.wanted.extend(stale);
         let now: Vec<ListKind> = outdated.wanted.difference(&outdated.pending).copied().collect();
         for what in &now {
             outdated.wanted.remove(what);
@@ -183,7 +180,7 @@ impl ScreenState {
             }
             ScreenAnswer::Done(message) => {
                 self.say(Tone::Good, one_line(&message));
-                self.outdated.wanted.extend(self.panel.lazy_list());
+                self.outdated.wanted.extend(self.panel.lazy_lists());
             }
             ScreenAnswer::Failed(message) => {
                 self.say(Tone::Bad, one_line(&message));
@@ -207,7 +204,7 @@ impl ScreenState {
         }
         self.outdated.wanted.insert(ListKind::Status);
         if self.panel.changes_silently() {
-            self.outdated.wanted.extend(self.panel.lazy_list());
+            self.outdated.wanted.extend(self.panel.lazy_lists());
         }
         if let Some(details) = &mut self.details {
             details.wanted |= !details.gone && matches!(self.panel, Panel::Calls | Panel::Sources);
@@ -459,7 +456,7 @@ impl ScreenState {
         self.panel = panel;
         self.details = None;
         self.filtering = false;
-        self.outdated.wanted.extend(panel.lazy_list());
+        self.outdated.wanted.extend(panel.lazy_lists());
     }
 }
 

@@ -123,9 +123,15 @@ impl Theme {
         }
     }
 
-    /// The selected row or tab.
+    /// The selected row or tab, in one colour.
     pub(super) fn selected(self) -> Style {
-        Style::new().add_modifier(Modifier::REVERSED)
+        // Over the colours of the cells, which would make a bar of many colours.
+        let (front, back) = match self.name {
+            ThemeName::HighContrast if !self.colourless => (Color::White, Color::Black),
+            _ => (Color::Reset, Color::Reset),
+        };
+        let no_weight = Modifier::DIM | Modifier::BOLD;
+        Style::new().fg(front).bg(back).remove_modifier(no_weight).add_modifier(Modifier::REVERSED)
     }
 }
 

@@ -259,9 +259,11 @@ impl FleetAuditSearch {
     }
 
     fn wants(&self, row: &AuditEntry) -> bool {
-        let FleetAuditQuery { session_id, tool, outcome, .. } = &self.query;
+        let FleetAuditQuery { session_id, tool, agent, outcome, .. } = &self.query;
+        let is_of = |name: &Option<String>, wanted: &str| name.as_deref() == Some(wanted);
         session_id.as_ref().is_none_or(|wanted| *wanted == row.session_id)
             && tool.as_ref().is_none_or(|wanted| *wanted == row.tool)
+            && agent.as_deref().is_none_or(|wanted| is_of(&row.agent, wanted) || is_of(&row.client, wanted))
             && outcome.is_none_or(|wanted| wanted == row.outcome)
             && self.since.is_none_or(|since| from_rfc3339(&row.at).is_some_and(|at| at >= since))
     }

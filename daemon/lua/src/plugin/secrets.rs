@@ -58,7 +58,8 @@ pub(crate) async fn value(plugin: &PluginVersion, name: &str) -> Result<String, 
         return Err(format!("there are no secrets without a daemon, so {name} has no value here"));
     };
     let found = store.get(name).await.map_err(|error| error.to_string())?;
-    found.ok_or_else(|| format!("there is no secret {name}: run toolctl secrets set {name}"))
+    // No colon behind the name: the log would take what follows `GITHUB_TOKEN: ` for a secret.
+    found.ok_or_else(|| format!("there is no secret {name}; `toolctl secrets set {name}` sets it"))
 }
 
 /// The plugin's table of the configuration with its secrets and variables; what has no value is absent, and `missing` hears

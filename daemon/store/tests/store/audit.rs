@@ -59,6 +59,12 @@ fn a_query_narrows_and_pages() {
             row.outcome = Outcome::Denied;
             row.tool = ToolName::parse("write").unwrap();
         }
+        match n {
+            4 => row.source = "agent:codex".to_owned(),
+            5 => row.source = "agent:codex/explorer (1)".to_owned(),
+            6 => row.client = Some("nvim".to_owned()),
+            _ => row.client = None,
+        }
         store.record(&row).unwrap();
     }
     let all = AuditQuery::default();
@@ -68,6 +74,8 @@ fn a_query_narrows_and_pages() {
     let even = AuditQuery { session_id: Some(session_id("even")), ..all.clone() };
     assert_eq!(numbers(&store, &even), [0, 2, 4, 6, 8]);
     assert_eq!(numbers(&store, &AuditQuery { tool: ToolName::parse("write").ok(), ..all.clone() }), [3]);
+    let of = |agent: &str| numbers(&store, &AuditQuery { agent: Some(agent.to_owned()), ..all.clone() });
+    assert_eq!((of("codex"), of("nvim"), of("code")), (vec![4, 5], vec![6], vec![]));
     assert_eq!(numbers(&store, &AuditQuery { outcome: Some(Outcome::Denied), ..all.clone() }), [3]);
     assert_eq!(numbers(&store, &AuditQuery { since: Some("150m".into()), ..all.clone() }), [8, 9]);
     let at = humantime::format_rfc3339(SystemTime::now() - Duration::from_secs(5_400)).to_string();

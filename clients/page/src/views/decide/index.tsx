@@ -58,6 +58,7 @@ export default function DecideView() {
               aria-current={prompt === shown ? "true" : undefined}
             >
               <Badge tone="warn">{"category" in prompt ? prompt.category : "question"}</Badge>
+              {"agent" in prompt && prompt.agent && <Text class="dim" value={prompt.agent} max={40} />}
               <Text value={subjectOf(prompt)} max={120} />
             </ViewLink>
           ))}

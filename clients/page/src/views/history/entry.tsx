@@ -13,9 +13,9 @@ export function whoOf({ agent, client }: AuditEntry): string {
   return agent ?? client ?? "";
 }
 
-/** The permissions that a call needed, on one line. */
+/** The permissions that a call needed, on one line; a file that is judged again before it is written is named once. */
 export function needsOf({ decisions }: AuditEntry): string {
-  return decisions.map(({ category, target }) => `${category} ${target}`).join("; ");
+  return [...new Set(decisions.map(({ category, target }) => `${category} ${target}`))].join("; ");
 }
 
 function outcomeTone(outcome: Outcome): Tone {

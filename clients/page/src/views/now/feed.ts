@@ -36,14 +36,15 @@ export interface LiveCall {
   output: string;
   /** It began before this page listened, and sends no progress; its output is read now and then. */
   silent: boolean;
-  /** Its place among the calls of its session that run at the same time. */
+  /** Its place among the calls of its lane that run at the same time. */
   row: number;
   /** Changes with each change of this call, every `SHOW_EVERY` at most. */
   readonly changed: Signal<number>;
 }
 
+/** The calls of one agent in one folder, however many sessions it opens for them. */
 export interface Lane {
-  readonly sessionId: string;
+  readonly key: string;
   readonly calls: readonly LiveCall[];
   readonly rows: number;
 }
@@ -59,7 +60,7 @@ const MAX_OUTPUT = 64 * 1024;
 /** How the daemon says in a call's progress that the call waits for its turn; a tool's own words differ. */
 const WAITING = /^waiting: /;
 
-/** By session, the oldest session first. It changes when a call begins, changes its state or is not shown any more. */
+/** The lane with the oldest call first. It changes when a call begins, changes its state or is not shown any more. */
 export const lanes = signal<readonly Lane[]>([]);
 export const sessions = signal<ReadonlyMap<string, SessionInfo>>(new Map());
 /** Whether the calls that ran before are known. */
@@ -146,9 +147,10 @@ function started(info: Described, at: number): LiveCall {
     phases: [{ state: "running", from: at }],
     output: "",
     silent: at < listeningSince,
-    row: freeRow(info.session_id, at),
+    row: 0,
     changed: signal(0),
   };
+  call.row = freeRow(laneOf(call), at);
   // A later call may have the id of one that has ended.
   calls.delete(key);
   calls.set(key, call);
@@ -195,15 +197,18 @@ function enter(call: LiveCall, state: OpenState, at: number): void {
 
 /** The calls with an open prompt are those that ask. */
 function updateAsking(): void {
-  const asking = new Set<string>();
+  // Since when: the page may have been opened later.
+  const asking = new Map<string, number>();
   for (const ask of asks.peek().values()) {
-    for (const id of ask.call_ids) asking.add(keyOf({ session_id: ask.session_id, call_id: id }));
+    const since = Date.parse(ask.asked_at);
+    for (const id of ask.call_ids) asking.set(keyOf({ session_id: ask.session_id, call_id: id }), since);
   }
-  for (const question of questions.peek().values()) asking.add(keyOf(question));
+  for (const question of questions.peek().values()) asking.set(keyOf(question), Date.parse(question.asked_at));
   for (const call of calls.values()) {
     if (call.ended) continue;
     const { state } = call.phases.at(-1)!;
-    if (asking.has(call.key)) enter(call, "asking", Date.now());
+    const since = asking.get(call.key);
+    if (since !== undefined) enter(call, "asking", Math.max(since, call.phases.at(-1)!.from));
     else if (state === "asking") enter(call, "running", Date.now());
   }
   plan();
@@ -284,19 +289,23 @@ function show(): void {
 }
 
 function toLanes(): Lane[] {
-  const bySession = Map.groupBy(calls.values(), (call) => call.sessionId);
-  return [...bySession].map(([sessionId, calls]) => ({
-    sessionId,
+  return [...Map.groupBy(calls.values(), laneOf)].map(([key, calls]) => ({
+    key,
     calls,
     rows: Math.max(...calls.map(({ row }) => row)) + 1,
   }));
 }
 
-/** The first row in which no call of the session was running at this time. */
-function freeRow(sessionId: string, at: number): number {
+/** A session of a client that does not name itself has a lane of its own. */
+function laneOf({ client, cwd, sessionId }: LiveCall): string {
+  return client === undefined ? sessionId : `${client} ${cwd ?? ""}`;
+}
+
+/** The first row in which no call of the lane was running at this time. */
+function freeRow(lane: string, at: number): number {
   const taken = new Set<number>();
   for (const call of calls.values()) {
-    if (call.sessionId === sessionId && (!call.ended || call.ended.at > at)) taken.add(call.row);
+    if (laneOf(call) === lane && (!call.ended || call.ended.at > at)) taken.add(call.row);
   }
   let row = 0;
   while (taken.has(row)) row += 1;

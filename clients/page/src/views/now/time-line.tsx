@@ -1,5 +1,5 @@
 /**
- * The time line: a lane for each session, a bar for each call.
+ * The time line: a lane for each agent in each folder, a bar for each call.
  *
  * Bars have fixed places on a strip that moves to the left as one piece. A bar that is still open reaches beyond the
  * strip's right edge, which is the present, so that nothing but the strip changes from frame to frame.
@@ -77,7 +77,7 @@ export function TimeLine({ lanes }: { lanes: readonly Lane[] }) {
       </div>
       <div class="lanes" ref={strips}>
         {lanes.map((lane) => (
-          <LaneRow key={lane.sessionId} lane={lane} />
+          <LaneRow key={lane.key} lane={lane} />
         ))}
       </div>
     </section>
@@ -86,7 +86,7 @@ export function TimeLine({ lanes }: { lanes: readonly Lane[] }) {
 
 function LaneRow({ lane }: { lane: Lane }) {
   const first = lane.calls.at(-1)!;
-  const info = sessions.value.get(lane.sessionId);
+  const cwd = first.cwd ?? sessions.value.get(first.sessionId)?.cwd;
   return (
     <div class="lane">
       <div class="lane-name">
@@ -94,7 +94,7 @@ function LaneRow({ lane }: { lane: Lane }) {
           <Text value={callerOf(first)} />
         </strong>{" "}
         <span class="dim small">
-          <Text value={info?.cwd.split("/").at(-1) ?? lane.sessionId.slice(0, 8)} />
+          <Text value={cwd?.split("/").at(-1) ?? first.sessionId.slice(0, 8)} />
         </span>
       </div>
       <div class={`strip ${lane.rows > 6 ? "dense" : ""}`} ref={(element) => setRows(element, lane.rows)}>

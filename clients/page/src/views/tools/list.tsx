@@ -4,7 +4,7 @@ import type { FoundTool, Tool } from "toold/browser";
 
 import { Badge } from "../../components.tsx";
 import { request, session } from "../../daemon.ts";
-import { ViewLink } from "../../router.tsx";
+import { useLocation, ViewLink } from "../../router.tsx";
 import { Text } from "../../text.tsx";
 import { report } from "../../toasts.tsx";
 import { cost, groups, tools, type ToolGroup } from "./catalogue.ts";
@@ -21,6 +21,11 @@ interface Found {
 export function ToolList({ chosen }: { chosen: string | undefined }) {
   const [query, setQuery] = useState("");
   const found = useSearch(query);
+  const [, navigate] = useLocation();
+  const openFirst = (event: KeyboardEvent) => {
+    const first = found?.tools[0];
+    if (event.key === "Enter" && first) navigate(`/tools/${encodeURIComponent(first.name)}`);
+  };
   return (
     <section class="tool-list" aria-label="List of tools">
       <input
@@ -30,6 +35,7 @@ export function ToolList({ chosen }: { chosen: string | undefined }) {
         aria-label="Search the tools"
         value={query}
         onInput={({ currentTarget }) => setQuery(currentTarget.value)}
+        onKeyDown={openFirst}
       />
       {tools.value === undefined && <p class="loading">Loading…</p>}
       {found === undefined ? <Groups chosen={chosen} /> : <SearchResult found={found} chosen={chosen} />}

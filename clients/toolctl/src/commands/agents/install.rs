@@ -13,7 +13,7 @@ use crate::config_file::{difference, read, replace};
 use crate::confirm::confirm;
 use crate::exit::OK;
 use crate::globals::Globals;
-use crate::output;
+use crate::output::{self, one_line};
 use crate::person::PersonWrites;
 
 /// Let toold judge the own tools of an agent, and offer it the tools of toold
@@ -111,6 +111,9 @@ async fn change_hooks(install: &AgentsInstallArgs, globals: &Globals, right: &Pe
     }
     write_hooks(agent, &file, &backup, (there.as_deref(), &after.unwrap_or_default()), right)?;
     writeln!(out, "done: {} asks toold before each of its tools, and starts it with each session", agent.title())?;
+    if backup.exists() {
+        writeln!(out, "the original is {}", one_line(&backup.display().to_string()))?;
+    }
     if let Some(words) = prompt_hooks::words(agent, &of_messages) {
         writeln!(out, "{words}")?;
     }
@@ -167,7 +170,8 @@ pub(super) fn next_step(agent: HookAgent) -> Option<&'static str> {
     }
 }
 
-fn backup_of(file: &Path) -> PathBuf {
+/// The copy that an installation keeps of the file as it was.
+pub(crate) fn backup_of(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(".before-toold-hooks");
     PathBuf::from(name)

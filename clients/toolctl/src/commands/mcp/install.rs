@@ -377,7 +377,8 @@ pub(crate) fn program() -> anyhow::Result<String> {
     own.into_os_string().into_string().ok().context("this program's path is not UTF-8")
 }
 
-fn backup_of(file: &Path) -> PathBuf {
+/// The copy that an installation keeps of the file as it was.
+pub(crate) fn backup_of(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(".before-toold");
     PathBuf::from(name)

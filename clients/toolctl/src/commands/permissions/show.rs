@@ -70,6 +70,8 @@ pub(super) fn grants(grants: &[GrantInfo], width: Option<u16>) -> String {
 fn origin(grant: &GrantInfo) -> String {
     let by = grant.by.as_deref().unwrap_or_default();
     let agent = grant.asked.as_ref().and_then(|asked| asked.agent.as_deref()).filter(|agent| *agent != by);
+    // What a person answers with, and not the name of its program.
+    let by = if by == "toolctl" { "terminal" } else { by };
     one_line(&format!("{by}{}", agent.map(|agent| format!(", for {agent}")).unwrap_or_default()))
 }
 
@@ -78,6 +80,15 @@ fn uses(grant: &GrantInfo) -> String {
         0 => "never".to_owned(),
         1 => "once".to_owned(),
         times => format!("{times} times"),
+    }
+}
+
+/// What a revocation took back: without a denial, more is possible than before.
+pub(super) fn revoked(grant: &GrantInfo) -> String {
+    let what = format!("{} {BOLD}{}{BOLD:#}", grant.category, one_line(&grant.pattern));
+    match grant.action {
+        Action::Allow => format!("no longer allowed: {what}"),
+        Action::Deny => format!("{WARN}this was a denial{WARN:#}; no longer denied: {what}"),
     }
 }
 
@@ -235,9 +246,9 @@ mod tests {
          RULE   CATEGORY  PATTERN     ONLY FOR  FROM
          allow  shell     git status  bash      /c.toml:3
 
-         GRANT         CATEGORY    PATTERN  SCOPE                              ONLY FOR         FROM              USED     LAST
-         g1     deny   file.write  src/**   project /x                         calls through p  toolctl           never
-         g2     allow  shell       make     always until 2026-01-01 01:00:00Z                   toolctl, for zed  3 times  2026-01-01
+         GRANT         CATEGORY    PATTERN  SCOPE                              ONLY FOR         FROM               USED     LAST
+         g1     deny   file.write  src/**   project /x                         calls through p  terminal           never
+         g2     allow  shell       make     always until 2026-01-01 01:00:00Z                   terminal, for zed  3 times  2026-01-01
         ");
     }
 

@@ -26,7 +26,7 @@ pub(super) fn run(record: Option<&SetupRecord>, input: &SetupInput<'_>, as_json:
         }
         None => drift.push("setup has not run here".to_owned()),
     }
-    let plan = SetupPlan::new(&input.plan_input(&[], true))?;
+    let plan = SetupPlan::new(&input.plan_input(&[], true, &[]))?;
     let new =
         plan.moves.iter().map(|(server, _)| format!("{}: {} is not in toold", server.file.display(), server.name()));
     drift.extend(new);

@@ -25,12 +25,13 @@ pub(super) async fn ask(config: &Path) -> anyhow::Result<Option<String>> {
     let schema = program::text(&["config".as_ref(), "schema".as_ref()]).await?;
     let schema: Value = serde_json::from_str(&schema).context("can't read the schema of the configuration")?;
     let property = &schema["properties"][TABLE]["properties"][KEY];
-    let levels: Vec<&str> = property["enum"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let levels = values(property);
     if is_set || levels.is_empty() || !keys::has_terminal() {
         return Ok(None);
     }
     terminal::guard()?;
-    let about = property["description"].as_str().unwrap_or("What agents may do without asking").replace('\n', " ");
+    let about = property["description"].as_str().unwrap_or("each level frees what those above it free, and more");
+    let about = about.replace('\n', " ");
     let current = property["default"].as_str().unwrap_or(levels[0]);
     let at = levels.iter().position(|level| *level == current).unwrap_or(0);
     match Select::new("What may agents do without asking?", levels)
@@ -45,6 +46,13 @@ pub(super) async fn ask(config: &Path) -> anyhow::Result<Option<String>> {
         }
         Err(error) => Err(error).context("can't read from the terminal"),
     }
+}
+
+/// The texts that a schema permits, in its order.
+fn values(schema: &Value) -> Vec<&str> {
+    let listed = schema["enum"].as_array().into_iter().flatten().chain(schema.get("const")).filter_map(Value::as_str);
+    let forms = ["anyOf", "oneOf"].into_iter().filter_map(|name| schema[name].as_array()).flatten();
+    listed.chain(forms.flat_map(values)).collect()
 }
 
 /// The configuration's text with this level.

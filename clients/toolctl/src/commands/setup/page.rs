@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::commands::agents::hooks_file::without_hooks;
+use crate::commands::hook::HookAgent;
 use crate::commands::setup::figures::Figures;
 use crate::commands::setup::plan::SetupPlan;
 use crate::config_file::difference;
@@ -66,6 +68,11 @@ pub(super) fn render(plan: &SetupPlan) -> String {
     let own = plan.rules.allowed.iter().map(|(agent, rule)| format!("{agent} allows {}", one_line(rule)));
     let whole = plan.rules.left.iter().map(|(agent, rule)| format!("{agent} denies {}", one_line(rule)));
     part("Rules that go on to hold in their agent alone", own.chain(whole).collect());
+    let allowances = plan.allowances.iter().map(|rule| {
+        let pattern = one_line(&rule.pattern);
+        format!("allow {} {pattern}  {DIM}from {}: {}{DIM:#}", rule.category, rule.agent, one_line(&rule.text))
+    });
+    part("Of these, you can let hold for all agents (setup asks; none is taken by itself)", allowances.collect());
     let folders = plan.folders.iter().map(|folder| {
         format!("{}  {DIM}{}{DIM:#}", one_line(&folder.path.display().to_string()), folder.agents.join(", "))
     });
@@ -74,20 +81,23 @@ pub(super) fn render(plan: &SetupPlan) -> String {
     part("Left alone", problems.collect());
     let secrets = plan.secrets();
     for change in &plan.changes {
-        if change.hooks.is_some() && change.entries.is_empty() && change.added.is_empty() {
-            let more = change
-                .after
-                .lines()
-                .count()
-                .saturating_sub(change.before.as_deref().unwrap_or_default().lines().count());
-            text.push_str(&format!(
-                "{}: the hooks of toold, {more} lines more\n",
-                one_line(&change.path.display().to_string())
-            ));
+        let before = change.before.as_deref().unwrap_or_default();
+        let path = one_line(&change.path.display().to_string());
+        // Hooks are many lines of the same: they are counted.
+        let agent = HookAgent::ALL.into_iter().find(|agent| change.hooks.as_deref() == Some(agent.name()));
+        let bare = agent.map_or_else(|| Ok(change.after.clone()), |agent| without_hooks(agent, &change.after, before));
+        let bare = bare.unwrap_or_else(|_| change.after.clone());
+        let more = change.after.lines().count().saturating_sub(bare.lines().count());
+        if agent.is_some() && change.entries.is_empty() && change.added.is_empty() {
+            let more = change.after.lines().count().saturating_sub(before.lines().count());
+            text.push_str(&format!("{path}: the hooks of toold, {more} lines more\n"));
             continue;
         }
-        let shown = difference(&change.path, change.before.as_deref().unwrap_or_default(), &change.after);
+        let shown = difference(&change.path, before, &bare);
         text.push_str(&plain(&hidden(shown, &secrets)));
+        if more > 0 {
+            text.push_str(&format!("{path}: and the hooks of toold, {more} lines more\n"));
+        }
     }
     text
 }
@@ -139,6 +149,14 @@ pub(super) fn json(plan: &SetupPlan, figures: Option<&Figures>) -> Value {
         .iter()
         .map(|denial| json!({"category": denial.category, "pattern": denial.pattern, "file": denial.file}))
         .collect();
+    let allowances: Vec<Value> = plan
+        .allowances
+        .iter()
+        .map(|rule| {
+            let (agent, tools) = (rule.agent, rule.tools);
+            json!({"agent": agent, "rule": rule.text, "category": rule.category, "pattern": rule.pattern, "tools": tools})
+        })
+        .collect();
     let kept = |rules: &[(&str, String)]| -> Vec<Value> {
         rules.iter().map(|(agent, rule)| json!({"agent": agent, "rule": rule})).collect()
     };
@@ -151,6 +169,7 @@ pub(super) fn json(plan: &SetupPlan, figures: Option<&Figures>) -> Value {
         "left": left,
         "denials": denials,
         "allowed_by_agents": kept(&plan.rules.allowed),
+        "can_be_taken": allowances,
         "denied_by_agents": kept(&plan.rules.left),
         "folders": folders,
         "files": files,

@@ -9,6 +9,7 @@ use toold_proto::tool::SourceKind;
 
 use crate::commands::agents::hooks_file;
 use crate::commands::mcp::{jsonc, toml_table};
+use crate::commands::setup::allowances::AgentAllowance;
 use crate::commands::setup::folders::{self, WorkFolder};
 use crate::commands::setup::places::{PLACES, Place};
 use crate::commands::setup::record::{ChangedEntry, KeptText, SetupRecord, TextStep};
@@ -30,6 +31,8 @@ pub(super) struct SetupPlan {
     pub(super) rules: AgentRules,
     /// Denials that are not in the configuration yet.
     pub(super) denials: Vec<AgentDenial>,
+    /// What agents allow that can hold here too and is not in the configuration yet.
+    pub(super) allowances: Vec<AgentAllowance>,
     pub(super) folders: Vec<WorkFolder>,
     /// Agents whose hooks, and agents and editors whose entry for toold, are new.
     pub(super) new_hooks: Vec<&'static str>,
@@ -73,6 +76,8 @@ pub(super) struct PlanInput<'a> {
     pub(super) rules: &'a AgentRules,
     /// Servers with secrets are moved too.
     pub(super) keeps_secrets: bool,
+    /// What the person ticked of [`SetupPlan::allowances`].
+    pub(super) taken: &'a [AgentAllowance],
     /// A folder whose project files are read, beside those where agents worked.
     pub(super) cwd: &'a Path,
 }
@@ -114,7 +119,8 @@ impl SetupPlan {
             left: found.left,
             own_files: PLACES.iter().filter_map(|place| Some((place.name, place.own_file(input.home)?))).collect(),
             problems: found.unread.iter().map(|unread| format!("{}: {}", unread.file.display(), unread.why)).collect(),
-            denials: new_denials(&rules, &configured),
+            denials: rules.denials.iter().filter(|rule| !has_rule(&configured, &rule.table())).cloned().collect(),
+            allowances: Vec::new(),
             rules,
             folders,
             new_hooks: Vec::new(),
@@ -127,9 +133,10 @@ impl SetupPlan {
             plan.choose_source(server, &configured, input);
         }
         plan.move_servers(input);
+        plan.offer_allowances(&configured, input);
         plan.add_entries(input);
         plan.add_hooks(input);
-        plan.extend_config(config_before);
+        plan.extend_config(config_before, input.taken);
         Ok(plan)
     }
 
@@ -254,6 +261,27 @@ impl SetupPlan {
         self.changes.retain(|change| !change.steps.is_empty());
     }
 
+    fn offer_allowances(&mut self, configured: &Table, input: &PlanInput<'_>) {
+        let earlier = input.record.into_iter().flat_map(|record| &record.files).flat_map(|file| &file.entries);
+        let earlier: Vec<_> = earlier.collect();
+        for (agent, text) in &self.rules.allowed {
+            let source = |server: &str| {
+                let now = self.moves.iter().find(|(moved, _)| moved.place.name == *agent && moved.name() == server);
+                let before = || {
+                    let is_it = |name: &String| name == server;
+                    earlier.iter().find(|entry| entry.place == *agent && entry.path.last().is_some_and(is_it))
+                };
+                now.map(|(_, source)| source.clone()).or_else(|| Some(before()?.source.clone()))
+            };
+            if let Some(rule) = AgentAllowance::of(agent, text, &source)
+                && !has_rule(configured, &rule.table())
+                && !self.allowances.iter().any(|known| known.table() == rule.table())
+            {
+                self.allowances.push(rule);
+            }
+        }
+    }
+
     /// The entry for toold itself, without the servers that have entries of their own.
     fn add_entries(&mut self, input: &PlanInput<'_>) {
         let arguments = ["mcp", "--profile", WITHOUT_FILES_AND_SHELL, "--without-source", "mcp"].map(str::to_owned);
@@ -319,8 +347,8 @@ impl SetupPlan {
         self.changes.retain(|change| !change.steps.is_empty());
     }
 
-    /// The servers and the denials, at the end of toold's own configuration.
-    fn extend_config(&mut self, before: Option<String>) {
+    /// The servers and the rules, at the end of toold's own configuration.
+    fn extend_config(&mut self, before: Option<String>, taken: &[AgentAllowance]) {
         let nested = |outer: &str, inner: &str, value: Value| -> Option<String> {
             let inner = Table::from_iter([(inner.to_owned(), value)]);
             toml::to_string(&Table::from_iter([(outer.to_owned(), Value::Table(inner))])).ok()
@@ -328,11 +356,9 @@ impl SetupPlan {
         let servers = self.sources.iter().filter(|source| source.is_new).filter_map(|source| {
             nested("mcp", "servers", Table::from_iter([(source.name.clone(), source.table().into())]).into())
         });
-        let denials = self
-            .denials
-            .iter()
-            .filter_map(|denial| nested("permission", "rules", Value::Array(vec![denial.table().into()])));
-        let blocks: Vec<String> = servers.chain(denials).collect();
+        let rules = self.denials.iter().map(AgentDenial::table).chain(taken.iter().map(AgentAllowance::table));
+        let rules = rules.filter_map(|rule| nested("permission", "rules", Value::Array(vec![rule.into()])));
+        let blocks: Vec<String> = servers.chain(rules).collect();
         if blocks.is_empty() {
             return;
         }
@@ -360,13 +386,8 @@ impl SetupChange {
     }
 }
 
-fn new_denials(rules: &AgentRules, configured: &Table) -> Vec<AgentDenial> {
+/// Whether the configuration has this rule already.
+fn has_rule(configured: &Table, rule: &Table) -> bool {
     let there = configured.get("permission").and_then(|permission| permission.get("rules")).and_then(Value::as_array);
-    let is_there = |denial: &AgentDenial| {
-        there.into_iter().flatten().filter_map(Value::as_table).any(|rule| {
-            let is = |key: &str, value: &str| rule.get(key).and_then(Value::as_str) == Some(value);
-            is("category", denial.category) && is("pattern", &denial.pattern) && is("action", "deny")
-        })
-    };
-    rules.denials.iter().filter(|denial| !is_there(denial)).cloned().collect()
+    there.into_iter().flatten().any(|there| there.as_table() == Some(rule))
 }

@@ -59,11 +59,11 @@ impl AgentRules {
     /// # Errors
     /// There is no `toold`, or no place for a file that it checks.
     pub(super) async fn only_valid(mut self) -> anyhow::Result<Self> {
-        if are_valid(&self.denials).await? {
+        if are_valid(self.denials.iter().map(AgentDenial::table)).await? {
             return Ok(self);
         }
         for denial in std::mem::take(&mut self.denials) {
-            match are_valid(std::slice::from_ref(&denial)).await? {
+            match are_valid([denial.table()]).await? {
                 true => self.denials.push(denial),
                 false => self.left.push(("an agent", format!("{} {}", denial.category, denial.pattern))),
             }
@@ -80,11 +80,15 @@ impl AgentRules {
     }
 }
 
-async fn are_valid(denials: &[AgentDenial]) -> anyhow::Result<bool> {
-    if denials.is_empty() {
+/// Whether toold takes these rules.
+///
+/// # Errors
+/// As [`AgentRules::only_valid`].
+pub(super) async fn are_valid(rules: impl IntoIterator<Item = Table>) -> anyhow::Result<bool> {
+    let rules: Vec<toml::Value> = rules.into_iter().map(toml::Value::Table).collect();
+    if rules.is_empty() {
         return Ok(true);
     }
-    let rules: Vec<toml::Value> = denials.iter().map(|denial| denial.table().into()).collect();
     let permission = Table::from_iter([("rules".to_owned(), rules.into())]);
     let text = toml::to_string(&Table::from_iter([("permission".to_owned(), toml::Value::Table(permission))]))?;
     let file = std::env::temp_dir().join(format!("toold-setup-{}.toml", std::process::id()));
@@ -103,7 +107,7 @@ fn texts(value: &Value) -> impl Iterator<Item = &str> {
 }
 
 /// The parts of `Name(inside)`; nothing for a whole tool, which one agent may do without and another not.
-fn parts(rule: &str) -> Option<(&str, &str)> {
+pub(super) fn parts(rule: &str) -> Option<(&str, &str)> {
     let (name, rest) = rule.split_once('(')?;
     Some((name.trim(), rest.strip_suffix(')')?.trim())).filter(|(_, inside)| !inside.is_empty())
 }
@@ -196,7 +200,12 @@ fn codex(folder: &Path, rules: &mut AgentRules) {
             let list = list.and_then(|rest| rest.split_once(']')).map(|(list, _)| format!("[{list}]"));
             // Alternatives for one word are lists in the list, which this does not read.
             let words: Option<Vec<String>> = list.and_then(|list| serde_json::from_str(&list).ok());
-            let shown = words.as_ref().map_or_else(|| "a rule with alternatives".to_owned(), |words| words.join(" "));
+            let shown = match &words {
+                // A word with blanks is one word.
+                Some(words) if words.iter().any(|word| word.contains(' ')) => format!("{words:?}"),
+                Some(words) => words.join(" "),
+                None => "a rule with alternatives".to_owned(),
+            };
             if rule.contains("\"forbidden\"") {
                 let words = words.filter(|words| !words.is_empty());
                 rules.add("codex", &file, &shown, words.map(|words| ("shell", format!("{} *", words.join(" ")))));

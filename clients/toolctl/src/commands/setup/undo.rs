@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use clap::ValueEnum;
 use serde_json::Value;
 use toold_proto::daemon::NoParams;
 use toold_proto::method::{
@@ -14,8 +15,9 @@ use toold_proto::permission::RevokePermission;
 use toold_proto::secret::{NameSecret, SecretStoreState};
 use toold_proto::workspace::NameWorkspace;
 
-use crate::commands::agents::hooks_file;
+use crate::commands::agents::{self, hooks_file};
 use crate::commands::hook::HookAgent;
+use crate::commands::mcp::install::{self, McpClient};
 use crate::commands::mcp::{jsonc, toml_table};
 use crate::commands::secrets::unlock_if_asked;
 use crate::commands::setup::record::{ChangedEntry, ChangedFile, SetupRecord};
@@ -90,6 +92,7 @@ pub(super) async fn run(args: &SetupArgs, record: Option<SetupRecord>, globals: 
         return Ok(OK);
     }
     write_all(&restored, &right)?;
+    let copies = remove_copies(&install::home()?);
     for folder in &record.workspaces {
         // The person may have forgotten it before.
         let _ = client.call::<WorkspacesForget>(NameWorkspace { path: folder.clone() }).await;
@@ -102,21 +105,49 @@ pub(super) async fn run(args: &SetupArgs, record: Option<SetupRecord>, globals: 
         let _ = client.call::<SecretsRemove>(NameSecret { name: name.clone() }).await;
     }
     SetupRecord::remove()?;
-    report(args, &restored)?;
+    report(args, &restored, &copies)?;
     if args.purge { purge::run(args, &client, globals).await } else { Ok(OK) }
 }
 
-fn report(args: &SetupArgs, restored: &[Restored]) -> anyhow::Result<()> {
+/// Removes the copies that `toolctl mcp install` and `toolctl agents install` kept, of files that have nothing of toold any
+/// more; returns them.
+fn remove_copies(home: &Path) -> Vec<PathBuf> {
+    let now = |file: &Path| read(file).ok().flatten().unwrap_or_default();
+    let of_entries = McpClient::value_variants().iter().filter_map(|client| {
+        let file = home.join(client.file());
+        (!client.has_entry(&now(&file))).then(|| install::backup_of(&resolved(file)))
+    });
+    let of_hooks = HookAgent::ALL.into_iter().filter_map(|agent| {
+        let file = home.join(hooks_file::file(agent));
+        (!hooks_file::has_hooks(agent, &now(&file))).then(|| agents::install::backup_of(&resolved(file)))
+    });
+    // One that cannot be removed is not named.
+    of_entries.chain(of_hooks).filter(|copy| std::fs::remove_file(copy).is_ok()).collect()
+}
+
+/// The target of a link is what is changed.
+fn resolved(file: PathBuf) -> PathBuf {
+    file.canonicalize().unwrap_or(file)
+}
+
+fn report(args: &SetupArgs, restored: &[Restored], copies: &[PathBuf]) -> anyhow::Result<()> {
     if args.json {
         let files: Vec<Value> = restored
             .iter()
             .map(|file| serde_json::json!({"file": file.path, "exact": file.is_exact, "notes": file.notes}))
             .collect();
-        return print_json(&serde_json::json!({"undone": files}));
+        return print_json(&serde_json::json!({"undone": files, "removed_copies": copies}));
     }
     let exact = restored.iter().filter(|file| file.is_exact).count();
     let mut out = output::stdout();
     writeln!(out, "Given back: {exact} byte for byte, {} entry by entry.", restored.len() - exact)?;
+    for copy in copies {
+        writeln!(
+            out,
+            "Removed the copy of an earlier installation: {}",
+            output::one_line(&copy.display().to_string())
+        )?;
+    }
     Ok(())
 }
 

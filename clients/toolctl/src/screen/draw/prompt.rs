@@ -35,11 +35,7 @@ pub(super) fn draw_prompt(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenS
             if asked.multiple {
                 let _ = question::show_chosen(asked, &state.prompt.chosen, &mut text);
             }
-            let mut lines = key_lines(&text);
-            if asked.schema.is_some() {
-                lines.push(PaneLine::new(Tone::Plain, "  f  fill in the form"));
-            }
-            ("question", fold(lines), Vec::new())
+            ("question", fold(key_lines(&text)), Vec::new())
         }
     };
     let last_line = last_line(state, width);

@@ -2,7 +2,7 @@
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::Modifier;
+use ratatui::style::{Modifier, Style};
 use ratatui::text::Span;
 use ratatui::widgets::{Block, Sparkline};
 
@@ -11,13 +11,17 @@ use crate::screen::panel::{Column, FILL, Panel, PanelRow};
 use crate::screen::state::{HitArea, ScreenState};
 use crate::screen::table_view::SortOrder;
 use crate::screen::text::{cells, cut};
-use crate::screen::theme::Tone;
+use crate::screen::theme::{Theme, Tone};
 
 /// Between two columns.
 const GAP: u16 = 1;
 
 /// A panel that is lower than this has no room for the plot of durations.
 const PLOT_FROM: u16 = 14;
+
+/// From these heights on, the calls that run have the last calls below them, and the last changes.
+const PAST_FROM: u16 = 10;
+const CHANGES_FROM: u16 = 24;
 
 /// A column that is shown, and how wide it is.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,9 +36,10 @@ pub(super) fn draw_table(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenSt
     if plot_height > 0 {
         draw_durations(frame, plot, state);
     }
+    let rows = state.rows();
+    let area = if state.panel == Panel::Calls { draw_past(frame, area, rows.len(), state) } else { area };
     let theme = state.theme;
     let panel = state.panel;
-    let rows = state.rows();
     let [title, head, body] =
         Layout::vertical([Constraint::Length(1), Constraint::Length(1), Constraint::Fill(1)]).areas(area);
     let view = state.view_mut();
@@ -46,23 +51,13 @@ pub(super) fn draw_table(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenSt
         true => format!("── {} ", panel.title()),
         false => format!("── {}: {} of {count} with /{} ", panel.title(), rows.len(), output::one_line(&filter)),
     };
-    let line = format!("{heading}{}", "─".repeat(usize::from(title.width).saturating_sub(cells(&heading))));
     let tone = if filter.is_empty() { Tone::Dim } else { Tone::Warn };
-    frame.render_widget(Span::styled(cut(&line, usize::from(title.width)), theme.style(tone)), title);
+    draw_title(frame, title, &heading, theme.style(tone));
     let columns = layout(panel.columns(), &rows, area.width);
-    draw_head(frame, head, state, &columns, sort);
+    draw_head(frame, head, (panel, theme), &columns, sort);
     for (line, row) in rows.iter().skip(offset).take(usize::from(body.height)).enumerate() {
         let place = Rect { y: body.y + line as u16, height: 1, ..body };
-        let mut x = place.x;
-        for column in &columns {
-            let Some(cell) = row.cells.get(column.at) else { continue };
-            let room = usize::from(column.width);
-            let short = cell.short.as_ref().filter(|_| cells(&cell.text) > room);
-            let text = cut(short.unwrap_or(&cell.text), room);
-            let width = column.width.min((place.x + place.width).saturating_sub(x));
-            frame.render_widget(Span::styled(text, theme.style(cell.tone)), Rect { x, width, ..place });
-            x += column.width + GAP;
-        }
+        draw_row(frame, place, row, &columns, theme);
         if Some(offset + line) == selected {
             frame.buffer_mut().set_style(place, theme.selected());
         }
@@ -74,10 +69,67 @@ pub(super) fn draw_table(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenSt
     }
 }
 
-fn draw_head(frame: &mut Frame<'_>, area: Rect, state: &ScreenState, columns: &[ShownColumn], sort: Option<SortOrder>) {
+/// Below the calls that run, as much of the last calls and changes as fits; returns the room for those that run.
+fn draw_past(frame: &mut Frame<'_>, area: Rect, running: usize, state: &ScreenState) -> Rect {
+    if area.height < PAST_FROM {
+        return area;
+    }
+    let running = u16::try_from(running.max(1)).unwrap_or(u16::MAX).saturating_add(2).min(area.height / 2);
+    let [top, past] = Layout::vertical([Constraint::Length(running), Constraint::Fill(1)]).areas(area);
+    let changes = if area.height < CHANGES_FROM { 0 } else { past.height / 3 };
+    let [calls, changes] = Layout::vertical([Constraint::Fill(1), Constraint::Length(changes)]).areas(past);
+    draw_list(frame, calls, Panel::Audit, "last calls", state);
+    if changes.height > 0 {
+        draw_list(frame, changes, Panel::Changes, "last changes", state);
+    }
+    top
+}
+
+/// Rows of another panel, which are not selected here.
+fn draw_list(frame: &mut Frame<'_>, area: Rect, panel: Panel, name: &str, state: &ScreenState) {
+    let rows = panel.rows(&state.data);
+    let [title, head, body] =
+        Layout::vertical([Constraint::Length(1), Constraint::Length(1), Constraint::Fill(1)]).areas(area);
+    draw_title(frame, title, &format!("── {name} "), state.theme.style(Tone::Dim));
+    let shown = &rows[..rows.len().min(usize::from(body.height))];
+    let columns = layout(panel.columns(), shown, area.width);
+    draw_head(frame, head, (panel, state.theme), &columns, None);
+    for (y, row) in (body.y..).zip(shown) {
+        draw_row(frame, Rect { y, height: 1, ..body }, row, &columns, state.theme);
+    }
+    if rows.is_empty() {
+        frame.render_widget(Span::styled("none yet", state.theme.style(Tone::Dim)), body);
+    }
+}
+
+fn draw_title(frame: &mut Frame<'_>, area: Rect, heading: &str, style: Style) {
+    let line = format!("{heading}{}", "─".repeat(usize::from(area.width).saturating_sub(cells(heading))));
+    frame.render_widget(Span::styled(cut(&line, usize::from(area.width)), style), area);
+}
+
+fn draw_row(frame: &mut Frame<'_>, place: Rect, row: &PanelRow, columns: &[ShownColumn], theme: Theme) {
+    let mut x = place.x;
+    for column in columns {
+        let Some(cell) = row.cells.get(column.at) else { continue };
+        let room = usize::from(column.width);
+        let short = cell.short.as_ref().filter(|_| cells(&cell.text) > room);
+        let text = cut(short.unwrap_or(&cell.text), room);
+        let width = column.width.min((place.x + place.width).saturating_sub(x));
+        frame.render_widget(Span::styled(text, theme.style(cell.tone)), Rect { x, width, ..place });
+        x += column.width + GAP;
+    }
+}
+
+fn draw_head(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    (panel, theme): (Panel, Theme),
+    columns: &[ShownColumn],
+    sort: Option<SortOrder>,
+) {
     let mut x = area.x;
     for column in columns {
-        let title = state.panel.columns()[column.at].title;
+        let title = panel.columns()[column.at].title;
         let mark = match sort {
             Some(order) if order.column == column.at => {
                 if order.reverse {
@@ -90,7 +142,7 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, state: &ScreenState, columns: &[
         };
         let width = usize::from(column.width);
         let text = format!("{}{mark}", cut(title, width.saturating_sub(cells(mark))));
-        let style = state.theme.style(Tone::Dim);
+        let style = theme.style(Tone::Dim);
         let style = if mark.is_empty() { style } else { style.add_modifier(Modifier::BOLD) };
         let width = column.width.min((area.x + area.width).saturating_sub(x));
         frame.render_widget(Span::styled(text, style), Rect { x, width, ..area });

@@ -2,6 +2,7 @@
 
 use toold_proto::tool::SessionId;
 
+use crate::live::BAR_CHARS;
 use crate::output;
 use crate::prompts::WaitingPrompt;
 use crate::screen::daemon_data::{DaemonData, RunningCall};
@@ -58,10 +59,11 @@ pub(in crate::screen) fn rows(data: &DaemonData) -> Vec<PanelRow> {
     data.running.iter().map(row).collect()
 }
 
-/// `███████░░░ 70 %`.
+/// `━━━━━━━─── 70 %`. Lines, because blocks mean the opposite in a row whose colours are reversed.
 pub(in crate::screen) fn bar(ratio: f64) -> String {
     let full = (ratio * BAR as f64).round() as usize;
-    format!("{}{} {}", "█".repeat(full), "░".repeat(BAR - full), percent(ratio))
+    let [done, left] = BAR_CHARS;
+    format!("{}{} {}", done.repeat(full), left.repeat(BAR - full), percent(ratio))
 }
 
 fn percent(ratio: f64) -> String {

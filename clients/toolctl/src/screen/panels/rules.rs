@@ -11,10 +11,11 @@ use crate::screen::theme::Tone;
 pub(in crate::screen) const COLUMNS: &[Column] = &[
     column("ACTION", 6, 6, 1),
     column("CATEGORY", 8, 10, 2),
-    column("PATTERN", 12, FILL, 0),
+    // The whole pattern before anything else: it is what the rule says.
+    column("PATTERN", 12, 120, 0),
     column("USES", 4, 6, 4),
     column("LAST USE", 16, 16, 5),
-    column("FROM", 10, 44, 3),
+    column("FROM", 10, FILL, 3),
 ];
 
 const VERDICTS: [Verdict; 3] = [Verdict::Allow, Verdict::Ask, Verdict::Deny];

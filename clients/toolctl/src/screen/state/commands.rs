@@ -1,6 +1,8 @@
 //! Keys that act on the selected item. Those that end something only open a dialog, which names the item.
 
 use super::{ConfirmDialog, DaemonLink, DetailsView, ScreenState, Scroll};
+use toold_proto::permission::Action;
+
 use crate::output::one_line;
 use crate::screen::action::{Request, ScreenAction};
 use crate::screen::keymap::KeyCommand;
@@ -79,7 +81,11 @@ impl ScreenState {
                     self.say(Tone::Warn, message);
                     return None;
                 };
-                let question = format!("Revoke the grant {}?", one_line(&grant.id));
+                let kind = match grant.action {
+                    Action::Allow => "grant",
+                    Action::Deny => "denial",
+                };
+                let question = format!("Revoke the {kind} {}?", one_line(&grant.id));
                 let lines = vec![
                     PaneLine::new(Tone::Plain, format!("{} {}", grant.category, grant.pattern)),
                     PaneLine::new(Tone::Dim, format!("for {}, uses: {}", rules::origin(grant), grant.uses)),

@@ -1,0 +1,127 @@
+//! What a person meets in the first hour at a terminal: words before a question, forms, keys, who did what.
+
+use std::process::Command;
+
+use rustix::process::Signal;
+use serde_json::json;
+use toold_tests::{Setup, Terminal, TestDaemon, toolctl, until};
+
+const RELEASE: &str = r#"
+hygge.register_tool{
+  name = "release", description = "Asks for the data of a release", input_schema = {type = "object"},
+  execute = function(ctx)
+    local answer = ctx.elicit{message = "What is released?", schema = {type = "object", required = {"name"},
+      properties = {name = {type = "string", description = "its name"}}}}
+    return answer.action .. " " .. (answer.content and answer.content.name or "nothing")
+  end,
+}
+"#;
+
+fn command(daemon: &TestDaemon, arguments: &[&str]) -> Command {
+    let mut command = daemon.setup.command(toolctl());
+    command.args(arguments).current_dir(daemon.work());
+    command
+}
+
+fn written(daemon: &TestDaemon, arguments: &[&str]) -> String {
+    let output = command(daemon, arguments).output().unwrap();
+    String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+}
+
+#[test]
+fn a_passphrase_is_explained_before_it_is_asked_for_and_a_restart_says_that_it_is_needed_again() {
+    let daemon = TestDaemon::start();
+    let mut terminal = Terminal::run(&mut command(&daemon, &["secrets", "set", "KEY"]));
+    terminal.wait_for("New passphrase for the secrets");
+    let text = terminal.written();
+    let why = text.find("This machine has no keyring").expect("the reason");
+    assert!(why < text.find("New passphrase").unwrap(), "{text}");
+    for (answer, next) in
+        [("a long passphrase", "Confirmation"), ("a long passphrase", "Value:"), ("a long value", "KEY is set")]
+    {
+        terminal.press(&format!("{answer}\r"));
+        terminal.wait_for(next);
+    }
+    assert!(terminal.end().0.success());
+    let told = written(&daemon, &["restart"]);
+    assert!(told.contains("the secrets are locked again: toolctl secrets unlock"), "{told}");
+    // The daemon that took over is no child of this test.
+    written(&daemon, &["stop"]);
+}
+
+#[test]
+fn a_form_of_a_tool_is_a_form_in_toolctl_call() {
+    let daemon = Setup::new().plugin("release.lua", RELEASE).start();
+    let mut terminal = Terminal::run(&mut command(&daemon, &["call", "release"]));
+    terminal.wait_for("fill in the form");
+    assert!(!terminal.written().contains("answer in your own words"));
+    terminal.press_until("f", "name:");
+    terminal.wait_for("its name");
+    terminal.press("tea\r");
+    terminal.wait_for("Send");
+    terminal.press("\r");
+    let (status, text) = terminal.end();
+    // The key may have been pressed once more than was needed.
+    let name = text.rsplit("accept ").next().unwrap().trim();
+    assert!(status.success() && name.trim_start_matches('f') == "tea", "{text}");
+}
+
+#[test]
+fn keys_between_two_prompts_are_not_shown() {
+    let daemon = TestDaemon::asking();
+    let mut terminal = Terminal::run(&mut command(&daemon, &["approve"]));
+    terminal.wait_for("waiting for prompts");
+    let mut agent = daemon.connect();
+    for number in 0..3 {
+        let arguments = json!({"command": format!("echo number {number}")});
+        let call = agent.request("tools.execute", json!({"name": "bash", "arguments": arguments}));
+        terminal.wait_for(&format!("echo number {number}"));
+        until("an answer", || {
+            terminal.press("y");
+            (terminal.written().matches("allowed").count() > number).then_some(())
+        });
+        assert_eq!(agent.answer(call)["result"]["is_error"], false);
+    }
+    terminal.signal(Signal::TERM);
+    let (_, text) = terminal.end();
+    let echoed = text.lines().find(|line| !line.trim().is_empty() && line.trim().chars().all(|c| c == 'y'));
+    assert_eq!(echoed, None, "{text:?}");
+}
+
+#[test]
+fn the_audit_log_and_watch_say_who_did_what() {
+    let daemon = Setup::new().file("notes.txt", "tea\n").start();
+    let mut watch = Terminal::run_in(&mut command(&daemon, &["watch"]), 160);
+    watch.wait_for("watching calls");
+    let mut codex = daemon.connect();
+    codex.result("session.open", json!({"cwd": daemon.work(), "client": {"name": "codex", "version": "1"}}));
+    codex.tool("read", json!({"path": "notes.txt"}));
+    daemon.connect().tool("list", json!({}));
+    watch.wait_for("path=notes.txt by codex");
+    watch.press("\u{3}");
+    drop(watch);
+    until("both calls are recorded", || written(&daemon, &["audit"]).contains("list").then_some(()));
+    let of_codex = written(&daemon, &["audit", "--agent", "codex"]);
+    assert!(of_codex.contains("notes.txt") && of_codex.contains("codex") && !of_codex.contains("list"), "{of_codex}");
+    assert!(written(&daemon, &["audit", "--agent", "gemini-cli"]).contains("no matching calls"));
+}
+
+#[test]
+fn a_grant_says_where_it_is_from_and_a_revoked_denial_that_it_was_one() {
+    let daemon = TestDaemon::start();
+    written(&daemon, &["permissions", "grant", "--deny", "shell", "git push *"]);
+    written(&daemon, &["permissions", "grant", "shell", "make *"]);
+    let listed = written(&daemon, &["permissions", "list"]);
+    assert_eq!(listed.matches(" terminal ").count(), 2, "{listed}");
+    let grants: serde_json::Value =
+        serde_json::from_str(&written(&daemon, &["permissions", "list", "--json"])).unwrap();
+    for grant in grants["grants"].as_array().unwrap() {
+        let told = written(&daemon, &["permissions", "revoke", grant["id"].as_str().unwrap()]);
+        let expected = match grant["action"].as_str() {
+            Some("deny") => "this was a denial; no longer denied: shell git push *\n",
+            _ => "no longer allowed: shell make *\n",
+        };
+        assert_eq!(told, expected);
+    }
+    assert!(written(&daemon, &["plugins"]).contains("toolctl plugins list --all"));
+}
