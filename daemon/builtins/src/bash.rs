@@ -22,6 +22,7 @@ use crate::builds::is_build;
 use crate::builtin::{Builtin, CHANGES, ToolFacts};
 use crate::command_changes::{CommandChanges, CommandWindow};
 use crate::journal::ChangingCall;
+use crate::named_hosts::named_hosts;
 use crate::paths::{Located, knows, may_read};
 use crate::plain_output::PlainLines;
 use crate::toolkit::Toolkit;
@@ -113,6 +114,10 @@ impl Builtin for BashTool {
                 need.hides_file = false;
             }
         }
+        if let Some(hosts) = rules.hosts.as_ref().filter(|_| may_read(&cwd, cx)) {
+            let named = named_hosts(&needs, &cwd, &environment);
+            needs.extend(named.iter().filter_map(|host| hosts.need_before(host)));
+        }
         Ok(needs)
     }
 
@@ -129,9 +134,16 @@ impl Builtin for BashTool {
             environment = environment.with([("GIT_EDITOR", "true")]);
         }
         let environment = environment.with(&cx.session.env);
-        let confinement = self.toolkit.sandbox.confine(cx, &environment)?;
+        let mut confinement = self.toolkit.sandbox.confine(cx, &environment)?;
+        let sandbox = &self.toolkit.sandbox;
+        let network = sandbox.open_network(cx, &mut confinement, &input.command, input.background).await?;
+        let environment = match &network {
+            Some(network) => network.in_environment(environment),
+            None => environment,
+        };
         let mut command = ProcessCommand::shell(&input.command, cwd, environment);
         command.confinement = confinement;
+        command.network = network.clone();
         command.one_output = true;
         command.started_for = Some(StartedFor::call(cx, &cx.chain));
         command.kept = Some(self.toolkit.kept_programs.lock().clone());
@@ -178,7 +190,11 @@ impl Builtin for BashTool {
         if finished.ending == ProcessEnding::Cancelled && !cx.timed_out() {
             return Err(ToolError::Cancelled.into());
         }
-        let output = with_sandbox(output(&finished, &kept, time, sandbox.as_deref()));
+        let mut refused = network.as_ref().map(|network| network.refused()).unwrap_or_default();
+        if network.is_some() && finished.code != Some(0) && misses_network(&with_cut(&kept)) {
+            refused.push(PROXY_ONLY.to_owned());
+        }
+        let output = with_sandbox(output(&finished, &kept, time, (sandbox.as_deref(), &refused)));
         Ok(match not_undoable {
             Some(why) => output.with("not_undoable", why),
             None => output,
@@ -244,7 +260,12 @@ pub(crate) fn folder(input: &BashInput, cx: &Cx) -> anyhow::Result<PathBuf> {
     Ok(folder)
 }
 
-fn output(finished: &ProcessOutput, kept: &OutputBuffer, time: Duration, sandbox: Option<&str>) -> ToolOutput {
+fn output(
+    finished: &ProcessOutput,
+    kept: &OutputBuffer,
+    time: Duration,
+    (sandbox, refused): (Option<&str>, &[String]),
+) -> ToolOutput {
     let mut text = with_cut(kept);
     let mut notes = Vec::new();
     match (finished.ending, finished.code, finished.signal) {
@@ -261,6 +282,7 @@ fn output(finished: &ProcessOutput, kept: &OutputBuffer, time: Duration, sandbox
     if finished.left_behind {
         notes.push("processes that it left behind were ended; to keep them running set background".to_owned());
     }
+    notes.extend(refused.iter().map(|why| format!("network: {why}")));
     if let Some(sandbox) = sandbox.filter(|_| finished.code != Some(0)) {
         notes.push(format!("it ran in a sandbox: {sandbox}"));
     }
@@ -291,6 +313,24 @@ fn output(finished: &ProcessOutput, kept: &OutputBuffer, time: Duration, sandbox
         output = output.with("spool", file.to_string_lossy().as_ref());
     }
     output
+}
+
+/// For a program that did not find the way out of a network by host.
+const PROXY_ONLY: &str = "hosts are reached only by programs that use the proxy in HTTP_PROXY and HTTPS_PROXY, or with an \
+                          option for it; others, such as ssh, find no network";
+
+/// Whether a program says that it looked for a host by itself.
+fn misses_network(output: &str) -> bool {
+    const SAYS: [&str; 7] = [
+        "name resolution",
+        "resolve host",
+        "EAI_AGAIN",
+        "Network is unreachable",
+        "ENETUNREACH",
+        "network is unreachable",
+        "Name or service not known",
+    ];
+    SAYS.iter().any(|words| output.contains(words))
 }
 
 /// The output, or its head and tail with a line between them that says where the rest is.

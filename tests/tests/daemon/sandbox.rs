@@ -5,6 +5,7 @@
 mod everyday;
 mod guard;
 mod metadata;
+mod network;
 mod others;
 
 use std::io::Write;

@@ -41,6 +41,8 @@ const KEYS: [c_long; 3] = [libc::SYS_add_key, libc::SYS_request_key, libc::SYS_k
 const RINGS: [c_long; 3] = [libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register];
 const SOCKETS: [c_long; 6] =
     [libc::SYS_socket, libc::SYS_connect, libc::SYS_bind, libc::SYS_listen, libc::SYS_accept, libc::SYS_accept4];
+/// The families of sockets in a network by host.
+const BY_HOST: [i32; 3] = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
 /// They change another process if their first argument is not 0. A program's own id is refused too: a filter cannot
 /// compare process ids.
 const SCHEDULING: [c_long; 4] =
@@ -59,7 +61,7 @@ pub(super) fn filters(confinement: &Confinement) -> Result<Vec<String>, Box<dyn 
     // Process id -1 stands for everything on a processor. The kernel checks other ids like any other access.
     refused.insert(libc::SYS_perf_event_open, vec![when(1, SeccompCmpOp::Eq, u64::from(u32::MAX))?]);
     if !confinement.guard {
-        refuse_sockets(confinement.network, &mut refused)?;
+        refuse_sockets(confinement, &mut refused)?;
         if confinement.writable.is_empty() {
             refuse_scheduling(&mut refused)?;
         }
@@ -68,13 +70,18 @@ pub(super) fn filters(confinement: &Confinement) -> Result<Vec<String>, Box<dyn 
 }
 
 /// Without the network, only socket pairs are allowed. With it, all but the Unix family: over Unix sockets a program
-/// could reach the daemon and other servers that trust this user.
-fn refuse_sockets(network: bool, refused: &mut SeccompRules) -> Result<(), Box<dyn Error>> {
+/// could reach the daemon and other servers that trust this user. With a network by host, only the internet protocols
+/// and the kernel's answers about them are allowed: a namespace does not bound sockets of all families.
+fn refuse_sockets(confinement: &Confinement, refused: &mut SeccompRules) -> Result<(), Box<dyn Error>> {
     refused.extend(RINGS.map(|call| (call, Vec::new())));
     // One half of a pair of datagram sockets could still send to any other socket.
     let datagram = when(1, SeccompCmpOp::MaskedEq(0xf), libc::SOCK_DGRAM as u64)?;
     refused.insert(libc::SYS_socketpair, vec![datagram]);
-    if network {
+    if confinement.by_host {
+        let other = BY_HOST.map(|family| condition(0, SeccompCmpOp::Ne, family as u64));
+        let other = SeccompRule::new(other.into_iter().collect::<Result<_, _>>()?)?;
+        refused.insert(libc::SYS_socket, vec![other]);
+    } else if confinement.network {
         refused.insert(libc::SYS_socket, vec![when(0, SeccompCmpOp::Eq, libc::AF_UNIX as u64)?]);
     } else {
         refused.extend(SOCKETS.map(|call| (call, Vec::new())));
@@ -95,7 +102,11 @@ fn refuse_scheduling(refused: &mut SeccompRules) -> Result<(), Box<dyn Error>> {
 }
 
 fn when(argument: u8, is: SeccompCmpOp, value: u64) -> Result<SeccompRule, seccompiler::BackendError> {
-    SeccompRule::new(vec![SeccompCondition::new(argument, SeccompCmpArgLen::Dword, is, value)?])
+    SeccompRule::new(vec![condition(argument, is, value)?])
+}
+
+fn condition(argument: u8, is: SeccompCmpOp, value: u64) -> Result<SeccompCondition, seccompiler::BackendError> {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, is, value)
 }
 
 #[cfg_attr(not(target_arch = "x86_64"), expect(unused_mut))]

@@ -7,6 +7,8 @@ use std::process::ExitCode;
 /// The first arguments that select the launcher: without confinement, and with it.
 const LAUNCH: &str = "launch";
 const CONFINE: &str = "sandbox-exec";
+/// The first argument for the process that makes the network of a session.
+pub(crate) const NETWORK: &str = "sandbox-network";
 /// The prefix of messages about a program that was to be confined.
 pub(crate) const NO_SANDBOX: &str = "toold: no sandbox: ";
 /// The exit status of shells for a command that could not be run.
@@ -29,6 +31,11 @@ pub struct Confinement {
     /// It may change everything except protected files, and use the network. Then `network` and `writable` are ignored.
     pub guard: bool,
     pub network: bool,
+    /// It may use the internet protocols in the network namespace of `join`, and nothing else of the network. Then
+    /// `network` is not set.
+    pub by_host: bool,
+    /// The namespaces that it enters, as paths: a user namespace, if there is one, before the network that it owns.
+    pub join: Vec<PathBuf>,
     /// The program is not started if the kernel cannot prevent it from sending signals to other processes.
     pub needs_scope: bool,
     /// Folders and files that it may change, with everything inside.
@@ -50,10 +57,13 @@ impl LaunchOrder {
         };
         let mut arguments: Vec<OsString> = vec![CONFINE.into()];
         arguments.extend(mark.into_iter().flat_map(|mark| ["--tool-mark".into(), mark]));
-        let Confinement { guard, network, needs_scope, writable, protected, masked, words: _ } = confinement;
-        let flags = [("--guard", guard), ("--network", network), ("--needs-scope", needs_scope)];
+        let Confinement { guard, network, by_host, join, needs_scope, writable, protected, masked, words: _ } =
+            confinement;
+        let flags =
+            [("--guard", guard), ("--network", network), ("--by-host", by_host), ("--needs-scope", needs_scope)];
         arguments.extend(flags.iter().filter(|(_, set)| **set).map(|(flag, _)| flag.into()));
-        for (flag, paths) in [("--write", writable), ("--protect", protected), ("--mask", masked)] {
+        let lists = [("--join", join), ("--write", writable), ("--protect", protected), ("--mask", masked)];
+        for (flag, paths) in lists {
             arguments.extend(paths.iter().flat_map(|path| [flag.into(), path.clone().into_os_string()]));
         }
         arguments.extend(self.filters.iter().flat_map(|filter| ["--filter".into(), filter.into()]));
@@ -73,6 +83,7 @@ pub(crate) fn run_if_asked(
     let (order, says) = match mode.to_str()? {
         LAUNCH => (read_plain(&mut arguments), "toold: "),
         CONFINE => (read_confined(&mut arguments), NO_SANDBOX),
+        NETWORK => return Some(make_network(arguments)),
         _ => return None,
     };
     let error = match order {
@@ -102,6 +113,8 @@ fn read_confined(arguments: &mut impl Iterator<Item = OsString>) -> Result<Launc
         match flag.to_str() {
             Some("--guard") => confinement.guard = true,
             Some("--network") => confinement.network = true,
+            Some("--by-host") => confinement.by_host = true,
+            Some("--join") => confinement.join.push(value()?.into()),
             Some("--needs-scope") => confinement.needs_scope = true,
             Some("--tool-mark") => {
                 let mark = value()?.to_str().and_then(|mark| mark.parse().ok());
@@ -117,6 +130,22 @@ fn read_confined(arguments: &mut impl Iterator<Item = OsString>) -> Result<Launc
                 return Ok(LaunchOrder { confinement: Some(confinement), program: value()?.into(), ..order });
             }
             Some(_) | None => return Err(format!("unknown flag {}", flag.display())),
+        }
+    }
+}
+
+/// Makes the network of a session and hands it over.
+fn make_network(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    #[cfg(target_os = "linux")]
+    let made = super::network::serve(arguments);
+    #[cfg(not(target_os = "linux"))]
+    let made: Result<(), String> =
+        Err(format!("this system has no network namespaces ({} arguments)", arguments.count()));
+    match made {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{NO_SANDBOX}{error}");
+            ExitCode::from(FAILED)
         }
     }
 }
@@ -170,6 +199,8 @@ mod tests {
         let confinement = Confinement {
             guard: true,
             network: true,
+            by_host: true,
+            join: vec!["/proc/1/fd/3".into()],
             needs_scope: true,
             writable: vec!["/a".into(), "--".into()],
             protected: vec!["/a/b".into()],
