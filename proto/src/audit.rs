@@ -97,6 +97,18 @@ pub struct AuditDecision {
     /// The effects of a command, as far as they are known, the worst first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<Effect>,
+    /// What a command whose sandbox has the network by host exchanged with the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traffic: Option<HostTraffic>,
+}
+
+/// Bytes that a call's commands exchanged with a host, without those of the proxy protocol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct HostTraffic {
+    pub connections: u64,
+    pub sent_bytes: u64,
+    pub received_bytes: u64,
 }
 
 /// Answer of `audit.verify`: whether rows of the audit log were removed or changed. It shows loss, not a forger with the

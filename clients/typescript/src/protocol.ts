@@ -569,6 +569,12 @@ export interface AuditEntry {
     operation?: string;
     /** The effects of a command, as far as they are known, the worst first. */
     effects?: Array<"privilege" | "secret" | "destroy" | "system" | "publish" | "change" | "send" | "install" | "process" | "build" | "history" | "write" | "fetch" | "read">;
+    /** What a command whose sandbox has the network by host exchanged with the host. */
+    traffic?: {
+      connections: number;
+      sent_bytes: number;
+      received_bytes: number;
+    };
   }>;
   /** How a call ended. */
   outcome: Outcome;

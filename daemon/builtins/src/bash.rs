@@ -23,6 +23,7 @@ use crate::builds::is_build;
 use crate::builtin::{Builtin, CHANGES, ToolFacts};
 use crate::command_changes::{CommandChanges, CommandWindow};
 use crate::journal::ChangingCall;
+use crate::named_hosts::named_hosts;
 use crate::paths::{Located, knows, may_read};
 use crate::plain_output::PlainLines;
 use crate::stopped::{explanation, is_refusal};
@@ -114,6 +115,11 @@ impl Builtin for BashTool {
                 need.hides_file = false;
             }
         }
+        if let Some(hosts) = rules.hosts.as_ref().filter(|_| may_read(&cwd, cx)) {
+            let environment = self.toolkit.environment.clone().with(&cx.session.env);
+            let named = named_hosts(&needs, &cwd, &environment);
+            needs.extend(named.iter().filter_map(|host| hosts.need_before(host)));
+        }
         Ok(needs)
     }
 
@@ -131,15 +137,22 @@ impl Builtin for BashTool {
         }
         let environment = environment.with(&cx.session.env);
         let judged = needs(&input.command, &cwd, None, &self.toolkit.environment, cx);
+        let sandbox = &self.toolkit.sandbox;
         let to_confine = CommandToConfine { needs: &judged, cwd: &cwd, environment: &environment, seen: &[] };
-        let confinement = self.toolkit.sandbox.confine(cx, &to_confine)?;
+        let mut confinement = sandbox.confine(cx, &to_confine)?;
         let only_shown = confinement.as_ref().is_some_and(Confinement::only_reads);
+        let network = sandbox.open_network(cx, &mut confinement, &input.command, input.background).await?;
+        let environment = match &network {
+            Some(network) => network.in_environment(environment),
+            None => environment,
+        };
         let mut command = ProcessCommand::shell(&input.command, cwd, environment);
         if only_shown {
             // Git would write what it learns about files into the index.
             command.environment = command.environment.with([("GIT_OPTIONAL_LOCKS", "0")]);
         }
         command.confinement = confinement;
+        command.network = network.clone();
         command.one_output = true;
         command.started_for = Some(StartedFor::call(cx, &cx.chain));
         command.kept = Some(self.toolkit.kept_programs.lock().clone());
@@ -192,7 +205,11 @@ impl Builtin for BashTool {
             let words = || (failed && is_news).then(|| confinement.words.clone());
             was_stopped.then(|| explanation(confinement, cx, &judged)).or_else(words)
         });
-        let output = with_sandbox(output(&finished, &kept, time, note));
+        let mut refused = network.as_ref().map(|network| network.refused()).unwrap_or_default();
+        if network.is_some() && failed && misses_network(&with_cut(&kept)) {
+            refused.push(PROXY_ONLY.to_owned());
+        }
+        let output = with_sandbox(output(&finished, &kept, time, (note, &refused)));
         Ok(match not_undoable {
             Some(why) => output.with("not_undoable", why),
             None => output,
@@ -257,7 +274,12 @@ pub(crate) fn folder(input: &BashInput, cx: &Cx) -> anyhow::Result<PathBuf> {
     Ok(folder)
 }
 
-fn output(finished: &ProcessOutput, kept: &OutputBuffer, time: Duration, sandbox: Option<String>) -> ToolOutput {
+fn output(
+    finished: &ProcessOutput,
+    kept: &OutputBuffer,
+    time: Duration,
+    (sandbox, refused): (Option<String>, &[String]),
+) -> ToolOutput {
     let mut text = with_cut(kept);
     let mut notes = Vec::new();
     match (finished.ending, finished.code, finished.signal) {
@@ -274,6 +296,7 @@ fn output(finished: &ProcessOutput, kept: &OutputBuffer, time: Duration, sandbox
     if finished.left_behind {
         notes.push("processes that it left behind were ended; to keep them running set background".to_owned());
     }
+    notes.extend(refused.iter().map(|why| format!("network: {why}")));
     notes.extend(sandbox.map(|sandbox| format!("it ran in a sandbox: {sandbox}")));
     if text.is_empty() && notes.is_empty() {
         notes.push("no output".to_owned());
@@ -302,6 +325,24 @@ fn output(finished: &ProcessOutput, kept: &OutputBuffer, time: Duration, sandbox
         output = output.with("spool", file.to_string_lossy().as_ref());
     }
     output
+}
+
+/// For a program that did not find the way out of a network by host.
+const PROXY_ONLY: &str = "hosts are reached only by programs that use the proxy in HTTP_PROXY and HTTPS_PROXY, or with an \
+                          option for it; others, such as ssh, find no network";
+
+/// Whether a program says that it looked for a host by itself.
+fn misses_network(output: &str) -> bool {
+    const SAYS: [&str; 7] = [
+        "name resolution",
+        "resolve host",
+        "EAI_AGAIN",
+        "Network is unreachable",
+        "ENETUNREACH",
+        "network is unreachable",
+        "Name or service not known",
+    ];
+    SAYS.iter().any(|words| output.contains(words))
 }
 
 /// The output, or its head and tail with a line between them that says where the rest is.

@@ -50,6 +50,7 @@ mod front_matter;
 mod globs;
 mod lines;
 mod loose;
+mod named_hosts;
 mod near_names;
 mod notebook;
 mod paths;

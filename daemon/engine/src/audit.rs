@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
 
 use toold_proto::agent_request::DecidedBy;
+use toold_proto::audit::HostTraffic;
 use toold_proto::effect::Effect;
 use toold_proto::event::Outcome;
 use toold_proto::tool::{CallId, SessionId, ToolName};
@@ -67,6 +68,9 @@ pub struct DecisionRecord {
     /// The effects of a command, as far as they are known, the worst first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<Effect>,
+    /// Bytes that the call's commands sent to the host and received from it, where the daemon made the connections.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traffic: Option<HostTraffic>,
     /// What is needed to decide it again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judged: Option<JudgedNeed>,

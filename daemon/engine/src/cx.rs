@@ -8,6 +8,7 @@ use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use toold_proto::agent_request::DecidedBy;
+use toold_proto::audit::HostTraffic;
 use toold_proto::call::{Progress, Stream};
 use toold_proto::event::EventBody;
 use toold_proto::level::Level;
@@ -69,6 +70,8 @@ pub struct Cx {
     this: Weak<Cx>,
 }
 
+/// Longer than any call.
+const ENDLESS: Duration = Duration::from_secs(365 * 24 * 3600);
 /// What a call that timed out says besides.
 const MAX_HINTS: usize = 2;
 
@@ -128,7 +131,7 @@ impl Cx {
             depth: call.depth,
             holds_lane: call.holds_lane || !spec.parallelizable,
             no_cache: call.no_cache,
-            deadline: Deadline::after(Duration::from_secs(365 * 24 * 3600)),
+            deadline: Deadline::after(ENDLESS),
             cancel: call.cancel.clone(),
             started_at: SystemTime::now(),
             progress: ProgressLog::new(call.progress.clone()),
@@ -145,7 +148,22 @@ impl Cx {
     /// permissions of the call, including those that a person gave it once, and a token of its own, so that it can be
     /// used after the call was cancelled. Nobody is asked, and nobody receives its progress.
     pub fn after_end(&self, limit: Duration) -> Arc<Self> {
-        let ended = self.shared();
+        self.later(Deadline::after(limit), CancellationToken::new(), true, Some(self.shared()))
+    }
+
+    /// A context for a program that the call leaves running in the background. It is asked about as the call is, and keeps
+    /// its own decisions: see [`Cx::audit_background`]. `cancel` ends it.
+    pub fn in_background(&self, cancel: CancellationToken) -> Arc<Self> {
+        self.later(Deadline::after(ENDLESS), cancel, self.unattended, None)
+    }
+
+    fn later(
+        &self,
+        deadline: Deadline,
+        cancel: CancellationToken,
+        unattended: bool,
+        ended: Option<Arc<Self>>,
+    ) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             engine: self.engine.clone(),
             call_id: self.call_id.clone(),
@@ -160,15 +178,15 @@ impl Cx {
             depth: self.depth,
             holds_lane: self.holds_lane,
             no_cache: self.no_cache,
-            deadline: Deadline::after(limit),
-            cancel: CancellationToken::new(),
+            deadline,
+            cancel,
             started_at: SystemTime::now(),
             progress: ProgressLog::new(Vec::new()),
             arguments: self.arguments.clone(),
-            unattended: true,
+            unattended,
             agent: self.agent.clone(),
             notes: Mutex::default(),
-            ended: Some(ended),
+            ended,
             this: this.clone(),
         })
     }
@@ -337,8 +355,21 @@ impl Cx {
             by,
             operation: need.effects.name.join(" "),
             effects: need.effects.all().iter().collect(),
+            traffic: None,
             judged: JudgedNeed::of(need, self.session.contains(Path::new(&need.target))),
         });
+    }
+
+    /// Adds to what the call exchanged with a host, once that is decided.
+    pub fn note_traffic(&self, target: &str, traffic: HostTraffic) {
+        let mut notes = self.notes();
+        let is_it = |decision: &&mut DecisionRecord| decision.category == "network" && decision.target == target;
+        if let Some(decision) = notes.decisions.iter_mut().rev().find(is_it) {
+            let known = decision.traffic.get_or_insert_default();
+            known.connections += traffic.connections;
+            known.sent_bytes += traffic.sent_bytes;
+            known.received_bytes += traffic.received_bytes;
+        }
     }
 
     pub(crate) fn decisions(&self) -> Vec<DecisionRecord> {

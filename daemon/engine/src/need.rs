@@ -73,6 +73,9 @@ pub struct Need {
     pub holds_secrets: Vec<String>,
     /// Files only: a command reads it, and the system lets all its users read it (below `/etc` and `/usr`).
     pub is_public: bool,
+    /// Network only: a command connects whose sandbox has the network by host. Without a rule, a host that the
+    /// configuration lists is allowed, and another one is asked about.
+    pub by_host: Option<HostListing>,
     /// Asks for the session's folders as a whole: the answer is remembered as a workspace, not as a grant.
     pub workspace: bool,
     /// A person is asked each time: no rule, no grant, no mode and no earlier answer allows it. A rule, a refusal or a mode
@@ -109,6 +112,7 @@ impl Need {
             no_secrets: Vec::new(),
             holds_secrets: Vec::new(),
             is_public: false,
+            by_host: None,
             workspace: false,
             always_asked: false,
         }
@@ -122,6 +126,13 @@ impl Need {
     pub(crate) fn without_reason(&self) -> Self {
         Self { reason: None, ..self.clone() }
     }
+}
+
+/// Whether `[sandbox] network` lists a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostListing {
+    Listed,
+    Unlisted,
 }
 
 /// A word of a simple command, after the shell's quote removal.

@@ -29,7 +29,7 @@ use toold_proto::session::Mode;
 use toold_proto::tool::{Category, SessionId, ToolName};
 
 use crate::level::{ConfiguredLevels, freed_by};
-use crate::need::Need;
+use crate::need::{HostListing, Need};
 use crate::plugin_limits::Undeclared;
 use crate::policy::grants::Grant;
 use crate::policy::path_set::{PathSet, in_one_form, is_at_or_below, is_in_one_form};
@@ -667,7 +667,11 @@ fn default_of(policy: &Policy, subject: &Subject, need: &Need) -> Verdict {
         Category::Plugin if matches!(subject.origin, Origin::Builtin | Origin::UserPlugin) => Verdict::Allow,
         Category::Agent => Verdict::Allow,
         Category::Shell if need.harmless => Verdict::Allow,
-        Category::Network => Verdict::Deny,
+        Category::Network => match need.by_host {
+            Some(HostListing::Listed) => Verdict::Allow,
+            Some(HostListing::Unlisted) => Verdict::Ask,
+            None => Verdict::Deny,
+        },
         Category::FileRead | Category::FileWrite | Category::Shell | Category::Mcp | Category::Plugin => Verdict::Ask,
     }
 }
@@ -681,6 +685,9 @@ fn default_name(need: &Need, default: Verdict) -> String {
         // The command may be asked about, or not be allowed at all.
         (_, Some(command)) if need.category == Category::FileWrite && default == Verdict::Allow => {
             format!("decided with the command that names it: {command}")
+        }
+        _ if need.by_host == Some(HostListing::Listed) && default == Verdict::Allow => {
+            "[sandbox] network lists it".to_owned()
         }
         _ => default_rule(need.category),
     }

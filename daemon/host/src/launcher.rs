@@ -16,11 +16,13 @@ mod kernel;
 #[cfg(target_os = "linux")]
 mod mounts;
 #[cfg(target_os = "linux")]
+mod network;
+#[cfg(target_os = "linux")]
 mod system;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use order::{Confinement, LaunchOrder};
@@ -30,15 +32,31 @@ pub(crate) const OWN_PROGRAM: &str = "/proc/self/exe";
 
 /// Starts the program through the launcher. The program's own arguments follow.
 pub(crate) fn command(program: &Path, tool_mark: Option<u64>, confinement: Option<&Confinement>) -> Command {
+    // Without filters, the launcher reports why it has none.
+    let filters = confinement.and_then(|confinement| filters_for(confinement).ok()).unwrap_or_default();
+    let order = LaunchOrder { tool_mark, confinement: confinement.cloned(), filters, program: program.to_owned() };
+    let mut command = launcher();
+    command.args(order.arguments());
+    command
+}
+
+/// A process that makes a network namespace, or enters those given, and sends its listeners through the socket at its
+/// standard input.
+pub(crate) fn network_command(join: &[PathBuf], ports: &[u16]) -> Command {
+    let mut command = launcher();
+    command.arg(order::NETWORK);
+    command.args(join.iter().flat_map(|path| [OsStr::new("--join"), path.as_os_str()]));
+    command.args(ports.iter().map(u16::to_string));
+    command
+}
+
+fn launcher() -> Command {
     #[cfg(target_os = "linux")]
     let launcher = image::path().unwrap_or_else(|| OWN_PROGRAM.into());
     #[cfg(not(target_os = "linux"))]
     let launcher = OWN_PROGRAM;
-    // Without filters, the launcher reports why it has none.
-    let filters = confinement.and_then(|confinement| filters_for(confinement).ok()).unwrap_or_default();
-    let order = LaunchOrder { tool_mark, confinement: confinement.cloned(), filters, program: program.to_owned() };
     let mut command = Command::new(launcher);
-    command.arg0("toold").args(order.arguments());
+    command.arg0("toold");
     command
 }
 

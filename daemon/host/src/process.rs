@@ -37,6 +37,7 @@ use crate::output_buffer::OutputBuffer;
 use crate::process::pipe::{OutputPipe, read_either};
 use crate::process::reaper::Ward;
 use crate::process_registry::{StartedFor, TrackedProcess};
+use crate::sandbox::network::call::CallNetwork;
 use crate::terminal;
 use crate::tool_mark;
 
@@ -63,6 +64,8 @@ pub struct ProcessCommand {
     pub one_output: bool,
     /// The sandbox. With one, a failure to start the program itself cannot be detected from outside.
     pub confinement: Option<Confinement>,
+    /// The network that it reaches by a guard, which ends with it. Its time limit stands still while a person is asked.
+    pub network: Option<Arc<CallNetwork>>,
     /// The call for which it runs. Through the daemon, the program and its children may do no more than that call.
     /// `None` limits them to reading.
     pub started_for: Option<StartedFor>,
@@ -109,6 +112,7 @@ impl ProcessCommand {
             terminal: None,
             one_output: false,
             confinement: None,
+            network: None,
             started_for: None,
             kept: None,
             tap: None,
@@ -209,6 +213,7 @@ pub async fn run_with_input(
     let ProcessCommand { timeout, grace, keep, .. } = command;
     let kept = command.kept.clone();
     let tap = command.tap.clone();
+    let network = command.network.clone();
     let mut running = start(command, input)?;
     running.kept = kept;
     let mut stdout = OutputPipe::new(Stream::Stdout, running.stdout.take(), keep, tap.clone());
@@ -216,7 +221,10 @@ pub async fn run_with_input(
 
     let mut ending = ProcessEnding::Exited;
     let far = started + FAR;
-    let time = Deadline::after(timeout.unwrap_or(FAR));
+    let time = Arc::new(Deadline::after(timeout.unwrap_or(FAR)));
+    if let Some(network) = &network {
+        network.limited_by(time.clone());
+    }
     let mut kill_at = far;
     let mut exited: Option<Instant> = None;
     let mut last_output = started;

@@ -4,6 +4,7 @@
 //! [`launcher`] applies to itself before it becomes the program.
 
 mod floors;
+pub mod network;
 mod secret_index;
 mod surroundings;
 mod tracked;
@@ -25,6 +26,8 @@ use crate::exclude::Exclusions;
 use crate::launcher;
 use crate::launcher::order::NO_SANDBOX;
 use crate::sandbox::floors::FloorSupport;
+use crate::sandbox::network::call::CallNetwork;
+use crate::sandbox::network::hosts::NetworkHosts;
 use crate::sandbox::secret_index::SecretIndex;
 
 pub use crate::launcher::order::Confinement;
@@ -53,6 +56,8 @@ pub struct SandboxRules {
     /// Whether programs may use the network. In the mode `Guard` they always may. In the stricter modes they can never
     /// reach other programs of this machine that listen on a Unix socket, such as this daemon.
     pub network: bool,
+    /// Programs reach only hosts that are listed or that a person allows, by a guard. Then `network` is not set.
+    pub hosts: Option<Arc<NetworkHosts>>,
     /// Absolute folders that may also be changed in the mode `WorkspaceWrite`.
     pub writable: Vec<PathBuf>,
     /// Commands that can change nothing need no ask. Applies only in the mode `ReadOnly` without the network.
@@ -120,6 +125,9 @@ impl SandboxRules {
         let guard = self.mode == ConfinementMode::Guard;
         let confinement = Confinement { guard, network: self.network, ..Confinement::default() };
         confinement.try_out("/bin/true", &[])?;
+        if self.hosts.is_some() {
+            network::try_out(&confinement)?;
+        }
         if !self.ease {
             return Ok(());
         }
@@ -130,7 +138,11 @@ impl SandboxRules {
 
     /// `read-only, no network`, or `guard`; `None` when programs are not confined.
     pub fn describe(&self) -> Option<String> {
-        let network = if self.network { "network" } else { "no network" };
+        let network = match (self.network, &self.hosts) {
+            (true, _) => "network",
+            (false, Some(_)) => "network by host",
+            (false, None) => "no network",
+        };
         match self.mode {
             ConfinementMode::Off => None,
             ConfinementMode::Guard => Some(self.mode.as_str().to_owned()),
@@ -155,6 +167,12 @@ impl SandboxRules {
                 ConfinementMode::ReadOnly | ConfinementMode::WorkspaceWrite,
             ) => {
                 rules.network = self.network && by.network;
+                rules.hosts = match (&self.hosts, &by.hosts) {
+                    (Some(own), Some(other)) => Some(Arc::new(own.and(other))),
+                    (Some(hosts), None) if by.network => Some(hosts.clone()),
+                    (None, Some(hosts)) if self.network => Some(hosts.clone()),
+                    _ => None,
+                };
                 rules.ease = self.ease || by.ease;
                 if by.mode == ConfinementMode::ReadOnly {
                     rules.mode = ConfinementMode::ReadOnly;
@@ -167,7 +185,11 @@ impl SandboxRules {
 
     /// Whether programs can neither change nor send anything, and the configuration waives asks for that.
     pub fn eases(&self) -> bool {
-        self.ease && self.refused.is_none() && self.mode == ConfinementMode::ReadOnly && !self.network
+        self.ease
+            && self.refused.is_none()
+            && self.mode == ConfinementMode::ReadOnly
+            && !self.network
+            && self.hosts.is_none()
     }
 }
 
@@ -223,6 +245,24 @@ impl Sandbox {
         Ok(self.confine_by(&rules, cx)?.unwrap_or_default())
     }
 
+    /// Opens the network by host for the program that `confinement` confines; `None` if it has none. The network must
+    /// live as long as the program. `line`: for the person who is asked. `background`: the program outlives its call.
+    ///
+    /// # Errors
+    /// When the system does not provide it.
+    pub async fn open_network(
+        &self,
+        cx: &Cx,
+        confinement: &mut Option<Confinement>,
+        line: &str,
+        background: bool,
+    ) -> Result<Option<Arc<CallNetwork>>, SandboxUnavailable> {
+        let Some(confinement) = confinement.as_mut().filter(|confinement| confinement.by_host) else { return Ok(None) };
+        // Without rules, which have just changed, no host is listed.
+        let hosts = self.rules_in(cx.session.project()).hosts.clone().unwrap_or_default();
+        network::open(cx, hosts, line, background, confinement).await.map(Some).map_err(SandboxUnavailable)
+    }
+
     fn confine_by(&self, rules: &SandboxRules, cx: &Cx) -> Result<Option<Confinement>, SandboxUnavailable> {
         if rules.mode == ConfinementMode::Off && rules.refused.is_none() {
             return Ok(None);
@@ -241,7 +281,9 @@ impl Sandbox {
             return Ok(Some(Confinement { words, ..Confinement::guarding(&policy, &cx.session.places()) }));
         }
         let network = rules.network;
-        let mut confinement = Confinement { network, needs_scope: rules.eases(), words, ..Confinement::default() };
+        let by_host = rules.hosts.is_some();
+        let mut confinement =
+            Confinement { network, by_host, needs_scope: rules.eases(), words, ..Confinement::default() };
         if rules.mode == ConfinementMode::WorkspaceWrite {
             confinement.writable = places.iter().map(|path| (*path).clone()).chain(rules.writable.clone()).collect();
             let mut control = control_places(&policy, &confinement.writable);

@@ -198,6 +198,7 @@ fn decisions(decisions: &[DecisionRecord]) -> String {
         by: decision.by,
         operation: shown(&decision.operation),
         effects: decision.effects.clone(),
+        traffic: decision.traffic,
         judged: decision.judged.as_ref().map(kept_judgement),
     });
     let mut kept: Vec<DecisionRecord> = kept.collect();

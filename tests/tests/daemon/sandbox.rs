@@ -6,6 +6,7 @@ mod everyday;
 mod floors;
 mod guard;
 mod metadata;
+mod network;
 mod others;
 
 use std::io::Write;

@@ -81,6 +81,7 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("host/src/tool_mark.rs", 1, "/proc"),
     ("host/src/launcher/kernel.rs", 1, "/proc"),
     ("host/src/launcher/mounts.rs", 1, "/proc"),
+    ("host/src/launcher/network.rs", 2, "/proc"),
     ("toold/src/peer.rs", 1, "/proc"),
     ("toold/src/peer/agent_processes.rs", 6, "/proc"),
     ("toold/src/peer/ancestry.rs", 2, "/proc"),

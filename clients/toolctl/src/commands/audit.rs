@@ -304,12 +304,16 @@ fn with_decisions(call: &PastCall<'_>) -> String {
             "ask" => WARN,
             _ => BAD,
         };
+        let traffic = decision
+            .traffic
+            .map(|traffic| format!(", {} bytes sent, {} received", traffic.sent_bytes, traffic.received_bytes));
         text.push_str(&format!(
-            "  {style}{:<5}{style:#} {} {} {DIM}by {}{DIM:#}\n",
+            "  {style}{:<5}{style:#} {} {} {DIM}by {}{}{DIM:#}\n",
             one_line(&decision.verdict),
             one_line(&decision.category),
             one_line(&decision.target),
-            one_line(&decision.rule)
+            one_line(&decision.rule),
+            traffic.unwrap_or_default()
         ));
     }
     text

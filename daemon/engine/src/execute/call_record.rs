@@ -122,25 +122,12 @@ impl CallRecord {
     }
 
     fn row(&self, decisions: Vec<DecisionRecord>, outcome: Outcome, duration_ms: u64, output_bytes: u64) -> AuditRow {
-        let cx = &self.cx;
         AuditRow {
             begun: self.audited.lock().begun,
-            at: cx.started_at,
-            call_id: cx.call_id.clone(),
-            session_id: cx.session.id.clone(),
-            tool: cx.tool.clone(),
-            source: match &cx.agent {
-                Some(request) => source_of_agent(request),
-                None => [cx.source.kind.as_str(), ":", &cx.source.name].concat(),
-            },
-            client: cx.client(),
-            connection: cx.caller.connection,
-            decisions,
-            outcome,
-            duration_ms,
             original: *self.original.lock(),
             input_bytes: self.input_bytes,
             output_bytes,
+            ..row_of(&self.cx, decisions, outcome, duration_ms)
         }
     }
 
@@ -226,6 +213,43 @@ impl CallRecord {
         });
         let unrecorded = self.audited.lock().unrecorded.take();
         recorded?.err().or(unrecorded)
+    }
+}
+
+fn row_of(cx: &Cx, decisions: Vec<DecisionRecord>, outcome: Outcome, duration_ms: u64) -> AuditRow {
+    AuditRow {
+        begun: None,
+        at: cx.started_at,
+        call_id: cx.call_id.clone(),
+        session_id: cx.session.id.clone(),
+        tool: cx.tool.clone(),
+        source: match &cx.agent {
+            Some(request) => source_of_agent(request),
+            None => [cx.source.kind.as_str(), ":", &cx.source.name].concat(),
+        },
+        client: cx.client(),
+        connection: cx.caller.connection,
+        decisions,
+        outcome,
+        duration_ms,
+        original: None,
+        input_bytes: 0,
+        output_bytes: 0,
+    }
+}
+
+impl Cx {
+    /// Records what was decided for a program that ran on [in the background](Cx::in_background), in a row of its own with
+    /// the id of its call; nothing if nothing was.
+    pub fn audit_background(&self) {
+        let decisions = self.take_decisions();
+        let Some(audit) = self.engine.audit.as_ref().filter(|_| !decisions.is_empty()) else { return };
+        let denied = decisions.iter().any(|decision| decision.verdict == "deny");
+        let outcome = if denied { Outcome::Denied } else { Outcome::Ok };
+        let duration = self.started_at.elapsed().unwrap_or_default();
+        if let Err(error) = audit.record(&row_of(self, decisions, outcome, duration.as_millis() as u64)) {
+            tracing::warn!(target: TARGET, call = %self.call_id, error, "a program in the background is not recorded");
+        }
     }
 }
 

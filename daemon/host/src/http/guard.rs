@@ -55,7 +55,12 @@ impl Guard {
 
     /// Whether this address may be reached as `host` (its name, or the address itself) at `port`.
     pub(super) fn admits(&self, address: IpAddr, host: &str, port: u16) -> bool {
-        is_public(address) || self.allowed.iter().any(|allowed| allowed.admits(address, host, port))
+        is_public(address) || self.names(address, host, port)
+    }
+
+    /// Whether an entry names this address, or the host.
+    pub(crate) fn names(&self, address: IpAddr, host: &str, port: u16) -> bool {
+        self.allowed.iter().any(|allowed| allowed.admits(address, host, port))
     }
 }
 

@@ -11,12 +11,12 @@ use super::guard::Guard;
 
 /// A host and a port to connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct HostPort {
+pub(crate) struct HostPort {
     /// In lower case, without a trailing dot. An address is in its canonical form, IPv6 in brackets.
-    pub(super) host: String,
-    pub(super) port: u16,
+    pub(crate) host: String,
+    pub(crate) port: u16,
     /// Set if the host is an address.
-    address: Option<IpAddr>,
+    pub(crate) address: Option<IpAddr>,
 }
 
 /// Parses a URL that may be requested.
@@ -59,7 +59,7 @@ pub(super) fn check(url: &Url) -> Result<(), String> {
 
 impl HostPort {
     /// The target of a URL that was checked.
-    pub(super) fn of(url: &Url) -> Self {
+    pub(crate) fn of(url: &Url) -> Self {
         let (host, address) = match url.host() {
             Some(Host::Domain(name)) => (name.trim_end_matches('.').to_owned(), None),
             // The parser has converted all notations of an address, such as `0x7f.1` and `2130706433`, to this one.

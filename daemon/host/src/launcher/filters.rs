@@ -41,6 +41,8 @@ const KEYS: [c_long; 3] = [libc::SYS_add_key, libc::SYS_request_key, libc::SYS_k
 const RINGS: [c_long; 3] = [libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register];
 const SOCKETS: [c_long; 6] =
     [libc::SYS_socket, libc::SYS_connect, libc::SYS_bind, libc::SYS_listen, libc::SYS_accept, libc::SYS_accept4];
+/// The families of sockets in a network by host.
+const BY_HOST: [i32; 3] = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
 /// They change another process if their first argument is not 0. A program's own id is refused too: a filter cannot
 /// compare process ids.
 const SCHEDULING: [c_long; 4] =
@@ -75,13 +77,19 @@ pub(super) fn filters(confinement: &Confinement) -> Result<Vec<String>, Box<dyn 
 
 /// Without the network, only socket pairs are allowed, and on a floor questions to the kernel that list addresses, routes
 /// and open sockets: to change one, they need a capability that no confined program has. With the network, all but the Unix
-/// family: over Unix sockets a program could reach the daemon and other servers that trust this user.
+/// family: over Unix sockets a program could reach the daemon and other servers that trust this user. With a network by
+/// host, only the internet protocols and the kernel's answers about them are allowed: a namespace does not bound sockets of
+/// all families.
 fn refuse_sockets(confinement: &Confinement, refused: &mut SeccompRules) -> Result<(), Box<dyn Error>> {
     refused.extend(RINGS.map(|call| (call, Vec::new())));
     // One half of a pair of datagram sockets could still send to any other socket.
     let datagram = when(1, SeccompCmpOp::MaskedEq(0xf), libc::SOCK_DGRAM as u64)?;
     refused.insert(libc::SYS_socketpair, vec![datagram]);
-    if confinement.network {
+    if confinement.by_host {
+        let other = BY_HOST.map(|family| is(0, SeccompCmpOp::Ne, family as u64));
+        let other = SeccompRule::new(other.into_iter().collect::<Result<_, _>>()?)?;
+        refused.insert(libc::SYS_socket, vec![other]);
+    } else if confinement.network {
         refused.insert(libc::SYS_socket, vec![when(0, SeccompCmpOp::Eq, libc::AF_UNIX as u64)?]);
         return Ok(());
     }

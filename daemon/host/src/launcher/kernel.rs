@@ -11,6 +11,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use super::mounts;
+use super::network;
 use super::order::Confinement;
 use super::system::{self, Handled, Instruction};
 
@@ -42,6 +43,10 @@ const SCOPES: u64 = 0b11;
 pub(super) fn confine(confinement: &Confinement, filters: &[String]) -> Result<Option<PathBuf>, String> {
     let filters: Option<Vec<Vec<Instruction>>> = filters.iter().map(|filter| instructions(filter)).collect();
     let filters = filters.filter(|filters| !filters.is_empty()).ok_or("--filter takes hexadecimal digits")?;
+    if confinement.by_host && (confinement.bare || confinement.join.is_empty()) {
+        return Err("a network by host needs --join, and namespaces".to_owned());
+    }
+    network::enter(&confinement.join)?;
     // Without namespaces there is no private folder either: nothing is written at all.
     let temp = if confinement.bare { None } else { mounts::arrange(confinement)? };
     let no_override = confinement.floor && mounts::covers::need_no_override(&confinement.masked);

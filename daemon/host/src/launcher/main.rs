@@ -5,6 +5,7 @@
 mod entry;
 mod kernel;
 mod mounts;
+mod network;
 mod order;
 mod system;
 

@@ -4,6 +4,7 @@
 
 pub(crate) mod covers;
 
+use std::ffi::c_int;
 use std::fmt::Display;
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
@@ -55,24 +56,29 @@ pub(super) fn arrange(confinement: &Confinement) -> Result<Option<PathBuf>, Stri
     Ok(temp)
 }
 
-/// Creates the namespaces, inside a user namespace if that is needed for the right to create them.
 fn own_namespaces() -> Result<(), String> {
-    let own = NEW_MOUNTS | NEW_IPC;
-    if unshare(own).is_err() {
-        let (user, group) = user_and_group();
-        let words = |error: &dyn Display| format!("the system does not allow user namespaces: {error}");
-        unshare(NEW_USER | own).map_err(|error| words(&error))?;
-        let map = [
-            ("setgroups", "deny".to_owned()),
-            ("uid_map", format!("{user} {user} 1")),
-            ("gid_map", format!("{group} {group} 1")),
-        ];
-        for (file, text) in map {
-            std::fs::write(format!("/proc/self/{file}"), text).map_err(|error| words(&error))?;
-        }
-    }
+    create(NEW_MOUNTS | NEW_IPC)?;
     mount(c"none", Path::new("/"), PRIVATE, c"")
         .map_err(|error| format!("the system does not allow private mounts: {error}"))
+}
+
+/// Creates namespaces, inside a user namespace if that is needed for the right to create them; returns whether it was.
+pub(super) fn create(own: c_int) -> Result<bool, String> {
+    if unshare(own).is_ok() {
+        return Ok(false);
+    }
+    let (user, group) = user_and_group();
+    let words = |error: &dyn Display| format!("the system does not allow user namespaces: {error}");
+    unshare(NEW_USER | own).map_err(|error| words(&error))?;
+    let map = [
+        ("setgroups", "deny".to_owned()),
+        ("uid_map", format!("{user} {user} 1")),
+        ("gid_map", format!("{group} {group} 1")),
+    ];
+    for (file, text) in map {
+        std::fs::write(format!("/proc/self/{file}"), text).map_err(|error| words(&error))?;
+    }
+    Ok(true)
 }
 
 /// Mounts the namespace's own file system over that of the outside, if there is one.

@@ -11,6 +11,8 @@ const CONFINE: &str = "sandbox-exec";
 /// that they get on a floor.
 const CACHES: [(&str, &str); 3] =
     [("PYTHONPYCACHEPREFIX", "pycache"), ("npm_config_cache", "npm"), ("npm_config_logs_dir", "npm-logs")];
+/// The first argument for the process that makes the network of a session.
+pub(crate) const NETWORK: &str = "sandbox-network";
 /// The prefix of messages about a program that was to be confined.
 pub(crate) const NO_SANDBOX: &str = "toold: no sandbox: ";
 /// The exit status of shells for a command that could not be run.
@@ -39,6 +41,11 @@ pub struct Confinement {
     pub bare: bool,
     /// No version of Landlock above this one is used, whatever the kernel has.
     pub landlock: Option<u8>,
+    /// It may use the internet protocols in the network namespace of `join`, and nothing else of the network. Then
+    /// `network` is not set.
+    pub by_host: bool,
+    /// The namespaces that it enters, as paths: a user namespace, if there is one, before the network that it owns.
+    pub join: Vec<PathBuf>,
     /// The program is not started if the kernel cannot prevent it from sending signals to other processes.
     pub needs_scope: bool,
     /// Folders and files that it may change, with everything inside.
@@ -64,20 +71,27 @@ impl LaunchOrder {
         };
         let mut arguments: Vec<OsString> = vec![CONFINE.into()];
         arguments.extend(mark.into_iter().flat_map(|mark| ["--tool-mark".into(), mark]));
-        let Confinement { guard, network, floor, bare, landlock, needs_scope, .. } = confinement;
+        let Confinement { guard, network, by_host, floor, bare, landlock, needs_scope, .. } = confinement;
         let flags = [
             ("--guard", guard),
             ("--network", network),
+            ("--by-host", by_host),
             ("--floor", floor),
             ("--bare", bare),
             ("--needs-scope", needs_scope),
         ];
         arguments.extend(flags.iter().filter(|(_, set)| **set).map(|(flag, _)| flag.into()));
         arguments.extend(landlock.iter().flat_map(|version| ["--landlock".into(), version.to_string().into()]));
-        let Confinement { writable, protected, masked, seen, listed, .. } = confinement;
-        for (flag, paths) in
-            [("--write", writable), ("--protect", protected), ("--mask", masked), ("--see", seen), ("--list", listed)]
-        {
+        let Confinement { join, writable, protected, masked, seen, listed, .. } = confinement;
+        let lists = [
+            ("--join", join),
+            ("--write", writable),
+            ("--protect", protected),
+            ("--mask", masked),
+            ("--see", seen),
+            ("--list", listed),
+        ];
+        for (flag, paths) in lists {
             arguments.extend(paths.iter().flat_map(|path| [flag.into(), path.clone().into_os_string()]));
         }
         arguments.extend(self.filters.iter().flat_map(|filter| ["--filter".into(), filter.into()]));
@@ -97,6 +111,7 @@ pub(crate) fn run_if_asked(
     let (order, says) = match mode.to_str()? {
         LAUNCH => (read_plain(&mut arguments), "toold: "),
         CONFINE => (read_confined(&mut arguments), NO_SANDBOX),
+        NETWORK => return Some(make_network(arguments)),
         _ => return None,
     };
     let error = match order {
@@ -128,6 +143,8 @@ fn read_confined(arguments: &mut impl Iterator<Item = OsString>) -> Result<Launc
             Some("--network") => confinement.network = true,
             Some("--floor") => confinement.floor = true,
             Some("--bare") => confinement.bare = true,
+            Some("--by-host") => confinement.by_host = true,
+            Some("--join") => confinement.join.push(value()?.into()),
             Some("--needs-scope") => confinement.needs_scope = true,
             Some("--landlock") => {
                 let version = value()?.to_str().and_then(|version| version.parse().ok());
@@ -149,6 +166,22 @@ fn read_confined(arguments: &mut impl Iterator<Item = OsString>) -> Result<Launc
                 return Ok(LaunchOrder { confinement: Some(confinement), program: value()?.into(), ..order });
             }
             Some(_) | None => return Err(format!("unknown flag {}", flag.display())),
+        }
+    }
+}
+
+/// Makes the network of a session and hands it over.
+fn make_network(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    #[cfg(target_os = "linux")]
+    let made = super::network::serve(arguments);
+    #[cfg(not(target_os = "linux"))]
+    let made: Result<(), String> =
+        Err(format!("this system has no network namespaces ({} arguments)", arguments.count()));
+    match made {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{NO_SANDBOX}{error}");
+            ExitCode::from(FAILED)
         }
     }
 }
@@ -209,6 +242,8 @@ mod tests {
             floor: true,
             bare: true,
             landlock: Some(3),
+            by_host: true,
+            join: vec!["/proc/1/fd/3".into()],
             needs_scope: true,
             writable: vec!["/a".into(), "--".into()],
             protected: vec!["/a/b".into()],

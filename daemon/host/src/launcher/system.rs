@@ -3,7 +3,9 @@
 #![allow(unsafe_code, reason = "the launcher is compiled without the crates that have safe functions for these calls")]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_uint, c_ulong, c_void};
+use std::fs::File;
 use std::io;
+use std::net::UdpSocket;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -15,6 +17,12 @@ unsafe extern "C" {
     safe fn getegid() -> c_uint;
     #[link_name = "unshare"]
     safe fn unshare_namespaces(flags: c_int) -> c_int;
+    #[link_name = "setns"]
+    safe fn enter_namespace(namespace: RawFd, kind: c_int) -> c_int;
+    #[link_name = "ioctl"]
+    fn control_device(socket: RawFd, request: c_ulong, ...) -> c_int;
+    #[link_name = "sendmsg"]
+    fn send_message(socket: RawFd, message: *const SocketMessage, flags: c_int) -> isize;
     #[cfg_attr(target_env = "gnu", link_name = "setrlimit64")]
     fn setrlimit(resource: c_int, limit: *const [u64; 2]) -> c_int;
     fn access(path: *const c_char, mode: c_int) -> c_int;
@@ -71,9 +79,91 @@ pub(super) fn user_and_group() -> (u32, u32) {
 pub(super) const NEW_MOUNTS: c_int = 0x2_0000;
 pub(super) const NEW_IPC: c_int = 0x800_0000;
 pub(super) const NEW_USER: c_int = 0x1000_0000;
+pub(super) const NEW_NETWORK: c_int = 0x4000_0000;
 
 pub(super) fn unshare(namespaces: c_int) -> io::Result<()> {
     checked(unshare_namespaces(namespaces)).map(|_| ())
+}
+
+/// Enters a namespace of whatever kind.
+pub(super) fn enter(namespace: &File) -> io::Result<()> {
+    const ANY_KIND: c_int = 0;
+    checked(enter_namespace(namespace.as_raw_fd(), ANY_KIND)).map(|_| ())
+}
+
+/// Starts the loopback device of this network namespace. Any socket of the namespace will do.
+pub(super) fn start_loopback(socket: &UdpSocket) -> io::Result<()> {
+    /// `struct ifreq`.
+    #[repr(C)]
+    struct DeviceFlags {
+        name: [u8; 16],
+        flags: i16,
+        unused: [u8; 22],
+    }
+    const SET_FLAGS: c_ulong = 0x8914;
+    const UP: i16 = 1;
+    let mut name = [0; 16];
+    name[..2].copy_from_slice(b"lo");
+    let request = DeviceFlags { name, flags: UP, unused: [0; 22] };
+    // SAFETY: the kernel only reads the request, which has the size that it expects.
+    checked(unsafe { control_device(socket.as_raw_fd(), SET_FLAGS, &raw const request) }).map(|_| ())
+}
+
+/// The most descriptors that one message carries.
+pub(super) const MAX_SENT: usize = 64;
+
+/// `struct iovec`.
+#[repr(C)]
+struct MessagePart {
+    start: *const c_void,
+    length: usize,
+}
+
+/// `struct msghdr`, as the kernel reads it.
+#[repr(C)]
+struct SocketMessage {
+    name: *const c_void,
+    name_length: c_uint,
+    parts: *const MessagePart,
+    number_of_parts: usize,
+    control: *const c_void,
+    control_length: usize,
+    flags: c_int,
+}
+
+/// Sends a text, and with it descriptors, at most [`MAX_SENT`].
+pub(super) fn send_descriptors(socket: RawFd, text: &[u8], descriptors: &[OwnedFd]) -> io::Result<()> {
+    /// `struct cmsghdr`, and what follows it.
+    #[repr(C)]
+    struct Rights {
+        length: usize,
+        level: c_int,
+        kind: c_int,
+        descriptors: [RawFd; MAX_SENT],
+    }
+    const SOCKET_LEVEL: c_int = 1;
+    const RIGHTS: c_int = 1;
+    const HEADER: usize = size_of::<usize>() + 2 * size_of::<c_int>();
+    if descriptors.len() > MAX_SENT {
+        return Err(io::Error::other("too many descriptors"));
+    }
+    let length = HEADER + size_of::<RawFd>() * descriptors.len();
+    let mut rights = Rights { length, level: SOCKET_LEVEL, kind: RIGHTS, descriptors: [0; MAX_SENT] };
+    for (sent, descriptor) in rights.descriptors.iter_mut().zip(descriptors) {
+        *sent = descriptor.as_raw_fd();
+    }
+    let part = MessagePart { start: text.as_ptr().cast(), length: text.len() };
+    let message = SocketMessage {
+        name: null(),
+        name_length: 0,
+        parts: &raw const part,
+        number_of_parts: 1,
+        control: (&raw const rights).cast(),
+        control_length: length.next_multiple_of(size_of::<usize>()),
+        flags: 0,
+    };
+    // SAFETY: the kernel only reads the message, whose parts live until the call returns.
+    checked(unsafe { send_message(socket, &raw const message, 0) } as c_long).map(|_| ())
 }
 
 pub(super) fn may_write(path: &Path) -> bool {

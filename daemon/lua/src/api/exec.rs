@@ -192,7 +192,7 @@ impl Program {
             }
             Err(other) => return Err(other.to_string()),
         };
-        let Self { call, cx, mut command, sandbox, is_line, plugin, .. } = self;
+        let Self { call, cx, mut command, line, sandbox, is_line, plugin, .. } = self;
         let raw = Arc::<RawOutput>::default();
         let heard = raw.clone();
         command.tap = Some(OutputTap::new(move |stream, bytes| {
@@ -206,6 +206,11 @@ impl Program {
             seen: &[plugin.real_dir().to_owned()],
         };
         command.confinement = sandbox.confine(&cx, &to_confine).map_err(|error| format!("hygge.exec: {error}"))?;
+        let network = sandbox.open_network(&cx, &mut command.confinement, &line, false).await;
+        if let Some(network) = network.map_err(|error| format!("hygge.exec: {error}"))? {
+            command.environment = network.in_environment(command.environment);
+            command.network = Some(network);
+        }
         command.started_for = Some(StartedFor::call(&cx, &call.chain));
         // The call's own limit stops the script; this shorter one leaves it time to return the output so far.
         let remaining = call.interrupt.remaining().saturating_sub(Duration::from_millis(50));

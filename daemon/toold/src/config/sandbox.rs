@@ -1,11 +1,14 @@
 //! `[sandbox]`: the sandbox of the commands of `bash` and of plugins.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde::Deserialize;
+use serde::de::{self, Deserializer, SeqAccess, Unexpected, Visitor};
 use toold_engine::policy::Policy;
+use toold_host::sandbox::network::hosts::NetworkHosts;
 use toold_host::sandbox::{ConfinementMode, SandboxRules, try_guard};
 use toold_host::tool_mark;
 use toold_proto::daemon::GuardTrial;
@@ -20,8 +23,9 @@ use crate::config::{LoadedConfig, expand_home};
 pub struct SandboxConfig {
     pub mode: SandboxMode,
     /// Whether commands can reach the network; with mode `guard` they always can. With the other modes they can never
-    /// reach Unix sockets.
-    pub network: bool,
+    /// reach Unix sockets. A list of hosts allows those, such as `packages.example.org`, `*.example.com:8443` or
+    /// `localhost:5432`, and asks a person about others when a command connects to them; `"ask"` asks about all.
+    pub network: NetworkSetting,
     /// Folders that commands may change in addition to the session's, with mode `workspace-write`; `~/` is the home
     /// folder.
     pub writable: Vec<String>,
@@ -30,6 +34,81 @@ pub struct SandboxConfig {
     /// Secret files that builds and tests may read although nobody approved the command, such as `.env`: relative to the
     /// session's folders, absolute, or below the home folder with `~/`. Only in your own configuration.
     pub expose: Vec<String>,
+}
+
+/// `[sandbox] network`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(untagged))]
+pub enum NetworkSetting {
+    /// All of it, or nothing.
+    All(bool),
+    /// A person is asked about each host.
+    Ask(AskWord),
+    /// These hosts; a person is asked about others. A host without a port stands for its ports 443 and 80.
+    Hosts(Vec<String>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename_all = "kebab-case"))]
+pub enum AskWord {
+    Ask,
+}
+
+impl Default for NetworkSetting {
+    fn default() -> Self {
+        Self::All(false)
+    }
+}
+
+impl<'de> Deserialize<'de> for NetworkSetting {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(NetworkVisitor)
+    }
+}
+
+struct NetworkVisitor;
+
+impl<'de> Visitor<'de> for NetworkVisitor {
+    type Value = NetworkSetting;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("true, false, \"ask\" or a list of hosts")
+    }
+
+    fn visit_bool<E: de::Error>(self, all: bool) -> Result<NetworkSetting, E> {
+        Ok(NetworkSetting::All(all))
+    }
+
+    fn visit_str<E: de::Error>(self, word: &str) -> Result<NetworkSetting, E> {
+        match word {
+            "ask" => Ok(NetworkSetting::Ask(AskWord::Ask)),
+            _ => Err(E::invalid_value(Unexpected::Str(word), &self)),
+        }
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<NetworkSetting, A::Error> {
+        let mut hosts = Vec::new();
+        while let Some(host) = entries.next_element()? {
+            hosts.push(host);
+        }
+        Ok(NetworkSetting::Hosts(hosts))
+    }
+}
+
+impl NetworkSetting {
+    /// The hosts, if the network is by host.
+    ///
+    /// # Errors
+    /// An entry that is no host, in words for people.
+    fn hosts(&self) -> Result<Option<NetworkHosts>, String> {
+        match self {
+            Self::All(_) => Ok(None),
+            Self::Ask(AskWord::Ask) => NetworkHosts::parse(&[]).map(Some),
+            Self::Hosts(hosts) => NetworkHosts::parse(hosts).map(Some),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -61,8 +140,11 @@ impl SandboxConfig {
         let home = places.home.as_ref().map(|home| home.canonicalize().unwrap_or_else(|_| home.clone()));
         let writable: Vec<PathBuf> = self.writable.iter().map(|path| expand_home(path, home.as_deref())).collect();
         let expose = self.expose.iter().map(|path| expand_home(path, home.as_deref())).collect();
-        let (network, ease) = (self.network, self.ease);
-        let mut rules = SandboxRules { mode, network, writable, ease, expose, home, refused: None };
+        // A list with a mistake allows nothing, and is reported below.
+        let hosts = self.network.hosts().ok().flatten().map(Arc::new);
+        let network = self.network == NetworkSetting::All(true);
+        let ease = self.ease;
+        let mut rules = SandboxRules { mode, network, hosts, writable, ease, expose, home, refused: None };
         rules.refused = self.mistake(&rules).map_or_else(|| rules.try_out().err(), Some);
         rules
     }
@@ -74,7 +156,14 @@ impl SandboxConfig {
         if self.mode != SandboxMode::WorkspaceWrite && !self.writable.is_empty() {
             return Some("writable is for the mode workspace-write".to_owned());
         }
-        let harmless = self.mode == SandboxMode::ReadOnly && !self.network;
+        let by_host = match self.network.hosts() {
+            Ok(hosts) => hosts.is_some(),
+            Err(why) => return Some(why),
+        };
+        if by_host && matches!(self.mode, SandboxMode::Off | SandboxMode::Guard) {
+            return Some("network by host is for the modes workspace-write and read-only".to_owned());
+        }
+        let harmless = self.mode == SandboxMode::ReadOnly && self.network == NetworkSetting::default();
         (self.ease && !harmless).then(|| "ease is for the mode read-only without the network".to_owned())
     }
 }
@@ -116,6 +205,13 @@ mod tests {
     }
 
     #[test]
+    fn other_values_of_network_are_refused() {
+        let wrong = toml::from_str::<SandboxConfig>("network = \"all\"").unwrap_err().to_string();
+        assert!(wrong.contains("expected true, false, \"ask\" or a list of hosts"), "{wrong}");
+        assert!(toml::from_str::<SandboxConfig>("network = [1]").is_err());
+    }
+
+    #[test]
     fn conflicting_settings_are_reported() {
         check("", None);
         check("mode = \"read-only\"\nease = true", None);
@@ -128,6 +224,17 @@ mod tests {
             Some("ease is for the mode read-only without the network"),
         );
         check("mode = \"workspace-write\"\nease = true", Some("ease is for the mode read-only without the network"));
+        check("mode = \"read-only\"\nnetwork = \"ask\"", None);
+        check("mode = \"workspace-write\"\nnetwork = [\"a.example\", \"localhost:5432\"]", None);
+        check("network = []", Some("network by host is for the modes workspace-write and read-only"));
+        check(
+            "mode = \"read-only\"\nnetwork = \"ask\"\nease = true",
+            Some("ease is for the mode read-only without the network"),
+        );
+        check(
+            "mode = \"read-only\"\nnetwork = [\"localhost\"]",
+            Some("network: \"localhost\" needs a port, such as localhost:5432"),
+        );
         check("mode = \"read-only\"\nwritable = [\"/a\"]", Some("writable is for the mode workspace-write"));
         check("mode = \"workspace-write\"\nwritable = [\"a\"]", Some("writable: a is not an absolute path"));
     }
