@@ -3,7 +3,7 @@
 
     model.py PORT_FILE SCRIPT
 
-SCRIPT is a JSON list of turns. A turn is a text, or a call: {"tool": NAME, "input": {...}}, for Codex also
+SCRIPT is a JSON list of turns. A turn is a text, or a call: {"tool": NAME, "input": {...}}, for Codex and Copilot also
 {"tool": NAME, "text": "..."} for a tool that takes plain text, and "namespace" for a tool in one. After the last turn, the model says that it is done. Requests of
 Anthropic's Messages API, of OpenAI's Responses and Chat Completions APIs and of Gemini's API are understood, on a free port of loopback, which is written to PORT_FILE.
 """
@@ -49,6 +49,9 @@ def chat_chunks(turn) -> list[dict]:
     """The chunks of one answer of the Chat Completions API."""
     if isinstance(turn, str):
         delta, reason = {"role": "assistant", "content": turn}, "stop"
+    elif "text" in turn:
+        call = {"index": 0, "id": f"call_{len(turns)}", "type": "custom", "custom": {"name": turn["tool"], "input": turn["text"]}}
+        delta, reason = {"role": "assistant", "tool_calls": [call]}, "tool_calls"
     else:
         function = {"name": turn["tool"], "arguments": json.dumps(turn["input"])}
         call = {"index": 0, "id": f"call_{len(turns)}", "type": "function", "function": function}

@@ -243,13 +243,14 @@ class Copilot(Agent):
         return {"tool": "bash", "input": {"command": line, "description": "a test"}}
 
     def edit(self, file: Path, old: str, new: str) -> list[dict]:
-        return [{"tool": "edit", "input": {"path": str(file), "old_str": old, "new_str": new}}]
+        # With models of OpenAI, it edits by patches alone.
+        return [{"tool": "apply_patch", "text": f"*** Begin Patch\n*** Update File: {file}\n@@\n-{old}\n+{new}\n*** End Patch\n"}]
 
     def mcp(self, tool: str, arguments: dict) -> dict:
         return {"tool": f"toold-{tool}", "input": arguments}
 
     def write(self, file: Path) -> dict:
-        return {"tool": "create", "input": {"path": str(file), "file_text": "x"}}
+        return {"tool": "apply_patch", "text": f"*** Begin Patch\n*** Add File: {file}\n+x\n*** End Patch\n"}
 
 
 class QwenCode(Agent):

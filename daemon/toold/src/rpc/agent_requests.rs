@@ -268,8 +268,8 @@ fn conversation_of(params: &RequestPermission) -> Option<String> {
 
 /// The tool and its input: everything that the judgement depends on, but the policy.
 fn digest_of(params: &RequestPermission) -> blake3::Hash {
-    let RequestPermission { tool, input, cwd, needs, mode, session_id, shell, .. } = params;
-    blake3::hash(json!([tool, input, cwd, needs, mode, session_id, shell]).to_string().as_bytes())
+    let RequestPermission { tool, input, cwd, needs, mode, session_id, shell, confines, .. } = params;
+    blake3::hash(json!([tool, input, cwd, needs, mode, session_id, shell, confines]).to_string().as_bytes())
 }
 
 fn requester(connection: &ClientConnection) -> RequestingAgent {
