@@ -229,7 +229,7 @@ fn server_output_outside_the_protocol_is_ignored() {
     assert_eq!(text(&wire.tool("s_echo", json!({"text": "x"}))), "x");
     until("the end of the flood is kept, and what was discarded", || {
         let tail = only(&mut wire)["stderr"].as_array().unwrap().clone();
-        let has = |start| tail.iter().any(|line| line.as_str().unwrap().starts_with(start));
+        let has = |start: &str| tail.iter().any(|line| line.as_str().unwrap().starts_with(start));
         (has("flood 19999") && has("[toold] discarded")).then_some(())
     });
     assert!(daemon.log().matches("flood ").count() < 1000, "the log has a bound");
