@@ -8,6 +8,7 @@ mod shell_snapshot;
 mod skill_file;
 mod touched;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ use toold_engine::need::Need;
 use toold_engine::tool::{Origin, ToolError, ToolOutput, ToolSpec};
 use toold_host::environment::Environment;
 use toold_host::file_systems::answering;
-use toold_host::launcher::order::Confinement;
+use toold_host::sandbox::{CommandToConfine, Confinement};
 use toold_proto::agent_request::{DecidedBy, NamedNeed};
 use toold_proto::permission::Verdict;
 use toold_proto::tool::{Annotations, Category, Source, SourceKind, ToolName};
@@ -92,6 +93,8 @@ pub struct AgentTool {
     partial: Mutex<Option<String>>,
     /// The command lines that the agent runs if it is allowed to.
     lines: Mutex<Vec<String>>,
+    /// What it needs, as it was decided.
+    needs: Mutex<Vec<Need>>,
     /// The restriction of these lines.
     confinement: Mutex<Option<Confinement>>,
     judged: Mutex<Option<oneshot::Sender<Judgement>>>,
@@ -115,6 +118,7 @@ impl AgentTool {
             unclear: Mutex::new(work.unclear.clone()),
             partial: Mutex::default(),
             lines: Mutex::default(),
+            needs: Mutex::default(),
             confinement: Mutex::default(),
             work,
             judged: Mutex::new(Some(judged)),
@@ -249,7 +253,8 @@ impl AgentTool {
         if self.lines.lock().is_empty() {
             return Ok(judgement);
         }
-        let is_freed = cx.is_freed(&judgement);
+        let needs = self.needs.lock().clone();
+        let is_freed = cx.is_freed(&judgement, &needs);
         match self.work.floor {
             AgentFloor::Missing if is_freed => {
                 let reason = format!("{}, and toold cannot confine it here: the agent decides", judgement.reason);
@@ -260,7 +265,10 @@ impl AgentTool {
             AgentFloor::OfFree | AgentFloor::OfAll => {}
         }
         let environment = self.work.environment.clone().with(&cx.session.env);
-        let confinement = self.toolkit.sandbox.confine(cx, &environment);
+        // Its shell reads the aliases there before the line.
+        let seen: Vec<PathBuf> = ShellSnapshot::folder(&environment).into_iter().collect();
+        let to_confine = CommandToConfine { needs: &needs, cwd: &cx.cwd, environment: &environment, seen: &seen };
+        let confinement = self.toolkit.sandbox.confine(cx, &to_confine);
         *self.confinement.lock() = confinement.map_err(|error| ToolError::Failed(format!("not run: {error}")))?;
         Ok(judgement)
     }
@@ -354,7 +362,9 @@ impl Callable for AgentTool {
                 let words = "not run: a hook changed the arguments, and the agent's own tool would not use them";
                 return Err(ToolError::Failed(words.to_owned()));
             }
-            Ok(self.derive(cx).await)
+            let needs = self.derive(cx).await;
+            self.needs.lock().clone_from(&needs);
+            Ok(needs)
         }
         .boxed()
     }

@@ -37,9 +37,10 @@ impl Cx {
 }
 
 impl Cx {
-    /// Whether no person allowed what a judgement allows, by a rule, a grant or an answer: it only reads, or a level freed it.
-    pub fn is_freed(&self, judgement: &Judgement) -> bool {
-        judgement.decision == Verdict::Allow && (judgement.by == DecidedBy::Default || self.freed_by_level().is_some())
+    /// Whether no person allowed what a judgement allows of these needs, by a rule, a grant or an answer: it only reads, or a
+    /// level freed it.
+    pub fn is_freed(&self, judgement: &Judgement, needs: &[Need]) -> bool {
+        judgement.decision == Verdict::Allow && self.floor(needs).is_some()
     }
 }
 

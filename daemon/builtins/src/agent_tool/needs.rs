@@ -129,9 +129,7 @@ impl Deriving<'_> {
         };
         let mut needs = self.expanded(line, &folder, &mut Vec::new());
         if matches!(self.floor, AgentFloor::OfFree | AgentFloor::OfAll) {
-            let environment = self.environment.clone().with(&self.cx.session.env);
-            let place = (folder.as_path(), &environment);
-            self.toolkit.sandbox.mark_confined(&mut needs, self.cx.level(), &self.cx.session, place);
+            self.toolkit.sandbox.mark_confined(&mut needs, self.cx.level(), &self.cx.session, &folder);
         }
         for need in needs.iter_mut().filter(|need| need.category == Category::Shell) {
             // Nothing keeps the agent's command from changing anything.

@@ -6,7 +6,7 @@
 //! that it contains.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use toold_engine::need::Word;
 use toold_host::environment::Environment;
@@ -49,9 +49,7 @@ impl ShellSnapshot {
     /// It cannot be read.
     pub(super) fn newest(shell: &str, environment: &Environment) -> anyhow::Result<Option<Self>> {
         let name = Path::new(shell).file_name().and_then(|name| name.to_str()).unwrap_or(shell);
-        let Some(folder) = config_folder(environment).map(|config| config.join("shell-snapshots")) else {
-            return Ok(None);
-        };
+        let Some(folder) = Self::folder(environment) else { return Ok(None) };
         let prefix = format!("snapshot-{name}-");
         let made_at = |file: &String| {
             let rest = file.strip_prefix(&prefix)?.strip_suffix(".sh")?;
@@ -60,6 +58,11 @@ impl ShellSnapshot {
         let newest = names(&folder).into_iter().filter_map(|file| Some((made_at(&file)?, file))).max();
         let Some((_, file)) = newest else { return Ok(None) };
         Ok(Some(Self::parse(&files::read_text(&folder.join(file), MAX_BYTES)?)))
+    }
+
+    /// Where Claude Code keeps its snapshots, which its shells read.
+    pub(super) fn folder(environment: &Environment) -> Option<PathBuf> {
+        Some(config_folder(environment)?.join("shell-snapshots"))
     }
 
     fn parse(text: &str) -> Self {
