@@ -69,7 +69,7 @@ pub(crate) fn holds_credentials(path: &Path) -> bool {
         Ok(text) => {
             let text = String::from_utf8_lossy(&text);
             match is_of_git.then(|| git_settings_hold_secret(&text)).flatten() {
-                Some(holds) => holds,
+                Some(holds) => holds || shows_address(&text),
                 None if is_record => shows_address(&text),
                 None => shows_credentials(&text),
             }

@@ -840,6 +840,7 @@ fn push(line: &str) -> Need {
         operation: [Effect::Publish, Effect::Build].into_iter().collect(),
         added: need.words.iter().flatten().filter_map(destroys).collect(),
         name: vec!["git".into(), "push".into()],
+        ..CommandEffects::default()
     };
     Need { effects, ..need }
 }

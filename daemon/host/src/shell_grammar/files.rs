@@ -170,7 +170,11 @@ impl ShellWalk<'_, '_, '_> {
         let given = |options: &[&str]| {
             let named = reading.form.iter().flat_map(|form| &form.options).flat_map(|option| &option.names);
             let noted = reading.notes.iter().map(|note| &note.text);
-            named.chain(noted).any(|name| options.contains(&name.as_str()))
+            let is_given = |name: &String, option: &&str| {
+                let is_bundle = name.starts_with('-') && !name.starts_with("--") && option.len() == 2;
+                name == option || is_bundle && name.ends_with(option.trim_start_matches('-'))
+            };
+            named.chain(noted).any(|name| options.iter().any(|option| is_given(name, option)))
         };
         let removes = |name: &str| REMOVE_SOURCES.iter().any(|(program, options)| *program == name && given(options));
         if reading.known.is_some_and(|known| removes(&known.name)) {
@@ -564,6 +568,11 @@ impl NamedFile {
                 None => return not_known("it contains too many files to check"),
             }
         }
+        // What is fetched again is nobody's own, neither its secrets nor its settings.
+        let is_own = |file: &PathBuf| !file.iter().any(|part| FETCHED.iter().any(|folder| part == *folder));
+        if self.is_whole && category == Category::FileWrite {
+            covers.retain(is_own);
+        }
         let (mut links, mut seen) = (Vec::new(), HashSet::new());
         // A link may lead to a file that is left out under its own name.
         let follows = filter.is_some_and(|filter| filter.follows_links);
@@ -586,11 +595,7 @@ impl NamedFile {
         }
         needs[0].covers.extend(covers.iter().map(|file| file.to_string_lossy().into_owned()));
         let looks = |_: &&PathBuf| category == Category::FileRead && !clock.is_over();
-        let is_fetched = |file: &PathBuf| file.iter().any(|part| FETCHED.iter().any(|folder| part == *folder));
-        let is_none = |file: &&PathBuf| match category {
-            Category::FileRead => is_certificate(file),
-            _ => is_fetched(file),
-        };
+        let is_none = |file: &&PathBuf| category == Category::FileRead && is_certificate(file);
         let shown = |file: &PathBuf| file.to_string_lossy().into_owned();
         needs[0].no_secrets.extend(covers.iter().filter(|_| !clock.is_over()).filter(is_none).map(shown));
         needs[0].holds_secrets.extend(covers.iter().filter(looks).filter(|file| holds_credentials(file)).map(shown));

@@ -477,7 +477,8 @@ impl<'t> ZshScanner<'t> {
         match c {
             '*' | '?' | '[' | ']' | '{' | '}' if role == Role::Target => None,
             '*' if self.rest.starts_with('*') => None,
-            '[' if word.is_empty() && self.rest.starts_with([' ', '[']) => Some(()),
+            '[' if matches!(word, "" | "[") && self.rest.starts_with([' ', '[']) => Some(()),
+            '[' if role == Role::Command && !word.is_empty() => None,
             '*' | '?' | '[' if !word.contains('=') || role == Role::Operand => {
                 self.has_wildcard = true;
                 Some(())
@@ -503,7 +504,7 @@ impl<'t> ZshScanner<'t> {
         // A quoted part of a command's name or of a variable's is not looked at here.
         let is_odd = names_variable || matches!(role, Role::Command | Role::Options);
         word.push('\u{1}');
-        (!is_odd || role == Role::Command && (word.contains('=') || word == "\u{1}")).then_some(())
+        (!is_odd || role == Role::Command && word.contains('=')).then_some(())
     }
 
     fn operator(&mut self) -> Alike {

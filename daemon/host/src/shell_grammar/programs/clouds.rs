@@ -153,6 +153,8 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
     }
     let end = operation.places.last().map_or(words.len(), |last| last + 1);
     let behind = words.get(end..).unwrap_or_default();
+    let chosen = words.iter().take(end).filter_map(|word| word.start().split('=').next());
+    reading.places = chosen.filter(|option| choosing.contains(option)).map(|option| vec![option.to_owned()]).collect();
     for (at, word) in behind.iter().enumerate() {
         let (option, attached) = match word.start().split_once('=') {
             Some((option, _)) if option.starts_with('-') => (option, Some(word.without_start(option.len() + 1))),

@@ -118,7 +118,10 @@ pub(super) fn read(name: &str, words: &[Arg]) -> Option<Reading> {
     };
     let mut reading = from_table(name, words);
     // `-o jsonpath-file=F` and the like print a template that they read (kubectl get, "--output").
-    let names_template = |word: &&Arg| word.start().contains("-file=") || word.start().contains("templatefile=");
+    let names_template = |word: &&Arg| {
+        let text = word.start();
+        (text.contains("-file=") || text.contains("templatefile=")) && !text.starts_with("--from-")
+    };
     if let Some(word) = words.iter().find(names_template).filter(|_| matches!(name, "kubectl" | "oc")) {
         reading.doubt(format!("{} reads a file as a template", word.raw));
     }

@@ -411,6 +411,10 @@ impl<'a> OptionParser<'a> {
             _ => None,
         };
         if let Some(how) = how {
+            if let Some(address) = values.iter().find(|value| how == FileAccess::Read && value.start().contains("://"))
+            {
+                self.parsed.reading.doubt(format!("{} is fetched from another machine", address.raw));
+            }
             for value in &values {
                 let is_operand = how == FileAccess::Read || *takes == Takes::Output;
                 self.parsed.reading.files.push(FileUse { is_operand, ..FileUse::new(how, value.clone()) });

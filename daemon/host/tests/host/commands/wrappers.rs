@@ -614,6 +614,7 @@ fn forges_and_infrastructure_are_known_by_their_verbs() {
                 "gh auth status --show-token",
                 "glab mr merge 1 -R other/name",
                 "helm --kube-context prod list",
+                "helm list --kube-context prod",
                 "helm install x ./chart --post-renderer ./x",
                 "helm install x ./chart --set-file a=.env",
                 "terraform init -plugin-dir x",
