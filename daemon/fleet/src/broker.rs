@@ -19,14 +19,11 @@ pub const DAEMON_LIFETIME: Duration = Duration::from_secs(30);
 pub(crate) const ASK_LIFETIME: Duration = Duration::from_secs(60 * 60);
 /// How long a text stays in the object store: far longer than the call that it belongs to takes to fetch it.
 const BLOB_LIFETIME: Duration = Duration::from_secs(60 * 60);
-/// Bytes that are reserved for each part, so that none of them, however full, keeps another from being written: grants least of
+/// The most bytes of the parts that grow, so that none of them, however full, keeps another from being written: grants least of
 /// all. Together they are less than the 2 GB of `toolctl fleet broker-config`.
 const AUDIT_BYTES: i64 = 1 << 30;
 const ASKS_BYTES: i64 = 64 << 20;
 const BLOBS_BYTES: i64 = 256 << 20;
-const DAEMONS_BYTES: i64 = 16 << 20;
-const TOOLS_BYTES: i64 = 128 << 20;
-const GRANTS_BYTES: i64 = 64 << 20;
 /// A server with less room gets smaller ones, at last without a limit.
 const SHARES: [i64; 3] = [1, 8, 64];
 /// A broker is pinged this often, and a connection that does not answer two pings is dead.
@@ -129,22 +126,20 @@ impl Broker {
         let failed = |what: &str, error: &dyn std::fmt::Display| {
             format!("can't create {what} on the broker, which needs JetStream: {error}")
         };
-        for (bucket, max_age, bytes, description) in [
-            (subjects::DAEMONS, DAEMON_LIFETIME, DAEMONS_BYTES, "Daemons of a fleet of toold"),
-            (subjects::TOOLS, Duration::ZERO, TOOLS_BYTES, "Their tools"),
-            (subjects::GRANTS, Duration::ZERO, GRANTS_BYTES, "Grants of persons"),
+        for (bucket, max_age, description) in [
+            (subjects::DAEMONS, DAEMON_LIFETIME, "Daemons of a fleet of toold"),
+            (subjects::TOOLS, Duration::ZERO, "Their tools"),
+            (subjects::GRANTS, Duration::ZERO, "Grants of persons"),
         ] {
-            let config = |max_bytes| kv::Config {
+            let config = kv::Config {
                 bucket: bucket.to_owned(),
                 description: description.to_owned(),
                 max_age,
-                max_bytes,
                 history: 1,
                 ..kv::Config::default()
             };
             if self.jetstream.get_key_value(bucket).await.is_err() {
-                let made = with_room(bytes, |bytes| self.jetstream.create_key_value(config(bytes))).await;
-                made.map_err(|error| failed(bucket, &error))?;
+                self.jetstream.create_key_value(config).await.map_err(|error| failed(bucket, &error))?;
             }
         }
         let asks = stream::Config {

@@ -336,7 +336,7 @@ fn memory_that_a_plugin_took_is_there_again_for_its_next_call() {
     let daemon = Setup::new().config(&config).plugin("greedy.lua", GREEDY).start();
     let mut wire = daemon.connect();
     assert_eq!(wire.tool("take", json!({}))["is_error"], false);
-    leave_memory(&daemon, 1 << 30);
+    leave_memory(&daemon, 300 << 20);
     let refusal = until("a call ends for lack of memory", || {
         Some(wire.tool("take", json!({}))).filter(|result| result["is_error"] == true)
     });
