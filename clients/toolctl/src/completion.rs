@@ -154,6 +154,7 @@ mod tests {
         "agents confirm code",
         "alias",
         "changes agent",
+        "days",
         "drain_ms",
         "expires_in",
         "hook event",

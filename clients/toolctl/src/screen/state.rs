@@ -391,6 +391,8 @@ impl ScreenState {
             | KeyCommand::CancelCall
             | KeyCommand::KillShell
             | KeyCommand::CloseSession
+            | KeyCommand::RaiseLevel
+            | KeyCommand::LowerLevel
             | KeyCommand::Reload
             | KeyCommand::Enable
             | KeyCommand::Disable

@@ -42,6 +42,7 @@ async fn judge_named(test: &BuiltinTest, call: (&str, &str, Value), named: &[(Ca
         environment: Environment::default().with([("HOME", test.root.join("home"))]),
     };
     let request = AgentRequest {
+        observed: false,
         agent: agent.to_owned(),
         subagent: None,
         asks_until: None,

@@ -3,6 +3,7 @@ import { signal } from "@preact/signals";
 import type {
   Category,
   Grant,
+  Level,
   Mode,
   PermissionsCheckResult,
   PermissionsListResult,
@@ -133,6 +134,11 @@ export async function revoke(id: string): Promise<void> {
 
 export async function setMode(sessionId: string, mode: Mode): Promise<void> {
   await request("permissions.set_mode", { session_id: sessionId, mode });
+}
+
+/** `undefined` for the level of the configuration. */
+export async function setLevel(sessionId: string, level: Level | undefined): Promise<void> {
+  await request("permissions.set_level", { session_id: sessionId, level });
 }
 
 /** The decision about a call that nobody makes. Nobody is asked. */
