@@ -4,7 +4,6 @@ import {
   type Answer,
   type Ask,
   type FilesHistoryResult,
-  type Level,
   type PermissionsLevelResult,
   type Question,
   type Reply,
@@ -158,6 +157,8 @@ export function lastChanges(changes: FilesHistoryResult["changes"], folders: rea
   }
   return [...last.values()].reverse();
 }
+
+export type Level = NonNullable<SessionInfo["level"]>;
 
 /** From little to much. */
 export const LEVELS: readonly Level[] = ["read", "edit", "develop", "operate"];

@@ -1,9 +1,9 @@
 /** The level of a session: how much runs without an approval. A person changes it. */
-import type { Level, SessionInfo } from "toold";
+import type { SessionInfo } from "toold";
 import * as vscode from "vscode";
 
 import type { Link } from "../link.js";
-import { LEVELS, levelChoices, sessionLabel } from "../prompts.js";
+import { LEVELS, levelChoices, sessionLabel, type Level } from "../prompts.js";
 
 /** The command: shows the level of each session in the folders that are open, and changes that of one. */
 export async function changeLevel(link: Link): Promise<void> {

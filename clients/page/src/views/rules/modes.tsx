@@ -1,12 +1,12 @@
 /** The permission mode and the level of each session. */
-import type { Level, Mode, SessionInfo } from "toold/browser";
+import type { Mode, SessionInfo } from "toold/browser";
 
 import { Badge, type Tone } from "../../components.tsx";
 import { confirm } from "../../confirm.tsx";
 import { session } from "../../daemon.ts";
 import { Text } from "../../text.tsx";
 import { report, toast } from "../../toasts.tsx";
-import { refresh, sessions, setLevel, setMode } from "./permissions.ts";
+import { refresh, sessions, setLevel, setMode, type Level } from "./permissions.ts";
 
 const MODES: readonly { mode: Mode; about: string; tone: Tone }[] = [
   { mode: "default", about: "rules, grants and prompts decide", tone: "neutral" },

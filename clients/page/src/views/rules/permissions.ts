@@ -3,7 +3,6 @@ import { signal } from "@preact/signals";
 import type {
   Category,
   Grant,
-  Level,
   Mode,
   PermissionsCheckResult,
   PermissionsListResult,
@@ -43,6 +42,7 @@ export const sessions = signal<readonly SessionInfo[]>([]);
 export const refusals = signal<readonly Refusal[]>([]);
 
 export type Refusal = NonNullable<PluginsShowResult["refused"]>[number] & { plugin: string };
+export type Level = NonNullable<SessionInfo["level"]>;
 export type Verdict = PermissionsCheckResult["verdict"];
 
 /** Events after which rules, grants or modes may be others. A grant is stored when an ask is answered. */

@@ -87,45 +87,6 @@ pub(super) fn failures(rules: &[RuleLine], outcome: &LineOutcome) -> Vec<EscapeF
     found
 }
 
-/// What a line did beyond the effects that a level freed it for. `runs_hooks`: Git may run what the repository names;
-/// `writes`: the programs that write their operands may run.
-///
-/// What a build runs cannot be told from what it should run: only the confinement holds it, so such lines are not run here.
-pub(super) fn beyond_level(runs_hooks: bool, writes: bool, outcome: &LineOutcome) -> Vec<EscapeFailure> {
-    let mut found = Vec::new();
-    let mut fail = |kind, detail| found.push(EscapeFailure { kind, detail });
-    let unique: BTreeSet<&Vec<String>> = outcome.ran.iter().collect();
-    let is_free = |program: &str| {
-        runs_hooks || REAL.contains(&program) || writes && (WRITERS.contains(&program) || program == "touch")
-    };
-    for ran in unique.into_iter().filter(|ran| !is_free(&ran[0])) {
-        fail(EscapeKind::Ran, ran.join(" "));
-    }
-    for change in &outcome.changes {
-        let path = change.path.strip_prefix("work");
-        let is_control = |path: &Path| {
-            let named = path.iter().any(|name| CONTROL.iter().any(|control| name == *control));
-            named
-                || path.starts_with(".git/hooks")
-                || path.starts_with(".git/config")
-                || path.ends_with("info/attributes")
-        };
-        if path.map_or(true, is_control) {
-            fail(EscapeKind::Wrote, format!("{} ({:?})", change.path.display(), change.did));
-        }
-        if has(&change.content, SECRET) && change.did != Did::Marked {
-            fail(EscapeKind::ShowedSecret, format!("a secret is in {}", change.path.display()));
-        }
-    }
-    if outcome.shown.contains(SECRET) {
-        fail(EscapeKind::ShowedSecret, "a secret is in the output".to_owned());
-    }
-    if outcome.shown.contains(OUTSIDE) {
-        fail(EscapeKind::ShowedOutside, "a file outside of the workspace is in the output".to_owned());
-    }
-    found
-}
-
 /// Whether one of the rules with this action names the command: word by word, where a final `*` stands for any further
 /// words.
 fn says(rules: &[RuleLine], action: &str, ran: &[String]) -> bool {
