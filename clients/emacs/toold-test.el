@@ -404,7 +404,7 @@ sys.stdin.read()
     (should (string-prefix-p
              (format "write wants file.write: %s/new.txt\n" toold-test--work)
              (nth 1 seen)))
-    (should (string-match-p (format "^1: allow %s/\\* (session)$" toold-test--work)
+    (should (string-match-p (format "^1: allow %s/\\* (this emacs session)$" toold-test--work)
                             (nth 1 seen)))
     (should (string-match-p "^\\+one\n\\+two$" (nth 1 seen)))
     (should-not (get-buffer "*toold ask*"))
