@@ -404,7 +404,7 @@ sys.stdin.read()
     (should (string-prefix-p
              (format "write wants file.write: %s/new.txt\n" toold-test--work)
              (nth 1 seen)))
-    (should (string-match-p (format "^1: allow %s/\\* (session)$" toold-test--work)
+    (should (string-match-p (format "^1: allow %s/\\* (this emacs session)$" toold-test--work)
                             (nth 1 seen)))
     (should (string-match-p "^\\+one\n\\+two$" (nth 1 seen)))
     (should-not (get-buffer "*toold ask*"))
@@ -534,6 +534,31 @@ sys.stdin.read()
   (should (equal "bash wants shell: echo ^[[2J rm x"
                  (toold--headline '(:tool "bash" :category "shell"
                                     :target "echo \e[2J\nrm x")))))
+
+(toold-test-deftest toold-the-level-is-shown-and-changed
+  (should (string-match-p "^Level read (the default)" (toold-level)))
+  (should (string-match-p "^Level edit (set by a person" (toold-level "edit")))
+  (should (string-match-p "^Level read (the default)"
+                          (toold-level "configured"))))
+
+(ert-deftest toold-an-ask-says-who-asks-and-what-the-answers-cover ()
+  (let ((ask '(:tool "s_echo" :category "mcp" :target "s/echo" :agent "codex"
+               :subagent "Explore (a1)" :session_name "this codex session"
+               :level "edit" :description "asks the\nserver"
+               :misleading ["look twice"]
+               :suggestions [(:scope "session" :pattern "s/echo")
+                             (:scope "session" :pattern "s/mcp:read"
+                              :covers "its tools that only read")])))
+    (should (equal "s_echo for codex, sub-agent Explore (a1) wants mcp: s/echo"
+                   (toold--headline ask)))
+    (let ((details (toold--ask-details ask)))
+      (dolist (words '("The agent says: asks the server" "Careful: look twice"
+                       "Level: edit" "1: allow s/mcp:read, its tools that only \
+read (this codex session)"))
+        (should (string-match-p (regexp-quote words) details))))
+    (should (equal '("once" "session" "hour" "project" "always" "no" "why not"
+                     "1")
+                   (mapcar #'cadar (toold--ask-choices ask))))))
 
 (ert-deftest toold-every-waiting-agent-is-named ()
   (should (equal "bash for codex and claude wants shell: ls"

@@ -972,8 +972,23 @@ A value that does not convert stays a string, so that the daemon says why."
                         (list (list :id id :kind kind :request request
                                     :left nil))))
           (toold--prompts-soon)))
-    (toold--prompt-over (plist-get item :request_id)))
+    (toold--prompt-ended item))
   (force-mode-line-update t))
+
+(defvar toold--answered nil
+  "The ids of the prompts that were answered here.")
+
+(defun toold--prompt-ended (item)
+  "Close the prompt that ended with ITEM, and say how, unless you did it here."
+  (let* ((id (plist-get item :request_id))
+         (how (plist-get item :how))
+         (here (member id toold--answered))
+         (prompt (toold--prompt id)))
+    (setq toold--answered (delete id toold--answered))
+    (when (and prompt (not here) how (not (string-empty-p how)))
+      (message "Toold: %s: %s" (toold--line how)
+               (toold--headline (plist-get prompt :request))))
+    (toold--prompt-over id)))
 
 (defun toold--prompt (id)
   "The prompt with this ID."
@@ -1049,18 +1064,42 @@ A value that does not convert stays a string, so that the daemon says why."
   (let ((toold--active nil))
     (toold--prompts-show)))
 
+;;;###autoload
+(defun toold-level (&optional level)
+  "Show how much needs no approval in this folder's session.
+With a LEVEL (interactively, with a prefix argument), change it;
+\"configured\" stands for that of the configuration."
+  (interactive
+   (list (and current-prefix-arg
+              (completing-read "Level: " '("read" "edit" "develop" "operate"
+                                           "configured")
+                               nil t))))
+  (toold--ensure)
+  (let* ((session (toold--session toold--connection))
+         (now (toold--await
+               toold--connection
+               (if level "permissions.set_level" "permissions.level")
+               (append (list :session_id session)
+                       (and level (not (equal level "configured"))
+                            (list :level level))))))
+    (message "Level %s (%s)" (plist-get now :level)
+             (toold--line (plist-get now :from)))))
+
 (defun toold--reply (method id params)
   "Answer the prompt ID by METHOD with PARAMS.
 Do nothing when the daemon is gone, and the prompt with it."
   (when (toold-connected-p)
+    (cl-pushnew id toold--answered :test #'equal)
     (ignore-error toold-not-read
       (toold--request
        toold--connection method (append (list :request_id id) params) nil
        (lambda (err)
+         (setq toold--answered (delete id toold--answered))
          (cond
           ((eql (plist-get err :code) -1))
           ((equal (plist-get (plist-get err :data) :kind) "unknown_request")
-           (message "This was answered already"))
+           (message "Nothing was changed: %s"
+                    (toold--line (or (plist-get err :message) ""))))
           (t (message "The daemon did not accept the answer: %s"
                       (plist-get err :message)))))))))
 
@@ -1074,6 +1113,7 @@ Every other request to read suggests patterns."
   "The request ASK on one line."
   (let ((chain (append (plist-get ask :chain) nil))
         (reason (plist-get ask :reason))
+        (subagent (plist-get ask :subagent))
         (agents (cl-remove-if
                  (lambda (agent) (member agent '(nil "emacs")))
                  (or (append (plist-get ask :agents) nil)
@@ -1081,6 +1121,7 @@ Every other request to read suggests patterns."
     (toold--line
      (concat (plist-get ask :tool)
              (and agents (format " for %s" (string-join agents " and ")))
+             (and subagent (format ", sub-agent %s" subagent))
              (and chain (format " (of %s)" (string-join chain ", ")))
              (if (toold--ask-for-workspace-p ask)
                  (concat " wants a folder to work in: "
@@ -1102,23 +1143,38 @@ Every other request to read suggests patterns."
                         (= key ?9))
              collect (cons (cl-incf key) suggestion))))
 
+(defun toold--ask-session (ask)
+  "The session of ASK as you know it."
+  (toold--line (or (plist-get ask :session_name) "this session")))
+
+(defun toold--ask-offer (ask suggestion)
+  "The effect of allowing SUGGESTION of ASK, and its place."
+  (let ((covers (plist-get suggestion :covers))
+        (scope (plist-get suggestion :scope)))
+    (toold--line
+     (format "%s%s (%s)" (plist-get suggestion :pattern)
+             (if covers (format ", %s" covers) "")
+             (if (equal scope "session") (toold--ask-session ask) scope)))))
+
 (defun toold--ask-choices (ask)
   "The possible answers to ASK: an alist of choices and params."
   (append
    (cond
     ((toold--ask-for-workspace-p ask)
      ;; All answers but those for the session are remembered.
-     '(((?y "yes" "Allow it, and remember it for this client")
+     `(((?y "yes" "Allow it, and remember it for this client")
         :action "allow" :scope "always")
-       ((?s "session" "Allow it in this session")
+       ((?s "session" ,(format "Allow it in %s" (toold--ask-session ask)))
         :action "allow" :scope "session")))
     ((seq-empty-p (plist-get ask :suggestions))
      ;; Nothing of it can be remembered.
      '(((?y "once" "Allow it once") :action "allow" :scope "once")))
     (t
-     '(((?y "once" "Allow it once") :action "allow" :scope "once")
-       ((?s "session" "Allow it in this session")
+     `(((?y "once" "Allow it once") :action "allow" :scope "once")
+       ((?s "session" ,(format "Allow it in %s" (toold--ask-session ask)))
         :action "allow" :scope "session")
+       ((?h "hour" "Allow it in this project for 1 hour")
+        :action "allow" :scope "project" :expires_in 3600)
        ((?p "project" "Allow it in this project")
         :action "allow" :scope "project")
        ((?a "always" "Allow it always") :action "allow" :scope "always"))))
@@ -1131,8 +1187,8 @@ Every other request to read suggests patterns."
             for pattern = (plist-get suggestion :pattern)
             for scope = (plist-get suggestion :scope)
             collect `((,key ,(char-to-string key)
-                            ,(toold--line (format "Allow %s (%s)"
-                                                  pattern scope)))
+                            ,(concat "Allow "
+                                     (toold--ask-offer ask suggestion)))
                       :action "allow" :scope ,scope :pattern ,pattern))))
 
 (defun toold--ask-details (ask)
@@ -1143,11 +1199,16 @@ Every other request to read suggests patterns."
      (toold--headline ask) "\n"
      (and command (not (equal command (plist-get ask :target)))
           (format "Part of: %s\n" (toold--line command)))
+     (and (plist-get ask :description)
+          (format "The agent says: %s\n"
+                  (toold--line (plist-get ask :description))))
+     (cl-loop for warning across (or (plist-get ask :misleading) [])
+              concat (format "Careful: %s\n" (toold--line warning)))
+     (and (plist-get ask :level)
+          (format "Level: %s\n" (plist-get ask :level)))
      (cl-loop for (key . suggestion) in (toold--ask-wider ask)
-              concat (toold--line
-                      (format "%c: allow %s (%s)" key
-                              (plist-get suggestion :pattern)
-                              (plist-get suggestion :scope)))
+              concat (format "%c: allow %s" key
+                             (toold--ask-offer ask suggestion))
               concat "\n")
      (and diff (concat "\n" diff)))))
 

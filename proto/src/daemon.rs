@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::level::LevelStatus;
+use crate::permission::ObservedAgents;
 
 /// Answer of `daemon.status`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -53,6 +54,9 @@ pub struct DaemonStatus {
     /// How much runs without an approval, by the configuration.
     #[serde(default)]
     pub level: LevelStatus,
+    /// Absent when agents are not observed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observing: Option<ObservedAgents>,
     pub sessions: u64,
     pub connections: u64,
     /// Tools in the global view.

@@ -149,6 +149,7 @@ pub enum EventBody {
     SessionOpened { session_id: SessionId, cwd: String },
     #[serde(rename = "session.closed")]
     SessionClosed { session_id: SessionId },
+    /// The mode of a session was changed, or its level.
     #[serde(rename = "session.mode")]
     SessionMode { session_id: SessionId, mode: Mode },
     #[serde(rename = "todo.changed")]

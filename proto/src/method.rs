@@ -39,9 +39,9 @@ use crate::mcp_registry::{GetRegistryServer, RegistryServer, RegistryServerList,
 use crate::notify::NotifyReport;
 use crate::page::{OpenPage, OpenedPage, PageSessionList, RevokePageSessions, RevokedPageSessions};
 use crate::permission::{
-    CheckPermission, CheckedPermission, GrantInfo, GrantPermission, PendingAsks, PermissionEvent, PermissionList,
-    PermissionReview, ReplayRules, ReplayedRules, ReplyPermission, RevokePermission, SetMode, SubscribePrompts,
-    SuggestRules, SuggestedRules,
+    CheckPermission, CheckedPermission, GrantInfo, GrantPermission, ObserveAgents, ObserveState, PendingAsks,
+    PermissionEvent, PermissionList, PermissionReview, ReplayRules, ReplayedRules, ReplyPermission, RevokePermission,
+    SetMode, SubscribePrompts, SuggestRules, SuggestedRules,
 };
 use crate::plugin::{
     EvaluateInPlugin, Evaluation, ListPlugins, NamePlugin, PluginDetails, PluginList, ReloadPlugins, TrustPlugins,
@@ -187,6 +187,7 @@ methods! {
     DaemonResume = "daemon.resume", "Ends a pause.", NoParams => PausedDaemon;
     PermissionsReplay = "permissions.replay", "Decides the needs of the audit log again, by other rules or at another level.", ReplayRules => ReplayedRules;
     PermissionsSuggest = "permissions.suggest", "Proposes rules that would have answered as a person did.", SuggestRules => SuggestedRules;
+    PermissionsObserve = "permissions.observe", "Records what would be asked and allowed, and leaves it to the agents, for some days.", ObserveAgents => ObserveState;
     PermissionsLevel = "permissions.level", "Shows how much runs without an approval in a session, and why.", ShowLevel => SessionLevel;
     PermissionsSetLevel = "permissions.set_level", "Changes how much runs without an approval in a session.", SetLevel => SessionLevel;
     QuestionsReply = "questions.reply", "Answers a tool's question; the first reply wins.", ReplyQuestion => Done;

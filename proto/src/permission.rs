@@ -80,9 +80,25 @@ pub struct Ask {
     /// The agents of all waiting calls, when there are several; `agent` is the first of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<String>,
+    /// The sub-agent that asks, by its kind and id, as the agent names it; absent for the agent itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subagent: Option<String>,
+    /// The session as people know it, such as `this terminal` or `this codex session`: an answer for the session holds there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_name: Option<String>,
+    /// How much runs without an approval in the session.
+    #[serde(default)]
+    pub level: Level,
     pub cwd: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The model's own words about its command. toold does not know whether they are true.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// What is easily misread in the texts of the ask, as sentences: characters that cannot be seen, and letters that look
+    /// like others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub misleading: Vec<String>,
     /// The whole command line that `target` is a part of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
@@ -115,6 +131,9 @@ pub struct Ask {
 pub struct Suggestion {
     pub scope: Scope,
     pub pattern: String,
+    /// What the pattern covers, in words, where it does not say so itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub covers: Option<String>,
 }
 
 /// One of the things that a call asks for.
@@ -153,6 +172,9 @@ pub struct Resolved {
     /// Who answered; absent when nobody did.
     #[serde(default)]
     pub by: Option<Answerer>,
+    /// How it ended, in words: `allowed by toolctl (once)`, `the call ended`.
+    #[serde(default)]
+    pub how: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -540,4 +562,44 @@ pub struct SuggestedRule {
     /// The effects of the commands that it covers, the worst first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<Effect>,
+}
+
+/// Params of `permissions.observe`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ObserveAgents {
+    /// Begins to observe, or ends it; absent to show the state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: Option<bool>,
+    /// Only this agent, such as `claude-code`; all when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// For how many days, from 1 to 90; 7 when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub days: Option<u64>,
+}
+
+/// Answer of `permissions.observe`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ObserveState {
+    /// Absent when agents are not observed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observing: Option<ObservedAgents>,
+}
+
+/// Agents that are observed: what toold would allow or ask about their own tools is recorded, and left to them. Denials,
+/// secrets, control files and protected writes hold all the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ObservedAgents {
+    /// The client of the person who began it.
+    pub by: String,
+    /// RFC 3339, UTC.
+    pub since: String,
+    /// RFC 3339, UTC.
+    pub until: String,
+    /// The only agent that it is about; absent for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
 }

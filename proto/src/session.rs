@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::level::Level;
 use crate::tool::SessionId;
 
 /// How the ids of the sessions of terminals begin, which only people's clients open.
@@ -133,6 +134,9 @@ pub struct SessionInfo {
     /// The real path of the project; see the security document.
     pub project: String,
     pub mode: Mode,
+    /// How much runs without an approval in it.
+    #[serde(default)]
+    pub level: Level,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientInfo>,
     /// How many connections are bound to it now.

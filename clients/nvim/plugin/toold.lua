@@ -50,3 +50,13 @@ end, {
 define("ToolAsks", function()
   commands().asks()
 end, { desc = "Answer the permission requests and questions that are still open" })
+
+define("ToolLevel", function(opts)
+  commands().level(opts)
+end, {
+  nargs = "?",
+  complete = function(...)
+    return commands().complete_level(...)
+  end,
+  desc = "Show how much runs without an approval in the session of this editor, or change it",
+})

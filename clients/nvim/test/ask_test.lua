@@ -37,11 +37,11 @@ fact("an answer can hold for the session, and for more than was asked", function
   support.answer(function(labels, options)
     asked[#asked + 1] = options.prompt
     for _, label in ipairs(labels) do
-      if label:find("^Allow in this session: ") then
+      if label:find("^Allow in this nvim session: ") then
         return label
       end
     end
-    return "Allow in this session"
+    return "Allow in this nvim session"
   end)
   scene.connect()
   for _ = 1, 2 do
@@ -104,12 +104,13 @@ fact("a request that another client answers closes", function(scene)
     return result
   end)
   equal(true, result.is_error)
+  support.noticed("denied by")
   wait("the diff goes", function()
     return not support.shown("diff")
   end)
   equal("toold", scene.toold.statusline())
   choose()
-  support.noticed("answered already")
+  support.noticed("is already answered: denied by")
 end)
 
 fact("permission requests of agents appear in the editor", function(scene)
@@ -143,7 +144,7 @@ fact("an agent's ask for a folder says who wants it, and is remembered for that 
     return opened.workspace
   end
   equal("pending", read())
-  local labels = { "Allow, and remember it for this client", "Allow in this session", "Deny", "Deny, and say why" }
+  local labels = { "Allow, and remember it for this client", "Allow in this the agent session", "Deny", "Deny, and say why" }
   local reason = ("use %s as a workspace of the agent: its tools may read everything in there"):format(folder)
   equal({ { labels, "read wants a folder to work in: " .. reason } }, seen)
   equal("open", read())

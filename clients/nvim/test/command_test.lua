@@ -207,3 +207,15 @@ fact("every command, option and function is in the manual", function(scene)
     end
   end
 end)
+
+fact("the level of the session is shown and changed", function(scene)
+  scene.connect()
+  vim.cmd("ToolLevel")
+  support.noticed("level read (the default)")
+  vim.cmd("ToolLevel edit")
+  support.noticed("level edit (set by a person for this session)")
+  vim.cmd("ToolLevel configured")
+  support.noticed("level read (the default)")
+  vim.cmd("ToolLevel all")
+  support.noticed("expected one of read, edit, develop, operate, configured, not all")
+end)

@@ -4,7 +4,7 @@ local equal, contains, wait = support.equal, support.contains, support.wait
 --- Another frontend that may call the editor's tools.
 local function agent(scene, options)
   support.answer(function()
-    return "Allow in this session"
+    return "Allow in this other session"
   end)
   scene.connect(options)
   local other = scene.other("agent")

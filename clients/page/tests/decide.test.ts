@@ -66,6 +66,25 @@ test("an ask that was answered elsewhere disappears, with a note of who did", as
   await other.context().close();
 });
 
+test("an ask says who asks, warns of letters that mislead, and says how it ended", async ({
+  signedIn,
+  agent,
+  daemon,
+}) => {
+  const codex = await agent("codex");
+  await signedIn.getByRole("link", { name: "Decide" }).click();
+  const answer = codex.call("bash", { command: "touch g\u0456t.txt", description: "makes a file" });
+  const prompt = signedIn.getByRole("article");
+  await expect(prompt).toContainText("level read");
+  await expect(prompt).toContainText("agent says");
+  await expect(prompt).toContainText("makes a file");
+  await expect(prompt).toContainText("has letters that look like others");
+  await expect(prompt.getByRole("button", { name: "allow in this codex session", exact: true })).toBeAttached();
+  await daemon.toolctl("permissions", "grant", "shell", "touch g\u0456t.txt");
+  expect((await answer).isError).toBe(false);
+  await expect(signedIn.getByLabel("Recently answered")).toContainText("allowed by grant");
+});
+
 test("a link opens one of several asks, and keys go through them", async ({ signedIn, agent }) => {
   const claude = await agent("claude-code");
   const codex = await agent("codex");
@@ -82,7 +101,7 @@ test("a link opens one of several asks, and keys go through them", async ({ sign
   await signedIn.keyboard.press("j");
   await expect(prompt).toContainText("touch second.txt");
   expect(signedIn.url()).toBe(address);
-  await prompt.getByRole("button", { name: "allow in this session", exact: true }).click();
+  await prompt.getByRole("button", { name: "allow in this codex session", exact: true }).click();
   expect((await answer).isError).toBe(false);
   await expect(prompt).toContainText("touch first.txt");
 });

@@ -217,3 +217,17 @@ test("the view is accessible, and has its pictures", async ({ signedIn, daemon, 
   await expectAccessible(signedIn);
   await takePictures(signedIn, "rules");
 });
+
+test("the level of a session is shown, and a person raises and resets it", async ({ signedIn, agent }) => {
+  const claude = await agent("claude-code");
+  await claude.call("list");
+  await openRules(signedIn);
+  const sessions = signedIn.getByRole("list", { name: "Sessions" }).getByRole("listitem");
+  const level = sessions.filter({ hasText: "claude-code" }).getByLabel(/^level/);
+  await expect(level).toHaveValue("read");
+  await level.selectOption("edit");
+  await signedIn.getByRole("button", { name: "Set edit" }).click();
+  await expect(level).toHaveValue("edit");
+  await level.selectOption("configured");
+  await expect(level).toHaveValue("read");
+});

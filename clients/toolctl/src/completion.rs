@@ -155,6 +155,7 @@ mod tests {
         "alias",
         "audit agent",
         "changes agent",
+        "days",
         "drain_ms",
         "expires_in",
         "hook event",

@@ -56,6 +56,8 @@ export interface Suggestion {
   /** How long a grant holds, and for whom. */
   scope: Scope;
   pattern: string;
+  /** What the pattern covers, in words, where it does not say so itself. */
+  covers?: string;
 }
 
 /** Who owns a tool. */
@@ -200,8 +202,21 @@ export interface Ask {
   agent?: string;
   /** The agents of all waiting calls, when there are several; `agent` is the first of them. */
   agents?: string[];
+  /** The sub-agent that asks, by its kind and id, as the agent names it; absent for the agent itself. */
+  subagent?: string;
+  /** The session as people know it, such as `this terminal` or `this codex session`: an answer for the session holds there. */
+  session_name?: string;
+  /** How much runs without an approval in the session. */
+  level: "read" | "edit" | "develop" | "operate";
   cwd: string;
   reason?: string;
+  /** The model's own words about its command. toold does not know whether they are true. */
+  description?: string;
+  /**
+   * What is easily misread in the texts of the ask, as sentences: characters that cannot be seen, and letters that look
+   * like others.
+   */
+  misleading?: string[];
   /** The whole command line that `target` is a part of. */
   command?: string;
   /** The effects of a command, as far as they are known, the worst first. `reason` says them in words. */
@@ -253,6 +268,8 @@ export type PermissionEvent = {
   scope?: Scope | null;
   /** Who answered; absent when nobody did. */
   by?: Answerer;
+  /** How it ended, in words: `allowed by toolctl (once)`, `the call ended`. */
+  how: string;
 };
 
 export interface QuestionOption {
@@ -520,6 +537,8 @@ export interface SessionInfo {
   project: string;
   /** The permission mode of a session. */
   mode: Mode;
+  /** How much runs without an approval in it. */
+  level: "read" | "edit" | "develop" | "operate";
   client?: {
     name: string;
     version?: string;
@@ -680,6 +699,8 @@ export type Event = {
     scope?: Scope | null;
     /** Who answered; absent when nobody did. */
     by?: Answerer;
+    /** How it ended, in words: `allowed by toolctl (once)`, `the call ended`. */
+    how: string;
   };
 } | {
   kind: "question.asked";
@@ -917,6 +938,17 @@ export interface DaemonStatus {
     level: "read" | "edit" | "develop" | "operate";
     /** See [`SessionLevel::unconfined`]. */
     unconfined?: string;
+  };
+  /** Absent when agents are not observed. */
+  observing?: {
+    /** The client of the person who began it. */
+    by: string;
+    /** RFC 3339, UTC. */
+    since: string;
+    /** RFC 3339, UTC. */
+    until: string;
+    /** The only agent that it is about; absent for all. */
+    agent?: string;
   };
   sessions: number;
   connections: number;
@@ -2029,6 +2061,31 @@ export interface PermissionsListResult {
   grants: Grant[];
   /** Rules that are invalid; while there are any, everything that they might deny is denied. */
   broken?: string[];
+}
+
+/** Params of `permissions.observe`. */
+export interface PermissionsObserveParams {
+  /** Begins to observe, or ends it; absent to show the state. */
+  on?: boolean;
+  /** Only this agent, such as `claude-code`; all when absent. */
+  agent?: string;
+  /** For how many days, from 1 to 90; 7 when absent. */
+  days?: number;
+}
+
+/** Answer of `permissions.observe`. */
+export interface PermissionsObserveResult {
+  /** Absent when agents are not observed. */
+  observing?: {
+    /** The client of the person who began it. */
+    by: string;
+    /** RFC 3339, UTC. */
+    since: string;
+    /** RFC 3339, UTC. */
+    until: string;
+    /** The only agent that it is about; absent for all. */
+    agent?: string;
+  };
 }
 
 /** Answer of `permissions.pending`. */
@@ -3304,6 +3361,8 @@ export interface Methods {
   "permissions.level": { params: PermissionsLevelParams; result: PermissionsLevelResult };
   /** Lists rules and grants with their sources. */
   "permissions.list": { params: Record<string, never>; result: PermissionsListResult };
+  /** Records what would be asked and allowed, and leaves it to the agents, for some days. */
+  "permissions.observe": { params: PermissionsObserveParams; result: PermissionsObserveResult };
   /** Lists the asks that wait for an answer. */
   "permissions.pending": { params: Record<string, never>; result: PermissionsPendingResult };
   /** Decides the needs of the audit log again, by other rules or at another level. */

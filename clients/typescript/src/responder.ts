@@ -110,7 +110,8 @@ function responder<S extends "permissions" | "questions", P extends { request_id
           void ask(connection, item.request as unknown as P);
           return;
         }
-        open.get(item.request_id)?.abort();
+        // How it ended, in words, is the reason of the signal.
+        open.get(item.request_id)?.abort("how" in item && item.how ? item.how : undefined);
         open.delete(item.request_id);
       };
       const subscription = await connection.subscribe(`${subject}.subscribe`, {}, onItem, signal);

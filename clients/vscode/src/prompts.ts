@@ -1,5 +1,15 @@
 /** The texts and buttons of permission requests and questions. Does not use `vscode`. */
-import { isForWorkspace, type Answer, type Ask, type FilesHistoryResult, type Question, type Reply, type Scope } from "toold";
+import {
+  isForWorkspace,
+  type Answer,
+  type Ask,
+  type FilesHistoryResult,
+  type PermissionsLevelResult,
+  type Question,
+  type Reply,
+  type Scope,
+  type SessionInfo,
+} from "toold";
 
 export interface Button {
   title: string;
@@ -31,21 +41,37 @@ export function askView(ask: Ask): AskView {
   // Several agents may wait for the same answer.
   const agents = (ask.agents ?? [ask.agent]).filter((agent) => agent !== undefined && agent !== "vscode");
   const agent = agents.length === 0 ? "" : ` for ${agents.join(" and ")}`;
-  const who = (ask.source.kind === "builtin" ? ask.tool : `${ask.tool} (${ask.source.kind} ${ask.source.name})`) + agent;
+  const subagent = ask.subagent === undefined ? "" : `, sub-agent ${ask.subagent}`;
+  const who =
+    (ask.source.kind === "builtin" ? ask.tool : `${ask.tool} (${ask.source.kind} ${ask.source.name})`) + agent + subagent;
   if (isForWorkspace(ask)) {
     return { message: `${who}${chain} wants a folder to work in: ${ask.reason ?? ask.target}`, buttons: FOLDER };
   }
   const line = ask.command !== undefined && ask.command !== ask.target ? `, of: ${ask.command}` : "";
-  const reason = ask.reason ? ` (${ask.reason})` : "";
+  const said = ask.description ? `the agent says: ${ask.description}` : undefined;
+  const careful = ask.misleading?.map((warning) => `careful: ${warning}`) ?? [];
+  const level = ask.level === undefined || ask.level === "read" ? undefined : `level ${ask.level}`;
+  const notes = [ask.reason, said, ...careful, level].filter((note) => note !== undefined && note !== null && note !== "");
+  const reason = notes.length === 0 ? "" : ` (${notes.join("; ")})`;
   const buttons: Button[] = [{ title: "Allow once", reply: { action: "allow", scope: "once" } }];
   if (ask.parts?.length)
     buttons.push({
       title: `Allow all ${ask.parts.length} parts once`,
       reply: { action: "allow", scope: "once", all_parts: true },
     });
-  for (const { scope, pattern } of ask.suggestions) {
-    const what = pattern === ask.target ? "" : ` ${shortened(pattern, ask.cwd, "./")}`;
-    buttons.push({ title: `Allow${what} ${SCOPES[scope]}`, reply: { action: "allow", scope, pattern } });
+  const session = ask.session_name === undefined ? SCOPES.session : `for ${ask.session_name}`;
+  if (ask.suggestions.length > 0) {
+    buttons.push(
+      { title: `Allow ${session}`, reply: { action: "allow", scope: "session" } },
+      { title: "Allow in this project for 1 hour", reply: { action: "allow", scope: "project", expires_in: 3600 } },
+      { title: `Allow ${SCOPES.project}`, reply: { action: "allow", scope: "project" } },
+      { title: `Allow ${SCOPES.always}`, reply: { action: "allow", scope: "always" } },
+    );
+  }
+  for (const { scope, pattern, covers } of ask.suggestions.filter(({ pattern }) => pattern !== ask.target)) {
+    const what = covers ?? shortened(pattern, ask.cwd, "./");
+    const place = scope === "session" ? session : SCOPES[scope];
+    buttons.push({ title: `Allow ${what} ${place}`, reply: { action: "allow", scope, pattern } });
   }
   buttons.push({ title: "Deny", reply: { action: "deny" } });
   const part = ask.part === undefined ? "" : ` (${ask.part} of ${ask.parts?.length})`;
@@ -130,4 +156,37 @@ export function lastChanges(changes: FilesHistoryResult["changes"], folders: rea
     last.set(path, { path, label, description: `${what} ${tool}, ${new Date(at).toLocaleTimeString()}` });
   }
   return [...last.values()].reverse();
+}
+
+export type Level = NonNullable<SessionInfo["level"]>;
+
+/** From little to much. */
+export const LEVELS: readonly Level[] = ["read", "edit", "develop", "operate"];
+
+const ABOUT: Record<Level, string> = {
+  read: "only reading needs no approval",
+  edit: "changes of files in the session's folders need no approval",
+  develop: "builds and tests need no approval either, where commands can be confined",
+  operate: "what the session itself started needs no approval either",
+};
+
+export interface LevelPick {
+  label: string;
+  detail: string;
+  /** Absent for the level of the configuration. */
+  level?: Level;
+}
+
+/** The levels to choose from, with the one that counts now. */
+export function levelChoices({ level: now, unconfined }: PermissionsLevelResult): LevelPick[] {
+  const levels = LEVELS.map((level): LevelPick => {
+    const confined = level === "read" || unconfined === undefined ? "" : `; commands ask all the same: ${unconfined}`;
+    return { label: level === now ? `${level} (now)` : level, detail: ABOUT[level] + confined, level };
+  });
+  return [...levels, { label: "configured", detail: "the level of the configuration" }];
+}
+
+/** A session as a person knows it. */
+export function sessionLabel({ session_id, client }: SessionInfo): string {
+  return client === undefined || client === null ? session_id : `${client.name} (${session_id})`;
 }

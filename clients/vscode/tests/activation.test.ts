@@ -235,6 +235,16 @@ test("an ask that was put away is answered by the command", async (t) => {
   assert.equal(window.shown.at(-1), "information: No permission request is waiting.");
 });
 
+test("the level of a session is shown and raised", async (t) => {
+  const here = await ownFolders(t);
+  const { window, api } = await activate(here);
+  await api.open();
+  window.person.pick = async (_title, labels) => labels.find((label) => label.startsWith("edit")) ?? labels[0];
+  window.person.notice = (_message, buttons) => buttons.find((button) => button === "Set edit");
+  await window.commands.get("toold.level")!();
+  assert.equal(window.shown.at(-1), "information: The level is edit (set by a person for this session).");
+});
+
 test("questions are quick picks, and close when another client has answered", async (t) => {
   const here = await ownFolders(t);
   const { window, api } = await activate(here);

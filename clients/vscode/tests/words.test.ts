@@ -315,6 +315,42 @@ test("an ask for a folder says who wants it, and offers no patterns", () => {
   assert.equal(askView({ ...ASK, suggestions }).buttons[0]?.title, "Allow once");
 });
 
+test("an ask says who asks, and each answer where it holds", () => {
+  const { message, buttons } = askView({
+    ...ASK,
+    category: "mcp",
+    target: "docs/search",
+    tool: "docs_search",
+    source: { kind: "mcp", name: "docs" },
+    agent: "codex",
+    subagent: "Explore (a1)",
+    session_name: "this codex session",
+    level: "edit",
+    reason: '{"q": "x"}',
+    description: "looks it up",
+    misleading: ["look twice"],
+    suggestions: [
+      { scope: "session", pattern: "docs/search" },
+      { scope: "session", pattern: "docs/mcp:read", covers: "the tools of docs that only read, as docs itself says" },
+    ],
+  });
+  const notes = '({"q": "x"}; the agent says: looks it up; careful: look twice; level edit)';
+  const who = "docs_search (mcp docs) for codex, sub-agent Explore (a1)";
+  assert.equal(message, `${who} wants to call: docs/search ${notes}`);
+  assert.deepEqual(
+    buttons.map(({ title }) => title),
+    [
+      "Allow once",
+      "Allow for this codex session",
+      "Allow in this project for 1 hour",
+      "Allow in this project",
+      "Allow always",
+      "Allow the tools of docs that only read, as docs itself says for this codex session",
+      "Deny",
+    ],
+  );
+});
+
 test("an ask names every agent that waits for the answer", () => {
   const agents = ["codex", "vscode", "claude"];
   const suggestions = [{ scope: "session", pattern: ASK.target } as const];

@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::oneshot;
 use toold_adapters::agents::AgentAction;
-use toold_engine::agent_request::{AgentRequest, Judgement};
+use toold_engine::agent_request::{AgentRequest, Judgement, OBSERVED};
 use toold_engine::callable::Callable;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
@@ -179,26 +179,13 @@ impl AgentTool {
                 Err(error) => self.note_unclear(&error),
             }
         }
-        if let Some(asker) = self.asker() {
+        if let Some(mode) = &self.work.mode {
             for need in &mut needs {
                 let reason = need.reason.take().map(|reason| format!("{reason} ")).unwrap_or_default();
-                need.reason = Some(format!("{reason}[{asker}]"));
+                need.reason = Some(format!("{reason}[{} in mode {mode}]", self.request.agent));
             }
         }
         needs
-    }
-
-    /// What people should know of the agent besides its name.
-    fn asker(&self) -> Option<String> {
-        let agent = &self.request.agent;
-        let agent = match &self.request.subagent {
-            Some(subagent) => format!("{agent}, sub-agent {subagent}"),
-            None => agent.clone(),
-        };
-        match &self.work.mode {
-            Some(mode) => Some(format!("{agent} in mode {mode}")),
-            None => self.request.subagent.is_some().then_some(agent),
-        }
     }
 
     /// Whether the caller names the needs of the action: all of an unknown tool, and the server and tool of an MCP
@@ -214,8 +201,17 @@ impl AgentTool {
         self.unclear.lock().get_or_insert_with(|| format!("{error:#}"));
     }
 
-    /// Allows only what was judged. What is not clear is asked about: as if a rule said so, if a rule may be about it.
+    /// Of an agent that is observed, the decision is its own, unless the question is about a protected write.
     fn judgement(&self, cx: &Cx) -> Judgement {
+        let judgement = self.judgement_by_rules(cx);
+        if !self.request.observed || judgement.protected {
+            return judgement;
+        }
+        Judgement::ask(format!("{OBSERVED}{} ({})", judgement.decision.as_str(), judgement.reason))
+    }
+
+    /// Allows only what was judged. What is not clear is asked about: as if a rule said so, if a rule may be about it.
+    fn judgement_by_rules(&self, cx: &Cx) -> Judgement {
         let tool = &self.work.tool;
         let judgement = cx.judgement();
         if let Some(why) = self.unclear.lock().as_ref() {

@@ -251,7 +251,7 @@ pub(crate) fn needs(
     let is_known = may_read(cwd, cx);
     for need in &mut needs {
         need.reads_only &= is_known;
-        need.reason = description.map(str::to_owned).or(need.reason.take());
+        need.description = description.map(str::to_owned);
         if matches!(need.category, Category::FileRead | Category::FileWrite) && need.forbidden.is_none() {
             need.forbidden = exclusions.reason(Path::new(&need.target), false);
         }

@@ -20,9 +20,14 @@ pub struct AgentRequest {
     pub asks_until: Option<Instant>,
     /// Becomes true once a person is asked.
     pub waiting: watch::Sender<bool>,
+    /// A person wants a record first: everything but denials and protected writes is left to the agent.
+    pub observed: bool,
     /// The agent's own mode, where the configuration trusts it; `plan` always.
     pub mode: Option<Mode>,
 }
+
+/// How the rule of a decision begins that was recorded, and left to the agent. It is no answer, and no use of a grant.
+pub const OBSERVED: &str = "observed: ";
 
 /// The decision about everything that the agent's tool needs.
 #[derive(Clone, Debug, PartialEq, Eq)]

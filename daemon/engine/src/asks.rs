@@ -3,14 +3,13 @@
 //! [`ask`] is a call that waits; [`reply`] is a person's answer to it. How prompts are kept and delivered is in
 //! [`crate::prompts`]; the patterns that an ask suggests are in [`crate::policy::suggest`].
 
+mod misleading;
 pub mod relay;
 
-use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use toold_proto::agent_request::DecidedBy;
@@ -21,8 +20,11 @@ use toold_proto::permission::{
     Action, Answerer, Ask, AskPart, GrantAsk, PermissionEvent, ReplyPermission, Resolution, Resolved, Scope,
 };
 use toold_proto::provide::CallWait;
+use toold_proto::session::TERMINAL_SESSION;
 use toold_proto::tool::{CallId, Category, SessionId};
 use tracing::Instrument;
+
+use misleading::misleading;
 
 use crate::Engine;
 use crate::call::Caller;
@@ -44,12 +46,7 @@ use crate::trace::SPANS;
 /// The asks that wait for a person, and the frontends that can answer them.
 pub struct Asks {
     prompts: Prompts<PendingAsk>,
-    /// The last asks that people answered, and in words how, for those who answer later.
-    answered: Mutex<VecDeque<(String, String)>>,
 }
-
-/// The number of answered asks that are remembered.
-const MAX_ANSWERED: usize = 256;
 
 /// An ask, and the data needed to answer it.
 #[derive(Clone, Debug)]
@@ -119,6 +116,8 @@ pub enum AskReplyError {
     Unknown(String),
     #[error("ask {0} is already answered: {1}")]
     AlreadyAnswered(String, String),
+    #[error("ask {0} has ended: {1}")]
+    Ended(String, String),
     #[error(
         "{0:?} is neither the target of the ask nor one of its suggested patterns; use permissions.grant for a wider pattern"
     )]
@@ -145,6 +144,7 @@ pub struct Replier {
 
 impl PromptKind for PendingAsk {
     type Outcome = EndedAsk;
+    type End = Resolved;
 
     fn session(&self) -> &SessionId {
         &self.ask.session_id
@@ -173,6 +173,7 @@ impl PromptKind for PendingAsk {
         ended(
             &self.ask.request_id,
             Resolution::Cancelled,
+            "the call ended",
             denied("ask cancelled", DecidedBy::Default, "the call was cancelled"),
         )
     }
@@ -183,6 +184,10 @@ impl PromptKind for PendingAsk {
 
     fn resolved(&self, outcome: &EndedAsk) -> EventBody {
         EventBody::PermissionResolved { session_id: self.ask.session_id.clone(), resolved: outcome.resolved.clone() }
+    }
+
+    fn end(outcome: &EndedAsk) -> Resolved {
+        outcome.resolved.clone()
     }
 }
 
@@ -211,21 +216,12 @@ fn to_wire(news: PromptEvent<PendingAsk>) -> PermissionEvent {
 
 impl Asks {
     pub(crate) fn new(events: Arc<Events>) -> Self {
-        Self { prompts: Prompts::new(events), answered: Mutex::default() }
+        Self { prompts: Prompts::new(events) }
     }
 
-    /// How an ask was answered, such as `allowed by toolctl`.
-    pub fn answer_of(&self, request_id: &str) -> Option<String> {
-        let answered = self.answered.lock();
-        answered.iter().find(|(id, _)| id == request_id).map(|(_, words)| words.clone())
-    }
-
-    fn note_answered(&self, request_id: &str, words: String) {
-        let mut answered = self.answered.lock();
-        answered.push_back((request_id.to_owned(), words));
-        if answered.len() > MAX_ANSWERED {
-            answered.pop_front();
-        }
+    /// How one of the last asks ended.
+    fn end_of(&self, request_id: &str) -> Option<Resolved> {
+        self.prompts.end(|end| end.request_id == request_id)
     }
 
     /// `session`: only that session's asks; `None` for all.
@@ -338,7 +334,7 @@ async fn ask_person(
     let _waiting = cx.wait_for(CallWait::Permission);
     let mut heartbeat = tokio::time::interval_at(Instant::now() + settings.heartbeat, settings.heartbeat);
     let request_id = waiter.prompt.ask.request_id.clone();
-    let end = |resolution, answer| ended(&request_id, resolution, answer);
+    let end = |resolution, how: &str, answer| ended(&request_id, resolution, how, answer);
     loop {
         tokio::select! {
             biased;
@@ -351,21 +347,30 @@ async fn ask_person(
                     WaitOutcome::Expired => {
                         let words = format!("no answer within {} s", time.as_secs());
                         let answer = refused("nobody answered", DecidedBy::Default, need, &words);
-                        waiter.resolve(end(Resolution::Expired, answer))
+                        waiter.resolve(end(Resolution::Expired, &words, answer))
                     }
-                    WaitOutcome::Alone => waiter.resolve(end(Resolution::Deny, nobody(cx, chain, need, decision))),
+                    WaitOutcome::Alone => {
+                        let how = "no client is connected any more that could answer";
+                        waiter.resolve(end(Resolution::Deny, how, nobody(cx, chain, need, decision)))
+                    }
                 };
                 return Ok(ended.answer);
             }
             _ = policy.changed() => {
                 let decision = decide_need(cx, chain, need);
-                let (resolution, answer) = match decision.verdict {
+                let (resolution, how, answer) = match decision.verdict {
                     Verdict::Ask => continue,
-                    Verdict::Allow => (Resolution::Allow, allowed(decision.rule, decision.by)),
-                    Verdict::Deny => (Resolution::Deny, refused_by_policy(&decision, need)),
+                    Verdict::Allow => {
+                        let how = format!("allowed by {}", decision.rule);
+                        (Resolution::Allow, how, allowed(decision.rule, decision.by))
+                    }
+                    Verdict::Deny => {
+                        let how = format!("denied by {}", decision.rule);
+                        (Resolution::Deny, how, refused_by_policy(&decision, need))
+                    }
                 };
                 // The other waiting calls may have other rules.
-                waiter.resolve_if_last(end(resolution, answer.clone()));
+                waiter.resolve_if_last(end(resolution, &how, answer.clone()));
                 return Ok(answer);
             }
             _ = heartbeat.tick() => cx.message("waiting for a person's answer"),
@@ -388,10 +393,12 @@ pub fn reply(engine: &Engine, reply: &ReplyPermission, replier: &Replier) -> Res
     };
     let prompts = &engine.asks.prompts;
     let (id, asked) = prompts.claim(is_it).ok_or_else(|| {
+        let id = reply.request_id.clone();
         // Only who may answer all asks learns how others were answered.
-        match engine.asks.answer_of(&reply.request_id).filter(|_| replier.session.is_none()) {
-            Some(how) => AskReplyError::AlreadyAnswered(reply.request_id.clone(), how),
-            None => AskReplyError::Unknown(reply.request_id.clone()),
+        match engine.asks.end_of(&id).filter(|_| replier.session.is_none()) {
+            Some(end) if end.by.is_some() => AskReplyError::AlreadyAnswered(id, end.how),
+            Some(end) => AskReplyError::Ended(id, end.how),
+            None => AskReplyError::Unknown(id),
         }
     })?;
     // A refusal that could not be stored.
@@ -430,8 +437,8 @@ pub fn reply(engine: &Engine, reply: &ReplyPermission, replier: &Replier) -> Res
         }
     };
     let word = if reply.action == Action::Allow { "allowed" } else { "denied" };
-    engine.asks.note_answered(&reply.request_id, format!("{word} by {who} ({})", scope.as_str()));
-    let mut ended = ended(&reply.request_id, action, answer);
+    let how = format!("{word} by {who} ({})", reach(scope, &asked.ask));
+    let mut ended = ended(&reply.request_id, action, &how, answer);
     ended.resolved.scope = Some(scope);
     ended.resolved.by = Some(replier.by.clone());
     ended.reply = Some(reply.clone());
@@ -449,6 +456,14 @@ pub fn reply(engine: &Engine, reply: &ReplyPermission, replier: &Replier) -> Res
         // The call may have ended while the answer was stored, which holds all the same.
         None if was_there || granted => Ok(()),
         None => Err(AskReplyError::Unknown(reply.request_id.clone())),
+    }
+}
+
+/// How long an answer holds, and where, for people.
+fn reach(scope: Scope, ask: &Ask) -> &str {
+    match (scope, &ask.session_name) {
+        (Scope::Session, Some(session)) => session,
+        (Scope::Once | Scope::Session | Scope::Project | Scope::Always, _) => scope.as_str(),
     }
 }
 
@@ -585,6 +600,10 @@ fn asked(cx: &Cx, chain: &[String], need: &Need, parts: Arc<[Need]>, number: u64
     let hurry = cx.agent.as_ref().map(|_| format!("answer within {} s", time.as_secs()));
     let reasons = need.reason.iter().cloned().chain(does).chain(protected).chain(unsure).chain(hurry);
     let reasons: Vec<String> = reasons.collect();
+    let (agent, cwd) = (cx.asker(), cx.cwd.display().to_string());
+    let whole = need.command.as_deref().filter(|command| command.contains(&need.target));
+    let texts = [Some(whole.unwrap_or(&need.target)), need.command.as_deref().filter(|_| whole.is_none())];
+    let misleading = misleading(texts.into_iter().flatten().chain(agent.as_deref()).chain([cwd.as_str()]));
     let ask = Ask {
         // Another daemon's ask never has the same id, or an old answer could meet a new question.
         request_id: format!("ask_{}_{number}", cx.engine.short_epoch()),
@@ -595,10 +614,15 @@ fn asked(cx: &Cx, chain: &[String], need: &Need, parts: Arc<[Need]>, number: u64
         target: need.target.clone(),
         tool: cx.tool.to_string(),
         source: cx.source.clone(),
-        agent: cx.asker(),
+        session_name: Some(session_name(cx, agent.as_deref())),
+        agent,
         agents: Vec::new(),
-        cwd: cx.cwd.display().to_string(),
+        subagent: cx.agent.as_ref().and_then(|request| request.subagent.clone()),
+        level: cx.level(),
+        cwd,
         reason: (!reasons.is_empty()).then(|| reasons.join("; ")),
+        description: need.description.clone(),
+        misleading,
         command: need.command.clone(),
         effects,
         diff: need.diff.clone(),
@@ -619,9 +643,19 @@ fn asked(cx: &Cx, chain: &[String], need: &Need, parts: Arc<[Need]>, number: u64
     }
 }
 
-fn ended(request_id: &str, action: Resolution, answer: AskAnswer) -> EndedAsk {
+/// The session as people know it.
+fn session_name(cx: &Cx, agent: Option<&str>) -> String {
+    match agent {
+        _ if cx.session.id.as_str().starts_with(TERMINAL_SESSION) => "this terminal".to_owned(),
+        Some(agent) => format!("this {agent} session"),
+        None => "this session".to_owned(),
+    }
+}
+
+/// `how`: in words, for people.
+fn ended(request_id: &str, action: Resolution, how: &str, answer: AskAnswer) -> EndedAsk {
     EndedAsk {
-        resolved: Resolved { request_id: request_id.to_owned(), action, scope: None, by: None },
+        resolved: Resolved { request_id: request_id.to_owned(), action, scope: None, by: None, how: how.to_owned() },
         answer,
         reply: None,
     }

@@ -17,7 +17,7 @@ use toold_proto::session::Mode;
 use toold_proto::tool::{CallId, Category, Source, SourceKind, ToolName};
 
 use crate::Engine;
-use crate::agent_request::{AgentRequest, QuestionLeft};
+use crate::agent_request::{AgentRequest, OBSERVED, QuestionLeft};
 use crate::argument_line::ArgumentLine;
 use crate::audit::DecisionRecord;
 use crate::call::{Call, Caller, Principal};
@@ -347,6 +347,8 @@ impl Cx {
     }
 
     pub(crate) fn record(&self, need: &Need, verdict: &'static str, rule: String, by: DecidedBy) {
+        let is_observed = verdict != "deny" && self.agent.as_ref().is_some_and(|agent| agent.observed);
+        let rule = if is_observed { format!("{OBSERVED}{rule}") } else { rule };
         self.notes().decisions.push(DecisionRecord {
             category: need.category.as_str().into(),
             target: need.target.clone(),

@@ -25,6 +25,9 @@ pub struct JudgedNeed {
     /// Of a file: it was read or written without an approval of its own.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_public: bool,
+    /// Of a tool of an MCP server: see [`Need::reads_only`].
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub reads_only: bool,
     /// A text in it may have been a secret, or it was too long: it is not kept.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub withheld: bool,
@@ -75,6 +78,7 @@ impl JudgedNeed {
                 is_public: need.is_public,
                 ..Self::default()
             }),
+            Category::Mcp if need.reads_only => Some(Self { reads_only: true, ..Self::default() }),
             Category::Network | Category::Mcp | Category::Agent | Category::Plugin => None,
         }
     }
@@ -95,6 +99,7 @@ impl JudgedNeed {
             (Some(command), _) => Some(command.need(base)),
             (None, Category::Shell) => None,
             (None, _) => Some(Need {
+                reads_only: self.reads_only,
                 command: self.by_command.then(String::new),
                 of_command: self.is_operand.then(String::new),
                 ..base

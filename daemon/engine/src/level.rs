@@ -10,7 +10,7 @@ use toold_proto::level::{Level, LevelEntry, LevelNeeds};
 use toold_proto::tool::Category;
 
 use crate::effects::EffectSet;
-use crate::need::Need;
+use crate::need::{InnerCommand, Need};
 use crate::session::{Hold, Session};
 
 /// Who has an effect.
@@ -164,11 +164,16 @@ pub fn frees_command(level: Level, need: &Need, confined: EffectSet) -> bool {
     // A commit runs hooks of the repository, confined like the commit itself.
     let runs_hooks = effects.contains(Effect::History) && frees(level, Effect::History, FreedWork::Commands);
     let effects = if runs_hooks { effects.without(Effect::Build) } else { effects };
+    let are_free =
+        |effects: EffectSet| effects.iter().all(|of| confined.contains(of) && frees(level, of, FreedWork::Commands));
+    // A runner's tool has the effects of the runner, and its own if toold knows it: `bundle exec rspec`, `poetry run twine
+    // upload`. A container and another machine are effects of what starts them.
+    let tool_is_free = |inner: &InnerCommand| !inner.is_unsure && !inner.may_run_any && are_free(inner.effects.all());
     !effects.is_empty()
         && need.unsure.is_none()
         && !need.may_run_any
-        && need.elsewhere.is_empty()
-        && effects.iter().all(|effect| confined.contains(effect) && frees(level, effect, FreedWork::Commands))
+        && need.elsewhere.iter().all(tool_is_free)
+        && are_free(effects)
 }
 
 /// Commands that only read need no confinement, and are known by more than their effect: `permission.read_only_commands` frees

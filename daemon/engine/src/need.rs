@@ -14,6 +14,8 @@ pub struct Need {
     pub target: String,
     /// For the person who is asked.
     pub reason: Option<String>,
+    /// The model's own words about it, which nobody has checked.
+    pub description: Option<String>,
     /// The whole command line that `target` is a part of.
     pub command: Option<String>,
     /// A unified diff of what would be written.
@@ -54,7 +56,8 @@ pub struct Need {
     pub hides_file: bool,
     /// Shell only: the text of a script in a file that the command runs, for rules that deny or ask.
     pub script: Option<String>,
-    /// Shell only: the command changes nothing outside of its own process. The files that it names are needs of their own.
+    /// The command changes nothing outside of its own process; the files that it names are needs of their own. Or a server,
+    /// which a person trusts with that, says that its tool only reads.
     pub reads_only: bool,
     /// Shell, and files behind redirects: the effects that are possible where the line would run if a level frees it, which is
     /// confined. Empty where nothing is confined: then no level frees it.
@@ -89,6 +92,7 @@ impl Need {
             category,
             target: target.into(),
             reason: None,
+            description: None,
             command: None,
             diff: None,
             words: None,
@@ -124,7 +128,7 @@ impl Need {
     }
 
     pub(crate) fn without_reason(&self) -> Self {
-        Self { reason: None, ..self.clone() }
+        Self { reason: None, description: None, ..self.clone() }
     }
 }
 

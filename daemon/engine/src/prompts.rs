@@ -4,7 +4,7 @@
 //! one loses nothing and an answered prompt is never shown late. [`crate::asks`] and [`crate::questions`]
 //! are the two kinds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +25,8 @@ const ALONE: Duration = Duration::from_secs(10);
 pub trait PromptKind: Clone + Send + 'static {
     /// The outcome, for subscribers and for the waiting calls.
     type Outcome: Clone + Send + Sync + 'static;
+    /// What is remembered of an outcome for a while; small.
+    type End: Clone + Send + 'static;
 
     fn session(&self) -> &SessionId;
     /// Another call waits for it, too, for this long.
@@ -35,6 +37,7 @@ pub trait PromptKind: Clone + Send + 'static {
     fn cancelled(&self) -> Self::Outcome;
     fn asked(&self) -> EventBody;
     fn resolved(&self, outcome: &Self::Outcome) -> EventBody;
+    fn end(outcome: &Self::Outcome) -> Self::End;
 }
 
 /// The prompts of one kind, and their subscribers.
@@ -53,7 +56,12 @@ struct PromptsState<P: PromptKind> {
     /// The oldest first.
     pending: BTreeMap<u64, PendingPrompt<P>>,
     subscribers: BTreeMap<u64, PromptSubscriber<P>>,
+    /// How the last ones ended, the latest last.
+    ended: VecDeque<P::End>,
 }
+
+/// The number of ends that are remembered.
+const MAX_ENDED: usize = 256;
 
 struct PendingPrompt<P: PromptKind> {
     prompt: P,
@@ -146,7 +154,8 @@ pub(crate) enum WaitOutcome<O> {
 
 impl<P: PromptKind> Prompts<P> {
     pub(crate) fn new(events: Arc<Events>) -> Self {
-        let state = PromptsState { next: 1, pending: BTreeMap::new(), subscribers: BTreeMap::new() };
+        let state =
+            PromptsState { next: 1, pending: BTreeMap::new(), subscribers: BTreeMap::new(), ended: VecDeque::new() };
         Self { shared: Arc::new(SharedPrompts { state: Mutex::new(state), changed: watch::Sender::new(()), events }) }
     }
 
@@ -279,6 +288,11 @@ impl<P: PromptKind> Prompts<P> {
         Some((*id, pending.prompt.clone()))
     }
 
+    /// How one of the last prompts ended.
+    pub(crate) fn end(&self, is_it: impl Fn(&P::End) -> bool) -> Option<P::End> {
+        self.shared.state.lock().ended.iter().rev().find(|end| is_it(end)).cloned()
+    }
+
     /// Releases a claimed prompt: the answer could not be applied.
     pub(crate) fn release(&self, id: u64) {
         if let Some(pending) = self.shared.state.lock().pending.get_mut(&id) {
@@ -323,6 +337,10 @@ impl<P: PromptKind> SharedPrompts<P> {
             }
         }
         self.events.emit(pending.prompt.resolved(&outcome));
+        if state.ended.len() == MAX_ENDED {
+            state.ended.pop_front();
+        }
+        state.ended.push_back(P::end(&outcome));
         pending.outcome.send_replace(Some(outcome));
         drop(state);
         self.changed.send_replace(());

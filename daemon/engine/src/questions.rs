@@ -101,6 +101,7 @@ enum PersonReply {
 
 impl PromptKind for PendingQuestion {
     type Outcome = EndedQuestion;
+    type End = QuestionResolved;
 
     fn session(&self) -> &SessionId {
         &self.question.session_id
@@ -121,6 +122,10 @@ impl PromptKind for PendingQuestion {
 
     fn resolved(&self, outcome: &EndedQuestion) -> EventBody {
         EventBody::QuestionAnswered { session_id: self.question.session_id.clone(), resolved: outcome.resolved.clone() }
+    }
+
+    fn end(outcome: &EndedQuestion) -> QuestionResolved {
+        outcome.resolved.clone()
     }
 }
 

@@ -113,6 +113,10 @@ pub fn suggested_rules(answers: &[AnsweredNeed], home: Option<&Path>) -> Vec<Sug
     for need in &open {
         for (width, suggestion) in suggestions(need, home).into_iter().enumerate() {
             let Ok(pattern) = Pattern::parse_to_use(need.category, &suggestion.pattern) else { continue };
+            // Of a server's tools nobody knows the effects but of those that were approved.
+            if need.category == Category::Mcp && !pattern.is_exact() && !pattern.is_of_reading_tools() {
+                continue;
+            }
             if denied.iter().any(|denied| denied.category == need.category && pattern.may_match(denied).is_some()) {
                 continue;
             }

@@ -529,7 +529,8 @@ impl Session {
         *self.last_use.lock()
     }
 
-    pub fn describe(&self) -> SessionInfo {
+    /// `level`: the one that counts in it, see [`ConfiguredLevels::of`](crate::level::ConfiguredLevels::of).
+    pub fn describe(&self, level: Level) -> SessionInfo {
         let text = |path: &PathBuf| path.display().to_string();
         SessionInfo {
             session_id: self.id.clone(),
@@ -537,6 +538,7 @@ impl Session {
             roots: self.roots.iter().map(text).collect(),
             project: self.project().display().to_string(),
             mode: self.mode(),
+            level,
             client: self.client.clone(),
             connections: self.connections.load(Ordering::Relaxed),
             opened_at: crate::time::rfc3339(self.opened_at),

@@ -208,7 +208,7 @@ async fn wait_for_end(mut end: watch::Receiver<Option<EndedFleetAsk>>, ask: &Ask
     match ended {
         Ok(Some(EndedFleetAsk { action, scope, by })) => {
             let by = by.map(|client| Answerer { client: Some(client), connection: 0 });
-            Resolved { request_id: ask.request_id.clone(), action, scope, by }
+            Resolved { request_id: ask.request_id.clone(), action, scope, by, how: String::new() }
         }
         // Forgotten, because its time is over: the prompt ends by itself.
         Ok(None) | Err(_) => std::future::pending().await,

@@ -23,6 +23,8 @@ pub struct MountConfig<E> {
     pub max_instances: usize,
     /// Whether its calls run at the same time, whatever it says of its tools; as it says when `None`.
     pub parallel: Option<bool>,
+    /// A person trusts what it says of its tools: that one only reads.
+    pub trusts_hints: bool,
     /// The revision of the protocol that is spoken with it; the newest that it knows when `None`.
     pub revision: Option<String>,
     /// An instance is stopped after this time without a call; `None` is never.

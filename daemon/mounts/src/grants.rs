@@ -8,7 +8,8 @@ use toold_proto::tool::Category;
 
 /// Revokes every grant that allows this target. False when one could not be revoked.
 pub(crate) fn revoke_grants(engine: &Engine, target: String) -> bool {
-    let need = Need::new(Category::Mcp, target);
+    // A grant for tools that only read may have counted for it.
+    let need = Need { reads_only: true, ..Need::new(Category::Mcp, target) };
     let grants = engine.grants.snapshot();
     let mut all_revoked = true;
     for grant in grants.iter() {

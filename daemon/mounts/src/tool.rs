@@ -10,7 +10,7 @@ use toold_engine::callable::Callable;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::tool::{ToolError, ToolOutput, ToolSpec};
-use toold_proto::tool::{Category, ToolName};
+use toold_proto::tool::{Annotations, Category, ToolName};
 
 use crate::adapter::{ListedTool, MountAdapter};
 use crate::mount::{KnownTool, MountedSource};
@@ -89,7 +89,11 @@ impl<A: MountAdapter> Callable for MountedTool<A> {
 
     fn needs<'a>(&'a self, input: &'a Value, _: &'a Cx) -> BoxFuture<'a, Result<Vec<Need>, ToolError>> {
         let target = self.mount.adapter.permission_target(&self.mount.config.name, self.upstream_name());
-        std::future::ready(Ok(vec![Need::new(Category::Mcp, target).because(preview(input))])).boxed()
+        // Of a tool that says both, the person learns nothing.
+        let Annotations { read_only, destructive, .. } = self.spec.annotations;
+        let reads_only = self.mount.config.trusts_hints && read_only == Some(true) && destructive != Some(true);
+        let need = Need { reads_only, ..Need::new(Category::Mcp, target) };
+        std::future::ready(Ok(vec![need.because(preview(input))])).boxed()
     }
 
     fn lane_patience(&self) -> Option<Duration> {

@@ -16,12 +16,14 @@ pub mod fleet_settings;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod hooks;
+mod kept_state;
 pub(crate) mod listen;
 pub mod mcp_profiles;
 pub mod mcp_servers;
 mod mount_mistakes;
 mod names;
 pub mod notify;
+pub mod observing;
 pub mod options;
 pub mod overrides;
 pub mod page;

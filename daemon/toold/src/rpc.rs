@@ -23,7 +23,9 @@ pub mod mcp_host;
 pub mod message_budget;
 pub mod metrics;
 mod notify;
+mod observe;
 pub mod outboxes;
+mod own_rows;
 mod page;
 pub mod parse_streams;
 pub mod parsed_memory;
@@ -119,6 +121,7 @@ pub fn methods(services: Arc<Services>) -> anyhow::Result<Methods> {
     calls::register(&mut module)?;
     permissions::register(&mut module)?;
     levels::register(&mut module)?;
+    observe::register(&mut module)?;
     pause::register(&mut module)?;
     replay::register(&mut module)?;
     agent_requests::register(&mut module)?;

@@ -237,7 +237,7 @@ fn an_answer_that_is_remembered_takes_two_presses_and_a_long_diff_is_scrolled_to
     pane.press("G");
     pane.wait_for("+line 499");
     pane.press("s");
-    pane.wait_for("press s again: allow in this session");
+    pane.wait_for("press s again: allow in this test session");
     pane.press_until("s", "the panel", |screen| !screen.contains("allow once"));
     assert_eq!(agent.answer(call)["result"]["is_error"], false);
     assert_eq!(fs::read_to_string(daemon.work().join("big.txt")).unwrap(), text);

@@ -199,6 +199,7 @@ fn a_working_day_takes_few_approvals() {
     }
     let took = started.elapsed();
     let grants = grants(&daemon);
+    let replayed = cast.toolctl(&["permissions", "replay", "--since", "1d", "--level", "develop", "--json"]);
     let asked = person.asked();
     person.day_is_over();
     // The daemon that runs now is not the one that the harness started.
@@ -208,6 +209,7 @@ fn a_working_day_takes_few_approvals() {
     until("the daemon has stopped", || daemon.processes().is_empty().then_some(()));
 
     let counted = print(&names, &done, &asked, took);
+    check_replay(&replayed);
     assert!(!stopped.failed, "{}", stopped.text);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(done.len() >= 120, "a day has more than {} steps", done.len());
@@ -217,6 +219,17 @@ fn a_working_day_takes_few_approvals() {
     assert!(counted.approvals <= ENOUGH, "{counted} are more than {ENOUGH}");
     let document = include_str!("../../../daemon/SECURITY.md").split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(document.contains(&counted.to_string()), "daemon/SECURITY.md does not say {counted:?}: {counted}");
+}
+
+/// The day again at the level `develop`: it asks no more often, and frees nothing that was denied.
+fn check_replay(replayed: &Seen) {
+    let replay: Value = serde_json::from_str(&replayed.text).unwrap_or_else(|_| panic!("{}", replayed.text));
+    let count = |name: &str| replay[name].as_u64().unwrap();
+    let (before, after) = (count("asks_before"), count("asks_after"));
+    println!("the day again at the level develop: {before} asks, then {after}, of {} decisions", count("decisions"));
+    assert!(after <= before, "{replay}");
+    let freed = replay["freed"].as_array().unwrap();
+    assert!(freed.iter().all(|line| line["was_denied"] != json!(true)), "{replay}");
 }
 
 /// Grants that outlast a session.

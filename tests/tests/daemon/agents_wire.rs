@@ -785,7 +785,7 @@ fn a_sub_agent_is_named_in_the_question_and_in_the_audit_log() {
                 break event["request"].clone();
             }
         };
-        assert!(ask["reason"].as_str().unwrap().contains("[claude-code, sub-agent Explore (a1b2)"), "{ask}");
+        assert_eq!((&ask["agent"], &ask["subagent"]), (&json!("claude-code"), &json!("Explore (a1b2)")), "{ask}");
         person.result("permissions.reply", json!({"request_id": ask["request_id"], "action": "allow"}));
         judging.join().unwrap()
     });

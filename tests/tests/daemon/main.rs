@@ -39,6 +39,7 @@ mod saves;
 mod scene;
 mod secrets;
 mod shells;
+mod shown_asks;
 mod skills;
 mod soak;
 mod store;

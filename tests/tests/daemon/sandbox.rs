@@ -233,7 +233,7 @@ fn prompts_show_the_sandbox_mode_and_configuration_can_relax_it() {
     let arguments = json!({"command": "touch f", "description": "makes f"});
     let id = agent.request("tools.execute", json!({"name": "bash", "arguments": arguments}));
     let asked = person.notification("permissions.event")["result"]["request"].take();
-    assert_eq!(asked["reason"], "makes f [sandbox: workspace-write, no network]; changes files");
+    assert_eq!(asked["reason"], "[sandbox: workspace-write, no network]; changes files");
     person.result("permissions.reply", json!({"request_id": asked["request_id"], "action": "allow"}));
     assert_eq!(agent.answer(id)["result"]["is_error"], false);
 

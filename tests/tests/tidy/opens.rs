@@ -60,7 +60,7 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("toold/src/config/bundled.rs", 5, "the daemon's own folder of the plugins that it brings"),
     ("toold/src/lifecycle/logging.rs", 1, "the daemon's own log"),
     ("toold/src/main.rs", 1, "the daemon's own folder of state"),
-    ("toold/src/config/paused.rs", 1, "the daemon's own file of a pause"),
+    ("toold/src/config/kept_state.rs", 1, "the daemon's own files of small states"),
     ("toold/src/config/paths.rs", 2, "the daemon's own folders"),
     (
         "toold/src/config.rs",

@@ -11,6 +11,7 @@ local M = {}
 local SCOPES = {
   { scope = "once", label = "Allow once" },
   { scope = "session", label = "Allow in this session" },
+  { scope = "project", label = "Allow in this project for 1 hour", expires_in = 3600 },
   { scope = "project", label = "Allow in this project" },
   { scope = "always", label = "Allow always" },
 }
@@ -37,17 +38,24 @@ end
 --- The possible answers; denying comes last.
 function M.choices(ask)
   local choices = {}
+  local session = ask.session_name and "in " .. text.line(ask.session_name) or "in this session"
   for _, each in ipairs(scopes(ask)) do
-    choices[#choices + 1] = { label = each.label, reply = { action = "allow", scope = each.scope } }
+    choices[#choices + 1] = {
+      label = each.scope == "session" and "Allow " .. session or each.label,
+      reply = { action = "allow", scope = each.scope, expires_in = each.expires_in },
+    }
   end
   if ask.parts and #ask.parts > 0 then
     local label = ("Allow all %d parts once"):format(#ask.parts)
     table.insert(choices, 2, { label = label, reply = { action = "allow", scope = "once", all_parts = true } })
   end
-  local named = { once = "once", session = "in this session", project = "in this project", always = "always" }
+  local named = { once = "once", session = session, project = "in this project", always = "always" }
   for _, suggestion in ipairs(ask.suggestions or {}) do
     if suggestion.pattern ~= ask.target then
       local label = ("Allow %s: %s"):format(named[suggestion.scope] or suggestion.scope, text.line(suggestion.pattern))
+      if suggestion.covers then
+        label = label .. " (" .. text.line(suggestion.covers) .. ")"
+      end
       choices[#choices + 1] = {
         label = label,
         reply = { action = "allow", scope = suggestion.scope, pattern = suggestion.pattern },
@@ -74,13 +82,29 @@ function M.headline(ask)
   if #others > 0 and not is_for_workspace(ask) then
     who = who .. " for " .. table.concat(others, " and ")
   end
+  if ask.subagent then
+    who = who .. ", sub-agent " .. ask.subagent
+  end
   if ask.chain and #ask.chain > 0 then
     who = who .. " (of " .. table.concat(ask.chain, ", ") .. ")"
   end
   if is_for_workspace(ask) then
     return text.line(("%s wants a folder to work in: %s"):format(who, ask.reason or ask.target))
   end
-  local reason = ask.reason and ask.reason ~= "" and " (" .. ask.reason .. ")" or ""
+  local notes = {}
+  if ask.reason and ask.reason ~= "" then
+    notes[#notes + 1] = ask.reason
+  end
+  if ask.description then
+    notes[#notes + 1] = "the agent says: " .. ask.description
+  end
+  for _, warning in ipairs(ask.misleading or {}) do
+    notes[#notes + 1] = "careful: " .. warning
+  end
+  if ask.level and ask.level ~= "read" then
+    notes[#notes + 1] = "level " .. ask.level
+  end
+  local reason = #notes > 0 and " (" .. table.concat(notes, "; ") .. ")" or ""
   local part = ask.part and (" (%d of %d)"):format(ask.part, #ask.parts) or ""
   return text.line(("%s wants %s%s: %s%s"):format(who, ask.category, part, ask.target, reason))
 end
@@ -95,15 +119,22 @@ local function details(ask)
   return nil
 end
 
+-- The ids of the requests that were answered here.
+local answered = {}
+
 local function reply(ask, answer)
+  answered[ask.request_id] = true
   local params = vim.tbl_extend("force", { request_id = ask.request_id }, answer)
   client.request("permissions.reply", params, function(err)
+    if err then
+      answered[ask.request_id] = nil
+    end
     -- The loss of the daemon is reported already, and the request is gone with it.
     if not err or err.kind == "disconnected" then
       return
     end
     if err.data and err.data.kind == "unknown_request" then
-      vim.notify("toold: this request was answered already", vim.log.levels.INFO)
+      vim.notify("toold: nothing was changed: " .. text.line(err.message), vim.log.levels.INFO)
     else
       vim.notify("toold: the daemon did not accept the answer: " .. err.message, vim.log.levels.ERROR)
       prompts.again()
@@ -156,6 +187,16 @@ local function prompt_of(ask)
   return prompt
 end
 
+--- Closes a request that has ended, and says how, unless you have answered it here.
+local function over(resolved)
+  local headline = prompts.headline(resolved.request_id)
+  local here = answered[resolved.request_id]
+  answered[resolved.request_id] = nil
+  if prompts.over(resolved.request_id) and not here and resolved.how and resolved.how ~= "" then
+    vim.notify(("toold: %s: %s"):format(text.line(resolved.how), text.cut(headline, 80)), vim.log.levels.INFO)
+  end
+end
+
 function M.on_connect()
   if not config.options.asks then
     return
@@ -169,7 +210,7 @@ function M.on_connect()
     if item.type == "asked" then
       prompts.add(prompt_of(item.request))
     else
-      prompts.over(item.request_id)
+      over(item)
     end
   end)
 end

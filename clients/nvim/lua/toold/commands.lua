@@ -229,6 +229,29 @@ function M.asks()
   end
 end
 
+M.LEVELS = { "read", "edit", "develop", "operate", "configured" }
+
+--- `:ToolLevel [LEVEL]`, for the session of this editor.
+function M.level(opts)
+  local level = opts.args
+  if level ~= "" and not vim.tbl_contains(M.LEVELS, level) then
+    return complain("expected one of " .. table.concat(M.LEVELS, ", ") .. ", not " .. level)
+  end
+  connected(function()
+    local params = { session_id = client.session.id }
+    if level ~= "" and level ~= "configured" then
+      params.level = level
+    end
+    client.request(level == "" and "permissions.level" or "permissions.set_level", params, function(err, now)
+      if err then
+        return complain(err.message)
+      end
+      local note = now.unconfined and now.level ~= "read" and "; commands cannot be confined here: " .. now.unconfined or ""
+      vim.notify("toold: " .. text.line(("level %s (%s)%s"):format(now.level, now.from, note)), vim.log.levels.INFO)
+    end)
+  end)
+end
+
 local function starting_with(lead, names)
   return vim.tbl_filter(function(name)
     return vim.startswith(name, lead)
@@ -268,6 +291,10 @@ function M.complete_command(lead, line, cursor)
     return names ~= nil
   end, 5)
   return starting_with(lead, names or {})
+end
+
+function M.complete_level(lead)
+  return starting_with(lead, M.LEVELS)
 end
 
 function M.complete_call(lead)

@@ -96,6 +96,11 @@ function M.over(id)
   return true
 end
 
+--- The line that a pending prompt is shown by.
+function M.headline(id)
+  return pending[id] and pending[id].headline or ""
+end
+
 function M.is_pending(id)
   return pending[id] ~= nil
 end

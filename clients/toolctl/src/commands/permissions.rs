@@ -24,6 +24,7 @@ use crate::globals::Globals;
 use crate::output::{self, BOLD, DIM, one_line, plain, print_json};
 use crate::prompts::ask;
 
+pub(crate) mod observe;
 mod replay;
 mod review;
 pub(crate) mod show;
@@ -57,6 +58,8 @@ enum PermissionsAction {
         #[arg(long)]
         yes: bool,
     },
+    /// Record what would be asked and allowed for some days, and leave it to the agents
+    Observe(observe::ObserveArgs),
     /// Try rules or a level on the audit log: what would have been asked, allowed and denied; nothing is run
     Replay(replay::ReplayArgs),
     /// Propose rules that would have given the answers of the last days, and store those that you accept
@@ -238,6 +241,7 @@ async fn run_action(client: &Client, action: PermissionsAction, json: bool) -> a
             Ok(OK)
         }
         PermissionsAction::Review { yes } => review::run(client, yes, json).await,
+        PermissionsAction::Observe(args) => observe::run(client, args, json).await,
         PermissionsAction::Replay(args) => replay::replay(client, args, json).await,
         PermissionsAction::Suggest(args) => replay::suggest(client, args, json).await,
         PermissionsAction::Pending => pending(client, json).await,
@@ -348,11 +352,13 @@ async fn pending(client: &Client, json: bool) -> anyhow::Result<u8> {
         writeln!(out, "{DIM}{}{DIM:#}", one_line(&request.request_id))?;
         ask::show(request, &mut out)?;
         for suggestion in &request.suggestions {
+            let covers = suggestion.covers.as_ref().map(|covers| format!(" {DIM}({}){DIM:#}", one_line(covers)));
             writeln!(
                 out,
-                "  {DIM}suggests{DIM:#} --scope {} --pattern '{}'",
+                "  {DIM}suggests{DIM:#} --scope {} --pattern '{}'{}",
                 suggestion.scope.as_str(),
-                plain(&suggestion.pattern)
+                plain(&suggestion.pattern),
+                covers.unwrap_or_default()
             )?;
         }
     }

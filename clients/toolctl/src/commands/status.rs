@@ -14,6 +14,7 @@ use toold_proto::plugin::{ListPlugins, PluginStatus};
 
 use crate::commands::hook_health;
 use crate::commands::mcp::server_health;
+use crate::commands::permissions::observe;
 use crate::exit::OK;
 use crate::finding::Severity;
 use crate::globals::Globals;
@@ -154,6 +155,7 @@ fn facts(status: &DaemonStatus) -> Vec<(&'static str, String)> {
         ("config", status.config.clone().unwrap_or_else(|| "none".to_owned())),
         ("page", status.page_url.clone().unwrap_or_default()),
         ("level", level(&status.level)),
+        ("observing", status.observing.as_ref().map(observe::words).unwrap_or_default()),
         ("plugins in", status.plugin_dirs.join(", ")),
         ("tools", format!("{} (revision {})", status.tools, status.revision)),
         ("plugins", format!("{} loaded{others}", plugins.loaded)),

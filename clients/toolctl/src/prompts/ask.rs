@@ -1,5 +1,6 @@
 //! A permission prompt as text, and the keys that answer it.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use anstyle::Style;
@@ -19,11 +20,13 @@ pub(crate) struct AskChoice {
     pub(crate) scope: Scope,
     /// `None` for exactly the ask's target.
     pub(crate) pattern: Option<String>,
+    /// What the pattern covers, in words.
+    pub(crate) covers: Option<String>,
     /// In seconds.
     pub(crate) expires_in: Option<u64>,
     /// For all parts of the ask.
     pub(crate) all_parts: bool,
-    pub(crate) label: &'static str,
+    pub(crate) label: Cow<'static, str>,
 }
 
 /// Whether a client asks for a workspace and not for one file: every other prompt to read suggests patterns. All
@@ -39,11 +42,12 @@ pub(crate) fn choices(ask: &Ask) -> Vec<AskChoice> {
         action: Action::Allow,
         scope,
         pattern: None,
+        covers: None,
         expires_in: None,
         all_parts: false,
-        label: scope_label(scope),
+        label: scope_label(scope, ask),
     };
-    let remembered = AskChoice { label: "allow, and remember it for this client", ..exact('y', Scope::Always) };
+    let remembered = AskChoice { label: "allow, and remember it for this client".into(), ..exact('y', Scope::Always) };
     let mut choices = if is_for_workspace(ask) {
         vec![remembered, exact('s', Scope::Session)]
     } else if ask.suggestions.is_empty() {
@@ -52,21 +56,23 @@ pub(crate) fn choices(ask: &Ask) -> Vec<AskChoice> {
     } else {
         let hour = AskChoice {
             expires_in: Some(3_600),
-            label: "allow in this project for 1 hour",
+            label: "allow in this project for 1 hour".into(),
             ..exact('h', Scope::Project)
         };
         let session = exact('s', Scope::Session);
         vec![exact('y', Scope::Once), session, hour, exact('p', Scope::Project), exact('a', Scope::Always)]
     };
     if !ask.parts.is_empty() {
-        choices.insert(1, AskChoice { all_parts: true, label: "allow all parts once", ..exact('w', Scope::Once) });
+        choices
+            .insert(1, AskChoice { all_parts: true, label: "allow all parts once".into(), ..exact('w', Scope::Once) });
     }
     let wider = ask.suggestions.iter().filter(|suggestion| suggestion.pattern != ask.target);
     choices.extend(wider.zip('1'..='9').map(|(suggestion, key)| AskChoice {
         pattern: Some(suggestion.pattern.clone()),
+        covers: suggestion.covers.clone(),
         ..exact(key, suggestion.scope)
     }));
-    choices.push(AskChoice { action: Action::Deny, label: "deny", ..exact('n', Scope::Once) });
+    choices.push(AskChoice { action: Action::Deny, label: "deny".into(), ..exact('n', Scope::Once) });
     choices
 }
 
@@ -87,12 +93,13 @@ impl AskChoice {
     }
 }
 
-fn scope_label(scope: Scope) -> &'static str {
-    match scope {
-        Scope::Once => "allow once",
-        Scope::Session => "allow in this session",
-        Scope::Project => "allow in this project",
-        Scope::Always => "allow always",
+fn scope_label(scope: Scope, ask: &Ask) -> Cow<'static, str> {
+    match (scope, &ask.session_name) {
+        (Scope::Session, Some(session)) => format!("allow in {}", one_line(session)).into(),
+        (Scope::Once, _) => "allow once".into(),
+        (Scope::Session, None) => "allow in this session".into(),
+        (Scope::Project, _) => "allow in this project".into(),
+        (Scope::Always, _) => "allow always".into(),
     }
 }
 
@@ -136,10 +143,20 @@ fn show_up_to(ask: &Ask, diff_lines: usize, out: &mut impl Write) -> io::Result<
         writeln!(out, "  {DIM}{label}{DIM:#} {} {}", part.category, indented(&part.target, 3 + label.len()))?;
     }
     let agents = if ask.agents.is_empty() { ask.agent.as_slice() } else { &ask.agents };
-    let agents: String = agents.iter().map(|agent| format!("{}, ", one_line(agent))).collect();
-    writeln!(out, "  {DIM}agent:{DIM:#} {agents}session {}", one_line(ask.session_id.as_str()))?;
+    let mut agents: String = agents.iter().map(|agent| format!("{}, ", one_line(agent))).collect();
+    if let Some(subagent) = &ask.subagent {
+        agents.push_str(&format!("sub-agent {}, ", one_line(subagent)));
+    }
+    let session = one_line(ask.session_id.as_str());
+    writeln!(out, "  {DIM}agent:{DIM:#} {agents}session {session}, level {}", ask.level)?;
     if ask.cwd != ask.target {
         writeln!(out, "  {DIM}folder:{DIM:#} {}", one_line(&ask.cwd))?;
+    }
+    if let Some(description) = &ask.description {
+        writeln!(out, "  {DIM}agent says:{DIM:#} {}", one_line(description))?;
+    }
+    for warning in &ask.misleading {
+        writeln!(out, "  {WARN}careful:{WARN:#} {}", one_line(warning))?;
     }
     if let Some(reason) = &ask.reason {
         writeln!(out, "  {DIM}reason:{DIM:#} {}", one_line(reason))?;
@@ -180,7 +197,9 @@ fn show_diff_up_to(diff: &str, most: usize, out: &mut impl Write) -> io::Result<
 pub(crate) fn show_choices(choices: &[AskChoice], out: &mut impl Write) -> io::Result<()> {
     for choice in choices {
         let what = choice.pattern.as_ref().map(|pattern| format!(": {BOLD}{}{BOLD:#}", indented(pattern, 5)));
-        writeln!(out, "  {NAME}{}{NAME:#}  {}{}", choice.key, choice.label, what.unwrap_or_default())?;
+        let covers = choice.covers.as_ref().map(|covers| format!(" {DIM}({}){DIM:#}", one_line(covers)));
+        let (what, covers) = (what.unwrap_or_default(), covers.unwrap_or_default());
+        writeln!(out, "  {NAME}{}{NAME:#}  {}{what}{covers}", choice.key, choice.label)?;
     }
     writeln!(out, "  {NAME}d{NAME:#}  deny, with a reason")
 }
@@ -191,7 +210,12 @@ pub(crate) fn end(resolved: &Resolved) -> String {
     let by = by.map(|client| format!(" {DIM}by {}{DIM:#}", one_line(client))).unwrap_or_default();
     let scope = resolved.scope.filter(|scope| *scope != Scope::Once);
     let scope = scope.map(|scope| format!(" {}", scope_words(scope))).unwrap_or_default();
+    let how = one_line(&resolved.how);
     match resolved.action {
+        // By a rule, or since nobody can answer any more.
+        Resolution::Allow if resolved.by.is_none() && !how.is_empty() => format!("{GOOD}{how}{GOOD:#}"),
+        Resolution::Deny if resolved.by.is_none() && !how.is_empty() => format!("{BAD}denied{BAD:#}: {how}"),
+        Resolution::Expired if !how.is_empty() => format!("{DIM}expired: {how}{DIM:#}"),
         Resolution::Allow => format!("{GOOD}allowed{GOOD:#}{scope}{by}"),
         Resolution::Deny => format!("{BAD}denied{BAD:#}{scope}{by}"),
         Resolution::Cancelled => format!("{DIM}closed: its call has ended{DIM:#}"),
@@ -210,9 +234,11 @@ mod tests {
             "target": "git push origin", "tool": "bash", "source": {"kind": "builtin", "name": "builtin"},
             "agent": "claude-code", "part": 2,
             "parts": [{"category": "shell", "target": "make"}, {"category": "shell", "target": "git push origin"}],
-            "cwd": "/home/me/x", "reason": "to publish", "command": "git push origin && echo \u{1b}[2J\nrm x",
+            "subagent": "Explore (a1)", "session_name": "this claude-code session", "level": "edit",
+            "description": "publishes the\nrelease", "misleading": ["it has characters that cannot be seen: U+200B"],
+            "cwd": "/home/me/x", "reason": "it publishes", "command": "git push origin && echo \u{1b}[2J\nrm x",
             "diff": "@@ -1 +1 @@\n-a\n+b", "chain": ["gitp"],
-            "suggestions": [{"scope": "session", "pattern": "git push origin"}, {"scope": "project", "pattern": "git push *"}],
+            "suggestions": [{"scope": "session", "pattern": "git push origin"}, {"scope": "project", "pattern": "git push *", "covers": "all pushes"}],
             "asked_at": "2026-01-01T00:00:00Z", "expires_at": "2026-01-01T00:10:00Z"
         }))
         .unwrap()
@@ -230,19 +256,21 @@ mod tests {
           command: git push origin && echo \u{1b}[2J
                    rm x
           part 1: shell make
-          agent: claude-code, session s
+          agent: claude-code, sub-agent Explore (a1), session s, level edit
           folder: /home/me/x
-          reason: to publish
+          agent says: publishes the release
+          careful: it has characters that cannot be seen: U+200B
+          reason: it publishes
           @@ -1 +1 @@
           -a
           +b
           y  allow once
           w  allow all parts once
-          s  allow in this session
+          s  allow in this claude-code session
           h  allow in this project for 1 hour
           p  allow in this project
           a  allow always
-          1  allow in this project: git push *
+          1  allow in this project: git push * (all pushes)
           n  deny
           d  deny, with a reason
         ");
@@ -263,6 +291,9 @@ mod tests {
             suggestions: Vec::new(),
             parts: Vec::new(),
             part: None,
+            subagent: None,
+            description: None,
+            misleading: Vec::new(),
             ..ask()
         };
         let mut out = Vec::new();
@@ -272,10 +303,10 @@ mod tests {
         insta::assert_snapshot!(anstream::adapter::strip_str(&text).to_string(), @r"
         ? list asks for permission: use this workspace
           /home/me/docs
-          agent: claude-code, session s
+          agent: claude-code, session s, level edit
           reason: use /home/me/docs as a workspace of claude: its tools may read everything in there
           y  allow, and remember it for this client
-          s  allow in this session
+          s  allow in this claude-code session
           n  deny
           d  deny, with a reason
         ");

@@ -4,10 +4,11 @@ use tokio::sync::mpsc;
 use toold_client::{Client, ClientError};
 use toold_proto::call::{CancelCall, Execute};
 use toold_proto::file::UndoFiles;
+use toold_proto::level::{Level, SetLevel};
 use toold_proto::mcp::RestartMcpServer;
 use toold_proto::method::{
-    FilesUndo, McpRestart, PermissionsReply, PermissionsRevoke, PluginsDisable, PluginsEnable, PluginsReload,
-    QuestionsReply, RemotesReconnect, SessionClose, ShellsKill, ToolsCancel, ToolsExecute,
+    FilesUndo, McpRestart, PermissionsReply, PermissionsRevoke, PermissionsSetLevel, PluginsDisable, PluginsEnable,
+    PluginsReload, QuestionsReply, RemotesReconnect, SessionClose, ShellsKill, ToolsCancel, ToolsExecute,
 };
 use toold_proto::permission::{ReplyPermission, RevokePermission};
 use toold_proto::plugin::{NamePlugin, ReloadPlugins};
@@ -45,6 +46,7 @@ pub(super) enum Request {
     /// A command in the background.
     KillShell(String, SessionId),
     CloseSession(SessionId),
+    SetLevel(SessionId, Level),
     ReloadPlugin(String),
     EnablePlugin(String),
     DisablePlugin(String),
@@ -97,6 +99,11 @@ async fn perform(client: &Client, request: Request) -> Result<Option<ScreenAnswe
         Request::CloseSession(session_id) => {
             let closed = client.call::<SessionClose>(CloseSession { session_id: session_id.clone() }).await?;
             format!("closed the session {session_id}; cancelled calls: {}", closed.cancelled)
+        }
+        Request::SetLevel(session_id, level) => {
+            let params = SetLevel { session_id: Some(session_id), level: Some(level) };
+            let set = client.call::<PermissionsSetLevel>(params).await?;
+            format!("the level is {} ({})", set.level, set.from)
         }
         Request::ReloadPlugin(name) => {
             client.call::<PluginsReload>(ReloadPlugins { name: Some(name.clone()) }).await?;

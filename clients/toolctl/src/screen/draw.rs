@@ -271,7 +271,7 @@ mod tests {
         ┌ permission ──────────────────────────────────────────────┐
         │? bash asks for permission: shell                         │
         │  git push                                                │
-        │  agent: session s                                        │
+        │  agent: session s, level read                            │
         │  folder: /x                                              │
         │  y  allow once                                           │
         │  s  allow in this session                                │
@@ -295,7 +295,7 @@ mod tests {
         ┌ permission ──────────────────────────────────────────────┐
         │? bash asks for permission: shell                         │
         │  git push                                                │
-        │  agent: session s                                        │
+        │  agent: session s, level read                            │
         │  folder: /x                                              │
         │8 lines below: PgDn; n can deny now, allow only at the end│
         └──────────────────────────────────────────────────────────┘
@@ -306,7 +306,7 @@ mod tests {
         ┌ permission ────────────────┐
         │? bash asks for permission: │
         │     shell                  │
-        │13 more: PgDn, n to deny    │
+        │14 more: PgDn, n to deny    │
         └────────────────────────────┘
         q quit  ? help  r run
         ");

@@ -388,6 +388,8 @@ impl ScreenState {
             | KeyCommand::CancelCall
             | KeyCommand::KillShell
             | KeyCommand::CloseSession
+            | KeyCommand::RaiseLevel
+            | KeyCommand::LowerLevel
             | KeyCommand::Reload
             | KeyCommand::Enable
             | KeyCommand::Disable

@@ -33,7 +33,7 @@ export class Asks {
       await this.#answered(link, ask);
       await this.#close(ask);
     } else if (reply !== undefined) {
-      void vscode.window.showInformationMessage("This request was answered elsewhere, or its call has ended.");
+      void vscode.window.showInformationMessage(endOf(over.reason));
     }
     return reply;
   }
@@ -54,7 +54,7 @@ export class Asks {
       await this.#answered(link, chosen.ask);
     } catch (error) {
       if (!(error instanceof UnknownId)) throw error;
-      void vscode.window.showInformationMessage("This request was answered elsewhere, or its call has ended.");
+      void vscode.window.showInformationMessage(`Nothing was changed: ${error.message}`);
     }
     await this.#close(chosen.ask);
   }
@@ -102,4 +102,10 @@ export class Asks {
       this.#log(`can't close the diff of ${ask.target}: ${(error as Error).message}`);
     }
   }
+}
+
+/** The message for an answer that came too late; `how` the request ended, if the daemon said so. */
+function endOf(how: unknown): string {
+  const known = typeof how === "string" ? `: ${how}` : "";
+  return `This request was answered elsewhere, or its call has ended${known}.`;
 }

@@ -10,6 +10,7 @@ import type { Node } from "../nodes.js";
 import type { Recent } from "../recent.js";
 import type { Asks } from "./asks.js";
 import { callTool } from "./call.js";
+import { changeLevel } from "./level.js";
 import type { Texts } from "./texts.js";
 import { undoChange } from "./undo.js";
 import type { Walkthrough } from "./walkthrough.js";
@@ -39,6 +40,10 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
     },
     "toold.cancel": () => cancel(link),
     "toold.answer": () => asks.answerOne(link),
+    "toold.level": async () => {
+      await open();
+      await changeLevel(link);
+    },
     "toold.undo": async () => {
       await open();
       await undoChange(link, texts);

@@ -43,6 +43,7 @@ async fn judge_named(test: &BuiltinTest, call: (&str, &str, Value), named: &[(Ca
         floor: AgentFloor::Impossible,
     };
     let request = AgentRequest {
+        observed: false,
         agent: agent.to_owned(),
         subagent: None,
         asks_until: None,

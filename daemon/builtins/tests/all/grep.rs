@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toold_engine::call::CallError;
+use toold_proto::level::Level;
 use toold_proto::permission::Verdict;
 use toold_proto::tool::Category;
 
@@ -177,7 +178,7 @@ async fn a_search_can_be_cancelled() {
     let cancel = call.cancel.clone();
     let (engine, session) = (Arc::clone(&test.engine), Arc::clone(&test.session));
     let canceller = tokio::spawn(async move {
-        while engine.sessions.list().iter().all(|session| session.describe().calls == 0) {
+        while engine.sessions.list().iter().all(|session| session.describe(Level::Read).calls == 0) {
             tokio::task::yield_now().await;
         }
         drop(session);

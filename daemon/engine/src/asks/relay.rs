@@ -132,8 +132,10 @@ async fn answer(
     elsewhere: impl Future<Output = Resolved>,
 ) -> (EndedAsk, Relayed) {
     let request_id = waiter.prompt.ask.request_id.clone();
-    let nobody =
-        |resolution| ended(&request_id, resolution, denied("nobody answered", DecidedBy::Default, "nobody answered"));
+    let nobody = |resolution| {
+        let answer = denied("nobody answered", DecidedBy::Default, "nobody answered");
+        ended(&request_id, resolution, "nobody answered", answer)
+    };
     let (over, otherwise) = tokio::select! {
         biased;
         waited = waiter.wait() => match waited {
@@ -149,7 +151,7 @@ async fn answer(
                     refused(&rule, DecidedBy::Person, &named_need(from, theirs), "there")
                 }
             };
-            let mut end = ended(&request_id, there.action, answer);
+            let mut end = ended(&request_id, there.action, &how_there(from, &there), answer);
             end.resolved.scope = there.scope;
             end.resolved.by = there.by;
             (waiter.resolve(end), Relayed::Elsewhere)
@@ -157,6 +159,17 @@ async fn answer(
     };
     let relayed = over.reply.clone().map_or(otherwise, Relayed::Answered);
     (over, relayed)
+}
+
+/// How an ask of the daemon `from` ended there, for people here.
+fn how_there(from: &str, there: &Resolved) -> String {
+    let client = there.by.as_ref().and_then(|by| by.client.as_deref());
+    match (there.how.as_str(), there.action, client) {
+        ("", Resolution::Allow, Some(client)) => format!("allowed by {client}"),
+        ("", Resolution::Deny, Some(client)) => format!("denied by {client}"),
+        ("", ..) => format!("it ended on {from}"),
+        (how, ..) => format!("on {from}: {how}"),
+    }
 }
 
 /// The ask as it is shown here. `place` gives it the session and the calls that it has here.

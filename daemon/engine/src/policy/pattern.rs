@@ -4,7 +4,8 @@
 //! for a shell; `*` stands for any text within one word, and as the last word for any further
 //! words, which add no effect to those of the operation that the pattern names. A file pattern is a glob over the resolved path. A network pattern is `host` or
 //! `host:port`, `*` within one label, `**` for any labels; `*` alone is every host. All others are globs over the
-//! name; `SERVER/*` is everything of an MCP server.
+//! name; `SERVER/*` is everything of an MCP server, `SERVER/mcp:read` its tools that only read, and `mcp:read` those of all
+//! servers.
 
 mod check;
 mod emptiness;
@@ -37,7 +38,12 @@ enum PatternKind {
         folder: Option<GlobMatcher>,
     },
     Host(HostPattern),
+    /// The tools of an MCP server, or of all, that only read: see [`Need::reads_only`].
+    ReadingTools(Option<GlobMatcher>),
 }
+
+/// The pattern of all tools of MCP servers that only read; behind a server's name and `/` that of its own.
+pub(in crate::policy) const READING_TOOLS: &str = "mcp:read";
 
 /// How narrowly a pattern matches; greater is more specific.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,6 +87,11 @@ impl Pattern {
                 let host = HostPattern::parse(trimmed)?;
                 let (literal, wildcards) = host.count();
                 (PatternKind::Host(host), specificity(literal, wildcards))
+            }
+            Category::Mcp if reading_tools_of(trimmed).is_some() => {
+                let server = reading_tools_of(trimmed).filter(|server| !server.is_empty());
+                let glob = server.map(glob_matcher).transpose()?;
+                (PatternKind::ReadingTools(glob), specificity(usize::from(server.is_some()), 1))
             }
             Category::FileRead | Category::FileWrite if !text.starts_with(['/', '*']) => {
                 return Err("a path must be absolute, or begin with **".into());
@@ -138,7 +149,7 @@ impl Pattern {
     pub fn otherwise_meant(&self, is_strict: bool) -> Option<String> {
         match &self.kind {
             PatternKind::Words(_) => check::otherwise_meant(self.text.trim(), is_strict),
-            PatternKind::Any | PatternKind::Glob { .. } | PatternKind::Host(_) => None,
+            PatternKind::Any | PatternKind::Glob { .. } | PatternKind::Host(_) | PatternKind::ReadingTools(_) => None,
         }
     }
 
@@ -149,6 +160,11 @@ impl Pattern {
     /// `**`, which stands for every target.
     pub fn is_any(&self) -> bool {
         matches!(self.kind, PatternKind::Any)
+    }
+
+    /// Whether it stands for tools of MCP servers that only read.
+    pub(crate) fn is_of_reading_tools(&self) -> bool {
+        matches!(self.kind, PatternKind::ReadingTools(_))
     }
 
     /// Whether it stands for exactly one target, having no wildcard.
@@ -164,6 +180,7 @@ impl Pattern {
                 glob.is_match(&need.target) || folder.as_ref().is_some_and(|folder| folder.is_match(&need.target))
             }
             PatternKind::Host(host) => host.matches(&need.target),
+            PatternKind::ReadingTools(server) => need.reads_only && is_of_server(server.as_ref(), &need.target),
             // A command with an uncertain effect is matched by its exact words only.
             PatternKind::Words(words) => {
                 let fits = |given: &Option<Vec<Word>>| given.as_deref().is_some_and(|given| words.matches(given));
@@ -183,7 +200,7 @@ impl Pattern {
     pub(in crate::policy) fn names_operation(&self, need: &Need) -> bool {
         match &self.kind {
             PatternKind::Words(words) => self.is_exact() || words.names_operation(&need.effects),
-            PatternKind::Any | PatternKind::Glob { .. } | PatternKind::Host(_) => false,
+            PatternKind::Any | PatternKind::Glob { .. } | PatternKind::Host(_) | PatternKind::ReadingTools(_) => false,
         }
     }
 
@@ -205,13 +222,15 @@ impl Pattern {
                         concerns(&inner.words, &inner.form, &inner.target, inner.is_unsure || inner.may_run_any)
                     })
             }
+            // Any tool may be one that only reads.
+            PatternKind::ReadingTools(server) => is_of_server(server.as_ref(), &need.target),
             PatternKind::Any | PatternKind::Glob { .. } | PatternKind::Host(_) => false,
         };
         let covers = |target: &String| match &self.kind {
             PatternKind::Glob { glob, folder } => {
                 glob.is_match(target) || folder.as_ref().is_some_and(|folder| folder.is_match(target))
             }
-            PatternKind::Any | PatternKind::Words(_) | PatternKind::Host(_) => false,
+            PatternKind::Any | PatternKind::Words(_) | PatternKind::Host(_) | PatternKind::ReadingTools(_) => false,
         };
         self.matches(need).or_else(|| (may || need.covers.iter().any(covers)).then_some(self.specificity))
     }
@@ -225,12 +244,19 @@ pub(in crate::policy) fn is_exception(narrow: &Pattern, wide: &Pattern) -> bool 
         (_, PatternKind::Any) => false,
         _ if narrow.is_exact() => true,
         (PatternKind::Words(wide), PatternKind::Words(narrow)) => wide.includes(narrow),
+        (PatternKind::Glob { .. }, PatternKind::ReadingTools(_)) => {
+            let server = reading_tools_of(&narrow.text).filter(|server| !server.is_empty()).unwrap_or("*");
+            [format!("{server}/*"), format!("{server}/**"), "*/*".to_owned(), "*/**".to_owned()].contains(&wide.text)
+        }
+        (PatternKind::ReadingTools(server), PatternKind::ReadingTools(_)) => {
+            server.is_none() || wide.text == narrow.text
+        }
         // A wildcard of the narrow pattern counts as a name that only a wildcard matches.
         (PatternKind::Glob { glob, folder }, PatternKind::Glob { .. }) => {
             glob.is_match(&narrow.text) || folder.as_ref().is_some_and(|folder| folder.is_match(&narrow.text))
         }
         (PatternKind::Host(_), _) => true,
-        (PatternKind::Words(_) | PatternKind::Glob { .. }, _) => false,
+        (PatternKind::Words(_) | PatternKind::Glob { .. } | PatternKind::ReadingTools(_), _) => false,
     }
 }
 
@@ -248,11 +274,23 @@ fn specificity(literal: usize, wildcards: usize) -> Specificity {
     Specificity { exact: wildcards == 0, literal, wildcards: std::cmp::Reverse(wildcards) }
 }
 
+/// The server whose tools that only read a pattern is about; empty for all servers.
+fn reading_tools_of(text: &str) -> Option<&str> {
+    let server = text.strip_suffix(READING_TOOLS)?;
+    if server.is_empty() { Some(server) } else { server.strip_suffix('/').filter(|server| !server.contains('/')) }
+}
+
+fn is_of_server(server: Option<&GlobMatcher>, target: &str) -> bool {
+    server.is_none_or(|glob| target.split_once('/').is_some_and(|(name, _)| glob.is_match(name)))
+}
+
+fn glob_matcher(text: &str) -> Result<GlobMatcher, String> {
+    let glob = GlobBuilder::new(text).literal_separator(true).backslash_escape(true).build();
+    glob.map(|glob| glob.compile_matcher()).map_err(|error| error.kind().to_string())
+}
+
 fn globs(text: &str) -> Result<PatternKind, String> {
-    let compile = |text: &str| {
-        let glob = GlobBuilder::new(text).literal_separator(true).backslash_escape(true).build();
-        glob.map(|glob| glob.compile_matcher()).map_err(|error| error.kind().to_string())
-    };
+    let compile = glob_matcher;
     let folder = text.strip_suffix("/**").filter(|folder| !folder.is_empty() && !folder.ends_with('\\'));
     Ok(PatternKind::Glob { glob: compile(text)?, folder: folder.map(compile).transpose()? })
 }

@@ -11,7 +11,7 @@ use toold_proto::tool::Category;
 
 use crate::need::{Need, Word};
 use crate::policy::pattern::words::escape_word;
-use crate::policy::pattern::{Pattern, escape_glob};
+use crate::policy::pattern::{Pattern, READING_TOOLS, escape_glob};
 
 /// Effects of which a wildcard would allow more than was seen: another process, another machine, other rights.
 const ONE_BY_ONE: [Effect; 6] =
@@ -31,6 +31,8 @@ pub fn exact_pattern(need: &Need) -> Option<String> {
         // No host has this name, and as a pattern it would match any.
         Category::Network if need.target.contains('*') => return None,
         Category::Network => need.target.clone(),
+        // As it is, it would be the pattern of more than this tool.
+        Category::Mcp if need.target.ends_with(READING_TOOLS) => escape_glob(&need.target).replace(':', "\\:"),
         Category::FileRead | Category::FileWrite | Category::Mcp | Category::Agent | Category::Plugin => {
             escape_glob(&need.target)
         }
@@ -44,7 +46,8 @@ pub fn suggestions(need: &Need, home: Option<&Path>) -> Vec<Suggestion> {
         Category::Shell => commands(need),
         Category::FileRead | Category::FileWrite => folders(&need.target, home),
         Category::Network => hosts(&need.target),
-        Category::Mcp | Category::Agent | Category::Plugin => Vec::new(),
+        Category::Mcp => tools_of_server(need),
+        Category::Agent | Category::Plugin => Vec::new(),
     };
     let mut patterns: Vec<String> = exact_pattern(need).into_iter().collect();
     for pattern in wider {
@@ -52,7 +55,29 @@ pub fn suggestions(need: &Need, home: Option<&Path>) -> Vec<Suggestion> {
             patterns.push(pattern);
         }
     }
-    patterns.into_iter().map(|pattern| Suggestion { scope: Scope::Session, pattern }).collect()
+    let suggestion = |pattern: String| {
+        let covers = covered_tools(need.category, &pattern);
+        Suggestion { scope: Scope::Session, pattern, covers }
+    };
+    patterns.into_iter().map(suggestion).collect()
+}
+
+/// The tools of the same server that only read, if this is one, and all of them. Everything of another daemon is no offer.
+fn tools_of_server(need: &Need) -> Vec<String> {
+    let server = need.target.split_once('/').map(|(server, _)| server).filter(|server| !server.contains(':'));
+    let Some(server) = server.map(escape_glob) else { return Vec::new() };
+    let reading = need.reads_only.then(|| format!("{server}/{READING_TOOLS}"));
+    reading.into_iter().chain([format!("{server}/*")]).collect()
+}
+
+/// The tools that a pattern of more than one tool covers, in words.
+fn covered_tools(category: Category, pattern: &str) -> Option<String> {
+    let (server, tools) = pattern.split_once('/').filter(|_| category == Category::Mcp)?;
+    match tools {
+        READING_TOOLS => Some(format!("the tools of {server} that only read, as {server} itself says")),
+        "*" => Some(format!("all tools, resources and prompts of {server}")),
+        _ => None,
+    }
 }
 
 fn fits(need: &Need, pattern: &str) -> bool {
@@ -207,6 +232,12 @@ mod tests {
         check(&Need::new(Category::Network, "example.com:443"), &["example.com:443", "example.com"]);
         check(&Need::new(Category::Network, "10.0.0.1:80"), &["10.0.0.1:80", "10.0.0.1"]);
         check(&Need::new(Category::Mcp, "a*b"), &["a\\*b"]);
+        check(&Need::new(Category::Mcp, "docs/search"), &["docs/search", "docs/*"]);
+        let reads = |target: &str| Need { reads_only: true, ..Need::new(Category::Mcp, target) };
+        check(&reads("docs/search"), &["docs/search", "docs/mcp:read", "docs/*"]);
+        check(&reads("remote:build/bash"), &["remote:build/bash"]);
+        // A tool that is named like the pattern.
+        check(&Need::new(Category::Mcp, "docs/mcp:read"), &["docs/mcp\\:read", "docs/*"]);
     }
 
     proptest! {

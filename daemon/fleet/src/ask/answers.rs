@@ -107,9 +107,9 @@ async fn take(
     let replied = tokio::task::spawn_blocking(move || reply(&engine, &wanted, &replier)).await;
     match replied {
         Ok(Ok(())) => Ok(()),
-        Ok(Err(error @ (AskReplyError::Unknown(_) | AskReplyError::AlreadyAnswered(..)))) => {
-            Err((error.to_string(), false))
-        }
+        Ok(Err(
+            error @ (AskReplyError::Unknown(_) | AskReplyError::AlreadyAnswered(..) | AskReplyError::Ended(..)),
+        )) => Err((error.to_string(), false)),
         Ok(Err(error)) => Err((error.to_string(), true)),
         Err(error) => Err((format!("the answer was lost: {error}"), true)),
     }

@@ -129,6 +129,8 @@ pub(super) struct Reading {
     /// Commands that it runs in a container or on another machine, and scripts of a shell there.
     pub(super) elsewhere: Vec<Vec<Arg>>,
     pub(super) scripts_elsewhere: Vec<String>,
+    /// The tool that it runs is installed in the project, so that it fetches and installs nothing.
+    pub(super) is_installed: bool,
     /// Why its effects are unknown.
     pub(super) unsure: Option<String>,
     /// It may run any program.

@@ -42,7 +42,14 @@ pub(super) fn ask(ask: &Ask) -> InputRequest {
     if !ask.chain.is_empty() {
         message.push_str(&format!("\nby plugin {}", ask.chain.join(" > ")));
     }
-    message.push_str(&format!("\nin {}", ask.cwd));
+    let subagent = ask.subagent.as_ref().map(|subagent| format!(", for sub-agent {subagent}")).unwrap_or_default();
+    message.push_str(&format!("\nin {}{subagent}, at level {}", ask.cwd, ask.level));
+    if let Some(description) = &ask.description {
+        message.push_str(&format!("\nagent says: {}", shortened(description)));
+    }
+    for warning in &ask.misleading {
+        message.push_str(&format!("\ncareful: {warning}"));
+    }
     if let Some(reason) = &ask.reason {
         message.push_str(&format!("\n{}", shortened(reason)));
     }
@@ -54,7 +61,10 @@ pub(super) fn ask(ask: &Ask) -> InputRequest {
     }
     // Only a request for a workspace is remembered without a pattern.
     let is_remembered = ask.category == Category::FileRead || !ask.suggestions.is_empty();
-    let decisions: Vec<&str> = [ONCE, SESSION, DENY].into_iter().filter(|it| is_remembered || *it != SESSION).collect();
+    let session = is_remembered.then(|| SESSION.to_owned());
+    let wider = wider(ask).map(|(label, _)| label);
+    let decisions: Vec<String> =
+        [ONCE.to_owned()].into_iter().chain(session).chain(wider).chain([DENY.to_owned()]).collect();
     let schema = json!({
         "type": "object",
         "properties": {
@@ -65,6 +75,15 @@ pub(super) fn ask(ask: &Ask) -> InputRequest {
     });
     let fallback = message.clone();
     elicitation(message, schema).unwrap_or_else(|| text_form(fallback, DENY))
+}
+
+/// The decisions for wider patterns, which hold in the session, each with its pattern.
+fn wider(ask: &Ask) -> impl Iterator<Item = (String, &str)> {
+    let wider = ask.suggestions.iter().filter(|suggestion| suggestion.pattern != ask.target);
+    wider.map(|suggestion| {
+        let covers = suggestion.covers.as_ref().map(|covers| format!(" ({covers})")).unwrap_or_default();
+        (format!("{SESSION}: {}{covers}", suggestion.pattern), suggestion.pattern.as_str())
+    })
 }
 
 /// # Errors
@@ -86,6 +105,12 @@ pub(super) fn read_ask(ask: &Ask, answer: Result<Value, String>) -> Result<Reply
         (ElicitationAction::Accept, Some(ONCE)) => Ok(reply(Action::Allow, Scope::Once)),
         (ElicitationAction::Accept, Some(SESSION)) => Ok(reply(Action::Allow, Scope::Session)),
         (ElicitationAction::Accept, Some(DENY)) => Ok(reply(Action::Deny, Scope::Once)),
+        (ElicitationAction::Accept, Some(chosen)) => match wider(ask).find(|(label, _)| label == chosen) {
+            Some((_, pattern)) => {
+                Ok(ReplyPermission { pattern: Some(pattern.to_owned()), ..reply(Action::Allow, Scope::Session) })
+            }
+            None => Err(format!("decision: expected {ONCE:?}, {SESSION:?}, {DENY:?} or another of the form's")),
+        },
         (ElicitationAction::Decline, _) => Ok(reply(Action::Deny, Scope::Once)),
         (ElicitationAction::Cancel, _) => Ok(deny(ask, "the prompt was dismissed")),
         _ => Err(format!("decision: expected {ONCE:?}, {SESSION:?} or {DENY:?}")),

@@ -26,11 +26,14 @@ use toold_lua::reload::PluginHost;
 use toold_proto::config::{ConfigEntry, ReloadedConfig};
 use toold_proto::daemon::GuardTrial;
 use toold_proto::event::EventBody;
+use toold_proto::permission::ObservedAgents;
 use toold_store::Store;
 
 use crate::config::fleet::FleetFiles;
 use crate::config::hooks;
+use crate::config::kept_state::keep;
 use crate::config::mcp_profiles;
+use crate::config::observing;
 use crate::config::options::Options;
 use crate::config::paused::PausedBy;
 use crate::config::project::ProjectFile;
@@ -81,6 +84,8 @@ pub struct ActiveConfig {
     rejected: Mutex<Vec<String>>,
     /// Who has paused everything, and when.
     paused: Mutex<Option<PausedBy>>,
+    /// The agents that are observed; maybe no longer.
+    observing: Mutex<Option<ObservedAgents>>,
     /// Held while a file is read and applied, so that an older text of it never replaces a newer one.
     reloading: Mutex<()>,
     /// Held while a configuration is applied, so that this happens in the order of the changes.
@@ -135,6 +140,7 @@ impl ActiveConfig {
             strict: StrictRules::load(options.paths.strict_rules()),
             rejected: Mutex::default(),
             paused: Mutex::new(PausedBy::load(&options.paths.paused())),
+            observing: Mutex::new(observing::load(&options.paths.observing())),
             reloading: Mutex::default(),
             projects: Mutex::default(),
             changes: watch::Sender::new(0),
@@ -369,8 +375,25 @@ impl ActiveConfig {
     /// # Errors
     /// The state cannot be stored; nothing has changed.
     pub fn set_paused(&self, paused: Option<PausedBy>) -> anyhow::Result<()> {
-        PausedBy::store(paused.as_ref(), &self.options.paths.paused())?;
+        keep(paused.as_ref(), &self.options.paths.paused())?;
         *self.paused.lock() = paused;
+        self.decisions_changed();
+        Ok(())
+    }
+
+    /// The agents that are observed, if any are: this one, or any for `None`.
+    pub fn observing(&self, agent: Option<&str>) -> Option<ObservedAgents> {
+        self.observing.lock().clone().filter(|observed| observing::covers(observed, agent))
+    }
+
+    /// Observes agents, or ends that with `None`; also after a restart. Blocks.
+    ///
+    /// # Errors
+    /// The state cannot be stored; nothing has changed.
+    pub fn set_observing(&self, observed: Option<ObservedAgents>) -> anyhow::Result<()> {
+        keep(observed.as_ref(), &self.options.paths.observing())?;
+        *self.observing.lock() = observed;
+        // What was judged before is judged again.
         self.decisions_changed();
         Ok(())
     }
@@ -504,6 +527,8 @@ fn own_files(options: &Options) -> anyhow::Result<Vec<PathBuf>> {
         "secrets.new",
         "paused.json",
         "paused.new",
+        "observing.json",
+        "observing.new",
         "admin-token",
         "instance",
         "agent-processes",

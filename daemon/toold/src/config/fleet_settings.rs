@@ -70,6 +70,7 @@ fn mount(
         instances: InstanceScope::Shared,
         max_instances: 1,
         parallel: None,
+        trusts_hints: false,
         revision: None,
         idle_timeout: None,
         timeout: timeout_ms.map(Duration::from_millis),

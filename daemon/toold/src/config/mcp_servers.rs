@@ -259,6 +259,9 @@ pub struct McpServerConfig {
     /// Whether its calls run at the same time: `true` for all, `false` for none. When absent, those of tools that only read
     /// do, and others wait for the calls of their session that began within the same turn.
     pub parallel: Option<bool>,
+    /// You trust what the server says of its tools: one that only reads by its `readOnlyHint` is among those that `mcp:read`
+    /// and `NAME/mcp:read` allow. A hint is no proof. Only in your own configuration.
+    pub trust_hints: bool,
     /// The revision of the protocol to speak, such as `2025-06-18`, or `legacy` for the last one with `initialize`. The
     /// newest that the server knows when absent.
     pub protocol: Option<String>,
@@ -294,6 +297,7 @@ impl Default for McpServerConfig {
             max_instances: 16,
             timeout_ms: None,
             parallel: None,
+            trust_hints: false,
             protocol: None,
             start_timeout_ms: 60 * 1000,
             enabled: true,
@@ -409,6 +413,7 @@ fn server_config(
         instances: config.scope,
         max_instances: config.max_instances,
         parallel: config.parallel,
+        trusts_hints: config.trust_hints && *scope == SourceScope::Global,
         revision: config.protocol.clone(),
         idle_timeout: Some(config.idle_timeout_ms).filter(|ms| *ms > 0).map(Duration::from_millis),
         timeout: config.timeout_ms.map(Duration::from_millis),

@@ -48,6 +48,11 @@ impl DaemonPaths {
         toold_proto::socket::database_path(&self.state)
     }
 
+    /// The agents that are observed, and until when.
+    pub fn observing(&self) -> PathBuf {
+        self.state.join("observing.json")
+    }
+
     /// Who has paused everything, while it is paused.
     pub fn paused(&self) -> PathBuf {
         self.state.join("paused.json")

@@ -3,10 +3,9 @@
 use std::path::Path;
 use std::time::SystemTime;
 
-use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use toold_engine::time::rfc3339;
-use toold_host::{files, state_file};
+use toold_host::files;
 
 /// A longer file is not one of ours.
 const MAX_BYTES: u64 = 4_096;
@@ -40,19 +39,5 @@ impl PausedBy {
         };
         let unread = || Self { by: "somebody".to_owned(), at: "an unknown time".to_owned() };
         Some(serde_json::from_str(&text).unwrap_or_else(|_| unread()))
-    }
-
-    /// # Errors
-    /// The file cannot be written or removed.
-    pub(crate) fn store(paused: Option<&Self>, file: &Path) -> anyhow::Result<()> {
-        let Some(paused) = paused else {
-            return match std::fs::remove_file(file) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    Err(error).with_context(|| format!("can't remove {}", file.display()))
-                }
-                Ok(()) | Err(_) => Ok(()),
-            };
-        };
-        state_file::save_durably(file, paused).with_context(|| format!("can't write {}", file.display()))
     }
 }

@@ -150,6 +150,7 @@ fn remote(name: &str, section: &RemoteSection, home: Option<&Path>) -> MountConf
         instances: InstanceScope::Shared,
         max_instances: 1,
         parallel: None,
+        trusts_hints: false,
         revision: None,
         idle_timeout: None,
         timeout: section.timeout_ms.map(Duration::from_millis),

@@ -301,12 +301,14 @@ fn tool_for(
         true => builtins.environment.clone().with(request.connection().peer.lineage.environment()),
         false => Environment::default(),
     };
+    let observed = request.services.config.observing(Some(&params.agent)).is_some();
     let config = request.services.config.loaded();
     let config = config.config.agents.named.get(&params.agent).cloned().unwrap_or_default();
     let of_agent = AgentRequest {
         agent: params.agent.clone(),
         subagent: subagent_of(params),
-        asks_until: config.wait(params.wait_ms).map(|wait| Instant::now() + wait),
+        asks_until: config.wait(params.wait_ms).filter(|_| !observed).map(|wait| Instant::now() + wait),
+        observed,
         waiting: watch::Sender::new(false),
         // A mode that narrows needs no trust.
         mode: params.mode.as_deref().and_then(mode_of).filter(|mode| config.trust_mode || *mode == Mode::Plan),

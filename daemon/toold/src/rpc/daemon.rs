@@ -178,6 +178,7 @@ pub(crate) fn status(services: &Services) -> DaemonStatus {
         floors: None,
         guard: None,
         level: LevelStatus { level: loaded.config.permission.level.unwrap_or_default(), unconfined: None },
+        observing: services.config.observing(None),
         sessions: engine.sessions.len() as u64,
         connections: services.lifecycle.connections(),
         tools: snapshot.global().len() as u64,

@@ -1,21 +1,18 @@
 //! `permissions.level` and `permissions.set_level`
 
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use jsonrpsee::types::ErrorObjectOwned;
-use toold_engine::audit::{AuditRow, DecisionRecord};
 use toold_engine::level::table;
 use toold_engine::session::Session;
-use toold_proto::agent_request::DecidedBy;
-use toold_proto::event::Outcome;
+use toold_proto::event::EventBody;
 use toold_proto::level::{SessionLevel, SetLevel, ShowLevel};
 use toold_proto::method::{PermissionsLevel, PermissionsSetLevel};
-use toold_proto::tool::ToolName;
 
 use crate::rpc::blocking::blocking;
-use crate::rpc::error::{NOT_KEPT, internal, refused};
-use crate::rpc::{MethodRequest, MethodTable, Right, add_async, client_name};
+use crate::rpc::error::{NOT_KEPT, refused};
+use crate::rpc::own_rows::record_change;
+use crate::rpc::{MethodRequest, MethodTable, Right, add_async};
 
 pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add_async::<PermissionsLevel, _>(module, Right::Anyone, show)?;
@@ -51,34 +48,10 @@ async fn set(request: MethodRequest, params: SetLevel) -> Result<SessionLevel, E
         return Err(refusal);
     }
     engine.policy_changed();
+    let (session_id, mode) = (session.id.clone(), session.mode());
+    engine.events.emit(EventBody::SessionMode { session_id, mode });
     let now = level_of(&request, &session).await?;
-    if let Some(audit) = &engine.audit {
-        let by = client_name(&request).unwrap_or_else(|| "a client without a name".to_owned());
-        let tool = ToolName::parse("permission_level").map_err(|error| internal(&error.to_string()))?;
-        let row = AuditRow {
-            begun: None,
-            at: SystemTime::now(),
-            call_id: engine.new_call_id(),
-            session_id: session.id.clone(),
-            tool,
-            source: "daemon:permissions".to_owned(),
-            client: client_name(&request),
-            connection: request.connection().id,
-            decisions: vec![DecisionRecord {
-                category: "level".into(),
-                target: format!("{} (before: {before})", now.level),
-                verdict: "allow".into(),
-                rule: format!("set by {by}"),
-                by: DecidedBy::Person,
-                ..DecisionRecord::default()
-            }],
-            outcome: Outcome::Ok,
-            duration_ms: 0,
-            original: None,
-            input_bytes: 0,
-            output_bytes: 0,
-        };
-        audit.record(&row).map_err(|error| internal(&error))?;
-    }
+    let target = format!("{} (before: {before})", now.level);
+    record_change(&request, &session.id, ("permission_level", "level"), target)?;
     not_kept.map_or(Ok(now), |(_, refusal)| Err(refusal))
 }

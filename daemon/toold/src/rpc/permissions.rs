@@ -97,7 +97,7 @@ async fn answer(request: MethodRequest, params: ReplyPermission) -> Result<Done,
     let replied = blocking(move || reply(&engine, &params, &replier)).await?;
     replied.map(|()| Done {}).map_err(|failed| match &failed {
         AskReplyError::Unknown(id) => unknown("request", id),
-        AskReplyError::AlreadyAnswered(..) => {
+        AskReplyError::AlreadyAnswered(..) | AskReplyError::Ended(..) => {
             object(error::UNKNOWN, &failed.to_string(), ErrorData::new("unknown_request"))
         }
         AskReplyError::NotSuggested(_)

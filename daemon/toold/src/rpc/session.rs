@@ -32,7 +32,9 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add::<SessionsList>(module, Right::Anyone, |request, _| {
         let sessions = request.services.engine.sessions.list();
         let visible = sessions.iter().filter(|session| may_use(&request, session).is_ok());
-        Ok(SessionList { sessions: visible.map(|session| session.describe()).collect() })
+        let policy = request.services.engine.policy.load();
+        let described = visible.map(|session| session.describe(policy.levels.of(session, None).level));
+        Ok(SessionList { sessions: described.collect() })
     })?;
     add::<SessionShare>(module, Right::Administrator, share)?;
     add_async::<SessionClose, _>(module, Right::Anyone, close)

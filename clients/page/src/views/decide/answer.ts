@@ -26,7 +26,7 @@ export function useAnswer(id: string): { ready: boolean; answer: typeof send } {
       await request(method, params);
     } catch (error) {
       answeredHere.delete(id);
-      if (error instanceof UnknownId) return toast("This prompt has ended: it was answered elsewhere, or its call is over.");
+      if (error instanceof UnknownId) return toast(`Nothing was changed: ${error.message}`);
       report(error);
       setReady(true);
     }

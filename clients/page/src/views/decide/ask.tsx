@@ -65,7 +65,7 @@ export function AskPrompt({ ask }: { ask: Ask }) {
         <Refusal ready={ready} onDeny={deny} onBack={() => setExplaining(false)} />
       ) : (
         <div class={`choices${all ? " all" : ""}`} role="group" aria-label="Answers">
-          {answers.map(({ key, label, pattern, action, run }) => (
+          {answers.map(({ key, label, pattern, covers, action, run }) => (
             <button
               key={key}
               type="button"
@@ -76,12 +76,18 @@ export function AskPrompt({ ask }: { ask: Ask }) {
             >
               <Key name={key} />
               <span>
-                {label}
+                <Text value={label} max={200} />
                 {pattern !== undefined && (
                   <>
                     {": "}
                     <Text class="mono" value={pattern} max={MAX_PATTERN} />
                   </>
+                )}
+                {covers !== undefined && (
+                  <span class="dim">
+                    {" "}
+                    (<Text value={covers} max={200} />)
+                  </span>
                 )}
               </span>
             </button>
@@ -113,11 +119,33 @@ function Who({ ask }: { ask: Ask }) {
           <strong>
             <Text value={(ask.agents ?? [ask.agent]).join(", ")} />
           </strong>
+        )}
+        {ask.subagent !== undefined && (
+          <>
+            {", sub-agent "}
+            <Text value={ask.subagent} max={200} />
+          </>
         )}{" "}
         <span class="dim small">
-          session <Text value={ask.session_id} />
+          session <Text value={ask.session_id} />, level {ask.level}
         </span>
       </dd>
+      {ask.description !== undefined && (
+        <>
+          <dt>agent says</dt>
+          <dd>
+            <Text value={ask.description} max={1000} />
+          </dd>
+        </>
+      )}
+      {ask.misleading?.map((warning) => (
+        <>
+          <dt>careful</dt>
+          <dd class="warn">
+            <Text value={warning} max={1000} />
+          </dd>
+        </>
+      ))}
       {ask.chain && ask.chain.length > 0 && (
         <>
           <dt>through</dt>

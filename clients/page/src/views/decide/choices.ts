@@ -8,6 +8,8 @@ export interface Choice {
   scope: Scope;
   /** Absent for exactly the ask's target. */
   pattern?: string;
+  /** What the pattern covers, in words. */
+  covers?: string;
   /** In seconds. */
   expires_in?: number;
   /** For all parts of the ask. */
@@ -23,7 +25,7 @@ const LABELS: Record<Scope, string> = {
 
 /** Its exact target, for each scope, all parts together, the wider patterns that it suggests, and the refusal. */
 export function choicesOf(ask: Ask): Choice[] {
-  const exact = (key: string, scope: Scope): Choice => ({ key, scope, action: "allow", label: LABELS[scope] });
+  const exact = (key: string, scope: Scope): Choice => ({ key, scope, action: "allow", label: labelOf(scope, ask) });
   let choices: Choice[];
   if (isForWorkspace(ask)) {
     choices = [{ ...exact("y", "always"), label: "allow, and remember it for this client" }, exact("s", "session")];
@@ -38,9 +40,14 @@ export function choicesOf(ask: Ask): Choice[] {
     choices.splice(1, 0, { ...exact("w", "once"), all_parts: true, label: "allow all parts once" });
   }
   const wider = ask.suggestions.filter((suggestion) => suggestion.pattern !== ask.target).slice(0, 9);
-  choices.push(...wider.map(({ scope, pattern }, at) => ({ ...exact(String(at + 1), scope), pattern })));
+  choices.push(...wider.map(({ scope, pattern, covers }, at) => ({ ...exact(String(at + 1), scope), pattern, covers })));
   choices.push({ key: "n", action: "deny", scope: "once", label: "deny" });
   return choices;
+}
+
+/** An answer for the session names it: `allow in this terminal`. */
+function labelOf(scope: Scope, { session_name }: Ask): string {
+  return scope === "session" && session_name !== undefined ? `allow in ${session_name}` : LABELS[scope];
 }
 
 export function replyOf(ask: Ask, choice: Choice): PermissionsReplyParams {

@@ -10,7 +10,9 @@ type Resolved = Extract<PermissionEvent | QuestionEvent, { type: "resolved" }>;
 interface Resolution {
   action: Resolved["action"];
   scope?: Scope | null;
-  by?: Answerer;
+  by?: Answerer | null;
+  /** In words. */
+  how?: string;
 }
 
 export interface PromptOutcome {
@@ -61,7 +63,9 @@ const HELD: Record<Scope, string> = {
 };
 
 /** `here`: it was answered in this page. */
-export function textOf({ action, scope, by }: Resolution, here = false): string {
+export function textOf({ action, scope, by, how }: Resolution, here = false): string {
+  // By a rule, or since the call ended or nobody answered.
+  if (!here && !by && how) return action === "deny" && !how.startsWith("denied") ? `denied: ${how}` : how;
   const held = HELD[scope ?? "once"];
   let who = "";
   if (here) who = " by you, here";

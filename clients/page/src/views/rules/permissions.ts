@@ -42,6 +42,7 @@ export const sessions = signal<readonly SessionInfo[]>([]);
 export const refusals = signal<readonly Refusal[]>([]);
 
 export type Refusal = NonNullable<PluginsShowResult["refused"]>[number] & { plugin: string };
+export type Level = NonNullable<SessionInfo["level"]>;
 export type Verdict = PermissionsCheckResult["verdict"];
 
 /** Events after which rules, grants or modes may be others. A grant is stored when an ask is answered. */
@@ -133,6 +134,11 @@ export async function revoke(id: string): Promise<void> {
 
 export async function setMode(sessionId: string, mode: Mode): Promise<void> {
   await request("permissions.set_mode", { session_id: sessionId, mode });
+}
+
+/** `undefined` for the level of the configuration. */
+export async function setLevel(sessionId: string, level: Level | undefined): Promise<void> {
+  await request("permissions.set_level", { session_id: sessionId, level });
 }
 
 /** The decision about a call that nobody makes. Nobody is asked. */

@@ -11,6 +11,7 @@ pub(in crate::screen) const COLUMNS: &[Column] = &[
     column("SESSION", 10, 36, 0),
     column("CLIENT", 8, 20, 1),
     column("MODE", 7, 13, 3),
+    column("LEVEL", 7, 8, 5),
     column("CONN / CALLS", 12, 14, 4),
     column("FOLDER", 12, FILL, 2),
 ];
@@ -26,6 +27,7 @@ pub(in crate::screen) fn rows(data: &DaemonData) -> Vec<PanelRow> {
             PanelCell::name(session.session_id.as_str()),
             PanelCell::plain(session.client.as_ref().map(|client| client.name.as_str()).unwrap_or_default()),
             PanelCell::plain(mode(session.mode)),
+            PanelCell::plain(session.level.as_str()),
             PanelCell::plain(format!("{} / {}", session.connections, session.calls)).number(session.calls as f64),
             PanelCell::plain(&session.cwd),
         ],
@@ -45,6 +47,7 @@ pub(in crate::screen) fn details(data: &DaemonData, wanted: &str) -> Option<Deta
     let mut lines = vec![
         field("client", client.as_deref().unwrap_or("unknown")),
         field("mode", &mode(session.mode)),
+        field("level", session.level.as_str()),
         field("folder", &session.cwd),
         field("project", &session.project),
         field("opened", &date_and_time_in(&session.opened_at, data.zone)),

@@ -1,5 +1,7 @@
 //! Keys that act on the selected item. Those that end something only open a dialog, which names the item.
 
+use toold_proto::level::Level;
+
 use super::{ConfirmDialog, DaemonLink, DetailsView, ScreenState, Scroll};
 use toold_proto::permission::Action;
 
@@ -74,6 +76,28 @@ impl ScreenState {
                 let line = format!("client {client}, in {}, {} calls so far", session.cwd, session.calls);
                 let request = Request::CloseSession(session.session_id.clone());
                 self.ask(key, question, vec![PaneLine::new(Tone::Plain, line)], request);
+            }
+            KeyCommand::RaiseLevel | KeyCommand::LowerLevel => {
+                let session = sessions::find(&self.data, key)?;
+                let raises = command == KeyCommand::RaiseLevel;
+                let place = Level::ALL.iter().position(|level| *level == session.level);
+                let place = place.and_then(|place| if raises { place.checked_add(1) } else { place.checked_sub(1) });
+                let Some(level) = place.and_then(|place| Level::ALL.get(place).copied()) else {
+                    self.say(Tone::Warn, format!("the level is {} already", session.level));
+                    return None;
+                };
+                let request = Request::SetLevel(session.session_id.clone(), level);
+                if !raises {
+                    return Some(ScreenAction::Request(request));
+                }
+                let question = format!("Set the level {level} for the session {}?", session.session_id);
+                let client = session.client.as_ref().map(|client| client.name.as_str()).unwrap_or("unknown");
+                let about = "toolctl level --explain shows what runs without an approval then";
+                let lines = vec![
+                    PaneLine::new(Tone::Plain, format!("client {client}, in {}", session.cwd)),
+                    PaneLine::new(Tone::Dim, about),
+                ];
+                self.ask(key, question, lines, request);
             }
             KeyCommand::Revoke => {
                 let Some(grant) = rules::find_grant(&self.data, key) else {

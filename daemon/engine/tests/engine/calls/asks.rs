@@ -447,7 +447,7 @@ async fn an_ask_lives_ten_minutes() {
     was_denied(call.await.unwrap(), "no answer within 600 s");
     assert_eq!(start.elapsed(), Duration::from_secs(600));
     assert_eq!(next_end(&mut frontend).await.action, Resolution::Expired);
-    assert!(matches!(fixture.reply(answer(&ask, Action::Allow)), Err(AskReplyError::Unknown(_))));
+    assert!(matches!(fixture.reply(answer(&ask, Action::Allow)), Err(AskReplyError::Ended(..))));
 }
 
 #[tokio::test(start_paused = true)]
@@ -465,7 +465,7 @@ async fn when_the_last_frontend_leaves_the_ask_waits_ten_seconds_for_another() {
     drop(second);
     was_denied(call.await.unwrap(), "toolctl permissions grant shell ls");
     assert_eq!(start.elapsed(), Duration::from_secs(10));
-    assert!(matches!(fixture.reply(answer(&ask, Action::Allow)), Err(AskReplyError::Unknown(_))));
+    assert!(matches!(fixture.reply(answer(&ask, Action::Allow)), Err(AskReplyError::Ended(..))));
     let ends: Vec<_> = fixture.kinds().into_iter().filter(|kind| kind.starts_with("permission")).collect();
     assert_eq!(ends, ["permission.asked", "permission.resolved"]);
 }

@@ -143,8 +143,10 @@ async fn a_foreign_ask_ends_here_when_it_ended_elsewhere() {
     let relayed = shown(&fixture, async { end.await.unwrap() });
     let ask = next_ask(&mut frontend).await;
     let by = Some(Answerer { client: Some("anna at desk".into()), connection: 0 });
-    let there = Resolved { request_id: "ask_there_1".into(), action: Resolution::Deny, scope: Some(Scope::Once), by };
-    sender.send(there.clone()).unwrap();
+    let (request_id, how) = ("ask_there_1".into(), "denied by anna at desk".into());
+    let there = Resolved { request_id, action: Resolution::Deny, scope: Some(Scope::Once), by, how };
+    let sent = Resolved { how: String::new(), ..there.clone() };
+    sender.send(sent).unwrap();
     assert_eq!(next_end(&mut frontend).await, Resolved { request_id: ask.request_id.clone(), ..there });
     assert_eq!(relayed.await.unwrap(), Relayed::Elsewhere);
     assert!(fixture.reply(answer(&ask, Action::Allow)).is_err());

@@ -124,10 +124,7 @@ const NAMED: &[(Effect, &[&str])] = &[
         &[
             "pytest",
             "py.test",
-            "ruff",
             "mypy",
-            "black",
-            "isort",
             "flake8",
             "pylint",
             "pyright",
@@ -145,6 +142,7 @@ const NAMED: &[(Effect, &[&str])] = &[
             "mix credo",
             "swift build",
             "swift test",
+            "swift package dump-package",
             "tsc",
             "eslint",
             "prettier",
@@ -153,6 +151,8 @@ const NAMED: &[(Effect, &[&str])] = &[
             "ctest",
         ],
     ),
+    // They read their settings and change files, and load no code of the project.
+    (Effect::Write, &["ruff", "black", "isort"]),
     (Effect::Change, &["pulumi up", "cdk deploy", "ansible-playbook", "redis-cli", "kubectl patch", "kubectl edit"]),
     (
         Effect::Secret,

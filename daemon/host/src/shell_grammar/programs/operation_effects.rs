@@ -148,6 +148,9 @@ fn effects_by_tables(words: &[Arg], reading: &Reading, head: Option<usize>) -> C
         if let Some(effect) = by_statement(known, words, head, reading.unsure.is_some()) {
             effects.operation = EffectSet::EMPTY.with(effect);
         }
+        if reading.is_installed {
+            effects.operation = effects.operation.without(Effect::Install);
+        }
         if effects.operation.is_empty() {
             effects.operation = EffectSet::EMPTY.with(Effect::Read);
         }

@@ -1,5 +1,7 @@
 //! Programs that run the tools of a project, or of a package that they fetch.
 
+use std::path::PathBuf;
+
 use super::known::find;
 use super::options::parse;
 use super::special::skip_dashes;
@@ -25,6 +27,9 @@ const OF_PACKAGES: &[&str] = &[
     "uv x",
     "pipx run",
 ];
+
+/// Those of them that run the project's own `node_modules/.bin/TOOL` if it is there (npm-exec(1)).
+const OF_NPM: &[&str] = &["npx", "npm exec", "npm x"];
 
 /// Interpreters, whose words hold the code that they run: they are judged as if written alone.
 const INTERPRETERS: &[&str] =
@@ -57,6 +62,7 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
     let scripts: Vec<Arg> = parsed.values(&["-c", "--call"]).cloned().collect();
     let installs = parsed.has(&["--with", "--with-requirements", "--with-editable"]) && runner.starts_with("uv run");
     let module = parsed.has(&["-m", "--module"]) && runner.starts_with("uv run");
+    let picks_package = parsed.has(&["-p", "--package"]);
     let command = skip_dashes(&parsed.command).to_vec();
     let mut reading = parsed.into_reading();
     reading.commands.clear();
@@ -78,6 +84,7 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
     }
     let text = tool.literal().unwrap_or_default();
     if OF_PACKAGES.contains(runner) {
+        reading.is_installed = OF_NPM.contains(runner) && !picks_package && is_installed(text, site);
         reading.elsewhere.push([vec![Arg::text(program_of(text))], command[1..].to_vec()].concat());
         return Some(reading);
     }
@@ -91,6 +98,21 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
         false => reading.command(&command),
     }
     Some(reading)
+}
+
+/// Whether npm finds a tool in the project, in each folder that the command may run in: there, or above it up to the folder
+/// of the repository.
+fn is_installed(tool: &str, site: &CommandContext) -> bool {
+    let is_name = !tool.is_empty() && tool.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
+    let has = |folder: &PathBuf| {
+        let top = folder.ancestors().position(|above| above.join(".git").exists());
+        let mut within = folder.ancestors().take(top.map_or(1, |top| top + 1));
+        within.any(|folder| folder.join("node_modules/.bin").join(tool).exists())
+    };
+    is_name
+        && tool != "."
+        && tool != ".."
+        && site.folders.is_some_and(|folders| !folders.is_empty() && folders.iter().all(has))
 }
 
 /// A tool that toold knows nothing about: a rule for the runner trusts the project's tools.

@@ -2,6 +2,7 @@
 //! hardly any may need a further approval.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use toold_proto::level::Level;
 use toold_proto::permission::Verdict;
@@ -149,28 +150,85 @@ fn one_line(text: &str) -> String {
     }
 }
 
-/// How many of the lines ask without any rule, by level, where commands can be confined.
+/// The table in COMMANDS.md is between these lines.
+const TABLE_BEGIN: &str = "<!-- everyday lines by level -->\n";
+const TABLE_END: &str = "<!-- end -->\n";
+
+/// How many of the lines ask without any rule, by level. Where commands cannot be confined, as for those of the agents' own
+/// tools, a level frees none: they ask as at `read`.
 #[test]
-fn a_level_asks_less_than_the_one_before() {
+fn the_document_says_how_many_lines_ask_at_each_level() {
     let project = TestProject::make();
     let lines = everyday();
     let workspace = project.place.workspace.to_str().unwrap();
-    let mut before = lines.len();
-    for level in Level::ALL {
-        let mut asks = 0;
-        for it in &lines {
+    let asks = |level: Level| {
+        let asked = lines.iter().filter(|it| {
             let judged = judge_at(level, &it.line.replace("{project}", workspace), &project.place, &[]);
             if judged.verdict != Verdict::Allow {
-                asks += 1;
-                if level == Level::Develop {
-                    let part = judged.parts.iter().find(|part| part.verdict != Verdict::Allow).unwrap();
-                    println!("{}: {} {} ({})", one_line(&it.line), part.category, one_line(&part.target), part.rule);
-                }
+                let parts = judged.parts.iter().filter(|part| part.verdict != Verdict::Allow);
+                let why: Vec<String> = parts
+                    .map(|part| {
+                        let effects: Vec<&str> = part.effects.iter().map(|effect| effect.as_str()).collect();
+                        format!("{} {}: {} {effects:?}", part.category, one_line(&part.target), part.rule)
+                    })
+                    .collect();
+                println!("{level}: {}:{} {}\n    {}", it.file, it.number, one_line(&it.line), why.join("\n    "));
             }
-        }
-        let percent = 100.0 * asks as f64 / lines.len() as f64;
-        println!("level {level}: {asks} of {} everyday lines ask, {percent:.1} %", lines.len());
-        assert!(asks <= before, "{level} asks more than the level before it");
-        before = asks;
+            judged.verdict != Verdict::Allow
+        });
+        asked.count()
+    };
+    let counts = Level::ALL.map(asks);
+    assert!(counts.is_sorted_by(|before, next| before >= next), "a level asks more than the one before it: {counts:?}");
+    let shown = |count: usize| format!("{count} ({:.1} %)", 100.0 * count as f64 / lines.len() as f64);
+    let rows = Level::ALL.iter().zip(counts);
+    let rows = rows.map(|(level, count)| format!("| `{level}` | {} | {} |\n", shown(count), shown(counts[0])));
+    let head = "| level | toold's `bash`, confined | not confined; the agents' own commands |\n|---|---|---|\n";
+    let table = format!("{head}{}", rows.collect::<String>());
+    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../COMMANDS.md");
+    let text = std::fs::read_to_string(&document).unwrap();
+    let (before, rest) = text.split_once(TABLE_BEGIN).unwrap();
+    let (written, after) = rest.split_once(TABLE_END).unwrap();
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&document, format!("{before}{TABLE_BEGIN}{table}{TABLE_END}{after}")).unwrap();
+        return;
+    }
+    assert_eq!(written, table, "write it with UPDATE=1");
+}
+
+#[test]
+fn tools_of_the_project_are_free_where_builds_are() {
+    let project = TestProject::make();
+    let verdict = |level: Level, line: &str| judge_at(level, line, &project.place, &[]).verdict;
+    let built = [
+        "bundle exec rspec",
+        "uv run pytest -q",
+        "poetry run pytest",
+        "npx tsc --noEmit",
+        "npm exec eslint",
+        "go build",
+    ];
+    for line in built {
+        assert_eq!(verdict(Level::Develop, line), Verdict::Allow, "{line}");
+        assert_eq!(verdict(Level::Edit, line), Verdict::Ask, "{line}");
+    }
+    // What is not installed would be fetched, and a tool may publish.
+    for line in [
+        "npx cowsay",
+        "npx tsc@5 --noEmit",
+        "npx -p typescript tsc",
+        "npx ../tsc",
+        "bunx tsc",
+        "uvx ruff check",
+        "uv run --with rich python x.py",
+        "poetry run twine upload dist/x.whl",
+        "bundle exec rake release && npx netlify deploy",
+        "docker exec web ls",
+        "ssh web1 uptime",
+    ] {
+        assert_eq!(verdict(Level::Operate, line), Verdict::Ask, "{line}");
+    }
+    for line in ["ruff format src", "black src"] {
+        assert_eq!(verdict(Level::Edit, line), Verdict::Allow, "{line}");
     }
 }

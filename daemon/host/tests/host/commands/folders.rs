@@ -76,6 +76,11 @@ const IGNORED: &[(&str, &str)] = &[
     ("build/shop", "\x7fELF\n"),
     ("dist/index.js", "\n"),
     ("node_modules/left-pad/package.json", "{\"name\": \"left-pad\"}\n"),
+    ("node_modules/.bin/eslint", "#!/usr/bin/env node\n"),
+    ("node_modules/.bin/jest", "#!/usr/bin/env node\n"),
+    ("node_modules/.bin/prettier", "#!/usr/bin/env node\n"),
+    ("node_modules/.bin/tsc", "#!/usr/bin/env node\n"),
+    ("node_modules/.bin/vitest", "#!/usr/bin/env node\n"),
     (".venv/bin/activate", "VIRTUAL_ENV=.venv\n"),
     ("logs/app.log", "2024-05-01 error: none\n"),
 ];

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
+use toold_engine::effects::EffectSet;
 use toold_engine::level::{confined_effects, frees_command};
 use toold_engine::need::Need;
 use toold_engine::policy::rules::{RuleConfig, RulePlace};
@@ -60,6 +61,7 @@ pub(crate) struct JudgedPart {
     pub(crate) verdict: Verdict,
     /// The rule that decided.
     pub(crate) rule: String,
+    pub(crate) effects: EffectSet,
 }
 
 /// The verdict of the default configuration with these rules on a line that an agent wants to run in the workspace.
@@ -119,6 +121,7 @@ pub(crate) fn judge_in(shell: &str, level: Level, line: &str, place: &CommandSet
             Some(why) => format!("{} ({why})", part.rule),
             None => part.rule,
         },
+        effects: need.effects.all(),
     };
     let parts = match checked.parts.is_empty() {
         true => needs

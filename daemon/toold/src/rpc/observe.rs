@@ -1,0 +1,42 @@
+//! `permissions.observe`: a record first, for some days, and no decisions.
+
+use jsonrpsee::types::ErrorObjectOwned;
+use toold_adapters::agents::AGENTS;
+use toold_proto::method::PermissionsObserve;
+use toold_proto::permission::{ObserveAgents, ObserveState};
+
+use crate::config::observing::{DEFAULT_DAYS, MAX_DAYS, from_now};
+use crate::rpc::blocking::blocking;
+use crate::rpc::error::{NOT_KEPT, invalid_params, refused};
+use crate::rpc::own_rows::record_change;
+use crate::rpc::{MethodRequest, MethodTable, Right, add_async, client_name};
+
+pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
+    add_async::<PermissionsObserve, _>(module, Right::Decider, observe)
+}
+
+async fn observe(request: MethodRequest, params: ObserveAgents) -> Result<ObserveState, ErrorObjectOwned> {
+    let state = |request: &MethodRequest| ObserveState { observing: request.services.config.observing(None) };
+    let Some(on) = params.on else { return Ok(state(&request)) };
+    if let Some(agent) = params.agent.as_deref().filter(|agent| !AGENTS.contains(agent)) {
+        let words = format!("agent: {agent:?} has no hooks that toold knows: expected one of {}", AGENTS.join(", "));
+        return Err(invalid_params(&words));
+    }
+    let days = params.days.unwrap_or(DEFAULT_DAYS);
+    if !(1..=MAX_DAYS).contains(&days) {
+        return Err(invalid_params(&format!("days: expected 1 to {MAX_DAYS}, not {days}")));
+    }
+    let by = client_name(&request).unwrap_or_else(|| "a person".to_owned());
+    let observed = on.then(|| from_now(by, params.agent, days));
+    let target = match &observed {
+        Some(observed) => {
+            format!("{} until {}", observed.agent.as_deref().unwrap_or("all agents"), observed.until)
+        }
+        None => "off".to_owned(),
+    };
+    let config = request.services.config.clone();
+    let kept = blocking(move || config.set_observing(observed)).await?;
+    kept.map_err(|error| refused(NOT_KEPT, &format!("{error:#}")))?;
+    record_change(&request, &request.session(None)?.id, ("permission_observe", "observe"), target)?;
+    Ok(state(&request))
+}
