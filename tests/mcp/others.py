@@ -194,7 +194,7 @@ def check_loss(client, name, again):
     """A server on HTTP that goes and comes back; `again` starts it."""
     gone = client.tool(f"{name}_add", a=1, b=1)
     # The end of an open stream is noticed before the call, or during it.
-    reasons = ("can't reach", "is not available", "was lost")
+    reasons = ("can't be reached", "is not available", "was lost")
     assert gone["is_error"] and any(reason in text(gone) for reason in reasons), gone
     assert f"{name}_add" in json.dumps(client.call("tools.list", {"source": "mcp"}))
     again()

@@ -154,14 +154,14 @@ test("a dangerous mode needs a confirmation", async ({ signedIn, daemon, agent }
   await codex.call("list");
   await openRules(signedIn);
   const row = signedIn.getByRole("list", { name: "Sessions" }).getByRole("listitem").filter({ hasText: "codex" });
-  await row.getByRole("combobox").selectOption("plan");
+  await row.getByLabel(/^Mode of/).selectOption("plan");
   await expect(row).toContainText("read only");
-  await row.getByRole("combobox").selectOption("yolo");
+  await row.getByLabel(/^Mode of/).selectOption("yolo");
   await signedIn.getByRole("dialog", { name: "Set the mode yolo?" }).getByRole("button", { name: "Go back" }).click();
-  await expect(row.getByRole("combobox")).toHaveValue("plan");
-  await row.getByRole("combobox").selectOption("yolo");
+  await expect(row.getByLabel(/^Mode of/)).toHaveValue("plan");
+  await row.getByLabel(/^Mode of/).selectOption("yolo");
   await signedIn.getByRole("button", { name: "Set yolo" }).click();
-  await expect(row.getByRole("combobox")).toHaveValue("yolo");
+  await expect(row.getByLabel(/^Mode of/)).toHaveValue("yolo");
   expect(await daemon.toolctl("sessions", "list", "--json")).toContain('"yolo"');
 });
 

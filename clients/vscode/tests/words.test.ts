@@ -295,6 +295,7 @@ const ASK: Ask = {
   source: { kind: "builtin", name: "builtin" },
   cwd: "/home/me/docs",
   reason: "use /home/me/docs as a workspace of claude: its tools may read everything in there",
+  level: "read",
   suggestions: [],
   asked_at: "",
   expires_at: "",

@@ -231,7 +231,7 @@ mod tests {
         let mut parts = AllowedParts::default();
         parts.free(&reads, "it only reads");
         parts.free(&commit, "level edit");
-        assert_eq!(parts.floor(&[reads.clone()]).unwrap().rights, READ);
+        assert_eq!(parts.floor(std::slice::from_ref(&reads)).unwrap().rights, READ);
         let both = parts.floor(&[reads.clone(), commit.clone()]).unwrap();
         assert_eq!((both.rights, both.by.as_str()), (WRITE, "level edit"));
         parts.allow(&build);
@@ -241,7 +241,7 @@ mod tests {
         // A word about a command that only reads is about that alone.
         let other = Need { reads_only: true, ..command("cat a", Effect::Read) };
         parts.allow(&other);
-        assert_eq!(parts.floor(&[other.clone()]), None);
+        assert_eq!(parts.floor(std::slice::from_ref(&other)), None);
         assert_eq!(parts.floor(&[other, reads]).unwrap().rights, READ);
         // The last answer counts.
         parts.allow(&commit);

@@ -115,7 +115,9 @@ fn shows_credentials(text: &str) -> bool {
     let keys = ["auth", "_auth", "_authtoken", "identitytoken", "registrytoken", "client-key-data", "extraheader"];
     let is_key = |line: &str| {
         // Yarn 1 separates them by a blank.
-        let Some((key, value)) = line.trim().rsplit_once(['=', ':', ' ']) else { return false };
+        // Base64 ends with the separator of other forms.
+        let line = line.trim().trim_end_matches(['"', '\'', ',', '=']);
+        let Some((key, value)) = line.rsplit_once(['=', ':', ' ']) else { return false };
         let key = key.trim_end_matches([' ', '\t', '=', ':', '"', '\'']).to_ascii_lowercase();
         let name = key.rsplit([' ', '"', '\'', ':', '{', ',']).next().unwrap_or_default();
         let value = value.trim_matches(['"', '\'', ',', ' ']);

@@ -12,14 +12,14 @@ use std::time::{Duration, Instant};
 use toold_tests::{Setup, toolctl, toold, until};
 
 /// A fenced block of a document.
-pub struct FencedBlock {
+pub(crate) struct FencedBlock {
     /// Relative to the repository, with the line of the fence.
-    pub place: String,
-    pub language: String,
-    pub text: String,
+    pub(crate) place: String,
+    pub(crate) language: String,
+    pub(crate) text: String,
 }
 
-pub fn repository() -> PathBuf {
+pub(crate) fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
@@ -38,7 +38,7 @@ fn blocks(document: &Path) -> Vec<FencedBlock> {
 }
 
 /// The blocks of a text, which is the document or a part of it.
-pub fn fenced(document: &Path, text: &str) -> Vec<FencedBlock> {
+pub(crate) fn fenced(document: &Path, text: &str) -> Vec<FencedBlock> {
     let (mut found, mut open): (Vec<FencedBlock>, bool) = (Vec::new(), false);
     for (number, line) in text.lines().enumerate() {
         match line.trim_start().strip_prefix("```") {
@@ -61,7 +61,7 @@ pub fn fenced(document: &Path, text: &str) -> Vec<FencedBlock> {
 }
 
 /// The commands of a console block, each with the text after it: its input or its output.
-pub fn commands(block: &FencedBlock) -> Vec<(String, String)> {
+pub(crate) fn commands(block: &FencedBlock) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
     for line in block.text.lines() {
         match line.strip_prefix("$ ") {
@@ -96,7 +96,7 @@ fn command(setup: &Setup, program: &str) -> Command {
     command
 }
 
-pub fn shell(setup: &Setup, line: &str) -> Command {
+pub(crate) fn shell(setup: &Setup, line: &str) -> Command {
     let mut command = command(setup, "bash");
     command.args(["--norc", "--noprofile", "-c", line]);
     command
@@ -178,7 +178,7 @@ impl Drop for Screen<'_> {
 }
 
 /// Without the time, the process, the home folder and the ids, which differ from run to run.
-pub fn without_the_run(setup: &Setup, text: &str) -> String {
+pub(crate) fn without_the_run(setup: &Setup, text: &str) -> String {
     let mut text = text.replace(setup.path("home").to_str().unwrap(), "/home/you");
     for (pattern, instead) in [
         (r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d+Z", "TIME"),

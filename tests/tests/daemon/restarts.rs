@@ -288,6 +288,7 @@ fn signal(pid: u32, name: &str) {
 const WITHOUT_DAEMON: &[&str] = &[
     "agents",
     "completions",
+    "confine",
     "config check",
     "config edit",
     "config path",
@@ -313,7 +314,7 @@ const GROUPED: &[(&str, &[&str])] = &[
     ("tools", &["list", "schema", "prompt", "parse", "do"]),
     ("permissions", &["workspaces", "level"]),
     ("audit", &["changes", "events", "watch"]),
-    ("agents", &["sessions", "shells", "hook"]),
+    ("agents", &["sessions", "shells", "hook", "confine"]),
     ("plugins", &["skills", "memories"]),
     (
         "daemon",
@@ -371,6 +372,7 @@ fn argument(command: &str, name: &str) -> String {
         ("permissions mode", "MODE") => "default",
         ("plugins install", _) => "local:/nowhere",
         ("agents install", _) => "cursor",
+        ("agents confine" | "confine", "FAIL") => "open",
         ("mcp install", _) => "cursor",
         ("parse", _) => "anthropic",
         (_, "FILE" | "PATH") => "/dev/null",

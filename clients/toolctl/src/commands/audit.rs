@@ -369,7 +369,7 @@ mod tests {
         insta::assert_snapshot!(anstream::adapter::strip_str(&text).to_string(), @r"
          BEGAN                 TOOL  OUTCOME  TOOK  CLIENT  SESSION  NEEDED
          2026-01-02 03:04:05Z  bash  denied   3 ms  nvim    s        shell rm x
-        2026-01-02 03:04:05Z bash denied c
+        2026-01-02 03:04:05Z nvim: bash denied c
           deny  shell rm x by default of shell
         2026-01-02 03:04:05Z bash denied in 3 ms nvim shell rm x
         2026-01-02 03:04:05Z build bash denied in 3 ms, cached (saved 1.5 s) nvim shell rm x

@@ -77,17 +77,19 @@ pub(crate) async fn run(args: RestartArgs, globals: &Globals) -> anyhow::Result<
     )?;
     out.flush()?;
     drop(out);
-    say_if_locked(globals).await
+    tell_if_locked(globals).await;
+    Ok(OK)
 }
 
-/// The new daemon does not know the passphrase that the old one was given.
-async fn say_if_locked(globals: &Globals) -> anyhow::Result<u8> {
-    let client = connection::open(globals).await?;
-    let secrets = client.call::<SecretsList>(NoParams {}).await?;
+/// The new daemon does not know the passphrase that the old one was given. The restart is done: what fails here, as for a
+/// client that is no person's, is no failure of it.
+async fn tell_if_locked(globals: &Globals) {
+    let Ok(Some(client)) = connection::open_running(globals).await else { return };
+    let Ok(secrets) = client.call::<SecretsList>(NoParams {}).await else { return };
     if secrets.store == SecretStoreKind::File && secrets.state == SecretStoreState::Locked {
-        writeln!(output::stderr(), "{WARN}the secrets are locked again:{WARN:#} toolctl secrets unlock")?;
+        // Nobody reads it when stderr is closed.
+        let _ = writeln!(output::stderr(), "{WARN}the secrets are locked again:{WARN:#} toolctl secrets unlock");
     }
-    Ok(OK)
 }
 
 async fn replace(

@@ -53,7 +53,11 @@ fn repository(test: &BuiltinTest) {
     std::fs::write(test.root.join(bytes), "not UTF-8").unwrap();
     std::os::unix::fs::symlink("src/main.rs", test.root.join("link")).unwrap();
     test.write("format", "#!/bin/sh\nfor f in \"$@\"; do sed -i 's/{}/{ }/' \"$f\"; done\n");
-    std::fs::set_permissions(test.root.join("format"), PermissionsExt::from_mode(0o755)).unwrap();
+    // A person is asked before `rm` removes a file whose name is not UTF-8.
+    test.write("wipe", "#!/bin/sh\nrm -rf \"$@\"\n");
+    for program in ["format", "wipe"] {
+        std::fs::set_permissions(test.root.join(program), PermissionsExt::from_mode(0o755)).unwrap();
+    }
     std::fs::create_dir(test.root.join("nothing")).unwrap();
     for arguments in ["init -q", "add -A", "-c user.name=n -c user.email=e@example.com commit -qm first"] {
         let git = Command::new("git").args(arguments.split(' ')).current_dir(&test.root).output().unwrap();
@@ -89,7 +93,7 @@ async fn commands_are_undone_byte_for_byte() {
     repository(&test);
     let before = tree(&test.root);
     let lines = [
-        "rm -rf src odd nothing link README .hidden kept.log",
+        "rm -rf src nothing link README .hidden kept.log && ./wipe odd",
         "sed -i 's/one/ONE/; s/fn/FN/' README src/main.rs src/deep/er/lib.rs",
         "mv src source && mv README source/deep/ && mv link other && mv odd/empty odd/full",
         "chmod 600 README && chmod -x format && chmod 700 src && ln -sfn README link",

@@ -89,7 +89,9 @@ fn refuse_sockets(confinement: &Confinement, refused: &mut SeccompRules) -> Resu
         let other = BY_HOST.map(|family| is(0, SeccompCmpOp::Ne, family as u64));
         let other = SeccompRule::new(other.into_iter().collect::<Result<_, _>>()?)?;
         refused.insert(libc::SYS_socket, vec![other]);
-    } else if confinement.network {
+        return Ok(());
+    }
+    if confinement.network {
         refused.insert(libc::SYS_socket, vec![when(0, SeccompCmpOp::Eq, libc::AF_UNIX as u64)?]);
         return Ok(());
     }

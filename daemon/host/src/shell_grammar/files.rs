@@ -565,7 +565,7 @@ impl NamedFile {
             });
             match all {
                 Some(found) => covers.extend(found),
-                None => return not_known("it contains too many files to check"),
+                None => return not_known("it contains too many files to check, or one whose name is not UTF-8"),
             }
         }
         // What is fetched again is nobody's own, neither its secrets nor its settings.

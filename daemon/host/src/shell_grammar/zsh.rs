@@ -490,7 +490,7 @@ impl<'t> ZshScanner<'t> {
             '=' if role == Role::Command && is_special(word) => None,
             '=' => Some(()),
             '#' if !word.is_empty() => None,
-            '^' | '~' if !word.is_empty() && !(c == '~' && word.ends_with(['=', ':'])) => {
+            '^' | '~' if !(word.is_empty() || c == '~' && word.ends_with(['=', ':'])) => {
                 let is_end = self.rest.chars().next().is_none_or(|c| c.is_ascii_digit() || "^~.".contains(c));
                 (is_revision() && (is_end || Self::ends_word(self.rest))).then_some(())
             }

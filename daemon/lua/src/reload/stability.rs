@@ -29,7 +29,7 @@ const CHECKOUT: Duration = Duration::from_secs(1);
 /// What is to be done with the result of a load.
 pub(crate) enum Verdict {
     /// It is whole.
-    Stable(LoadOutcome),
+    Stable(Box<LoadOutcome>),
     /// The entry is to be loaded again at this time; if its files are still the same, the version is stable.
     Again(Instant),
     /// [`Stability::looked`] returns the entry once git is done.
@@ -153,7 +153,7 @@ impl PluginEntry {
                 };
                 (version, since)
             }
-            (outcome, _) => return Verdict::Stable(outcome),
+            (outcome, _) => return Verdict::Stable(Box::new(outcome)),
         };
         if self.serving.as_ref().is_some_and(|serving| serving.offers_more_than(&version)) {
             let first = *state.lesser_since.get_or_insert(since);
@@ -165,7 +165,7 @@ impl PluginEntry {
             }
         }
         state.lesser_since = None;
-        Verdict::Stable(LoadOutcome::Loaded(version))
+        Verdict::Stable(Box::new(LoadOutcome::Loaded(version)))
     }
 }
 

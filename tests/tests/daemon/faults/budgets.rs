@@ -113,7 +113,7 @@ fn the_answers_to_a_batch_have_a_bound_and_each_request_has_one() {
     let daemon = TestDaemon::start();
     let before = peak(&daemon);
     let mut wire = daemon.connect();
-    let request = |id: usize| json!({"jsonrpc": "2.0", "id": id, "method": "rpc.discover"});
+    let request = |id: usize| json!({"jsonrpc": "2.0", "id": id, "method": "tools.list"});
     let requests: Vec<Value> = (1..=10_000).map(request).collect();
     let text = json!(requests).to_string();
     let mut stream = UnixStream::connect(daemon.socket()).unwrap();
@@ -147,7 +147,7 @@ fn answers_that_nobody_reads_have_a_bound_for_all_clients_together() {
     let daemon = TestDaemon::start();
     let before = peak(&daemon);
     let text =
-        json!((1..=10_000).map(|id| json!({"jsonrpc": "2.0", "id": id, "method": "rpc.discover"})).collect::<Vec<_>>())
+        json!((1..=10_000).map(|id| json!({"jsonrpc": "2.0", "id": id, "method": "tools.list"})).collect::<Vec<_>>())
             .to_string();
     let mut streams: Vec<_> = (0..8).map(|_| UnixStream::connect(daemon.socket()).unwrap()).collect();
     for stream in &mut streams {

@@ -279,8 +279,7 @@ fn a_server_of_the_session_is_there_for_its_next_command() {
     let shell = result["metadata"]["shell_id"].as_str().unwrap().to_owned();
     let port = until("the server has a port", || {
         let output = wire.tool("bash_output", json!({"shell_id": shell}));
-        let first = text(&output).lines().next()?.trim().parse::<u16>().ok();
-        first
+        text(&output).lines().next()?.trim().parse::<u16>().ok()
     });
     let get = format!("curl -sS http://localhost:{port}/page.txt");
     assert_eq!(run(&mut wire, &get), "of the session\n");

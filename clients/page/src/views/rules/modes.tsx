@@ -83,7 +83,7 @@ function LevelOf({ info }: { info: SessionInfo }) {
   return (
     <label class="row">
       <span class="small dim">level</span>
-      <span class="hidden">of {info.session_id}</span>
+      <span class="hidden"> of {info.session_id}</span>
       <select
         value={level}
         onChange={({ currentTarget }) => {

@@ -82,8 +82,7 @@ fn a_change_is_fetched_once_more_when_it_came_too_late() {
 
 #[test]
 fn the_audit_log_is_read_again_when_it_is_looked_at() {
-    let mut state = ScreenState::default();
-    state.panel = Panel::Tools;
+    let mut state = ScreenState { panel: Panel::Tools, ..ScreenState::default() };
     state.claim_outdated();
     take(&mut state, ListKind::Audit, Fetched::Audit(Vec::new()));
     finished(&mut state, "c");
@@ -293,8 +292,7 @@ fn a_text_that_is_typed_does_not_answer_a_prompt_that_appears() {
 
 #[test]
 fn the_filter_is_incremental_and_esc_clears_it() {
-    let mut state = ScreenState::default();
-    state.panel = Panel::Tools;
+    let mut state = ScreenState { panel: Panel::Tools, ..ScreenState::default() };
     let tools = ["bash", "edit", "read"].map(|name| serde_json::from_value(tool(name)).unwrap());
     take(&mut state, ListKind::Tools, Fetched::Tools(tools.into()));
     press_char(&mut state, '/');

@@ -32,8 +32,8 @@ pub(super) fn cover(paths: &[&PathBuf]) -> Result<(), String> {
     let stage = STAGES.iter().map(Path::new).find(|stage| stage.is_dir()).ok_or("there is no /dev/shm and no /tmp")?;
     mount(c"tmpfs", stage, NO_SUID | NO_DEVICES, c"size=16k,mode=0700").map_err(words)?;
     let (file, folder) = (stage.join("file"), stage.join("folder"));
-    let made = OpenOptions::new().write(true).create_new(true).mode(0).open(&file).map(drop);
-    let made = made.and_then(|()| DirBuilder::new().mode(0).create(&folder)).map_err(words);
+    let made = OpenOptions::new().write(true).create_new(true).mode(0o0).open(&file).map(drop);
+    let made = made.and_then(|()| DirBuilder::new().mode(0o0).create(&folder)).map_err(words);
     let covered = made.and_then(|()| attach_all(paths, of_kernel.unwrap_or(&file), &folder));
     unmount(stage).map_err(words)?;
     covered

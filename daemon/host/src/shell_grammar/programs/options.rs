@@ -516,8 +516,12 @@ impl Parsed {
         let folder = self.given.iter().rev().find(|given| known.options.get(&given.name) == Some(&Takes::Folder));
         let folder = folder.and_then(|given| given.values.last().cloned());
         let operands = self.operands.clone();
+        let mut uncertain =
+            operands.iter().enumerate().filter(|(_, operand)| !operand.is_one()).map(|(index, _)| index);
+        let first = uncertain.next();
+        let uncertain = first.map(|first| (first, uncertain.next_back().unwrap_or(first)));
         for (index, operand) in operands.iter().enumerate() {
-            for kind in kinds_of(kinds, index, &operands, has_target) {
+            for kind in kinds_of(kinds, (index, operands.len()), uncertain, has_target) {
                 let how = match kind {
                     Operand::Text => {
                         self.reading.note(operand, "text");
@@ -563,20 +567,24 @@ impl FileAccess {
     }
 }
 
-/// The kinds that operand `index` may have: several if it, or one before it, may be several words. The second of the files
-/// in `uniq src/*` is written.
-fn kinds_of(kinds: &[(Operand, bool)], index: usize, operands: &[Arg], has_target: bool) -> Vec<Operand> {
-    let kind = kind_of(kinds, index, operands.len(), has_target);
+/// The kinds that operand `index` of `count` may have: several if it, or one before it, may be several words. `uncertain`:
+/// the first and the last of those. The second of the files in `uniq src/*` is written.
+fn kinds_of(
+    kinds: &[(Operand, bool)],
+    (index, count): (usize, usize),
+    uncertain: Option<(usize, usize)>,
+    has_target: bool,
+) -> Vec<Operand> {
+    let kind = kind_of(kinds, index, count, has_target);
     let star = kinds.iter().position(|(_, repeats)| *repeats);
-    // Those that are counted from the end.
-    let behind = star.map_or(0, |star| kinds.len() - star - 1);
-    let (start, end) = operands.split_at(operands.len().saturating_sub(behind));
-    let is_certain = |operands: &[Arg]| operands.iter().all(Arg::is_one);
-    let uncertain = |operands: &[Arg]| operands.iter().position(|one| !one.is_one());
+    // Those behind the repeating one are counted from the end.
+    let end = count.saturating_sub(star.map_or(0, |star| kinds.len() - star - 1));
+    let is_end_certain = uncertain.is_none_or(|(_, last)| last < end);
+    let first = uncertain.map(|(first, _)| first);
     let first = match star {
-        Some(_) if is_certain(end) && index >= start.len() => None,
-        Some(star) if is_certain(end) => uncertain(start).filter(|first| *first < star),
-        _ => uncertain(operands),
+        Some(_) if is_end_certain && index >= end => None,
+        Some(star) if is_end_certain => first.filter(|first| *first < star),
+        _ => first,
     };
     let Some(first) = first.filter(|first| *first <= index && !has_target) else { return kind.into_iter().collect() };
     let mut possible: Vec<Operand> = Vec::new();

@@ -163,7 +163,7 @@ impl PluginManager {
         let Some(entry) = self.entries.get_mut(&key) else { return };
         match self.stability.judge(&key, entry, outcome) {
             Verdict::Stable(outcome) => {
-                self.ready.push(FinishedLoad { entry: key, number, outcome, kept });
+                self.ready.push(FinishedLoad { entry: key, number, outcome: *outcome, kept });
                 self.commit_at.get_or_insert_with(|| self.stability.commit_at());
             }
             Verdict::Again(at) => self.changes.due_at(WatchTarget::Entry(key.0, key.1), at),
