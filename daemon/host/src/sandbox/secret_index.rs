@@ -15,6 +15,7 @@ use toold_engine::policy::is_secret;
 use super::tracked::is_tracked;
 use crate::exclude::Exclusions;
 use crate::file_needs::is_certificate;
+use crate::file_systems::answering;
 
 /// Folders that are looked at.
 const MAX_FOLDERS: usize = 50_000;
@@ -124,6 +125,10 @@ impl IndexedPlace {
         let (mut before, mut has_new_rules) = (before, false);
         let had_folders = !before.is_empty();
         while let Some(path) = left.pop() {
+            // What does not answer now shows nothing to a command either. The next command looks again.
+            if answering::ask(&path).is_err() {
+                continue;
+            }
             let Some(stamp) = Stamp::of(&path) else { continue };
             let known = before.remove(&path).filter(|known| known.stamp == stamp && !known.is_recent);
             let mut folder = match known {
