@@ -307,7 +307,9 @@ async fn ask_person(
 ) -> Result<AskAnswer, ToolError> {
     let engine = &cx.engine;
     if engine.stop.is_cancelled() {
-        return Err(ToolError::PermissionEngine("the daemon is stopping and asks nobody any more".to_owned()));
+        return Err(ToolError::PermissionEngine(
+            "the call did not run: the daemon is stopping and asks nobody any more".to_owned(),
+        ));
     }
     // A grant made since the decision counts, and every change from here on is noticed.
     let mut policy = engine.policy_changes();

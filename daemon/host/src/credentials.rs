@@ -8,7 +8,10 @@ use std::path::Path;
 
 use toold_engine::redact::redact;
 
-use crate::shell_grammar::{git_settings_hold_secret, has_credentials};
+use crate::git_settings::{self, Setting};
+
+/// A name without a password is a token if it is at least so long: people's names are shorter.
+const TOKEN_LENGTH: usize = 20;
 
 /// Longer files are not looked at, and count as holding one.
 const MAX_SETTINGS: u64 = 1 << 20;
@@ -116,7 +119,7 @@ fn shows_credentials(text: &str) -> bool {
     let is_key = |line: &str| {
         // Yarn 1 separates them by a blank.
         // Base64 ends with the separator of other forms.
-        let line = line.trim().trim_end_matches(['"', '\'', ',', '=']);
+        let line = line.trim().trim_end_matches(['"', '\'', ',', '=', '}', ']']);
         let Some((key, value)) = line.rsplit_once(['=', ':', ' ']) else { return false };
         let key = key.trim_end_matches([' ', '\t', '=', ':', '"', '\'']).to_ascii_lowercase();
         let name = key.rsplit([' ', '"', '\'', ':', '{', ',']).next().unwrap_or_default();
@@ -171,9 +174,51 @@ fn without_variables(text: &str) -> String {
     plain
 }
 
+/// Whether a setting of Git is a password or a token, or has one in its address.
+pub(crate) fn git_setting_holds_secret(setting: &Setting) -> bool {
+    let named = ["extraheader", "token", "password", "secret", "apikey"];
+    let is_url = setting.section == "url" || setting.name.ends_with("url") || setting.name == "proxy";
+    let texts = || setting.subsection.iter().chain(&setting.value);
+    named.iter().any(|name| setting.name.contains(name))
+        || texts().any(|text| has_credentials(text))
+        || is_url && setting.value.is_none()
+        || setting.section == "credential" && texts().any(|text| text.contains("password"))
+}
+
+/// Whether a file with settings of Git holds a secret; `None` if it cannot be parsed.
+fn git_settings_hold_secret(text: &str) -> Option<bool> {
+    Some(git_settings::all(text)?.iter().any(git_setting_holds_secret))
+}
+
+/// Whether an address has a password, or a token as its user: `https://me:PASSWORD@host`.
+fn has_credentials(text: &str) -> bool {
+    let Some((_, rest)) = text.split_once("://") else { return false };
+    let place = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let Some((user, _)) = place.rsplit_once('@') else { return false };
+    let (name, password) = user.split_once(':').unwrap_or((user, ""));
+    !password.is_empty() || name.len() >= TOKEN_LENGTH
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_with_a_password_or_a_token_are_known() {
+        for (text, expected) in [
+            ("https://github.com/a/b", false),
+            ("git@github.com:a/b.git", false),
+            ("ssh://git@host:22/a", false),
+            ("https://me@host/a", false),
+            ("https://host/a@b:c", false),
+            ("https://me:pw@host/a", true),
+            ("https://x-access-token:ghs_1@github.com/", true),
+            ("https://ghp_0123456789012345678901234567890123456@github.com/a", true),
+            ("https://:pw@host", true),
+        ] {
+            assert_eq!(has_credentials(text), expected, "{text}");
+        }
+    }
 
     #[test]
     fn settings_with_a_password_or_a_token_are_known() {

@@ -36,6 +36,7 @@ pub mod file_systems;
 pub mod files;
 pub mod folder_events;
 pub mod folders;
+mod git_settings;
 pub mod ignore_files;
 mod pattern_budget;
 pub mod read_access;

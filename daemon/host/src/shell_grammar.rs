@@ -43,7 +43,6 @@ pub use other_shells::as_read_by;
 #[doc(hidden)]
 pub use programs::listed::{TableListing, listings};
 pub use programs::{Note, withheld};
-pub(crate) use programs::{git_settings_hold_secret, has_credentials};
 
 use std::ops::{ControlFlow, Range};
 use std::panic::{AssertUnwindSafe, catch_unwind};

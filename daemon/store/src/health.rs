@@ -33,7 +33,7 @@ pub(crate) struct StoreHealth {
     /// Rows of the audit log that are lost, and whose loss is not recorded yet.
     lost: AtomicU64,
     lost_in_all: AtomicU64,
-    /// When the file was last read anew.
+    /// When the file was last read again.
     looked: Mutex<Option<Instant>>,
 }
 

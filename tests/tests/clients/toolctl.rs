@@ -567,7 +567,7 @@ fn the_screen_answers_asks_of_others() {
     let daemon = TestDaemon::asking();
     let mut command = daemon.setup.command(toolctl());
     let mut screen = Terminal::run(&mut command);
-    screen.wait_for("1 Calls");
+    screen.wait_for("Calls");
     let mut command = daemon.setup.command(toolctl());
     command.args(["call", "--quiet", "bash", "command=echo hi"]).stdin(Stdio::null()).stdout(Stdio::piped());
     let mut call = command.spawn().unwrap();

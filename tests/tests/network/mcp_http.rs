@@ -266,9 +266,9 @@ fn a_client_that_returns_during_its_call_hears_its_end() {
 }
 
 /// Stops the daemon that has replaced the test's own.
-struct Stopped<'s>(&'s TestDaemon);
+struct StoppedDaemon<'s>(&'s TestDaemon);
 
-impl Drop for Stopped<'_> {
+impl Drop for StoppedDaemon<'_> {
     fn drop(&mut self) {
         self.0.toolctl(&["stop"]);
     }
@@ -293,7 +293,7 @@ fn sessions_go_on_when_the_daemon_is_replaced() {
     let replaced = served.daemon.toolctl(&["restart", "--program", toold().to_str().unwrap()]);
     assert!(replaced.status.success(), "{replaced:?}");
     served.address = address(&served.daemon);
-    let _stopped = Stopped(&served.daemon);
+    let _stopped = StoppedDaemon(&served.daemon);
     let after = call(&served, &id, "hello");
     assert!(after.status == 200 && after.body.contains("hello"), "{} {}", after.status, after.body);
     assert!(stream(&after) > stream(&before), "the ids of events are used once");

@@ -217,14 +217,14 @@ fn permission_for_a_task_is_asked_of_all_and_the_first_answer_counts() {
         |pattern| format!("[[permission.rules]]\ncategory = \"shell\"\npattern = \"{pattern}\"\naction = \"allow\"\n");
     let mcp = "[mcp]\ntask_after_ms = 3000\n[mcp.clients.trusted]\napprove = true\n";
     let daemon = daemon(&[mcp, &allow("test *"), &allow("sleep *")].concat());
-    let mut person = daemon.connect();
-    person.result("permissions.subscribe", json!({}));
     let mut client = TaskClient::of(&daemon);
     let wanted = call("bash", json!({"command": "touch a; until test -e go; do sleep 0.05; done"}));
-    // Before it is a task, it asks as it does without the extension.
+    // Before it is a task, it asks as it does without the extension. Nobody else can be asked yet.
     let asks = client.result("tools/call", wanted.clone());
     assert_eq!(asks["resultType"], "input_required", "{asks}");
-    let request = person.notification("permissions.event")["result"]["request"]["request_id"].clone();
+    let mut person = daemon.connect();
+    person.result("permissions.subscribe", json!({}));
+    let request = person.result("permissions.pending", json!({}))["asks"][0]["request_id"].take();
     person.result("permissions.reply", json!({"request_id": request, "action": "allow"}));
     let mut again = wanted;
     again["requestState"] = asks["requestState"].clone();

@@ -54,12 +54,12 @@ struct ReadFolder {
     is_recent: bool,
     folders: Vec<PathBuf>,
     excluded: Vec<PathBuf>,
-    named: Vec<NamedFile>,
+    named: Vec<NamedSecret>,
 }
 
 /// A file that is named like a secret.
 #[derive(Debug)]
-struct NamedFile {
+struct NamedSecret {
     path: PathBuf,
     stamp: Option<Stamp>,
     is_certificate: bool,
@@ -146,7 +146,7 @@ impl IndexedPlace {
             };
             left.extend(folder.folders.iter().cloned());
             found.extend(folder.excluded.iter().cloned());
-            found.extend(folder.named.iter_mut().filter_map(NamedFile::secret));
+            found.extend(folder.named.iter_mut().filter_map(NamedSecret::secret));
             self.folders.insert(path, folder);
             if self.folders.len() > MAX_FOLDERS || found.len() > MAX_SECRETS {
                 self.folders.clear();
@@ -171,7 +171,7 @@ impl ReadFolder {
             if exclusions.reason(&path, kind.is_dir()).is_some() {
                 excluded.push(path);
             } else if is_secret(&path) && !(kind.is_dir() && is_plain_folder(&path)) {
-                named.push(NamedFile { path, stamp: None, is_certificate: false });
+                named.push(NamedSecret { path, stamp: None, is_certificate: false });
             } else if kind.is_dir() && !NOT_LOOKED_AT.iter().any(|name| entry.file_name() == *name) {
                 folders.push(path);
             }
@@ -185,7 +185,7 @@ fn is_plain_folder(path: &Path) -> bool {
     path.join("bin").is_dir() || !is_secret(&path.join("x"))
 }
 
-impl NamedFile {
+impl NamedSecret {
     fn secret(&mut self) -> Option<PathBuf> {
         let stamp = Stamp::of(&self.path)?;
         if self.stamp != Some(stamp) || stamp.is_recent() {

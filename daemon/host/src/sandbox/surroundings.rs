@@ -152,7 +152,7 @@ const ROOTS: &[&str] = &[
 
 /// What a floor shows: these places with everything inside, and the names in these folders.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Shown {
+pub(super) struct ShownPlaces {
     pub(super) seen: Vec<PathBuf>,
     pub(super) listed: Vec<PathBuf>,
 }
@@ -191,15 +191,15 @@ fn program(need: &Need) -> Option<&str> {
 
 /// These places without the covered ones. Where one lies in a place, the other entries of the folders above it are shown
 /// instead: what appears there later is not. Links are left out: what they lead to is shown itself, or not.
-pub(super) fn without(seen: &[PathBuf], covered: &[PathBuf]) -> Shown {
-    let mut shown = Shown::default();
+pub(super) fn without(seen: &[PathBuf], covered: &[PathBuf]) -> ShownPlaces {
+    let mut shown = ShownPlaces::default();
     for place in seen {
         add_without(place, covered, &mut shown);
     }
     shown
 }
 
-fn add_without(place: &Path, covered: &[PathBuf], shown: &mut Shown) {
+fn add_without(place: &Path, covered: &[PathBuf], shown: &mut ShownPlaces) {
     if covered.iter().any(|cover| place.starts_with(cover)) {
         return;
     }

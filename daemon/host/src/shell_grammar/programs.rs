@@ -48,7 +48,6 @@ pub(super) use operation::head;
 pub(super) use operation_effects::effects_of;
 pub use operation_effects::withheld;
 pub(super) use options::{Parsed, parse};
-pub(crate) use repository::credentials::{git_settings_hold_secret, has_credentials};
 
 /// How a command uses a file that it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

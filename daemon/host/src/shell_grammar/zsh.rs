@@ -287,7 +287,7 @@ fn is_name(c: char) -> bool {
 
 /// What the current word is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Role {
+enum WordRole {
     /// It may be a command, a keyword or an assignment.
     Command,
     Operand,
@@ -309,7 +309,7 @@ struct ZshScanner<'t> {
     rest: &'t str,
     before: Option<char>,
     /// Parentheses and quotes that are open, with the role to go on with.
-    open: Vec<(char, Role)>,
+    open: Vec<(char, WordRole)>,
     has_wildcard: bool,
 }
 
@@ -361,7 +361,7 @@ impl<'t> ZshScanner<'t> {
     }
 
     fn script(&mut self) -> Alike {
-        let mut role = Role::Command;
+        let mut role = WordRole::Command;
         // The text of the current word, as far as it has no quotes and no expansions.
         let mut word = String::new();
         loop {
@@ -379,9 +379,9 @@ impl<'t> ZshScanner<'t> {
                     let _ = after(role, &word)?;
                     word.clear();
                     self.operator()?;
-                    role = Role::Command;
+                    role = WordRole::Command;
                 }
-                '\'' | '"' | '\\' if role == Role::Format && cut::after_first(self.rest).starts_with('-') => {
+                '\'' | '"' | '\\' if role == WordRole::Format && cut::after_first(self.rest).starts_with('-') => {
                     return None;
                 }
                 '\'' => {
@@ -402,12 +402,12 @@ impl<'t> ZshScanner<'t> {
                 }
                 '$' => {
                     self.next();
-                    if role == Role::Target || role == Role::Setter && !word.contains('=') {
+                    if role == WordRole::Target || role == WordRole::Setter && !word.contains('=') {
                         return None;
                     }
                     if self.take("(") && !self.rest.starts_with('(') {
                         self.open.push((')', role));
-                        role = Role::Command;
+                        role = WordRole::Command;
                         word.clear();
                         continue;
                     }
@@ -417,11 +417,11 @@ impl<'t> ZshScanner<'t> {
                 '(' => {
                     self.next();
                     match role {
-                        Role::Command if word.is_empty() && !self.rest.starts_with('(') => {
-                            self.open.push((')', Role::Operand));
+                        WordRole::Command if word.is_empty() && !self.rest.starts_with('(') => {
+                            self.open.push((')', WordRole::Operand));
                         }
                         // A function.
-                        Role::Command if word.chars().all(is_name) && self.take(")") => word.clear(),
+                        WordRole::Command if word.chars().all(is_name) && self.take(")") => word.clear(),
                         _ => return None,
                     }
                 }
@@ -436,11 +436,11 @@ impl<'t> ZshScanner<'t> {
                     self.redirect(role)?;
                     if self.before == Some('(') {
                         self.open.push((')', role));
-                        (role, word) = (Role::Command, String::new());
+                        (role, word) = (WordRole::Command, String::new());
                         continue;
                     }
                     word.clear();
-                    role = Role::Target;
+                    role = WordRole::Target;
                 }
                 '`' => return None,
                 c => {
@@ -455,39 +455,39 @@ impl<'t> ZshScanner<'t> {
     }
 
     /// At the start of a word: comments, and places where zsh expands.
-    fn begin(&mut self, role: &mut Role) -> Alike {
-        if self.rest.starts_with('#') && *role != Role::Target {
+    fn begin(&mut self, role: &mut WordRole) -> Alike {
+        if self.rest.starts_with('#') && *role != WordRole::Target {
             self.rest = cut::from(self.rest, self.rest.find('\n').unwrap_or(self.rest.len()));
         }
         let mut chars = self.rest.chars();
         match (chars.next(), chars.next()) {
-            (Some('='), Some(next)) if !next.is_whitespace() && *role != Role::Test => None,
-            (Some('~'), Some(next)) if next != '/' && !next.is_whitespace() && *role != Role::Test => None,
+            (Some('='), Some(next)) if !next.is_whitespace() && *role != WordRole::Test => None,
+            (Some('~'), Some(next)) if next != '/' && !next.is_whitespace() && *role != WordRole::Test => None,
             (Some('%' | '^'), _) => None,
             _ => Some(()),
         }
     }
 
     /// A character that no quote protects.
-    fn plain(&mut self, c: char, role: Role, word: &str) -> Alike {
+    fn plain(&mut self, c: char, role: WordRole, word: &str) -> Alike {
         let is_revision = || {
             let last = word.rsplit(['.', '/']).next().unwrap_or_default();
             last.ends_with("HEAD") || last.ends_with('@') || word.trim_end_matches(['^', '~']).ends_with("HEAD")
         };
         match c {
-            '*' | '?' | '[' | ']' | '{' | '}' if role == Role::Target => None,
+            '*' | '?' | '[' | ']' | '{' | '}' if role == WordRole::Target => None,
             '*' if self.rest.starts_with('*') => None,
             '[' if matches!(word, "" | "[") && self.rest.starts_with([' ', '[']) => Some(()),
-            '[' if role == Role::Command && !word.is_empty() => None,
-            '*' | '?' | '[' if !word.contains('=') || role == Role::Operand => {
+            '[' if role == WordRole::Command && !word.is_empty() => None,
+            '*' | '?' | '[' if !word.contains('=') || role == WordRole::Operand => {
                 self.has_wildcard = true;
                 Some(())
             }
             '*' | '?' | '[' => None,
-            '=' if role == Role::Test => Some(()),
+            '=' if role == WordRole::Test => Some(()),
             '=' if self.rest.starts_with(['=', '(', '~']) && !self.rest.starts_with("~/") => None,
             '=' if word.ends_with([':', '=']) => None,
-            '=' if role == Role::Command && is_special(word) => None,
+            '=' if role == WordRole::Command && is_special(word) => None,
             '=' => Some(()),
             '#' if !word.is_empty() => None,
             '^' | '~' if !(word.is_empty() || c == '~' && word.ends_with(['=', ':'])) => {
@@ -499,12 +499,12 @@ impl<'t> ZshScanner<'t> {
     }
 
     /// Behind a part of a word in quotes.
-    fn quoted_part(&self, role: Role, word: &mut String) -> Alike {
-        let names_variable = matches!(role, Role::Setter | Role::Loop) && !word.contains('=');
+    fn quoted_part(&self, role: WordRole, word: &mut String) -> Alike {
+        let names_variable = matches!(role, WordRole::Setter | WordRole::Loop) && !word.contains('=');
         // A quoted part of a command's name or of a variable's is not looked at here.
-        let is_odd = names_variable || matches!(role, Role::Command | Role::Options);
+        let is_odd = names_variable || matches!(role, WordRole::Command | WordRole::Options);
         word.push('\u{1}');
-        (!is_odd || role == Role::Command && word.contains('=')).then_some(())
+        (!is_odd || role == WordRole::Command && word.contains('=')).then_some(())
     }
 
     fn operator(&mut self) -> Alike {
@@ -523,8 +523,8 @@ impl<'t> ZshScanner<'t> {
     }
 
     /// `<` or `>`, up to its target or the parenthesis of a process substitution.
-    fn redirect(&mut self, role: Role) -> Alike {
-        let is_behind_command = !matches!(role, Role::Command | Role::Test);
+    fn redirect(&mut self, role: WordRole) -> Alike {
+        let is_behind_command = !matches!(role, WordRole::Command | WordRole::Test);
         let operators = ["<<<", "<(", ">(", "<&", ">>", ">|", ">&", "<", ">"];
         let operator = operators.into_iter().find(|operator| self.take(operator))?;
         if operator.ends_with('(') {
@@ -612,7 +612,7 @@ impl<'t> ZshScanner<'t> {
 
     /// `$(...)` in double quotes: a script of its own.
     fn inner_script(&mut self) -> Alike {
-        let mut inner = Self { open: vec![(')', Role::Operand)], ..Self::new(self.rest) };
+        let mut inner = Self { open: vec![(')', WordRole::Operand)], ..Self::new(self.rest) };
         // The end is found by reading: the scanner stops behind the parenthesis that closes it.
         let end = inner.end_of_inner()?;
         let (script, rest) = self.rest.split_at(end);
@@ -696,38 +696,38 @@ fn is_special(name: &str) -> bool {
 }
 
 /// The role of the next word behind this one; `None` if the word means something else to zsh.
-fn after(role: Role, word: &str) -> Alike<Role> {
+fn after(role: WordRole, word: &str) -> Alike<WordRole> {
     if word.is_empty() {
         return Some(role);
     }
     match role {
-        Role::Command if COMMANDS.contains(&word) => None,
-        Role::Command => Some(match word {
+        WordRole::Command if COMMANDS.contains(&word) => None,
+        WordRole::Command => Some(match word {
             "if" | "then" | "else" | "elif" | "while" | "until" | "do" | "!" | "{" | "}" | "time" | "command"
-            | "builtin" | "exec" | "nohup" => Role::Command,
+            | "builtin" | "exec" | "nohup" => WordRole::Command,
             "case" | "in" => return None,
-            "for" => Role::Loop,
-            "read" | "export" => Role::Setter,
-            "set" => Role::Options,
-            "printf" => Role::Format,
-            "[[" => Role::Test,
+            "for" => WordRole::Loop,
+            "read" | "export" => WordRole::Setter,
+            "set" => WordRole::Options,
+            "printf" => WordRole::Format,
+            "[[" => WordRole::Test,
             // Variables for the command behind them.
-            word if word.contains('=') && !word.starts_with('=') => Role::Command,
-            _ => Role::Operand,
+            word if word.contains('=') && !word.starts_with('=') => WordRole::Command,
+            _ => WordRole::Operand,
         }),
-        Role::Loop => (!is_special(word) && word.chars().all(is_name)).then_some(Role::Operand),
-        Role::Setter => {
+        WordRole::Loop => (!is_special(word) && word.chars().all(is_name)).then_some(WordRole::Operand),
+        WordRole::Setter => {
             let name = word.split('=').next().unwrap_or_default();
-            (!is_special(name) && name != "-v").then_some(Role::Setter)
+            (!is_special(name) && name != "-v").then_some(WordRole::Setter)
         }
-        Role::Options => {
+        WordRole::Options => {
             let is_known =
                 matches!(word, "--" | "-e" | "-u" | "-x" | "-eu" | "-ex" | "-eux" | "-euo" | "-o" | "-eo" | "pipefail");
-            is_known.then_some(if word == "--" { Role::Operand } else { Role::Options })
+            is_known.then_some(if word == "--" { WordRole::Operand } else { WordRole::Options })
         }
-        Role::Format => (!word.starts_with('-')).then_some(Role::Operand),
-        Role::Test if word == "]]" => Some(Role::Operand),
-        Role::Target => Some(Role::Operand),
+        WordRole::Format => (!word.starts_with('-')).then_some(WordRole::Operand),
+        WordRole::Test if word == "]]" => Some(WordRole::Operand),
+        WordRole::Target => Some(WordRole::Operand),
         role => Some(role),
     }
 }

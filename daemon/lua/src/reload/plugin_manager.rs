@@ -38,7 +38,7 @@ use crate::reload::load_entry::{LoadOutcome, LoadedVersion, WithheldReason};
 use crate::reload::options::{DirKind, PluginSettings, SavePatience};
 use crate::reload::plugin_manager::commit::Revision;
 use crate::reload::plugin_manager::keeping::Keeping;
-use crate::reload::plugin_manager::plan::Seen;
+use crate::reload::plugin_manager::plan::SeenPlugin;
 use crate::reload::plugin_manager::publish::PublishedState;
 use crate::reload::stability::Stability;
 use crate::reload::watch::changes::{PendingChanges, WatchTarget};
@@ -72,19 +72,19 @@ struct FinishedLoad {
 
 impl FinishedLoad {
     /// What the plan of a revision has to know of it.
-    fn seen(&self) -> Seen {
+    fn seen(&self) -> SeenPlugin {
         let kept = self.kept.as_ref().map(|kept| kept.plugin.name().to_owned());
         match &self.outcome {
-            LoadOutcome::Unchanged(_) | LoadOutcome::Locked(_) => Seen::Unchanged,
-            LoadOutcome::Gone => Seen::Gone,
+            LoadOutcome::Unchanged(_) | LoadOutcome::Locked(_) => SeenPlugin::Unchanged,
+            LoadOutcome::Gone => SeenPlugin::Gone,
             LoadOutcome::Withheld { manifest, why: WithheldReason::Disabled, .. } => {
-                Seen::Disabled { name: manifest.name.clone() }
+                SeenPlugin::Disabled { name: manifest.name.clone() }
             }
             LoadOutcome::Withheld { manifest, why: WithheldReason::Untrusted, .. } => {
-                Seen::Untrusted { name: manifest.name.clone(), kept }
+                SeenPlugin::Untrusted { name: manifest.name.clone(), kept }
             }
-            LoadOutcome::Failed { name, .. } => Seen::Failed { name: name.clone(), kept },
-            LoadOutcome::Loaded(version) => Seen::Loaded { name: version.plugin.name().to_owned() },
+            LoadOutcome::Failed { name, .. } => SeenPlugin::Failed { name: name.clone(), kept },
+            LoadOutcome::Loaded(version) => SeenPlugin::Loaded { name: version.plugin.name().to_owned() },
         }
     }
 }

@@ -27,7 +27,7 @@ const BATCH: Duration = Duration::from_millis(20);
 const CHECKOUT: Duration = Duration::from_secs(1);
 
 /// What is to be done with the result of a load.
-pub(crate) enum Verdict {
+pub(crate) enum StabilityVerdict {
     /// It is whole.
     Stable(Box<LoadOutcome>),
     /// The entry is to be loaded again at this time; if its files are still the same, the version is stable.
@@ -50,11 +50,11 @@ impl Stability {
     }
 
     /// Judges the newest result of an entry.
-    pub(crate) fn judge(&mut self, key: &EntryKey, entry: &mut PluginEntry, outcome: LoadOutcome) -> Verdict {
+    pub(crate) fn judge(&mut self, key: &EntryKey, entry: &mut PluginEntry, outcome: LoadOutcome) -> StabilityVerdict {
         match outcome {
             LoadOutcome::Locked(lock) => {
                 let waits = self.git.wait(lock, key.clone());
-                if waits { Verdict::GitIsReplacing } else { Verdict::Again(Instant::now()) }
+                if waits { StabilityVerdict::GitIsReplacing } else { StabilityVerdict::Again(Instant::now()) }
             }
             outcome => entry.judge_version(outcome, &self.patience),
         }
@@ -137,7 +137,7 @@ impl EntryStability {
 
 impl PluginEntry {
     /// Holds back a version that offers less than the one in service until its files have not changed for a while.
-    fn judge_version(&mut self, outcome: LoadOutcome, patience: &SavePatience) -> Verdict {
+    fn judge_version(&mut self, outcome: LoadOutcome, patience: &SavePatience) -> StabilityVerdict {
         let now = Instant::now();
         let state = &mut self.stability;
         let (version, since) = match (outcome, state.held.take()) {
@@ -153,7 +153,7 @@ impl PluginEntry {
                 };
                 (version, since)
             }
-            (outcome, _) => return Verdict::Stable(Box::new(outcome)),
+            (outcome, _) => return StabilityVerdict::Stable(Box::new(outcome)),
         };
         if self.serving.as_ref().is_some_and(|serving| serving.offers_more_than(&version)) {
             let first = *state.lesser_since.get_or_insert(since);
@@ -161,11 +161,11 @@ impl PluginEntry {
             if until > now {
                 state.held = Some(HeldVersion { version, since });
                 self.pending_mode = None;
-                return Verdict::Again(until);
+                return StabilityVerdict::Again(until);
             }
         }
         state.lesser_since = None;
-        Verdict::Stable(Box::new(LoadOutcome::Loaded(version)))
+        StabilityVerdict::Stable(Box::new(LoadOutcome::Loaded(version)))
     }
 }
 

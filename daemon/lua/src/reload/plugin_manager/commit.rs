@@ -22,7 +22,7 @@ use crate::plugin::timers;
 use crate::reload::dirs::ResolvedDir;
 use crate::reload::entry::{PluginEntry, ServingPlugin};
 use crate::reload::load_entry::{LoadOutcome, LoadedVersion};
-use crate::reload::plugin_manager::plan::{KnownEntries, KnownEntry, Step, plan};
+use crate::reload::plugin_manager::plan::{KnownPlugin, KnownPlugins, RevisionStep, plan};
 use crate::reload::plugin_manager::{EntryKey, PluginManager, ReloadMode};
 
 /// The changes of the registry that make one revision.
@@ -66,12 +66,12 @@ impl PluginManager {
         self.answer_reloads(&finished);
     }
 
-    fn known_entries(&self) -> KnownEntries {
+    fn known_entries(&self) -> KnownPlugins {
         let known = self.entries.iter().map(|(key, entry)| {
             let scope = self.dirs.get(&key.0).map_or(SourceScope::Global, ResolvedDir::scope);
             let is_withheld = matches!(entry.status, Some(PluginStatus::Disabled | PluginStatus::Untrusted));
             let name = entry.name.clone();
-            (key.clone(), KnownEntry { name, scope, serves: entry.serving.is_some(), is_withheld })
+            (key.clone(), KnownPlugin { name, scope, serves: entry.serving.is_some(), is_withheld })
         });
         known.collect()
     }
@@ -112,26 +112,26 @@ impl PluginManager {
     }
 
     /// Does what a plan says, but for the registry, which changes at once for all.
-    fn carry_out(&mut self, steps: Vec<Step>, mut versions: BTreeMap<EntryKey, LoadedVersion>) -> Revision {
+    fn carry_out(&mut self, steps: Vec<RevisionStep>, mut versions: BTreeMap<EntryKey, LoadedVersion>) -> Revision {
         let mut revision = Revision::default();
         for step in steps {
             match step {
-                Step::Forget(key) => {
+                RevisionStep::Forget(key) => {
                     let Some(entry) = self.entries.remove(&key) else { continue };
                     if entry.status.is_some() {
                         self.keeping.note(VersionChange::Gone(key.1.clone()));
                     }
                     self.retire(entry.serving, &key.1, &mut revision);
                 }
-                Step::Disable(key) => self.take_out(&key, PluginStatus::Disabled, &mut revision),
-                Step::Shadow(key) => self.take_out(&key, PluginStatus::Shadowed, &mut revision),
-                Step::Distrust(key) => {
+                RevisionStep::Disable(key) => self.take_out(&key, PluginStatus::Disabled, &mut revision),
+                RevisionStep::Shadow(key) => self.take_out(&key, PluginStatus::Shadowed, &mut revision),
+                RevisionStep::Distrust(key) => {
                     let Some(entry) = self.entries.get_mut(&key) else { continue };
                     entry.status = Some(PluginStatus::Untrusted);
                     let (plugin, path) = (entry.name.clone(), key.1.display().to_string());
                     self.pending_events.push(EventBody::PluginUntrusted { plugin, path });
                 }
-                Step::Fail(key) => {
+                RevisionStep::Fail(key) => {
                     let Some((error, name_taken)) =
                         self.entries.get(&key).and_then(|entry| Some((entry.error.clone()?, entry.name_taken)))
                     else {
@@ -139,11 +139,11 @@ impl PluginManager {
                     };
                     self.fail(&key, error, name_taken);
                 }
-                Step::Serve(key) | Step::ServeKept(key) => {
+                RevisionStep::Serve(key) | RevisionStep::ServeKept(key) => {
                     let Some(version) = versions.remove(&key) else { continue };
                     self.put(key, version, &mut revision);
                 }
-                Step::Free(name) => revision.freed.push(name),
+                RevisionStep::Free(name) => revision.freed.push(name),
             }
         }
         revision

@@ -8,7 +8,7 @@ use crate::reload::plugin_manager::EntryKey;
 
 /// An entry, as far as a plan depends on it.
 #[derive(Clone, Debug)]
-pub(super) struct KnownEntry {
+pub(super) struct KnownPlugin {
     pub(super) name: String,
     pub(super) scope: SourceScope,
     /// A version of it is in service.
@@ -19,7 +19,7 @@ pub(super) struct KnownEntry {
 
 /// What a load found, with the name that the plugin has now.
 #[derive(Clone, Debug)]
-pub(super) enum Seen {
+pub(super) enum SeenPlugin {
     Unchanged,
     Gone,
     Disabled {
@@ -41,7 +41,7 @@ pub(super) enum Seen {
 
 /// A step of a revision. Steps are carried out in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum RevisionStep {
     /// The entry is gone: its version leaves service.
     Forget(EntryKey),
     /// Its version leaves service.
@@ -61,13 +61,13 @@ pub(super) enum Step {
 
 /// All entries, found by key and by name.
 #[derive(Debug, Default)]
-pub(super) struct KnownEntries {
-    entries: BTreeMap<EntryKey, KnownEntry>,
+pub(super) struct KnownPlugins {
+    entries: BTreeMap<EntryKey, KnownPlugin>,
     by_name: HashMap<String, BTreeSet<EntryKey>>,
 }
 
-impl FromIterator<(EntryKey, KnownEntry)> for KnownEntries {
-    fn from_iter<T: IntoIterator<Item = (EntryKey, KnownEntry)>>(entries: T) -> Self {
+impl FromIterator<(EntryKey, KnownPlugin)> for KnownPlugins {
+    fn from_iter<T: IntoIterator<Item = (EntryKey, KnownPlugin)>>(entries: T) -> Self {
         let mut all = Self::default();
         for (key, entry) in entries {
             all.by_name.entry(entry.name.clone()).or_default().insert(key.clone());
@@ -79,53 +79,53 @@ impl FromIterator<(EntryKey, KnownEntry)> for KnownEntries {
 
 /// Plans the revision that puts what was seen into service. If two plugins want the same name, the one with the smaller
 /// key gets it. Results for entries that are not known are ignored.
-pub(super) fn plan(mut known: KnownEntries, mut seen: Vec<(EntryKey, Seen)>) -> Vec<Step> {
+pub(super) fn plan(mut known: KnownPlugins, mut seen: Vec<(EntryKey, SeenPlugin)>) -> Vec<RevisionStep> {
     seen.sort_by(|(a, _), (b, _)| a.cmp(b));
     let mut steps = Vec::new();
     for (key, seen) in seen {
         let Some(serves) = known.entries.get(&key).map(|entry| entry.serves) else { continue };
         let kept = match seen {
-            Seen::Unchanged => None,
-            Seen::Gone => {
+            SeenPlugin::Unchanged => None,
+            SeenPlugin::Gone => {
                 let name = known.remove(&key);
-                steps.extend([Step::Forget(key.clone()), Step::Free(name)]);
+                steps.extend([RevisionStep::Forget(key.clone()), RevisionStep::Free(name)]);
                 None
             }
-            Seen::Disabled { name } => {
+            SeenPlugin::Disabled { name } => {
                 // A version in service keeps its name.
                 let name = if serves { known.name(&key) } else { name };
                 known.change(&key, |entry| (entry.serves, entry.is_withheld) = (false, true));
                 known.rename(&key, &name);
-                steps.extend([Step::Disable(key.clone()), Step::Free(name)]);
+                steps.extend([RevisionStep::Disable(key.clone()), RevisionStep::Free(name)]);
                 None
             }
-            Seen::Untrusted { name, kept } => {
+            SeenPlugin::Untrusted { name, kept } => {
                 known.change(&key, |entry| entry.is_withheld = true);
                 if !serves {
                     known.rename(&key, &name);
                 }
-                steps.push(Step::Distrust(key.clone()));
+                steps.push(RevisionStep::Distrust(key.clone()));
                 kept
             }
-            Seen::Failed { name, kept } => {
+            SeenPlugin::Failed { name, kept } => {
                 known.change(&key, |entry| entry.is_withheld = false);
                 if !serves {
                     known.rename(&key, &name);
                 }
-                steps.push(Step::Fail(key.clone()));
+                steps.push(RevisionStep::Fail(key.clone()));
                 kept
             }
-            Seen::Loaded { name } => {
+            SeenPlugin::Loaded { name } => {
                 known.change(&key, |entry| entry.is_withheld = false);
                 let before = known.rename(&key, &name);
                 if before != name {
-                    steps.push(Step::Free(before));
+                    steps.push(RevisionStep::Free(before));
                 }
                 if known.is_shadowed(&key) {
                     known.change(&key, |entry| entry.serves = false);
-                    steps.push(Step::Shadow(key.clone()));
+                    steps.push(RevisionStep::Shadow(key.clone()));
                 } else {
-                    known.put(&key, Step::Serve(key.clone()), &mut steps);
+                    known.put(&key, RevisionStep::Serve(key.clone()), &mut steps);
                 }
                 None
             }
@@ -133,19 +133,19 @@ pub(super) fn plan(mut known: KnownEntries, mut seen: Vec<(EntryKey, Seen)>) -> 
         if let Some(kept) = kept.filter(|_| !serves) {
             known.rename(&key, &kept);
             if !known.is_shadowed(&key) {
-                known.put(&key, Step::ServeKept(key.clone()), &mut steps);
+                known.put(&key, RevisionStep::ServeKept(key.clone()), &mut steps);
             }
         }
     }
     steps
 }
 
-impl KnownEntries {
+impl KnownPlugins {
     fn name(&self, key: &EntryKey) -> String {
         self.entries.get(key).map(|entry| entry.name.clone()).unwrap_or_default()
     }
 
-    fn change(&mut self, key: &EntryKey, change: impl FnOnce(&mut KnownEntry)) {
+    fn change(&mut self, key: &EntryKey, change: impl FnOnce(&mut KnownPlugin)) {
         self.entries.entry(key.clone()).and_modify(change);
     }
 
@@ -173,11 +173,11 @@ impl KnownEntries {
     }
 
     /// The version of an entry enters service: those of later entries with its name leave it.
-    fn put(&mut self, key: &EntryKey, step: Step, steps: &mut Vec<Step>) {
+    fn put(&mut self, key: &EntryKey, step: RevisionStep, steps: &mut Vec<RevisionStep>) {
         let later: Vec<EntryKey> = self.rivals(key).filter(|rival| *rival > key).cloned().collect();
         for rival in later {
             self.change(&rival, |entry| entry.serves = false);
-            steps.push(Step::Shadow(rival));
+            steps.push(RevisionStep::Shadow(rival));
         }
         self.change(key, |entry| entry.serves = true);
         steps.push(step);
@@ -213,42 +213,51 @@ mod tests {
         (number, format!("/{number}").into())
     }
 
-    fn loaded(name: &str) -> Seen {
-        Seen::Loaded { name: name.to_owned() }
+    fn loaded(name: &str) -> SeenPlugin {
+        SeenPlugin::Loaded { name: name.to_owned() }
     }
 
-    fn failed(name: &str, kept: Option<&str>) -> Seen {
-        Seen::Failed { name: name.to_owned(), kept: kept.map(str::to_owned) }
+    fn failed(name: &str, kept: Option<&str>) -> SeenPlugin {
+        SeenPlugin::Failed { name: name.to_owned(), kept: kept.map(str::to_owned) }
     }
 
     /// Plans for entries of all sessions.
-    fn steps_of(known: &[(usize, &str, (bool, bool))], seen: Vec<(usize, Seen)>) -> Vec<Step> {
+    fn steps_of(known: &[(usize, &str, (bool, bool))], seen: Vec<(usize, SeenPlugin)>) -> Vec<RevisionStep> {
         let known = known.iter().map(|(number, name, (serves, is_withheld))| {
             let (name, scope) = ((*name).to_owned(), SourceScope::Global);
-            (key(*number), KnownEntry { name, scope, serves: *serves, is_withheld: *is_withheld })
+            (key(*number), KnownPlugin { name, scope, serves: *serves, is_withheld: *is_withheld })
         });
         plan(known.collect(), seen.into_iter().map(|(number, seen)| (key(number), seen)).collect())
     }
 
     #[test]
     fn one_entry() {
-        let (free, own) = (|name: &str| Step::Free(name.to_owned()), key(1));
-        let disabled = || Seen::Disabled { name: "b".to_owned() };
-        let untrusted = |kept: Option<&str>| Seen::Untrusted { name: "b".to_owned(), kept: kept.map(str::to_owned) };
+        let (free, own) = (|name: &str| RevisionStep::Free(name.to_owned()), key(1));
+        let disabled = || SeenPlugin::Disabled { name: "b".to_owned() };
+        let untrusted =
+            |kept: Option<&str>| SeenPlugin::Untrusted { name: "b".to_owned(), kept: kept.map(str::to_owned) };
         for (state, seen, expected) in [
-            (WAITS, loaded("a"), vec![Step::Serve(own.clone())]),
-            (SERVES, loaded("a"), vec![Step::Serve(own.clone())]),
-            (WITHHELD, loaded("a"), vec![Step::Serve(own.clone())]),
-            (SERVES, loaded("b"), vec![free("a"), Step::Serve(own.clone())]),
-            (SERVES, Seen::Unchanged, vec![]),
-            (SERVES, Seen::Gone, vec![Step::Forget(own.clone()), free("a")]),
-            (WAITS, disabled(), vec![Step::Disable(own.clone()), free("b")]),
-            (SERVES, disabled(), vec![Step::Disable(own.clone()), free("a")]),
-            (SERVES, untrusted(None), vec![Step::Distrust(own.clone())]),
-            (WAITS, untrusted(Some("a")), vec![Step::Distrust(own.clone()), Step::ServeKept(own.clone())]),
-            (SERVES, untrusted(Some("a")), vec![Step::Distrust(own.clone())]),
-            (SERVES, failed("b", None), vec![Step::Fail(own.clone())]),
-            (WAITS, failed("b", Some("a")), vec![Step::Fail(own.clone()), Step::ServeKept(own.clone())]),
+            (WAITS, loaded("a"), vec![RevisionStep::Serve(own.clone())]),
+            (SERVES, loaded("a"), vec![RevisionStep::Serve(own.clone())]),
+            (WITHHELD, loaded("a"), vec![RevisionStep::Serve(own.clone())]),
+            (SERVES, loaded("b"), vec![free("a"), RevisionStep::Serve(own.clone())]),
+            (SERVES, SeenPlugin::Unchanged, vec![]),
+            (SERVES, SeenPlugin::Gone, vec![RevisionStep::Forget(own.clone()), free("a")]),
+            (WAITS, disabled(), vec![RevisionStep::Disable(own.clone()), free("b")]),
+            (SERVES, disabled(), vec![RevisionStep::Disable(own.clone()), free("a")]),
+            (SERVES, untrusted(None), vec![RevisionStep::Distrust(own.clone())]),
+            (
+                WAITS,
+                untrusted(Some("a")),
+                vec![RevisionStep::Distrust(own.clone()), RevisionStep::ServeKept(own.clone())],
+            ),
+            (SERVES, untrusted(Some("a")), vec![RevisionStep::Distrust(own.clone())]),
+            (SERVES, failed("b", None), vec![RevisionStep::Fail(own.clone())]),
+            (
+                WAITS,
+                failed("b", Some("a")),
+                vec![RevisionStep::Fail(own.clone()), RevisionStep::ServeKept(own.clone())],
+            ),
         ] {
             let told = format!("{state:?} {seen:?}");
             assert_eq!(steps_of(&[(1, "a", state)], vec![(1, seen)]), expected, "{told}");
@@ -259,33 +268,37 @@ mod tests {
     #[test]
     fn the_first_of_two_with_one_name_serves() {
         let (first, second) = (key(1), key(2));
-        let shadow = || Step::Shadow(second.clone());
+        let shadow = || RevisionStep::Shadow(second.clone());
         // Whichever is loaded first, and together.
         assert_eq!(
             steps_of(&[(1, "a", WAITS), (2, "a", WAITS)], vec![(2, loaded("a")), (1, loaded("a"))]),
-            [shadow(), Step::Serve(first.clone()), shadow()]
+            [shadow(), RevisionStep::Serve(first.clone()), shadow()]
         );
         assert_eq!(
             steps_of(&[(1, "a", WITHHELD), (2, "a", WAITS)], vec![(1, loaded("a")), (2, loaded("a"))]),
-            [shadow(), Step::Serve(first.clone()), shadow()]
+            [shadow(), RevisionStep::Serve(first.clone()), shadow()]
         );
         assert_eq!(steps_of(&[(1, "a", SERVES), (2, "a", WAITS)], vec![(2, loaded("a"))]), [shadow()]);
         assert_eq!(
             steps_of(&[(1, "a", WAITS), (2, "a", SERVES)], vec![(1, loaded("a"))]),
-            [shadow(), Step::Serve(first.clone())]
+            [shadow(), RevisionStep::Serve(first.clone())]
         );
         // One that may not run leaves its name to others, as one that is gone does.
         assert_eq!(
             steps_of(&[(1, "a", WITHHELD), (2, "a", WAITS)], vec![(2, loaded("a"))]),
-            [Step::Serve(second.clone())]
+            [RevisionStep::Serve(second.clone())]
         );
         assert_eq!(
-            steps_of(&[(1, "a", SERVES), (2, "a", WAITS)], vec![(1, Seen::Gone), (2, loaded("a"))]),
-            [Step::Forget(first.clone()), Step::Free("a".to_owned()), Step::Serve(second.clone())]
+            steps_of(&[(1, "a", SERVES), (2, "a", WAITS)], vec![(1, SeenPlugin::Gone), (2, loaded("a"))]),
+            [
+                RevisionStep::Forget(first.clone()),
+                RevisionStep::Free("a".to_owned()),
+                RevisionStep::Serve(second.clone())
+            ]
         );
         assert_eq!(
             steps_of(&[(1, "a", SERVES), (2, "b", WAITS)], vec![(2, failed("b", Some("a")))]),
-            [Step::Fail(second.clone())],
+            [RevisionStep::Fail(second.clone())],
             "nor does a version that was kept"
         );
     }
@@ -294,11 +307,16 @@ mod tests {
     fn plugins_of_two_projects_may_have_one_name() {
         let entry = |project: &str| {
             let scope = SourceScope::Project(std::path::Path::new(project).into());
-            KnownEntry { name: "a".to_owned(), scope, serves: false, is_withheld: false }
+            KnownPlugin { name: "a".to_owned(), scope, serves: false, is_withheld: false }
         };
-        let known = KnownEntries::from_iter([(key(1), entry("/x")), (key(2), entry("/y")), (key(3), entry("/x"))]);
+        let known = KnownPlugins::from_iter([(key(1), entry("/x")), (key(2), entry("/y")), (key(3), entry("/x"))]);
         let steps = plan(known, (1..=3).map(|number| (key(number), loaded("a"))).collect());
-        let expected = [Step::Shadow(key(3)), Step::Serve(key(1)), Step::Serve(key(2)), Step::Shadow(key(3))];
+        let expected = [
+            RevisionStep::Shadow(key(3)),
+            RevisionStep::Serve(key(1)),
+            RevisionStep::Serve(key(2)),
+            RevisionStep::Shadow(key(3)),
+        ];
         assert_eq!(steps, expected);
     }
 }

@@ -15,7 +15,7 @@ use crate::reload::options::DirKind;
 use crate::reload::plugin_manager::{
     EntryKey, FinishedLoad, ManagerJob, POLL, PendingReload, PluginManager, ReloadMode,
 };
-use crate::reload::stability::Verdict;
+use crate::reload::stability::StabilityVerdict;
 use crate::reload::watch::changes::WatchTarget;
 use crate::reload::watch::poll_reason::{PollReason, PollReasons};
 use crate::reload::{Reloaded, UnknownPlugin};
@@ -162,12 +162,12 @@ impl PluginManager {
         let FinishedLoad { entry: key, number, outcome, kept } = done;
         let Some(entry) = self.entries.get_mut(&key) else { return };
         match self.stability.judge(&key, entry, outcome) {
-            Verdict::Stable(outcome) => {
+            StabilityVerdict::Stable(outcome) => {
                 self.ready.push(FinishedLoad { entry: key, number, outcome: *outcome, kept });
                 self.commit_at.get_or_insert_with(|| self.stability.commit_at());
             }
-            Verdict::Again(at) => self.changes.due_at(WatchTarget::Entry(key.0, key.1), at),
-            Verdict::GitIsReplacing => {}
+            StabilityVerdict::Again(at) => self.changes.due_at(WatchTarget::Entry(key.0, key.1), at),
+            StabilityVerdict::GitIsReplacing => {}
         }
     }
 
