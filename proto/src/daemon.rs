@@ -131,7 +131,7 @@ pub struct MessageMemory {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct FloorStatus {
-    /// Those that are known only to read. Otherwise they run unconfined, as proved by running the programs.
+    /// Those that are known only to read. Otherwise they run as `[sandbox]` says.
     pub reading: bool,
     /// Those that a level frees. Otherwise a person is asked about them.
     pub freed: bool,

@@ -3,24 +3,20 @@
 usage: clients.py TOOLCTL PLUGIN_FOLDER [URL TOKEN]
 
 Without a URL over `toolctl mcp`, which finds the daemon of this script's environment with the few variables that the SDK
-passes on. Runs on versions 1 and 2 of the
-SDK: the older and the newer revisions of the protocol.
+passes on. Runs on versions 1 and 2 of the SDK: the older and the newer revisions of the protocol.
 """
 
 import asyncio
-import importlib.metadata
 import json
 import subprocess
 import sys
-from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import mcp.types as types
-from mcp import ClientSession, StdioServerParameters
+from sdk_session import MAJOR, opened
 
 TOOLCTL, PLUGINS = sys.argv[1], Path(sys.argv[2])
 URL, TOKEN = (sys.argv[3], sys.argv[4]) if len(sys.argv) > 3 else (None, None)
-MAJOR = int(importlib.metadata.version("mcp").split(".")[0])
 PATIENCE = 30
 
 
@@ -43,35 +39,9 @@ async def elicit(context, params):
     return types.ElicitResult(action="accept", content={"username": "somebody", "email": "some@body.example"})
 
 
-@asynccontextmanager
-async def connected(news):
-    # With the few variables that the SDK passes by default.
-    stdio = StdioServerParameters(command=TOOLCTL, args=["mcp"])
+def connected(news):
     callbacks = {"elicitation_callback": elicit, "logging_callback": news.log, "message_handler": news.message}
-    async with AsyncExitStack() as stack:
-        if MAJOR == 1:
-            if URL:
-                from mcp.client.streamable_http import streamablehttp_client
-
-                streams = streamablehttp_client(URL, headers={"Authorization": f"Bearer {TOKEN}"})
-            else:
-                from mcp.client.stdio import stdio_client
-
-                streams = stdio_client(stdio)
-            read, write, *_ = await stack.enter_async_context(streams)
-            session = await stack.enter_async_context(ClientSession(read, write, **callbacks))
-            await session.initialize()
-            yield session
-            return
-        from mcp import Client
-
-        server = stdio
-        if URL:
-            from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
-
-            http = await stack.enter_async_context(create_mcp_http_client(headers={"Authorization": f"Bearer {TOKEN}"}))
-            server = streamable_http_client(URL, http_client=http)
-        yield await stack.enter_async_context(Client(server, **callbacks))
+    return opened(URL or TOOLCTL, TOKEN, None, callbacks)
 
 
 def text(result):

@@ -10,33 +10,25 @@ SDK. `--write` replaces the table in README.md.
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from mounted import PATIENCE, Failed, Mounted
+from mounted import PATIENCE, Failed, Mounted, free_port, listens
 from servers import git, known, toml
 
 HERE = Path(__file__).resolve().parent
 TITLES = {"list": "list", "call": "call", "progress": "progress", "cancel": "cancel", "elicitation": "elicitation", "grow": "a new tool"}
 
 
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
-def listens(port):
+def started(port):
     """Waits until somebody listens there."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
-        with socket.socket() as client:
-            if client.connect_ex(("127.0.0.1", port)) == 0:
-                return
+        if listens(port):
+            return
         time.sleep(0.1)
     raise Failed("a server on HTTP does not start")
 
@@ -102,7 +94,7 @@ class Matrix:
     def add_http(self, name, python, script):
         port = free_port()
         self.http.append(subprocess.Popen([python, script, str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
-        listens(port)
+        started(port)
         self.add(name, {"url": f"http://127.0.0.1:{port}/mcp", "parallel": True}, whole(name))
 
     def clients(self, url, token):

@@ -8,18 +8,14 @@ SERVERS is JSON: for each server the actions to try, and for each action its too
 """
 
 import asyncio
-import importlib.metadata
 import json
 import os
 import sys
 import uuid
-from contextlib import AsyncExitStack, asynccontextmanager
 
 import mcp.types as types
-from mcp import ClientSession, StdioServerParameters
+from sdk_session import MAJOR, VERSION, opened
 
-VERSION = importlib.metadata.version("mcp")
-MAJOR = int(VERSION.split(".")[0])
 PATIENCE = 30
 
 
@@ -36,31 +32,10 @@ async def elicit(context, params):
     return types.ElicitResult(action="accept", content={"color": "red"})
 
 
-@asynccontextmanager
-async def connected(news, place, token):
+def connected(news, place, token):
+    # The SDK passes few variables by default; the daemon is found by others here.
     callbacks = {"elicitation_callback": elicit, "message_handler": news.message}
-    async with AsyncExitStack() as stack:
-        # The SDK passes few variables by default; the daemon is found by others here.
-        stdio = StdioServerParameters(command=place, args=["mcp"], env=dict(os.environ))
-        if MAJOR == 1:
-            from mcp.client.stdio import stdio_client
-            from mcp.client.streamable_http import streamablehttp_client
-
-            headers = {"Authorization": f"Bearer {token}"}
-            streams = streamablehttp_client(place, headers=headers) if token else stdio_client(stdio)
-            read, write, *_ = await stack.enter_async_context(streams)
-            session = await stack.enter_async_context(ClientSession(read, write, **callbacks))
-            await session.initialize()
-            yield session
-            return
-        from mcp import Client
-        from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
-
-        server = stdio
-        if token:
-            http = await stack.enter_async_context(create_mcp_http_client(headers={"Authorization": f"Bearer {token}"}))
-            server = streamable_http_client(place, http_client=http)
-        yield await stack.enter_async_context(Client(server, **callbacks))
+    return opened(place, token, dict(os.environ), callbacks)
 
 
 def text(result):

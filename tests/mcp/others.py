@@ -12,6 +12,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from mounted import free_port, listens
+
 PATIENCE = 60
 HERE = Path(__file__).resolve().parent
 
@@ -73,17 +75,6 @@ def until(what, ask):
 
 def text(result):
     return "".join(block.get("text", "") for block in result["content"])
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def listens(port):
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def on_http(python, name, port, transport, path):

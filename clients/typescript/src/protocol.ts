@@ -919,7 +919,7 @@ export interface DaemonStatus {
   sandbox_refused?: string;
   /** How commands that run without a person's word are confined here. */
   floors?: {
-    /** Those that are known only to read. Otherwise they run unconfined, as proved by running the programs. */
+    /** Those that are known only to read. Otherwise they run as `[sandbox]` says. */
     reading: boolean;
     /** Those that a level frees. Otherwise a person is asked about them. */
     freed: boolean;

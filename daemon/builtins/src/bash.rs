@@ -200,16 +200,17 @@ impl Builtin for BashTool {
             return Err(ToolError::Cancelled.into());
         }
         let failed = finished.code != Some(0);
+        let text = with_cut(&kept);
         let note = confined.as_ref().and_then(|confinement| {
-            let was_stopped = confinement.floor && is_refusal(&with_cut(&kept), !failed);
+            let was_stopped = confinement.floor && is_refusal(&text, !failed);
             let words = || (failed && is_news).then(|| confinement.words.clone());
             was_stopped.then(|| explanation(confinement, cx, &judged)).or_else(words)
         });
         let mut refused = network.as_ref().map(|network| network.refused()).unwrap_or_default();
-        if network.is_some() && failed && misses_network(&with_cut(&kept)) {
+        if network.is_some() && failed && misses_network(&text) {
             refused.push(PROXY_ONLY.to_owned());
         }
-        let output = with_sandbox(output(&finished, &kept, time, (note, &refused)));
+        let output = with_sandbox(output(&finished, (text, &kept), time, (note, &refused)));
         Ok(match not_undoable {
             Some(why) => output.with("not_undoable", why),
             None => output,
@@ -276,11 +277,10 @@ pub(crate) fn folder(input: &BashInput, cx: &Cx) -> anyhow::Result<PathBuf> {
 
 fn output(
     finished: &ProcessOutput,
-    kept: &OutputBuffer,
+    (mut text, kept): (String, &OutputBuffer),
     time: Duration,
     (sandbox, refused): (Option<String>, &[String]),
 ) -> ToolOutput {
-    let mut text = with_cut(kept);
     let mut notes = Vec::new();
     match (finished.ending, finished.code, finished.signal) {
         (ProcessEnding::TimedOut | ProcessEnding::Cancelled, _, _) => notes.push(format!(

@@ -42,13 +42,7 @@ impl Cx {
     pub fn is_freed(&self, judgement: &Judgement, needs: &[Need]) -> bool {
         judgement.decision == Verdict::Allow && self.floor(needs).is_some()
     }
-}
 
-fn allowed(by: DecidedBy, reason: String) -> Judgement {
-    Judgement { decision: Verdict::Allow, by, reason, protected: false }
-}
-
-impl Cx {
     /// The first rule or grant, in words, that could be about something of this category that the agent's tool does, and
     /// has one of these verdicts. Rules for other tools count too, since the tool may do the same as they do.
     pub fn rule_about_any(&self, category: Category, verdicts: &[Verdict]) -> Option<String> {
@@ -57,6 +51,10 @@ impl Cx {
             strict_rule(&self.engine.policy.load(), &self.engine.grants.snapshot(), &subject, category, verdicts)
         })
     }
+}
+
+fn allowed(by: DecidedBy, reason: String) -> Judgement {
+    Judgement { decision: Verdict::Allow, by, reason, protected: false }
 }
 
 /// How much longer than the ask itself its call waits, so that frontends see the ask expire, and not its call end.

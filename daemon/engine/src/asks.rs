@@ -294,7 +294,7 @@ pub async fn ask(
     ask_person(cx, chain, need, declared, decision).instrument(traced).await
 }
 
-/// The answer to a call whose permission prompt was open when the daemon stopped.
+/// The answer to a call whose permission prompt or question was open when the daemon stopped.
 pub(crate) const STOPPED_WHILE_ASKED: &str = "not run: the daemon was restarted or stopped before the person who was asked \
                                              had answered; make the call again, and the next daemon asks again";
 

@@ -1,7 +1,9 @@
 //! Floors: what a command may do that runs because of its effects alone. Whatever runs without a person's word runs where
 //! no more than these effects is possible, so that a mistake in the tables of programs does no harm.
 //!
-//! [`TABLE`] is the whole of it. The sandbox of the host makes a confinement of a [`Floor`].
+//! [`TABLE`] is the most that an effect may get. The sandbox of the host makes a confinement of a [`Floor`], and grants less so
+//! far: no network, no sockets of other programs, no signals to processes of others, and of a tool's own caches and tokens
+//! nothing.
 
 use std::path::PathBuf;
 

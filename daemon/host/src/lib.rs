@@ -39,6 +39,7 @@ pub mod folders;
 mod git_settings;
 pub mod ignore_files;
 mod pattern_budget;
+mod random;
 pub mod read_access;
 pub mod replace;
 pub mod stamps;

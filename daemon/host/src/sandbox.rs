@@ -271,10 +271,8 @@ impl Sandbox {
             return Err(SandboxUnavailable(why.clone()));
         }
         let home = rules.home.as_deref();
-        // As for reads without permission: the home folder and the folders above it would allow too much.
-        let is_wide = |path: &Path| path.parent().is_none() || home.is_some_and(|home| home.starts_with(path));
         let places: Vec<PathBuf> = cx.session.places().into_iter().map(Cow::into_owned).collect();
-        let places: Vec<&PathBuf> = places.iter().filter(|path| !is_wide(path)).collect();
+        let places: Vec<&PathBuf> = places.iter().filter(|path| !is_wide(path, home)).collect();
         let policy = cx.engine.policy.load();
         let words = rules.describe().unwrap_or_default();
         if rules.mode == ConfinementMode::Guard {
@@ -294,6 +292,11 @@ impl Sandbox {
         confinement.masked.extend(policy.private.iter().filter(|path| path.exists()).cloned());
         Ok(Some(confinement))
     }
+}
+
+/// As for reads without permission: the home folder and the folders above it would allow too much.
+fn is_wide(path: &Path, home: Option<&Path>) -> bool {
+    path.parent().is_none() || home.is_some_and(|home| home.starts_with(path))
 }
 
 /// The existing files that control the daemon: those that the policy knows, and control files at the top of these

@@ -216,7 +216,7 @@ fn open_reader(path: &Path) -> Result<Connection, StoreError> {
 }
 
 fn read_plainly(path: &Path) -> Option<Connection> {
-    connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).ok().filter(is_readable)
+    connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).ok().filter(|connection| read_grants(connection).is_ok())
 }
 
 /// For a folder in which SQLite cannot create its shared memory: it reads the file alone. The
@@ -230,7 +230,7 @@ fn read_unchanging(path: &Path) -> Option<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
     let connection = Connection::open_with_flags(format!("file:{path}?immutable=1"), flags).ok()?;
     protect(&connection).ok()?;
-    Some(connection).filter(is_readable)
+    Some(connection).filter(|connection| read_grants(connection).is_ok())
 }
 
 /// Reads the file with a connection that knows nothing of it, since those that are open go on with the pages that they have.
@@ -243,11 +243,11 @@ pub(crate) fn look_again(path: &Path) -> Result<(), StoreError> {
         return Err(StoreError::Damaged("it was cut to nothing".to_owned()));
     }
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-    Ok(connection.query_row("SELECT count(*) FROM grants", [], |_| Ok(()))?)
+    Ok(read_grants(&connection)?)
 }
 
-fn is_readable(connection: &Connection) -> bool {
-    connection.query_row("SELECT count(*) FROM grants", [], |_| Ok(())).is_ok()
+fn read_grants(connection: &Connection) -> rusqlite::Result<()> {
+    connection.query_row("SELECT count(*) FROM grants", [], |_| Ok(()))
 }
 
 fn connect(path: &Path, access: OpenFlags) -> Result<Connection, StoreError> {

@@ -84,6 +84,11 @@ impl HookAgent {
         Self::Vscode,
     ];
 
+    /// The one of this [name](Self::name).
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|agent| agent.name() == name)
+    }
+
     /// As the daemon and the command line know it.
     pub(crate) fn name(self) -> &'static str {
         match self {

@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::Metadata;
-use std::io::Read;
 use std::ops::Bound;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -402,12 +401,8 @@ impl FolderIndex {
 
     /// The content of a file, kept; `None` if it cannot be read.
     fn keep(&mut self, contents: &KeptContents, path: &Path) -> Result<Option<crate::stamps::FileDigest>, String> {
-        let Ok(file) = files::open(path) else { return Ok(None) };
-        let mut content = Vec::new();
-        let read = (&file).take(MAX_FILE + 1).read_to_end(&mut content);
-        if read.is_err() || content.len() as u64 > MAX_FILE {
-            return Ok(None);
-        }
+        let Ok(mut file) = files::open(path) else { return Ok(None) };
+        let Ok(content) = files::read_opened(&mut file, path, MAX_FILE) else { return Ok(None) };
         self.bytes += content.len() as u64;
         if self.bytes > self.most {
             return Err(format!("the contents of its folder take more than {} MiB", self.most >> 20));

@@ -290,9 +290,8 @@ fn glob_matcher(text: &str) -> Result<GlobMatcher, String> {
 }
 
 fn globs(text: &str) -> Result<PatternKind, String> {
-    let compile = glob_matcher;
     let folder = text.strip_suffix("/**").filter(|folder| !folder.is_empty() && !folder.ends_with('\\'));
-    Ok(PatternKind::Glob { glob: compile(text)?, folder: folder.map(compile).transpose()? })
+    Ok(PatternKind::Glob { glob: glob_matcher(text)?, folder: folder.map(glob_matcher).transpose()? })
 }
 
 /// Segments without a wildcard, and wildcards.

@@ -108,7 +108,7 @@ fn bits(address: IpAddr) -> u128 {
 }
 
 /// An IPv4-mapped IPv6 address is treated as the IPv4 address.
-fn plain(address: IpAddr) -> IpAddr {
+pub(crate) fn plain(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,
         IpAddr::V6(inner) => inner.to_ipv4_mapped().map_or(address, IpAddr::V4),

@@ -15,7 +15,7 @@ use toold_proto::tool::Category;
 
 use super::secret_index::TooMany;
 use super::surroundings::{seen, without};
-use super::{ConfinementMode, Sandbox, SandboxRules, SandboxUnavailable, control_places, secrets};
+use super::{ConfinementMode, Sandbox, SandboxRules, SandboxUnavailable, control_places, is_wide, secrets};
 use crate::environment::Environment;
 use crate::launcher::order::Confinement;
 use crate::tool_mark;
@@ -162,7 +162,7 @@ impl Sandbox {
         let bare = match self.support() {
             FloorSupport::All => false,
             FloorSupport::Reading { bare, .. } if floor.rights.writes == FloorWrites::Nothing => *bare,
-            // What the tables say about a command that only reads is proved by running the programs.
+            // What the tables say about a command that only reads is all that there is.
             FloorSupport::None(_) if floor.rights.writes == FloorWrites::Nothing => return self.confine_by(&rules, cx),
             FloorSupport::Reading { why, .. } | FloorSupport::None(why) => return Err(SandboxUnavailable(why.clone())),
         };
@@ -244,11 +244,6 @@ impl Confinement {
     pub fn only_reads(&self) -> bool {
         self.floor && self.writable.is_empty()
     }
-}
-
-/// The home folder and the folders above it hold too much.
-fn is_wide(path: &Path, home: Option<&Path>) -> bool {
-    path.parent().is_none() || home.is_some_and(|home| home.starts_with(path))
 }
 
 /// Whether a write there may lose something: what `undo` knows of a file is what tools wrote, not what commands do.

@@ -18,13 +18,13 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rustix::rand::{GetRandomFlags, getrandom};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use toold_engine::cx::Cx;
 
 use crate::launcher::order::Confinement;
+use crate::random::random;
 use crate::sandbox::network::call::{CallHosts, CallNetwork};
 use crate::sandbox::network::hosts::{LoopbackPlace, NetworkHosts};
 use crate::sandbox::network::namespace::Namespace;
@@ -93,12 +93,7 @@ pub(super) async fn open(
 
 /// A text that nobody guesses.
 fn secret() -> Result<String, String> {
-    let mut bytes = [0; 16];
-    match getrandom(&mut bytes, GetRandomFlags::empty()) {
-        Ok(filled) if filled == bytes.len() => Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect()),
-        Ok(_) => Err("too few random numbers".to_owned()),
-        Err(error) => Err(format!("no random numbers: {error}")),
-    }
+    Ok(random::<16>()?.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 impl SessionNetwork {

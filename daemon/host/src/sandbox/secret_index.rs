@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use parking_lot::Mutex;
 use toold_engine::policy::is_secret;
 
-use super::tracked::is_tracked;
+use super::tracked::{GitIndexes, TrackingRepository};
 use crate::exclude::Exclusions;
 use crate::file_needs::is_certificate;
 use crate::file_systems::answering;
@@ -61,8 +61,10 @@ struct ReadFolder {
 #[derive(Debug)]
 struct NamedSecret {
     path: PathBuf,
-    stamp: Option<Stamp>,
-    is_certificate: bool,
+    /// Of the file and of its repository's index, when the rest was determined.
+    stamps: Option<(Stamp, Option<Stamp>)>,
+    /// It is a public certificate, or Git has its content.
+    is_public: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,6 +126,7 @@ impl IndexedPlace {
         let (mut left, mut exclusions, mut found) = (vec![place.to_owned()], Exclusions::of_walk(), Vec::new());
         let (mut before, mut has_new_rules) = (before, false);
         let had_folders = !before.is_empty();
+        let mut indexes = GitIndexes::default();
         while let Some(path) = left.pop() {
             // What does not answer now shows nothing to a command either. The next command looks again.
             if answering::ask(&path).is_err() {
@@ -146,7 +149,7 @@ impl IndexedPlace {
             };
             left.extend(folder.folders.iter().cloned());
             found.extend(folder.excluded.iter().cloned());
-            found.extend(folder.named.iter_mut().filter_map(NamedSecret::secret));
+            found.extend(folder.named.iter_mut().filter_map(|file| file.secret(&mut indexes)));
             self.folders.insert(path, folder);
             if self.folders.len() > MAX_FOLDERS || found.len() > MAX_SECRETS {
                 self.folders.clear();
@@ -171,7 +174,7 @@ impl ReadFolder {
             if exclusions.reason(&path, kind.is_dir()).is_some() {
                 excluded.push(path);
             } else if is_secret(&path) && !(kind.is_dir() && is_plain_folder(&path)) {
-                named.push(NamedSecret { path, stamp: None, is_certificate: false });
+                named.push(NamedSecret { path, stamps: None, is_public: false });
             } else if kind.is_dir() && !NOT_LOOKED_AT.iter().any(|name| entry.file_name() == *name) {
                 folders.push(path);
             }
@@ -186,13 +189,18 @@ fn is_plain_folder(path: &Path) -> bool {
 }
 
 impl NamedSecret {
-    fn secret(&mut self) -> Option<PathBuf> {
-        let stamp = Stamp::of(&self.path)?;
-        if self.stamp != Some(stamp) || stamp.is_recent() {
-            self.stamp = Some(stamp);
-            self.is_certificate = is_certificate(&self.path);
+    /// Its path, unless what it holds is public.
+    fn secret(&mut self, indexes: &mut GitIndexes) -> Option<PathBuf> {
+        let repository = TrackingRepository::of(&self.path);
+        let index = repository.as_ref().and_then(|repository| Stamp::of(&repository.index));
+        let stamps = (Stamp::of(&self.path)?, index);
+        let is_recent = stamps.0.is_recent() || index.is_some_and(|index| index.is_recent());
+        if self.stamps != Some(stamps) || is_recent {
+            self.stamps = Some(stamps);
+            self.is_public = is_certificate(&self.path)
+                || repository.is_some_and(|repository| indexes.tracks(&repository, &self.path));
         }
-        (!self.is_certificate && !is_tracked(&self.path)).then(|| self.path.clone())
+        (!self.is_public).then(|| self.path.clone())
     }
 }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use toold_engine::need::Need;
 use toold_proto::tool::Category;
 
+use super::is_wide;
 use crate::environment::Environment;
 
 /// Folders of the system, which all users may read.
@@ -229,7 +230,7 @@ fn root_of_programs(folder: &Path) -> PathBuf {
 }
 
 fn is_narrow(root: &Path, home: Option<&Path>) -> bool {
-    root.is_absolute() && root.parent().is_some() && !home.is_some_and(|home| home.starts_with(root))
+    root.is_absolute() && !is_wide(root, home)
 }
 
 #[cfg(test)]

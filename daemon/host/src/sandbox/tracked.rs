@@ -2,7 +2,7 @@
 //!
 //! The index itself proves nothing, since a command that may change it can list any file: the content must match.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use sha1::{Digest, Sha1};
@@ -17,17 +17,36 @@ const MAX_FILE: u64 = 1 << 20;
 const FACTS: usize = 40;
 const OBJECT: usize = 20;
 
-/// Whether the nearest repository above the file tracks it with the content that it has.
-pub(super) fn is_tracked(file: &Path) -> bool {
-    let Some(top) = file.ancestors().skip(1).find(|folder| folder.join(".git").symlink_metadata().is_ok()) else {
-        return false;
-    };
-    let Some(index) = git_folder(top).and_then(|git| files::read_named(&git.join("index"), MAX_INDEX).ok()) else {
-        return false;
-    };
-    let Some(name) = file.strip_prefix(top).ok().and_then(Path::to_str) else { return false };
-    let Some(object) = entries(&index).and_then(|mut entries| entries.remove(name.as_bytes())) else { return false };
-    files::read_named(file, MAX_FILE).is_ok_and(|content| blob(&content) == object)
+/// The objects of an index, by the names of their files.
+type IndexEntries = BTreeMap<Vec<u8>, [u8; OBJECT]>;
+
+/// Where Git would look up a file: the nearest repository above it.
+#[derive(Debug)]
+pub(super) struct TrackingRepository {
+    top: PathBuf,
+    pub(super) index: PathBuf,
+}
+
+impl TrackingRepository {
+    pub(super) fn of(file: &Path) -> Option<Self> {
+        let top = file.ancestors().skip(1).find(|folder| folder.join(".git").symlink_metadata().is_ok())?;
+        Some(Self { index: git_folder(top)?.join("index"), top: top.to_owned() })
+    }
+}
+
+/// The indexes that a walk has needed, each read once.
+#[derive(Debug, Default)]
+pub(super) struct GitIndexes(HashMap<PathBuf, Option<IndexEntries>>);
+
+impl GitIndexes {
+    /// Whether the repository tracks the file with the content that it has.
+    pub(super) fn tracks(&mut self, repository: &TrackingRepository, file: &Path) -> bool {
+        let read = || entries(&files::read_named(&repository.index, MAX_INDEX).ok()?);
+        let index = self.0.entry(repository.index.clone()).or_insert_with(read);
+        let name = file.strip_prefix(&repository.top).ok().and_then(Path::to_str);
+        let object = index.as_ref().zip(name).and_then(|(index, name)| index.get(name.as_bytes()));
+        object.is_some_and(|object| files::read_named(file, MAX_FILE).is_ok_and(|content| blob(&content) == *object))
+    }
 }
 
 /// The folder of the repository whose files lie in `top`.
@@ -49,7 +68,7 @@ fn blob(content: &[u8]) -> [u8; OBJECT] {
 }
 
 /// The entries of an index in the versions 2 to 4, by name; `None` for another file.
-fn entries(index: &[u8]) -> Option<BTreeMap<Vec<u8>, [u8; OBJECT]>> {
+fn entries(index: &[u8]) -> Option<IndexEntries> {
     let rest = index.strip_prefix(b"DIRC")?;
     let number = |bytes: &[u8]| Some(u32::from_be_bytes(*bytes.first_chunk::<4>()?));
     let (version, count) = (number(rest)?, number(rest.get(4..)?)?);
@@ -120,7 +139,10 @@ mod tests {
             git(&["add", "-A"]);
             git(&["update-index", "--index-version", version]);
             std::fs::write(top.join("new.env"), "x\n").unwrap();
-            let tracked = |name: &str| is_tracked(&top.join(name));
+            let tracked = |name: &str| {
+                let file = top.join(name);
+                TrackingRepository::of(&file).is_some_and(|of| GitIndexes::default().tracks(&of, &file))
+            };
             assert!(tracked(".env") && tracked("deep/.env.local") && tracked("src/abd.rs"), "version {version}");
             assert!(!tracked("new.env") && !tracked("missing"), "version {version}");
             // In the index, but not what the index says.

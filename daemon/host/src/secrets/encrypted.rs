@@ -7,6 +7,8 @@ use chacha20poly1305::aead::{Aead, Payload};
 use chacha20poly1305::{Key, KeyInit, XChaCha20Poly1305, XNonce};
 use serde::{Deserialize, Serialize};
 
+use crate::random::random;
+
 /// The work that a derivation takes: 64 MiB, three times.
 const MEMORY_KIB: u32 = 64 * 1024;
 const PASSES: u32 = 3;
@@ -99,14 +101,5 @@ impl KeyDerivation {
     /// The associated data of the encryption. It is authenticated, so nobody can weaken the derivation without a key.
     fn bytes(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("texts and numbers have a form in JSON")
-    }
-}
-
-fn random<const N: usize>() -> Result<[u8; N], String> {
-    let mut bytes = [0; N];
-    match rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()) {
-        Ok(filled) if filled == N => Ok(bytes),
-        Ok(_) => Err("the system gave too few random bytes".to_owned()),
-        Err(error) => Err(format!("can't get random bytes: {error}")),
     }
 }

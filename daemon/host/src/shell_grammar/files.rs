@@ -405,11 +405,12 @@ fn name_what_is_put(files: &mut [NamedFile], program: &str) -> Option<()> {
     Some(())
 }
 
-/// The files in a folder that is copied to another name, under that name. Too many are a doubt of whoever reads them.
-fn copied(from: &Path, to: &Path) -> Vec<String> {
+/// The files in a folder that is copied to other names, under each of these names. Too many are a doubt of whoever reads
+/// them.
+fn copied(from: &Path, to: &[PathBuf]) -> Vec<String> {
     let inside = names::tree(from, |_| true, |_| true).unwrap_or_default();
-    let below = inside.iter().filter_map(|file| file.strip_prefix(from).ok());
-    below.map(|below| to.join(below).to_string_lossy().into_owned()).collect()
+    let below: Vec<&Path> = inside.iter().filter_map(|file| file.strip_prefix(from).ok()).collect();
+    to.iter().flat_map(|to| below.iter().map(|below| to.join(below).to_string_lossy().into_owned())).collect()
 }
 
 fn enters(filter: Option<&TreeFilter>) -> impl FnMut(&TreeEntry) -> bool {
@@ -512,8 +513,8 @@ impl NamedFile {
         let mut needs = vec![on(&path)];
         if let Some(from) = &self.copy_of {
             // Another command of the line may make the folder before, and then the copy gets its name in it.
-            let inside = from.file_name().map(|name| copied(from, &path.join(name)));
-            needs[0].covers = [copied(from, &path), inside.unwrap_or_default()].concat();
+            let inside = from.file_name().map(|name| path.join(name));
+            needs[0].covers = copied(from, &[path.clone()].into_iter().chain(inside).collect::<Vec<_>>());
         }
         if let Some((why, hides_file)) = &self.unknown {
             needs.push(Need {
@@ -528,7 +529,7 @@ impl NamedFile {
         for put in &self.puts {
             let file = path.join(&put.name);
             // Through a link, the file that it names is written.
-            let covers = put.from.iter().flat_map(|from| copied(from, &file)).collect();
+            let covers = put.from.iter().flat_map(|from| copied(from, std::slice::from_ref(&file))).collect();
             match resolve_for(&file, Path::new("/"), may_read) {
                 Ok(ResolvedPath { path, veil }) => {
                     needs.extend(veil.map(|veil| on(&veil)));
@@ -556,11 +557,11 @@ impl NamedFile {
             filter.is_some_and(|filter| filter.skips_hidden) && folders.iter().any(|folder| brings_back_hidden(folder));
         let filter = filter.filter(|_| !shows_hidden);
         let mut covers = self.covers.as_ref().map(|names| names.files.clone()).unwrap_or_default();
+        let is_removed = self.is_whole && self.how == FileAccess::Write;
         for folder in &folders {
             let all = names::tree(folder, enters(filter), takes(filter)).or_else(|| {
                 // What is fetched again has rules of its own rarely, and most files.
                 let enters_own = |entry: &TreeEntry| !FETCHED.contains(&entry.name) && enters(filter)(entry);
-                let is_removed = self.is_whole && self.how == FileAccess::Write;
                 is_removed.then(|| names::tree(folder, enters_own, takes(filter))).flatten()
             });
             match all {
@@ -570,7 +571,7 @@ impl NamedFile {
         }
         // What is fetched again is nobody's own, neither its secrets nor its settings.
         let is_own = |file: &PathBuf| !file.iter().any(|part| FETCHED.iter().any(|folder| part == *folder));
-        if self.is_whole && category == Category::FileWrite {
+        if is_removed {
             covers.retain(is_own);
         }
         let (mut links, mut seen) = (Vec::new(), HashSet::new());
@@ -595,9 +596,8 @@ impl NamedFile {
         }
         needs[0].covers.extend(covers.iter().map(|file| file.to_string_lossy().into_owned()));
         let looks = |_: &&PathBuf| category == Category::FileRead && !clock.is_over();
-        let is_none = |file: &&PathBuf| category == Category::FileRead && is_certificate(file);
         let shown = |file: &PathBuf| file.to_string_lossy().into_owned();
-        needs[0].no_secrets.extend(covers.iter().filter(|_| !clock.is_over()).filter(is_none).map(shown));
+        needs[0].no_secrets.extend(covers.iter().filter(looks).filter(|file| is_certificate(file)).map(shown));
         needs[0].holds_secrets.extend(covers.iter().filter(looks).filter(|file| holds_credentials(file)).map(shown));
         for target in links {
             let how = if self.how == FileAccess::Tree { FileAccess::Tree } else { FileAccess::Read };

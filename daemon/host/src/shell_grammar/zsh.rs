@@ -612,7 +612,7 @@ impl<'t> ZshScanner<'t> {
 
     /// `$(...)` in double quotes: a script of its own.
     fn inner_script(&mut self) -> Alike {
-        let mut inner = Self { open: vec![(')', WordRole::Operand)], ..Self::new(self.rest) };
+        let mut inner = Self::new(self.rest);
         // The end is found by reading: the scanner stops behind the parenthesis that closes it.
         let end = inner.end_of_inner()?;
         let (script, rest) = self.rest.split_at(end);

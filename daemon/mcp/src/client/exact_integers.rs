@@ -44,7 +44,8 @@ pub(super) fn as_texts(message: &[u8]) -> Option<Vec<u8>> {
     Some(changed)
 }
 
-/// Makes such texts the nearest numbers, for a result whose schema wants numbers.
+/// Makes texts of such integers the nearest numbers, also those that the server sent as texts: for a result whose schema
+/// wants numbers.
 pub(super) fn rounded(value: &mut Value) {
     match value {
         Value::String(text) if is_long_integer(text.as_bytes()) => {

@@ -6,30 +6,24 @@ use rmcp::transport::streamable_http_client::StreamableHttpError;
 
 /// Why an answer of a server is none, as a sentence about the server; `None` when it did not answer at all.
 pub(super) fn of_answer(error: &(dyn Error + 'static)) -> Option<String> {
-    let mut current = Some(error);
-    while let Some(error) = current {
-        if let Some(error) = error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
-            return in_words(error);
-        }
-        current = error.source();
-    }
-    None
+    http_errors(error).next().and_then(in_words)
 }
 
 /// Why nothing was heard of a server, without the layers around the cause.
 pub(super) fn of_silence(error: &(dyn Error + 'static)) -> Option<String> {
-    let mut current = Some(error);
-    while let Some(error) = current {
-        if let Some(StreamableHttpError::Client(client)) = error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
-            let mut cause: &dyn Error = client;
-            while let Some(source) = cause.source() {
-                cause = source;
-            }
-            return Some(format!("it can't be reached: {cause}"));
+    http_errors(error).find_map(|error| {
+        let StreamableHttpError::Client(client) = error else { return None };
+        let mut cause: &dyn Error = client;
+        while let Some(source) = cause.source() {
+            cause = source;
         }
-        current = error.source();
-    }
-    None
+        Some(format!("it can't be reached: {cause}"))
+    })
+}
+
+/// The errors of HTTP among an error and its causes.
+fn http_errors<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e StreamableHttpError<reqwest::Error>> {
+    std::iter::successors(Some(error), |&error| error.source()).filter_map(|error| error.downcast_ref())
 }
 
 fn in_words(error: &StreamableHttpError<reqwest::Error>) -> Option<String> {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use toold_engine::time::{from_rfc3339, rfc3339};
-use toold_host::files;
+use toold_host::state_file;
 use toold_proto::permission::ObservedAgents;
 
 /// A longer file is not one of ours.
@@ -31,6 +31,5 @@ pub fn covers(observed: &ObservedAgents, agent: Option<&str>) -> bool {
 
 /// The stored state. A file that cannot be read observes nothing: then toold decides.
 pub fn load(file: &Path) -> Option<ObservedAgents> {
-    let text = files::read_text(file, MAX_BYTES).ok()?;
-    serde_json::from_str(&text).ok()
+    state_file::load(file, MAX_BYTES)
 }

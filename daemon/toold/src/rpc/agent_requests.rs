@@ -77,10 +77,7 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
 async fn judge_request(request: MethodRequest, params: RequestPermission) -> Result<JudgedRequest, ErrorObjectOwned> {
     check(&params)?;
     let connection = request.connection();
-    // An agent's own client, such as a hook. What the agent runs from now on is no person's.
-    if AGENTS.contains(&params.agent.as_str()) && !connection.is_agent() {
-        connection.become_agent();
-    }
+    note_agent(connection, &params.agent);
     let requester = requester(connection);
     let session = session_for(&request, &requester, &params).await?;
     let services = &request.services;
@@ -88,10 +85,11 @@ async fn judge_request(request: MethodRequest, params: RequestPermission) -> Res
         services.plugins.settled().await;
     }
     let request_id = id_of(&params);
+    let conversation = params.session.as_deref().map(|session| conversation_of(&params.agent, session));
     let digest = digest_of(&params);
     let generation = services.engine.policy_generation();
     let id = (!params.again || params.call_id.is_some()).then_some(request_id.as_str());
-    let same = OpenRequestKey { id, conversation: conversation_of(&params), digest: &digest, generation };
+    let same = OpenRequestKey { id, conversation: conversation.clone(), digest: &digest, generation };
     if let Some((judgement, request_id, call_id)) = services.open_requests.judgement_of(&same, &requester) {
         return Ok(answer(judgement, request_id, call_id));
     }
@@ -105,7 +103,7 @@ async fn judge_request(request: MethodRequest, params: RequestPermission) -> Res
     let call = call_of(&request, &params, &session, call_id.clone(), cancel.clone())?;
     let ended = CancellationToken::new();
     let open = OpenRequest {
-        conversation: conversation_of(&params),
+        conversation,
         is_subagents: params.agent_id.is_some(),
         requester: requester.clone(),
         session: session.id.clone(),
@@ -261,9 +259,16 @@ fn id_of(params: &RequestPermission) -> String {
     }
 }
 
+/// An agent's own client, such as a hook. What the agent runs from now on is no person's.
+fn note_agent(connection: &ClientConnection, agent: &str) {
+    if AGENTS.contains(&agent) && !connection.is_agent() {
+        connection.become_agent();
+    }
+}
+
 /// The agent and its own id of the conversation.
-fn conversation_of(params: &RequestPermission) -> Option<String> {
-    Some([params.agent.as_str(), params.session.as_deref()?].join("/"))
+fn conversation_of(agent: &str, session: &str) -> String {
+    [agent, session].join("/")
 }
 
 /// The tool and its input: everything that the judgement depends on, but the policy.

@@ -19,8 +19,9 @@ use crate::output::{self, counted, duration, print_json};
 
 /// A daemon renews its record every ten seconds.
 const LATE_MS: u64 = 15_000;
-/// Clocks that differ by a minute or more keep calls from running.
+/// A difference of clocks that is worth a warning.
 const MUCH_CLOCK_MS: u64 = 20_000;
+/// Clocks that differ by a minute or more keep calls from running.
 const MOST_CLOCK_MS: u64 = 60_000;
 /// Rows of the audit log; fewer wait at any time.
 const MANY_ROWS: u64 = 1_000;

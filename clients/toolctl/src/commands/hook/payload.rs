@@ -68,7 +68,7 @@ pub(crate) fn session(value: &Value) -> Option<&str> {
     text(value, &["session_id", "sessionId", "conversation_id"])
 }
 
-/// Which agent runs a hook.which was installed for `agent`. VS Code also runs the hooks of Claude Code and Copilot CLI,
+/// Which agent runs a hook that was installed for `agent`. VS Code also runs the hooks of Claude Code and Copilot CLI,
 /// and Copilot CLI those of VS Code: the names of the tools tell them apart.
 pub(crate) fn host(agent: HookAgent, value: &Value) -> HookHost {
     let Some(tool) = value["tool_name"].as_str() else { return HookHost::Agent(agent) };

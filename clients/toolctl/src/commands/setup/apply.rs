@@ -174,7 +174,7 @@ fn write(change: &SetupChange, right: &PersonWrites) -> anyhow::Result<()> {
         bail!("{} was changed meanwhile: run setup again", change.path.display());
     }
     create_folder_of(&change.path)?;
-    if let Some(agent) = HookAgent::ALL.into_iter().find(|agent| change.hooks.as_deref() == Some(agent.name())) {
+    if let Some(agent) = change.hooks.as_deref().and_then(HookAgent::named) {
         hooks_file::make_links(agent, &change.after, &install::program()?)?;
     }
     replace(&change.path, &change.after, right)

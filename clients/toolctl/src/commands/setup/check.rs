@@ -67,7 +67,7 @@ fn changed(file: &crate::commands::setup::record::ChangedFile) -> anyhow::Result
             drift.push(format!("{name}: {} is gone", path.join(".")));
         }
     }
-    let agent = HookAgent::ALL.into_iter().find(|agent| file.hooks.as_deref() == Some(agent.name()));
+    let agent = file.hooks.as_deref().and_then(HookAgent::named);
     if agent.is_some_and(|agent| !hooks_file::has_hooks(agent, &text)) {
         drift.push(format!("{name}: the hooks are gone"));
     }

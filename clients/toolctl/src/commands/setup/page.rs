@@ -84,7 +84,7 @@ pub(super) fn render(plan: &SetupPlan) -> String {
         let before = change.before.as_deref().unwrap_or_default();
         let path = one_line(&change.path.display().to_string());
         // Hooks are many lines of the same: they are counted.
-        let agent = HookAgent::ALL.into_iter().find(|agent| change.hooks.as_deref() == Some(agent.name()));
+        let agent = change.hooks.as_deref().and_then(HookAgent::named);
         let bare = agent.map_or_else(|| Ok(change.after.clone()), |agent| without_hooks(agent, &change.after, before));
         let bare = bare.unwrap_or_else(|_| change.after.clone());
         let more = change.after.lines().count().saturating_sub(bare.lines().count());

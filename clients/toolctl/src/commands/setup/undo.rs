@@ -179,7 +179,7 @@ fn restore(file: &ChangedFile, secret: &dyn Fn(&str) -> Option<String>) -> anyho
     for path in &file.added {
         text = without_entry(file.form(), &text, path)?;
     }
-    if let Some(agent) = HookAgent::ALL.into_iter().find(|agent| file.hooks.as_deref() == Some(agent.name())) {
+    if let Some(agent) = file.hooks.as_deref().and_then(HookAgent::named) {
         match hooks_file::is_own_file(agent) {
             true => return Ok(Restored { path, now: Some(now), then: None, is_exact: false, notes }),
             false => text = hooks_file::without_hooks(agent, &text, "")?,

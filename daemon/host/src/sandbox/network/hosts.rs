@@ -7,7 +7,7 @@ use toold_engine::policy::pattern::Pattern;
 use toold_proto::tool::Category;
 use url::{Host, Url};
 
-use crate::http::guard::{Guard, is_public};
+use crate::http::guard::{Guard, is_public, plain};
 use crate::http::target::HostPort;
 
 /// What the configuration lists; empty for `"ask"`.
@@ -162,13 +162,10 @@ pub(super) fn is_loopback_name(host: &str) -> bool {
 }
 
 fn is_in_private_network(address: IpAddr) -> bool {
-    match address {
+    match plain(address) {
         IpAddr::V4(address) => address.is_private(),
-        IpAddr::V6(inner) => match inner.to_ipv4_mapped() {
-            Some(address) => address.is_private(),
-            // A cloud gives secrets at addresses of one network of this kind.
-            None => inner.is_unique_local() && inner.segments()[..2] != [0xfd00, 0xec2],
-        },
+        // A cloud gives secrets at addresses of one network of this kind.
+        IpAddr::V6(address) => address.is_unique_local() && address.segments()[..2] != [0xfd00, 0xec2],
     }
 }
 

@@ -45,9 +45,7 @@ impl ProxyRequest {
         let [method, uri, version @ ("HTTP/1.1" | "HTTP/1.0")] = words[..] else {
             return Err("this is a proxy for HTTP/1.1: expected a request line".to_owned());
         };
-        if method.is_empty()
-            || !method.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_!#$%&'*+.^`|~".contains(&byte))
-        {
+        if !is_token(method.as_bytes()) {
             return Err("the request has no method".to_owned());
         }
         let secret =
@@ -64,6 +62,12 @@ impl ProxyRequest {
 
 /// A header, its name in lower case.
 type ParsedHeader = (String, Vec<u8>);
+
+/// RFC 9110, section 5.6.2.
+fn is_token(text: &[u8]) -> bool {
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_!#$%&'*+.^`|~".contains(byte);
+    !text.is_empty() && text.iter().all(is_part)
+}
 
 /// The first line and the headers.
 fn split(head: &[u8]) -> Result<(&[u8], Vec<ParsedHeader>), String> {
@@ -85,8 +89,7 @@ fn split(head: &[u8]) -> Result<(&[u8], Vec<ParsedHeader>), String> {
     let header = |line: &&[u8]| -> Result<ParsedHeader, String> {
         let at = memchr::memchr(b':', line).ok_or("a header has no colon")?;
         let (name, value) = (&line[..at], line[at + 1..].trim_ascii());
-        let is_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_!#$%&'*+.^`|~".contains(byte);
-        if name.is_empty() || !name.iter().all(is_token) {
+        if !is_token(name) {
             return Err("a header has no name".to_owned());
         }
         Ok((String::from_utf8_lossy(name).to_ascii_lowercase(), value.to_vec()))

@@ -111,8 +111,7 @@ fn filter(words: &[Arg], starts_here: bool) -> Option<TreeFilter> {
     if has(&["-o", "-or", "("]) {
         return alternatives(words);
     }
-    filter.is_of_files = (0..words.len()).any(|at| is(at, "-type") && is(at + 1, "f") && !(at > 0 && is(at - 1, "!")))
-        && !has(&["!", "-not"]);
+    filter.is_of_files = (0..words.len()).any(|at| is(at, "-type") && is(at + 1, "f")) && !has(&["!", "-not"]);
     for at in 0..words.len() {
         if is(at, ",") || is(at, "-prune") {
             return None;

@@ -6,7 +6,6 @@ use std::time::Duration;
 use jsonrpsee::types::ErrorObjectOwned;
 use parking_lot::Mutex;
 use tokio::time::Instant;
-use toold_adapters::agents::AGENTS;
 use toold_engine::agent_request::Judgement;
 use toold_host::launcher;
 use toold_host::launcher::order::Confinement;
@@ -14,7 +13,7 @@ use toold_proto::agent_request::{ConfineCommand, ConfinedCommand, RequestPermiss
 use toold_proto::permission::Verdict;
 
 use super::pending::RequestingAgent;
-use super::requester;
+use super::{conversation_of, note_agent, requester};
 use crate::rpc::MethodRequest;
 use crate::rpc::error::{invalid_params, refused};
 
@@ -55,7 +54,7 @@ impl CommandApprovals {
         all.retain(|approval| approval.until > now);
         all.extend(lines.iter().map(|line| CommandApproval {
             requester: requester.clone(),
-            conversation: format!("{}/{session}", params.agent),
+            conversation: conversation_of(&params.agent, session),
             line: digest(line, &params.cwd),
             until: now + valid,
             confinement: confinement.clone(),
@@ -66,7 +65,7 @@ impl CommandApprovals {
 
     /// Takes the approval of one run; `None` if there is none.
     fn take(&self, requester: &RequestingAgent, params: &ConfineCommand) -> Option<CommandApproval> {
-        let conversation = format!("{}/{}", params.agent, params.session);
+        let conversation = conversation_of(&params.agent, &params.session);
         let (line, now) = (digest(&params.command, &params.cwd), Instant::now());
         let mut all = self.0.lock();
         let at = all.iter().position(|approval| {
@@ -104,10 +103,7 @@ pub(super) async fn confine(
         return Err(invalid_params(&format!("program: {} is not an absolute path", params.program)));
     }
     let connection = request.connection();
-    // The agent itself, as for `permissions.request`.
-    if AGENTS.contains(&params.agent.as_str()) && !connection.is_agent() {
-        connection.become_agent();
-    }
+    note_agent(connection, &params.agent);
     let approval = request.services.command_approvals.take(&requester(connection), &params);
     let Some(approval) = approval else {
         return Err(refused("not_approved", "nothing approved this line in this folder, or it has run already"));

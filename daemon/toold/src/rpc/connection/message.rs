@@ -56,7 +56,8 @@ pub(super) struct RawRequest<'a> {
 impl RawRequest<'_> {
     /// Whether this is a request of this method.
     pub(super) fn is_of(&self, method: &str) -> bool {
-        self.method.is_some_and(|found| serde_json::from_str(found.get()).is_ok_and(|found: String| found == method))
+        self.method
+            .is_some_and(|found| serde_json::from_str(found.get()).is_ok_and(|MessageString(found)| found == method))
     }
 }
 
