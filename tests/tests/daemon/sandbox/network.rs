@@ -3,7 +3,7 @@
 //! Names below `localhost` are this machine, so that servers of the tests have several hosts. Programs connect to those
 //! directly unless `no_proxy` is unset.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::thread::JoinHandle;
@@ -399,6 +399,31 @@ fn a_connection_may_be_closed_by_halves() {
     };
     assert_eq!(run(&mut daemon.connect(), &format!("python3 by_hand.py half {target}")), "got all of it\n");
     assert_eq!(serving.join().unwrap(), "all of it");
+}
+
+#[test]
+fn an_upload_is_counted_before_it_is_answered() {
+    const LENGTH: usize = 300_000;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let target = format!("a.localhost:{}", listener.local_addr().unwrap().port());
+    let setup = Setup::new().file("body", "x".repeat(LENGTH));
+    let Some(daemon) = by_host(std::slice::from_ref(&target), setup) else { return };
+    let serving = std::thread::spawn(move || {
+        let mut stream = BufReader::new(listener.accept().unwrap().0);
+        let mut line = String::new();
+        while line != "\r\n" {
+            line.clear();
+            stream.read_line(&mut line).unwrap();
+        }
+        stream.read_exact(&mut vec![0; LENGTH]).unwrap();
+        let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\nconnection: close\r\n\r\nall";
+        stream.get_mut().write_all(answer).unwrap();
+    });
+    let line = format!("{THROUGH_GUARD}; curl -sS -H 'Expect:' --data-binary @body http://{target}/");
+    assert_eq!(run(&mut daemon.connect(), &line), "all");
+    serving.join().unwrap();
+    let sent = hosts_in_audit(&daemon)[0]["traffic"]["sent_bytes"].as_u64().unwrap();
+    assert!(sent > LENGTH as u64, "{sent}");
 }
 
 #[test]

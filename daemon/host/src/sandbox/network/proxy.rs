@@ -13,7 +13,7 @@ use crate::http::target::HostPort;
 use crate::sandbox::network::call::{CallHosts, HostRefusal};
 use crate::sandbox::network::hosts::target_of;
 use crate::sandbox::network::proxy_request::{END, ProxyRequest, head_of_response};
-use crate::sandbox::network::relay::both_ways;
+use crate::sandbox::network::relay::{TrafficCounter, both_ways};
 
 /// The longest head of a request or a response, in bytes.
 const MAX_HEAD: usize = 64 * 1024;
@@ -80,7 +80,7 @@ async fn http(client: &mut TcpStream, call_of: FindCall<'_>) -> io::Result<()> {
                 host.write_all(body).await?;
                 counter.sent.fetch_add(body.len() as u64, Ordering::Relaxed);
                 if request.head.is_some() {
-                    counter.received.fetch_add(pass_response_head(client, &mut host).await?, Ordering::Relaxed);
+                    pass_response_head(client, &mut host, &counter).await?;
                 }
                 both_ways(client, &mut host, &counter).await;
                 Ok(())
@@ -99,11 +99,10 @@ async fn http(client: &mut TcpStream, call_of: FindCall<'_>) -> io::Result<()> {
 const NO_CALL: &str = "the network is for the programs of a call of toold, which have the credentials in HTTP_PROXY and \
                        HTTPS_PROXY; they end with the call";
 
-/// Passes the head of a response on, and body that came with it; returns how many bytes arrived. Meanwhile more of the
-/// request may be sent, which the host may wait for.
-async fn pass_response_head(client: &mut TcpStream, host: &mut TcpStream) -> io::Result<u64> {
+/// Passes the head of a response on, and body that came with it, and counts both directions. Meanwhile more of the request
+/// may be sent, which the host may wait for.
+async fn pass_response_head(client: &mut TcpStream, host: &mut TcpStream, counter: &TrafficCounter) -> io::Result<()> {
     let mut buffer = Vec::new();
-    let mut received = 0;
     let mut upload = vec![0; 16 * 1024];
     let mut client_is_done = false;
     loop {
@@ -116,22 +115,25 @@ async fn pass_response_head(client: &mut TcpStream, host: &mut TcpStream) -> io:
             {
                 // It is no HTTP: it is passed on as it is.
                 client.write_all(&buffer).await?;
-                return Ok(received);
+                return Ok(());
             }
             tokio::select! {
                 read = host.read_buf(&mut buffer) => match read? {
                     0 => {
                         client.write_all(&buffer).await?;
-                        return Ok(received);
+                        return Ok(());
                     }
-                    read => received += read as u64,
+                    read => drop(counter.received.fetch_add(read as u64, Ordering::Relaxed)),
                 },
                 read = client.read(&mut upload), if !client_is_done => match read? {
                     0 => {
                         client_is_done = true;
                         host.shutdown().await?;
                     }
-                    read => host.write_all(&upload[..read]).await?,
+                    read => {
+                        host.write_all(&upload[..read]).await?;
+                        counter.sent.fetch_add(read as u64, Ordering::Relaxed);
+                    }
                 },
             }
         };
@@ -144,7 +146,7 @@ async fn pass_response_head(client: &mut TcpStream, host: &mut TcpStream) -> io:
         buffer = rest;
         if is_last {
             client.write_all(&buffer).await?;
-            return Ok(received);
+            return Ok(());
         }
     }
 }
