@@ -9,7 +9,6 @@ results, subscribe, and send invalid input. --plot writes the curves as an SVG.
 """
 
 import argparse
-import json
 import os
 import random
 import sys

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import mcp.types as types
-from sdk_session import MAJOR, opened
+from sdk_session import MAJOR, VERSION, opened
 
 TOOLCTL, PLUGINS = sys.argv[1], Path(sys.argv[2])
 URL, TOKEN = (sys.argv[3], sys.argv[4]) if len(sys.argv) > 3 else (None, None)
@@ -124,7 +124,7 @@ async def main():
         assert "arg1='a'" in prompt.messages[0].content.text
         await cancel(client)
         await hear_of_change(client, news, f"{MAJOR}_{'http' if URL else 'stdio'}")
-    print(f"mcp {importlib.metadata.version('mcp')} over {'HTTP' if URL else 'toolctl mcp'}: all is well")
+    print(f"mcp {VERSION} over {'HTTP' if URL else 'toolctl mcp'}: all is well")
 
 
 asyncio.run(asyncio.wait_for(main(), 120))

@@ -22,7 +22,7 @@ def vm_read():
     class Part(ctypes.Structure):
         _fields_ = [("base", ctypes.c_void_p), ("len", ctypes.c_size_t)]
     room = ctypes.create_string_buffer(8)
-    start = int(open(f"/proc/self/maps").readline().split("-")[0], 16)
+    start = int(open("/proc/self/maps").readline().split("-")[0], 16)
     here, there = Part(ctypes.addressof(room), 8), Part(start, 8)
     check(libc.process_vm_readv(pid, ctypes.byref(here), 1, ctypes.byref(there), 1, 0))
 

@@ -1,6 +1,6 @@
 # Tries to do harm from a floor on which commands only read: to change something, to read what is private, to send, and to
 # get out. Each line that it prints ends with `done` or with what refused it.
-import array, ctypes, os, platform, shutil, socket, struct, sys
+import ctypes, os, platform, shutil, socket, struct, sys
 daemon, port, pid, home = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
 work = os.getcwd()
 libc = ctypes.CDLL(None, use_errno=True)
