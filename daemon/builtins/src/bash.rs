@@ -101,7 +101,7 @@ impl Builtin for BashTool {
     async fn needs(&self, input: &BashInput, cx: &Cx) -> anyhow::Result<Vec<Need>> {
         let cwd = folder(input, cx)?;
         let mut needs = needs(&input.command, &cwd, input.description.as_deref(), &self.toolkit.environment, cx);
-        self.toolkit.sandbox.mark_confined(&mut needs, cx.level(), &cx.session, &cwd);
+        self.toolkit.sandbox.mark_confined(&mut needs, cx.level_once_chosen(), &cx.session, &cwd);
         let rules = self.toolkit.sandbox.rules_in(cx.session.project());
         if let Some(confined) = rules.describe() {
             let of_command = |need: &&mut Need| need.category != Category::Shell && need.of_command.is_some();

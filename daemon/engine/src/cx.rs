@@ -233,8 +233,17 @@ impl Cx {
 
     /// The level that the call is decided at.
     pub fn level(&self) -> Level {
-        let agent = self.agent.as_ref().map(|agent| agent.agent.as_str());
-        self.engine.policy.load().levels.of(&self.session, agent).level
+        self.engine.policy.load().levels.of(&self.session, self.agent_ref()).level
+    }
+
+    /// The level that it would be decided at if a person had chosen the session's folders. Needs are prepared for it, since a
+    /// person may be asked to choose them.
+    pub fn level_once_chosen(&self) -> Level {
+        self.engine.policy.load().levels.once_chosen(&self.session, self.agent_ref()).level
+    }
+
+    fn agent_ref(&self) -> Option<&str> {
+        self.agent.as_ref().map(|agent| agent.agent.as_str())
     }
 
     /// The same context, for work that outlives the borrow, such as that of a script.
@@ -425,7 +434,7 @@ impl Cx {
 
     /// The name of the agent that uses a tool of its own.
     pub(crate) fn agent_name(&self) -> Option<String> {
-        self.agent.as_ref().map(|request| request.agent.clone())
+        self.agent_ref().map(str::to_owned)
     }
 
     /// The frontend that opened the session, as it named itself.

@@ -10,8 +10,10 @@ use toold_proto::level::{Level, LevelEntry, LevelNeeds};
 use toold_proto::tool::Category;
 
 use crate::effects::EffectSet;
+use crate::grant_commands::workspace_command;
 use crate::need::{InnerCommand, Need};
 use crate::session::{Hold, Session};
+use crate::workspace::Workspace;
 
 /// Who has an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,9 +114,23 @@ pub struct EffectiveLevel {
 
 impl ConfiguredLevels {
     /// The level of a session: that which a person chose for it, else the lowest of those of the user, the project,
-    /// the client's profile and the agent (`agent`, or the client that opened it). A tool's process has the level of its
-    /// call's session, and nothing more once that is closed.
+    /// the client's profile and the agent (`agent`, or the client that opened it). It is `read` while a client works in a folder
+    /// that no person chose. A tool's process has the level of its call's session, and nothing more once that is closed.
     pub fn of(&self, session: &Session, agent: Option<&str>) -> EffectiveLevel {
+        let once_chosen = self.once_chosen(session, agent);
+        let top = session.topmost();
+        match top.workspace().and_then(Workspace::unchosen) {
+            Some(folder) if once_chosen.level > Level::Read && top.chosen_level().is_none() => {
+                let way = workspace_command(&folder.display().to_string());
+                let from = format!("nobody opened {} as a workspace: {way}", folder.display());
+                EffectiveLevel { level: Level::Read, from: from.into() }
+            }
+            _ => once_chosen,
+        }
+    }
+
+    /// The same, as if a person had chosen the session's folders.
+    pub(crate) fn once_chosen(&self, session: &Session, agent: Option<&str>) -> EffectiveLevel {
         let top = session.topmost();
         let only_reads = |from: &'static str| EffectiveLevel { level: Level::Read, from: from.into() };
         match top.hold() {
@@ -153,7 +169,7 @@ impl ConfiguredLevels {
 }
 
 /// Whether a client is the agent of this name: `codex-mcp-client` is `codex`. Too many names only lower the level.
-fn is_named(client: &str, name: &str) -> bool {
+pub fn is_named(client: &str, name: &str) -> bool {
     let client = client.to_ascii_lowercase();
     client == name || client.strip_prefix(name).is_some_and(|rest| rest.starts_with(['-', ' ', '_']))
 }

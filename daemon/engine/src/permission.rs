@@ -92,7 +92,9 @@ impl Cx {
 
 async fn decide_or_ask(cx: &Cx, chain: &[String], need: &Need, declared: &[Need]) -> Result<(), ToolError> {
     let mut decision = decide_need(cx, chain, need);
-    if cx.session.topmost().workspace().is_some() && Box::pin(workspace::approve_folders(cx, need, &decision)).await? {
+    if cx.session.topmost().workspace().is_some()
+        && Box::pin(workspace::approve_folders(cx, chain, need, &decision)).await?
+    {
         // The folder that was just opened may be the one that the need lies in.
         decision = decide_need(cx, chain, need);
     }

@@ -18,6 +18,10 @@ pub trait WorkspaceGate: Send + Sync {
     /// calls that need it.
     fn is_open(&self, folder: &Path) -> bool;
 
+    /// Whether a person chose this folder for the client, or one around it. The client may work in an open folder that nobody
+    /// chose, because it was started there, but nothing beyond reading is free in it.
+    fn is_chosen(&self, folder: &Path) -> bool;
+
     /// Why no person can open this folder; `None` when one can.
     fn refuses(&self, folder: &Path) -> Option<String>;
 
@@ -57,6 +61,8 @@ pub struct WorkspaceFolder {
 pub(crate) struct WorkspaceFolders {
     /// In the client's order.
     open: Vec<PathBuf>,
+    /// Those of `open` that no person chose.
+    unchosen: Vec<PathBuf>,
     pending: Vec<WorkspaceFolder>,
     /// A person refused them: nobody is asked again in this session.
     pub(crate) refused: bool,
@@ -68,8 +74,9 @@ impl Workspace {
         let has_folder = !folders.is_empty();
         let (open, pending): (Vec<WorkspaceFolder>, _) =
             folders.into_iter().partition(|folder| gate.is_open(&folder.real));
-        let open = open.into_iter().map(|folder| folder.real).collect();
-        Self { gate, has_folder, folders: Mutex::new(WorkspaceFolders { open, pending, refused: false }) }
+        let open: Vec<PathBuf> = open.into_iter().map(|folder| folder.real).collect();
+        let unchosen = open.iter().filter(|folder| !gate.is_chosen(folder)).cloned().collect();
+        Self { gate, has_folder, folders: Mutex::new(WorkspaceFolders { open, unchosen, pending, refused: false }) }
     }
 
     pub fn state(&self) -> WorkspaceState {
@@ -78,6 +85,11 @@ impl Workspace {
             (true, true) => WorkspaceState::Open,
             (true, false) => WorkspaceState::Pending,
         }
+    }
+
+    /// The first folder that the client works in and no person chose.
+    pub(crate) fn unchosen(&self) -> Option<PathBuf> {
+        self.folders.lock().unchosen.first().cloned()
     }
 
     /// Whether a path lies in a folder that waits for a person's approval.
@@ -91,13 +103,18 @@ impl Workspace {
         if self.has_folder { self.folders.lock().open.clone() } else { self.gate.open_to_all() }
     }
 
-    /// Checks which folders a person has opened since. Returns those that are still closed, and whether any was opened.
+    /// Checks which folders a person has opened since. Returns those that no person has, and whether any was opened.
     pub(crate) fn refresh(&self) -> (Vec<PathBuf>, bool) {
-        let pending: Vec<PathBuf> = self.folders.lock().pending.iter().map(|folder| folder.real.clone()).collect();
         // Not under the lock: this may read the file system.
-        let opened: Vec<PathBuf> = pending.into_iter().filter(|folder| self.gate.is_open(folder)).collect();
+        let opened: Vec<PathBuf> = self.waiting().into_iter().filter(|folder| self.gate.is_chosen(folder)).collect();
         let has_opened = self.open(&opened);
-        (self.folders.lock().pending.iter().map(|folder| folder.real.clone()).collect(), has_opened)
+        (self.waiting(), has_opened)
+    }
+
+    /// The folders that no person chose.
+    fn waiting(&self) -> Vec<PathBuf> {
+        let state = self.folders.lock();
+        state.pending.iter().map(|folder| &folder.real).chain(&state.unchosen).cloned().collect()
     }
 
     /// Replaces resolved paths in a text with the names that the client knows.
@@ -114,7 +131,9 @@ impl Workspace {
         let mut state = self.folders.lock();
         let (opened, pending): (Vec<WorkspaceFolder>, _) =
             std::mem::take(&mut state.pending).into_iter().partition(|folder| folders.contains(&folder.real));
-        let has_opened = !opened.is_empty();
+        let before = state.unchosen.len();
+        state.unchosen.retain(|folder| !folders.contains(folder));
+        let has_opened = !opened.is_empty() || state.unchosen.len() < before;
         state.open.extend(opened.into_iter().map(|folder| folder.real));
         state.pending = pending;
         has_opened

@@ -37,7 +37,7 @@ action = \"allow\"
 const ENDS_WITHIN: Duration = Duration::from_secs(40);
 
 /// Killed when the test is over.
-struct KilledProcess(Child);
+pub(crate) struct KilledProcess(pub(crate) Child);
 
 impl Drop for KilledProcess {
     fn drop(&mut self) {

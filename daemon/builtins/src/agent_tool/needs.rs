@@ -129,7 +129,7 @@ impl Deriving<'_> {
         };
         let mut needs = self.expanded(line, &folder, &mut Vec::new());
         if matches!(self.floor, AgentFloor::OfFree | AgentFloor::OfAll) {
-            self.toolkit.sandbox.mark_confined(&mut needs, self.cx.level(), &self.cx.session, &folder);
+            self.toolkit.sandbox.mark_confined(&mut needs, self.cx.level_once_chosen(), &self.cx.session, &folder);
         }
         for need in needs.iter_mut().filter(|need| need.category == Category::Shell) {
             // Nothing keeps the agent's command from changing anything.

@@ -356,6 +356,10 @@ impl WorkspaceGate for ClosedGate {
         false
     }
 
+    fn is_chosen(&self, _: &Path) -> bool {
+        false
+    }
+
     fn refuses(&self, folder: &Path) -> Option<String> {
         Some(format!("{} cannot be a workspace", folder.display()))
     }

@@ -1,8 +1,10 @@
-//! Approval of a session's folders, asked for once, before the first call that needs them.
+//! Approval of a session's folders, asked for once, before the first call that needs them: one that uses a folder in which the
+//! client may not work yet, or one that is free only in a folder that a person chose.
 
 use std::path::{Path, PathBuf};
 
 use toold_proto::agent_request::DecidedBy;
+use toold_proto::level::Level;
 use toold_proto::permission::{Scope, Verdict};
 use toold_proto::session::Mode;
 use toold_proto::tool::Category;
@@ -11,18 +13,23 @@ use super::refuse;
 use crate::agent_prompt::ask_or_leave;
 use crate::asks::{self, AskAnswer};
 use crate::cx::Cx;
-use crate::decision::decide_need;
+use crate::decision::{decide_need, with_subject};
 use crate::grant_commands::workspace_command;
 use crate::need::Need;
-use crate::policy::Decision;
+use crate::policy::{Decision, Subject, decide};
 use crate::tool::ToolError;
 use crate::workspace::Workspace;
 
-/// Approval of the session's folders, if a need is the first that uses them. True when folders were opened.
+/// Approval of the session's folders, if a need is the first that needs it. True when folders were opened.
 ///
 /// # Errors
 /// As [`super::check_permission`]; in a session without a folder, the error says how to open one.
-pub(super) async fn approve_folders(cx: &Cx, need: &Need, decision: &Decision) -> Result<bool, ToolError> {
+pub(super) async fn approve_folders(
+    cx: &Cx,
+    chain: &[String],
+    need: &Need,
+    decision: &Decision,
+) -> Result<bool, ToolError> {
     let Some(workspace) = cx.session.topmost().workspace() else { return Ok(false) };
     if decision.verdict == Verdict::Deny || cx.session.mode() == Mode::Yolo {
         return Ok(false);
@@ -37,7 +44,9 @@ pub(super) async fn approve_folders(cx: &Cx, need: &Need, decision: &Decision) -
             false => Ok(false),
         };
     }
-    if !uses(workspace, cx, need, decision) {
+    let needs_approval =
+        || uses(workspace, cx, need, decision) || is_free_once_chosen(workspace, cx, chain, need, decision);
+    if !needs_approval() {
         return Ok(false);
     }
     let (folders, has_opened) = workspace.refresh();
@@ -45,7 +54,7 @@ pub(super) async fn approve_folders(cx: &Cx, need: &Need, decision: &Decision) -
         cx.engine.folders_opened();
     }
     // The folder may have been opened meanwhile.
-    let Some(first) = folders.first().filter(|_| uses(workspace, cx, need, decision)) else {
+    let Some(first) = folders.first().filter(|_| needs_approval()) else {
         cx.engine.policy_changed();
         return Ok(true);
     };
@@ -61,8 +70,17 @@ pub(super) async fn approve_folders(cx: &Cx, need: &Need, decision: &Decision) -
         return refuse(cx, &told, ("workspaces".to_owned(), DecidedBy::Rule), words).map(|()| false);
     }
     let ask = Need { workspace: true, ..Need::new(Category::FileRead, first.to_string_lossy()) };
-    let ask = ask.because(reason(&folders, workspace.gate.client()));
+    // Otherwise the client may work there all the same, only not as freely.
+    let is_closed = uses(workspace, cx, need, decision);
+    let reason = match is_closed {
+        true => reason(&folders, workspace.gate.client()),
+        false => first_time(&folders, workspace.gate.client(), cx.level_once_chosen()),
+    };
+    let ask = ask.because(reason);
     if workspace.folders.lock().refused {
+        if !is_closed {
+            return Ok(false);
+        }
         let words = as_named(&refused(&folders));
         return refuse(cx, &told, ("workspace refused".to_owned(), DecidedBy::Person), words).map(|()| false);
     }
@@ -84,6 +102,9 @@ pub(super) async fn approve_folders(cx: &Cx, need: &Need, decision: &Decision) -
         Some(AskAnswer::Denied { rule, by, message }) => {
             if rule.starts_with(asks::ANSWER) {
                 workspace.folders.lock().refused = true;
+                if !is_closed {
+                    return Ok(false);
+                }
             }
             refuse(cx, &told, (rule, by), as_named(&message)).map(|()| false)
         }
@@ -100,6 +121,16 @@ fn uses(workspace: &Workspace, cx: &Cx, need: &Need, decision: &Decision) -> boo
         }
         Category::Network | Category::Mcp | Category::Plugin => false,
     }
+}
+
+/// Whether the session's level would free a need if a person had chosen its folders.
+fn is_free_once_chosen(workspace: &Workspace, cx: &Cx, chain: &[String], need: &Need, decision: &Decision) -> bool {
+    decision.verdict == Verdict::Ask
+        && workspace.unchosen().is_some()
+        && with_subject(cx, &cx.tool, cx.origin, chain, |subject| {
+            let subject = Subject { level: cx.level_once_chosen(), ..subject.clone() };
+            decide(&cx.engine.policy.load(), &cx.engine.grants.snapshot(), &subject, need).by_level
+        })
 }
 
 /// Whether a need cannot be met in a session without a folder.
@@ -123,9 +154,19 @@ fn no_folder(need: &Need) -> String {
 
 /// The reason that is shown to the person who is asked.
 fn reason(folders: &[PathBuf], client: &str) -> String {
+    let (names, noun) = named(folders);
+    format!("use {names} as {noun} of {client}: its tools may read everything in there")
+}
+
+/// The same, in a folder that the client was started in.
+fn first_time(folders: &[PathBuf], client: &str, level: Level) -> String {
+    let (names, noun) = named(folders);
+    format!("{client} works in {names} for the first time; as {noun}, what level {level} frees needs no approval there")
+}
+
+fn named(folders: &[PathBuf]) -> (String, &'static str) {
     let names: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
-    let noun = if names.len() == 1 { "a workspace" } else { "workspaces" };
-    format!("use {} as {noun} of {client}: its tools may read everything in there", names.join(" and "))
+    (names.join(" and "), if names.len() == 1 { "a workspace" } else { "workspaces" })
 }
 
 fn refused(folders: &[PathBuf]) -> String {

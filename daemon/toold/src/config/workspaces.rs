@@ -42,10 +42,15 @@ pub fn folder(text: &str, home: Option<&Path>) -> Result<PathBuf, String> {
     }
     let path = config::absolute(text, home)?;
     let lexical = without_dots(&path);
-    match is_wide(&lexical, home) {
+    match is_too_broad(&lexical, home) {
         true => Err(format!("{text:?} cannot be a workspace: it is too broad; name folders inside it instead")),
         false => Ok(lexical),
     }
+}
+
+/// Whether a folder cannot be a workspace: it is wide, or everybody's for temporary files.
+pub(crate) fn is_too_broad(folder: &Path, home: Option<&Path>) -> bool {
+    is_wide(folder, home) || ["/tmp", "/var/tmp", "/dev/shm"].iter().any(|shared| folder == Path::new(shared))
 }
 
 /// `/`, the home folder and the folders above it: too much lies in them.
@@ -73,7 +78,7 @@ mod tests {
     #[test]
     fn invalid_workspace_folder_is_an_error_with_a_suggestion() {
         let home = Some(Path::new("/home/u"));
-        for wrong in ["src", "/", "/home/u", "/home", "~", "~/", "/home/u/../u", ""] {
+        for wrong in ["src", "/", "/home/u", "/home", "~", "~/", "/home/u/../u", "/tmp", ""] {
             assert!(folder(wrong, home).is_err(), "{wrong}");
         }
         assert!(folder("~/src/**", home).unwrap_err().contains("\"~/src\""));

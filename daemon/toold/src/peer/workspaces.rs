@@ -1,8 +1,8 @@
 //! The folders in which clients of models may work: those that people chose.
 //!
 //! A folder is chosen by opening a session there, by `toolctl workspaces allow`, by `[workspaces]
-//! allow`, or by approving it when a client asks. A client that starts in one of the user's folders
-//! may work there, too.
+//! allow`, by trusting what it holds, in an agent's own dialog, or by approving it when a client asks. A client that starts in
+//! one of the user's folders may work there, too, but nothing beyond reading is free there until a person chooses it.
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -17,8 +17,9 @@ use toold_proto::workspace::{WorkspaceInfo, WorkspaceSource};
 use toold_store::Store;
 use toold_store::workspaces::{SavedWorkspace, WorkspaceKind};
 
+use super::agent_trust;
 use crate::config::active_config::ActiveConfig;
-use crate::config::workspaces::is_wide;
+use crate::config::workspaces::{is_too_broad, is_wide};
 
 /// Why a folder is no workspace now.
 #[derive(Debug)]
@@ -71,10 +72,10 @@ impl Workspaces {
         chosen.push(workspace);
     }
 
-    /// Records that a person's frontend opened a session in this folder. Blocks for a moment.
+    /// Records that a person opened a session in this folder, or trusted what it holds. Blocks for a moment.
     pub fn note_opened(&self, folder: &Path) {
         let is_known = |known: &SavedWorkspace| known.kind == WorkspaceKind::Opened && known.folder == folder;
-        if !is_wide(folder, self.home()) && !self.is_chosen(is_known) {
+        if !is_too_broad(folder, self.home()) && !self.is_chosen(is_known) {
             self.save(folder.to_owned(), WorkspaceKind::Opened);
         }
     }
@@ -84,7 +85,7 @@ impl Workspaces {
     /// # Errors
     /// It cannot be a workspace, or not be stored; nothing changed.
     pub fn allow(&self, folder: &Path) -> Result<(), WorkspaceError> {
-        if is_wide(folder, self.home()) {
+        if is_too_broad(folder, self.home()) {
             let words = "it is too broad; allow folders inside it instead";
             return Err(WorkspaceError::Invalid(format!("{} cannot be a workspace: {words}", folder.display())));
         }
@@ -144,15 +145,17 @@ impl Workspaces {
         all
     }
 
-    /// Whether a person chose this folder, or one above it, for a client of this name or for all.
+    /// Whether a person chose this folder, or one above it, for a client of this name or for all. Reads a file if not.
     pub(crate) fn is_chosen_for(&self, client: &str, folder: &Path) -> bool {
-        let holds = |place: &Path| !is_wide(place, self.home()) && folder.starts_with(place);
+        let holds = |place: &Path| !is_too_broad(place, self.home()) && folder.starts_with(place);
+        let trusted = || agent_trust::trusted_place(client, folder, self.home()?);
         let counts = |known: &SavedWorkspace| match &known.kind {
             WorkspaceKind::Opened | WorkspaceKind::Allowed => true,
             WorkspaceKind::Client(known) => known == client,
         };
         self.configured().iter().any(|place| holds(place))
             || self.is_chosen(|known| counts(known) && holds(&known.folder))
+            || trusted().is_some_and(|place| holds(&place))
     }
 
     fn configured(&self) -> Vec<PathBuf> {
@@ -199,15 +202,19 @@ pub(crate) struct WorkspaceLimit {
 }
 
 impl ClientGate {
-    fn is_chosen(&self, workspaces: &Workspaces, folder: &Path) -> bool {
+    fn is_chosen_in(&self, workspaces: &Workspaces, folder: &Path) -> bool {
         workspaces.is_chosen_for(&self.client, folder)
+    }
+
+    fn may_be_open(&self, workspaces: &Workspaces, folder: &Path) -> bool {
+        workspaces.never(folder).is_none() && self.limit(folder).is_none()
     }
 
     /// Whether the client's process works in this folder, and started where people keep their work.
     fn is_started_in(&self, workspaces: &Workspaces, folder: &Path) -> bool {
         self.started_in.as_deref().is_some_and(|own| {
             let is_systems = ["/proc", "/sys", "/dev"].iter().any(|place| own.starts_with(place));
-            let plain = !(is_hidden(own) || is_systems) || self.is_chosen(workspaces, own);
+            let plain = !(is_hidden(own) || is_systems) || self.is_chosen_in(workspaces, own);
             folder.starts_with(own) && plain && !is_wide(own, workspaces.home())
         })
     }
@@ -221,9 +228,13 @@ impl ClientGate {
 impl WorkspaceGate for ClientGate {
     fn is_open(&self, folder: &Path) -> bool {
         let Some(workspaces) = self.workspaces.upgrade() else { return false };
-        workspaces.never(folder).is_none()
-            && self.limit(folder).is_none()
-            && (self.is_chosen(&workspaces, folder) || self.is_started_in(&workspaces, folder))
+        self.may_be_open(&workspaces, folder)
+            && (self.is_started_in(&workspaces, folder) || self.is_chosen_in(&workspaces, folder))
+    }
+
+    fn is_chosen(&self, folder: &Path) -> bool {
+        let Some(workspaces) = self.workspaces.upgrade() else { return false };
+        self.may_be_open(&workspaces, folder) && self.is_chosen_in(&workspaces, folder)
     }
 
     fn refuses(&self, folder: &Path) -> Option<String> {

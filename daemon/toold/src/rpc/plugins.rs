@@ -257,7 +257,11 @@ async fn trust(request: MethodRequest, params: TrustPlugins) -> Result<TrustRepo
     let (services, by) = (request.services.clone(), client_name(&request));
     let trusted = blocking(move || match params.preview {
         true => services.config.trustable(&params.path),
-        false => services.config.trust(&params.path, params.expect.as_ref(), by),
+        false => {
+            let report = services.config.trust(&params.path, params.expect.as_ref(), by)?;
+            services.workspaces.note_opened(Path::new(&report.project));
+            Ok(report)
+        }
     });
     let report = trusted.await?.map_err(|error| match &error {
         TrustError::Relative(_) | TrustError::Unreadable { .. } | TrustError::NotOfAProject { .. } => {

@@ -1,9 +1,14 @@
 //! Folders that a client chooses, and folders that a person chooses.
 
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixListener;
+use std::process::Stdio;
+
 use serde_json::{Value, json};
-use toold_tests::{Setup, TestDaemon, Wire, until};
+use toold_tests::{Setup, TestDaemon, Wire, toolctl, until};
 
 use crate::principals::environment::over_http;
+use crate::restarts::KilledProcess;
 
 /// A person who is asked, and an agent that names this folder.
 fn agent_in(daemon: &TestDaemon, cwd: &str) -> (Wire, Value) {
@@ -11,6 +16,21 @@ fn agent_in(daemon: &TestDaemon, cwd: &str) -> (Wire, Value) {
     let client = json!({"name": "agent"});
     let opened = wire.result("session.open", json!({"cwd": cwd, "role": "agent", "client": client}));
     (wire, opened)
+}
+
+/// A client of this name whose process was started in the folder that it names, and that process.
+fn started_in(daemon: &TestDaemon, folder: &str, client: &str) -> (Wire, Value, KilledProcess) {
+    let socket = daemon.setup.path("started.sock");
+    let listener = UnixListener::bind(&socket).unwrap();
+    let mut wire = Wire::connect(&socket);
+    let stream = listener.accept().unwrap().0;
+    std::fs::remove_file(&socket).unwrap();
+    let mut command = daemon.setup.command(toolctl());
+    command.arg("connect").current_dir(folder);
+    command.stdin(OwnedFd::from(stream.try_clone().unwrap())).stdout(OwnedFd::from(stream)).stderr(Stdio::null());
+    let process = KilledProcess(command.spawn().unwrap());
+    let opened = wire.result("session.open", json!({"cwd": folder, "role": "agent", "client": {"name": client}}));
+    (wire, opened, process)
 }
 
 fn path(daemon: &TestDaemon, below: &str) -> String {
@@ -202,6 +222,93 @@ fn client_without_a_folder_reads_how_a_person_opens_one() {
         client.result("tools/call", json!({"name": name, "arguments": arguments}))
     };
     let _ = call(&mut client, "todo", json!({"items": []}));
+}
+
+const EDIT: &str = "[permission]\nlevel = \"edit\"\n";
+
+fn write(agent: &mut Wire, name: &str) -> u64 {
+    agent.request("tools.execute", json!({"name": "write", "arguments": {"path": name, "content": "x"}}))
+}
+
+#[test]
+fn a_folder_that_only_its_client_chose_frees_reading_and_one_answer_frees_the_rest() {
+    let daemon = setup().config(EDIT).start();
+    let project = path(&daemon, "home/src/project");
+    let mut person = daemon.connect();
+    person.result("permissions.subscribe", json!({}));
+    let (mut agent, opened, _process) = started_in(&daemon, &project, "agent");
+    assert_eq!(opened["workspace"], "open", "{opened}");
+    for (tool, arguments) in [("read", json!({"path": "a.txt"})), ("bash", json!({"command": "cat a.txt"}))] {
+        assert!(text(&agent.tool(tool, arguments)).contains("private"), "{tool}");
+    }
+    let id = opened["session_id"].clone();
+    let level = |person: &mut Wire| person.result("permissions.level", json!({"session_id": id}));
+    let shown = level(&mut person);
+    assert_eq!(shown["level"], "read", "{shown}");
+    assert!(shown["from"].as_str().unwrap().contains("toolctl workspaces allow"), "{shown}");
+    let (first, second) = (write(&mut agent, "new.txt"), write(&mut agent, "other.txt"));
+    let ask = person.notification("permissions.event")["result"]["request"].take();
+    assert_eq!((&ask["category"], &ask["target"]), (&json!("file.read"), &json!(project)), "{ask}");
+    let reason = ask["reason"].as_str().unwrap();
+    assert!(reason.contains("agent works in") && reason.contains("for the first time"), "{reason}");
+    person.result("permissions.reply", json!({"request_id": ask["request_id"], "action": "allow", "scope": "always"}));
+    for id in [first, second] {
+        assert_eq!(agent.answer(id)["result"]["is_error"], false);
+    }
+    assert_eq!(agent.tool("write", json!({"path": "third.txt", "content": "x"}))["is_error"], false);
+    assert_eq!(level(&mut person)["level"], "edit");
+    // It is remembered for this client.
+    let (mut again, ..) = started_in(&daemon, &project, "agent");
+    assert_eq!(again.tool("write", json!({"path": "fourth.txt", "content": "x"}))["is_error"], false);
+    let pending = person.result("permissions.pending", json!({}));
+    assert_eq!(pending["asks"], json!([]));
+}
+
+#[test]
+fn a_person_who_opens_no_workspace_is_asked_about_each_write() {
+    let daemon = setup().config(EDIT).start();
+    let mut person = daemon.connect();
+    person.result("permissions.subscribe", json!({}));
+    let (mut agent, ..) = started_in(&daemon, &path(&daemon, "home/src/project"), "agent");
+    for (file, categories) in [("one.txt", &["file.read", "file.write"][..]), ("two.txt", &["file.write"])] {
+        let writing = write(&mut agent, file);
+        for category in categories {
+            let ask = until("the next ask", || {
+                let event = person.notification("permissions.event")["result"].take();
+                event.get("request").cloned()
+            });
+            assert_eq!(ask["category"], *category, "{file}: {ask}");
+            let action = if *category == "file.read" { "deny" } else { "allow" };
+            person.result("permissions.reply", json!({"request_id": ask["request_id"], "action": action}));
+        }
+        assert_eq!(agent.answer(writing)["result"]["is_error"], false, "{file}");
+    }
+}
+
+#[test]
+fn a_folder_that_a_person_trusted_in_the_agent_or_in_toold_is_a_workspace() {
+    let daemon = setup().config(EDIT).start();
+    let (project, home) = (path(&daemon, "home/src/project"), path(&daemon, "home"));
+    // Without a person, nobody opens it.
+    let writes = |client: &str, file: &str| {
+        let (mut agent, ..) = started_in(&daemon, &project, client);
+        agent.tool("write", json!({"path": file, "content": "x"}))["is_error"] == false
+    };
+    assert!(!writes("claude-code", "a.md"));
+    let trust = |folder: &str| {
+        let state = json!({"projects": {folder: {"hasTrustDialogAccepted": true}}});
+        std::fs::write(daemon.setup.path("home/.claude.json"), state.to_string()).unwrap();
+    };
+    // The home folder is none, whoever trusts it.
+    trust(&home);
+    assert!(!writes("claude-code", "b.md"));
+    trust(&project);
+    assert!(writes("claude-code", "c.md"));
+    assert!(!writes("codex", "d.md"));
+    std::fs::create_dir_all(daemon.setup.path("home/src/project/.toold")).unwrap();
+    std::fs::write(daemon.setup.path("home/src/project/.toold/config.toml"), "").unwrap();
+    daemon.connect().result("plugins.trust", json!({"path": project}));
+    assert!(writes("codex", "e.md"));
 }
 
 #[test]

@@ -325,6 +325,7 @@ pub const PROTECTED_WRITES: &[ProtectedPlace] = &[
     place(".aider.conf.yml", "agents take permissions and hooks from it"),
     place(".aider.conf.yaml", "agents take permissions and hooks from it"),
     place(".pi/settings.json", "agents take permissions and hooks from it"),
+    place(".gemini/trustedFolders.json", "agents take permissions and hooks from it"),
     place(".gemini/policies/**", "agents take permissions and hooks from it"),
     place(".config/Claude/**", "agents take permissions and hooks from it"),
     place("Library/Application Support/Claude/**", "agents take permissions and hooks from it"),
