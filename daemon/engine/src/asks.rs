@@ -545,8 +545,8 @@ fn no_exact_pattern(need: &Need) -> AskReplyError {
 /// Asks with the same key are one. A person who allows a write has seen the content, so diffs are
 /// part of the key.
 fn key(cx: &Cx, chain: &[String], need: &Need) -> String {
-    // One that is asked each time is never joined with another.
-    let own = need.always_asked.then(|| cx.engine.new_call_id());
+    // One that is asked each time is never joined with another. A workspace is opened once for all calls that wait for it.
+    let own = (need.always_asked && !need.workspace).then(|| cx.engine.new_call_id());
     let asked = (need.category, &need.target, chain, &need.diff, own);
     match &cx.agent {
         None => format!("{:?}", (cx.session.id.as_str(), asked)),

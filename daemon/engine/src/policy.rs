@@ -218,7 +218,8 @@ pub fn decide(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need)
         return Decision::new(Verdict::Ask, DecidedBy::Rule, need.unsure.clone().unwrap_or_default());
     }
     if need.always_asked && decision.verdict == Verdict::Allow {
-        return Decision::new(Verdict::Ask, DecidedBy::Default, "it is asked about each time");
+        let why = if need.workspace { "only a person opens a workspace" } else { "it is asked about each time" };
+        return Decision::new(Verdict::Ask, DecidedBy::Default, why);
     }
     match &policy.lost_refusals {
         Some(why) if decision.verdict == Verdict::Allow => Decision::new(Verdict::Ask, DecidedBy::Rule, why.clone()),

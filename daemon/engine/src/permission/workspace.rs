@@ -69,7 +69,9 @@ pub(super) async fn approve_folders(
         let words = format!("not allowed: {}", as_named(&reason));
         return refuse(cx, &told, ("workspaces".to_owned(), DecidedBy::Rule), words).map(|()| false);
     }
-    let ask = Need { workspace: true, ..Need::new(Category::FileRead, first.to_string_lossy()) };
+    // A rule about reading may open a folder for reading. It is no word about what else is free there.
+    let always_asked = workspace.unchosen().is_some();
+    let ask = Need { workspace: true, always_asked, ..Need::new(Category::FileRead, first.to_string_lossy()) };
     // Otherwise the client may work there all the same, only not as freely.
     let is_closed = uses(workspace, cx, need, decision);
     let reason = match is_closed {
