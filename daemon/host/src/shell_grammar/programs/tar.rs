@@ -31,6 +31,7 @@ pub(super) fn read(words: &[Arg]) -> Option<Reading> {
     let (creates, lists) = (parsed.has(&["-c", "--create"]), parsed.has(&["-t", "--list"]));
     let adds = parsed.has(&["-r", "-u", "-A", "--append", "--update", "--concatenate", "--catenate", "--delete"]);
     let extracts = parsed.has(&["-x", "--extract", "--get"]);
+    let writes_out = parsed.has(&["-O", "--to-stdout"]);
     let archives: Vec<Arg> = parsed.values(&["-f", "--file"]).cloned().collect();
     let folder = parsed.values(&["-C", "--directory", "--cd"]).last().cloned();
     let has_folders = parsed.values(&["-C", "--directory", "--cd"]).count() > 1;
@@ -55,6 +56,7 @@ pub(super) fn read(words: &[Arg]) -> Option<Reading> {
             .map(|operand| FileUse { folder: folder.clone(), ..FileUse::new(FileAccess::Tree, operand) });
         reading.files.extend(members);
     } else if extracts {
+        reading.files.extend(folder.filter(|_| !writes_out).map(|folder| FileUse::new(FileAccess::Write, folder)));
         reading.doubt("the archive decides which files are written");
     } else if lists {
         reading.reads_only = reading.unsure.is_none();
