@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use jsonschema::ValidationError;
+use jsonschema::error::ValidationErrorKind;
 use serde_json::Value;
 use toold_proto::error::ArgumentError;
 
@@ -82,6 +83,27 @@ impl Schema {
             }
             Ok(_) => in_words(&self.value, &self.errors(instance)),
         }
+    }
+
+    /// The places of `instance`, as JSON Pointers, that hold a text where a part of the schema takes none; of one that has too
+    /// many parts, none.
+    pub fn misplaced_texts(&self, instance: &Value) -> Vec<String> {
+        fn collect(errors: &[ValidationError<'_>], found: &mut Vec<String>) {
+            for error in errors {
+                match error.kind() {
+                    ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
+                        context.iter().for_each(|errors| collect(errors, found));
+                    }
+                    ValidationErrorKind::Type { .. } if error.instance().is_string() => {
+                        found.push(error.instance_path().to_string());
+                    }
+                    _ => {}
+                }
+            }
+        }
+        let mut found = Vec::new();
+        collect(&self.errors(instance), &mut found);
+        found
     }
 
     /// Whether `instance` matches.

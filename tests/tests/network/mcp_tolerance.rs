@@ -150,8 +150,10 @@ def call(id, params): ok(id, {"content": [link]})
 #[test]
 fn integers_of_a_structured_result_are_never_rounded() {
     let body = r#"
-tools = [tool("big"), tool("typed", outputSchema={"type": "object", "properties": {"beyond": {"type": "number"}}})]
-whole = {"most": 18446744073709551615, "least": -9223372036854775808, "beyond": 123456789012345678901234567890}
+tools = [tool("big"), tool("typed", outputSchema={"type": "object", "properties": {
+    "beyond": {"type": "number"}, "account": {"type": "string"}}})]
+whole = {"most": 18446744073709551615, "least": -9223372036854775808, "beyond": 123456789012345678901234567890,
+         "account": "123456789012345678901234567890"}
 def call(id, params): ok(id, text("big", structuredContent=whole))
 "#;
     let daemon = with_servers(&[("n", body, "")]);
@@ -164,6 +166,7 @@ def call(id, params): ok(id, text("big", structuredContent=whole))
     // The server says that it is a number.
     let typed = client.result("tools/call", call("n_typed", json!({})));
     assert!(typed["isError"] == false && typed["structuredContent"]["beyond"].is_number(), "{typed}");
+    assert_eq!(typed["structuredContent"]["account"], "123456789012345678901234567890");
 }
 
 #[test]

@@ -49,9 +49,8 @@ pub(super) async fn call(
         ClientRequest::CallToolRequest(CallToolRequest::new(params))
     });
     let mut output = read(&config.name, &answer.await?)?;
-    if tool.output.is_some() {
-        // Texts would not fit a schema of numbers.
-        output.structured.iter_mut().for_each(exact_integers::rounded);
+    if let Some((structured, schema)) = output.structured.as_mut().zip(tool.output.as_ref()) {
+        exact_integers::fit(structured, schema);
     }
     Ok(output)
 }

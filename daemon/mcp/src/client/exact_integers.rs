@@ -3,6 +3,7 @@
 
 use memchr::memmem;
 use serde_json::{Number, Value};
+use toold_engine::schema::Schema;
 
 /// The digits of the shortest integer that 64 bits do not hold.
 const LONG: usize = 19;
@@ -44,18 +45,28 @@ pub(super) fn as_texts(message: &[u8]) -> Option<Vec<u8>> {
     Some(changed)
 }
 
-/// Makes texts of such integers the nearest numbers, also those that the server sent as texts: for a result whose schema
-/// wants numbers.
-pub(super) fn rounded(value: &mut Value) {
-    match value {
-        Value::String(text) if is_long_integer(text.as_bytes()) => {
-            if let Some(number) = text.parse().ok().and_then(Number::from_f64) {
-                *value = Value::Number(number);
-            }
+/// Makes texts of such integers the nearest numbers where the schema of the result takes no text. Other texts of digits are the
+/// server's own, and stay.
+pub(super) fn fit(result: &mut Value, schema: &Value) {
+    if !holds_long_integer(result) {
+        return;
+    }
+    for place in Schema::compiled_before(schema.clone()).misplaced_texts(result) {
+        if let Some(value) = result.pointer_mut(&place)
+            && let Some(text) = value.as_str().filter(|text| is_long_integer(text.as_bytes()))
+            && let Some(number) = text.parse().ok().and_then(Number::from_f64)
+        {
+            *value = Value::Number(number);
         }
-        Value::Array(values) => values.iter_mut().for_each(rounded),
-        Value::Object(members) => members.values_mut().for_each(rounded),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn holds_long_integer(value: &Value) -> bool {
+    match value {
+        Value::String(text) => is_long_integer(text.as_bytes()),
+        Value::Array(values) => values.iter().any(holds_long_integer),
+        Value::Object(members) => members.values().any(holds_long_integer),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
 
@@ -89,6 +100,8 @@ fn is_long_integer(text: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[track_caller]
@@ -124,9 +137,26 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_of_numbers_gets_numbers() {
-        let mut value = serde_json::json!({"a": ["18446744073709551616", "x", "12"]});
-        rounded(&mut value);
-        assert_eq!(value, serde_json::json!({"a": [18446744073709551616.0, "x", "12"]}));
+    fn only_places_of_numbers_get_numbers() {
+        let (text, number) = (json!("18446744073709551616"), json!(18446744073709551616.0));
+        let number_or_null = json!({"anyOf": [{"type": "integer"}, {"type": "null"}]});
+        let union = json!({"oneOf": [{"properties": {"n": {"type": "number"}}}, {"required": ["other"]}]});
+        for (schema, expected) in [
+            (json!({}), json!({"id": text, "n": text, "list": [text, "x", "12"]})),
+            (
+                json!({"properties": {"n": {"type": "number"}}}),
+                json!({"id": text, "n": number, "list": [text, "x", "12"]}),
+            ),
+            (json!({"properties": {"n": number_or_null}}), json!({"id": text, "n": number, "list": [text, "x", "12"]})),
+            (union, json!({"id": text, "n": number, "list": [text, "x", "12"]})),
+            (
+                json!({"properties": {"id": {"type": "string"}, "list": {"items": {"type": "number"}}}}),
+                json!({"id": text, "n": text, "list": [number, "x", "12"]}),
+            ),
+        ] {
+            let mut value = json!({"id": text, "n": text, "list": [text, "x", "12"]});
+            fit(&mut value, &schema);
+            assert_eq!(value, expected, "{schema}");
+        }
     }
 }
