@@ -10,7 +10,6 @@ use toold_proto::level::{Level, LevelEntry, LevelNeeds};
 use toold_proto::tool::Category;
 
 use crate::effects::EffectSet;
-use crate::grant_commands::workspace_command;
 use crate::need::{InnerCommand, Need};
 use crate::session::{Hold, Session};
 use crate::workspace::Workspace;
@@ -121,7 +120,7 @@ impl ConfiguredLevels {
         let top = session.topmost();
         match top.workspace().and_then(Workspace::unchosen) {
             Some(folder) if once_chosen.level > Level::Read && top.chosen_level().is_none() => {
-                let way = workspace_command(&folder.display().to_string());
+                let way = "toolctl workspaces allow DIR";
                 let from = format!("nobody opened {} as a workspace: {way}", folder.display());
                 EffectiveLevel { level: Level::Read, from: from.into() }
             }

@@ -11,13 +11,13 @@ use toold_host::files;
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 /// What an agent recorded about a folder and everything in it.
-type Record = (PathBuf, bool);
+type TrustRecord = (PathBuf, bool);
 
 /// Reads the records of an agent from the text of its file; none when it cannot be read.
-type ReadRecords = fn(&str) -> Vec<Record>;
+type ReadTrustRecords = fn(&str) -> Vec<TrustRecord>;
 
 /// The agents that ask for trust, by the names that they report, with the files of their answers.
-const RECORDS: [(&str, &str, ReadRecords); 3] = [
+const RECORDS: [(&str, &str, ReadTrustRecords); 3] = [
     ("claude-code", ".claude.json", of_claude_code),
     ("codex", ".codex/config.toml", of_codex),
     ("gemini", ".gemini/trustedFolders.json", of_gemini),
@@ -39,37 +39,37 @@ pub(super) fn trusted_place(client: &str, folder: &Path, home: &Path) -> Option<
 }
 
 /// An answer of no is not recorded, and `false` stands for a question that was not asked yet.
-fn of_claude_code(text: &str) -> Vec<Record> {
+fn of_claude_code(text: &str) -> Vec<TrustRecord> {
     #[derive(Deserialize)]
-    struct State {
-        projects: HashMap<PathBuf, Project>,
+    struct ClaudeCodeState {
+        projects: HashMap<PathBuf, ClaudeCodeProject>,
     }
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Project {
+    struct ClaudeCodeProject {
         #[serde(default)]
         has_trust_dialog_accepted: bool,
     }
-    let state: Option<State> = serde_json::from_str(text).ok();
+    let state: Option<ClaudeCodeState> = serde_json::from_str(text).ok();
     let projects = state.into_iter().flat_map(|state| state.projects);
     projects.filter(|(_, project)| project.has_trust_dialog_accepted).map(|(place, _)| (place, true)).collect()
 }
 
-fn of_codex(text: &str) -> Vec<Record> {
+fn of_codex(text: &str) -> Vec<TrustRecord> {
     #[derive(Deserialize)]
-    struct Config {
-        projects: HashMap<PathBuf, Project>,
+    struct CodexTrustConfig {
+        projects: HashMap<PathBuf, CodexProject>,
     }
     #[derive(Deserialize)]
-    struct Project {
+    struct CodexProject {
         trust_level: Option<String>,
     }
-    let config: Option<Config> = toml::from_str(text).ok();
+    let config: Option<CodexTrustConfig> = toml::from_str(text).ok();
     let projects = config.into_iter().flat_map(|config| config.projects);
     projects.filter_map(|(place, project)| Some((place, project.trust_level? == "trusted"))).collect()
 }
 
-fn of_gemini(text: &str) -> Vec<Record> {
+fn of_gemini(text: &str) -> Vec<TrustRecord> {
     let folders: HashMap<PathBuf, String> = serde_json::from_str(text).unwrap_or_default();
     let record = |(place, answer): (PathBuf, String)| match answer.as_str() {
         "TRUST_FOLDER" => Some((place, true)),

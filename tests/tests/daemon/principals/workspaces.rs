@@ -251,14 +251,14 @@ fn a_folder_that_only_its_client_chose_frees_reading_and_one_answer_frees_the_re
     assert_eq!((&ask["category"], &ask["target"]), (&json!("file.read"), &json!(project)), "{ask}");
     let reason = ask["reason"].as_str().unwrap();
     assert!(reason.contains("agent works in") && reason.contains("for the first time"), "{reason}");
-    person.result("permissions.reply", json!({"request_id": ask["request_id"], "action": "allow", "scope": "always"}));
+    person.result("permissions.reply", json!({"request_id": ask["request_id"], "action": "allow"}));
     for id in [first, second] {
         assert_eq!(agent.answer(id)["result"]["is_error"], false);
     }
     assert_eq!(agent.tool("write", json!({"path": "third.txt", "content": "x"}))["is_error"], false);
     assert_eq!(level(&mut person)["level"], "edit");
     // It is remembered for this client.
-    let (mut again, ..) = started_in(&daemon, &project, "agent");
+    let (mut again, _, _another) = started_in(&daemon, &project, "agent");
     assert_eq!(again.tool("write", json!({"path": "fourth.txt", "content": "x"}))["is_error"], false);
     let pending = person.result("permissions.pending", json!({}));
     assert_eq!(pending["asks"], json!([]));
@@ -269,7 +269,7 @@ fn a_person_who_opens_no_workspace_is_asked_about_each_write() {
     let daemon = setup().config(EDIT).start();
     let mut person = daemon.connect();
     person.result("permissions.subscribe", json!({}));
-    let (mut agent, ..) = started_in(&daemon, &path(&daemon, "home/src/project"), "agent");
+    let (mut agent, _, _process) = started_in(&daemon, &path(&daemon, "home/src/project"), "agent");
     for (file, categories) in [("one.txt", &["file.read", "file.write"][..]), ("two.txt", &["file.write"])] {
         let writing = write(&mut agent, file);
         for category in categories {
@@ -289,9 +289,10 @@ fn a_person_who_opens_no_workspace_is_asked_about_each_write() {
 fn a_folder_that_a_person_trusted_in_the_agent_or_in_toold_is_a_workspace() {
     let daemon = setup().config(EDIT).start();
     let (project, home) = (path(&daemon, "home/src/project"), path(&daemon, "home"));
-    // Without a person, nobody opens it.
+    // This person cannot be asked.
+    let mut person = daemon.connect();
     let writes = |client: &str, file: &str| {
-        let (mut agent, ..) = started_in(&daemon, &project, client);
+        let (mut agent, _, _process) = started_in(&daemon, &project, client);
         agent.tool("write", json!({"path": file, "content": "x"}))["is_error"] == false
     };
     assert!(!writes("claude-code", "a.md"));
@@ -307,7 +308,7 @@ fn a_folder_that_a_person_trusted_in_the_agent_or_in_toold_is_a_workspace() {
     assert!(!writes("codex", "d.md"));
     std::fs::create_dir_all(daemon.setup.path("home/src/project/.toold")).unwrap();
     std::fs::write(daemon.setup.path("home/src/project/.toold/config.toml"), "").unwrap();
-    daemon.connect().result("plugins.trust", json!({"path": project}));
+    person.result("plugins.trust", json!({"path": project}));
     assert!(writes("codex", "e.md"));
 }
 
