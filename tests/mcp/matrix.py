@@ -1,10 +1,10 @@
 """Real clients of the daemon with real servers behind it, as a table: what each pair does.
 
-    matrix.py [--write] PROGRAMS NODE SUITE NPM_SERVERS PYTHON_SERVERS FASTMCP SDK_1 SDK_2
+    matrix.py [--write] PROGRAMS NODE SUITE NPM_SERVERS PYTHON_SERVERS FASTMCP SDK_1 SDK_2 CLAUDE_CODE CODEX
 
 SUITE is the folder with the node_modules of the Inspector, which holds both TypeScript SDKs; NPM_SERVERS a folder of
-node_modules; PYTHON_SERVERS one of programs; the last three are Pythons with FastMCP and with each version of the official
-SDK. `--write` replaces the table in README.md.
+node_modules; PYTHON_SERVERS one of programs; the next three are Pythons with FastMCP and with each version of the official
+SDK; the last two are the programs of the agents. `--write` replaces the table in README.md.
 """
 
 import json
@@ -20,6 +20,12 @@ from mounted import PATIENCE, Failed, Mounted, free_port, listens
 from servers import git, known, toml
 
 HERE = Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent / "agents"))
+
+from place import Place
+from programs import ClaudeCode, Codex
+
+ALLOW = '[[permission.rules]]\ncategory = "mcp"\npattern = "**"\naction = "allow"\n'
 TITLES = {"list": "list", "call": "call", "progress": "progress", "cancel": "cancel", "elicitation": "elicitation", "grow": "a new tool"}
 
 
@@ -51,12 +57,13 @@ def basic(tool, arguments, words):
 
 
 class Matrix:
-    def __init__(self, programs, node, suite, npm, pythons, fastmcp, sdk1, sdk2):
+    def __init__(self, programs, node, suite, npm, pythons, fastmcp, sdk1, sdk2, claude_code, codex):
         self.node, self.suite = str(Path(node).absolute()), Path(suite).absolute()
         self.programs = Path(programs).absolute()
         # Not resolved: a Python of a virtual environment is a link.
         self.pythons = {"fastmcp": fastmcp, "sdk1": sdk1, "sdk2": sdk2}
         self.pythons = {name: str(Path(path).absolute()) for name, path in self.pythons.items()}
+        self.agents = [ClaudeCode([claude_code]), Codex([self.node, codex])]
         self.temporary = tempfile.TemporaryDirectory(prefix="toold-matrix-")
         self.place = Path(self.temporary.name).resolve()
         (self.place / "note.txt").write_text("a note\n")
@@ -87,15 +94,22 @@ class Matrix:
         clock = {"command": python("time"), "args": ["--local-timezone", "UTC"]}
         noon = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}
         self.add("time", clock, basic("time_convert_time", noon, "21:00"))
+        port = free_port()
+        self.run_beside([sys.executable, "-m", "http.server", "-b", "127.0.0.1", "-d", str(self.place), str(port)], port)
+        page = basic("fetch_fetch", {"url": f"http://127.0.0.1:{port}/note.txt"}, "a note")
+        self.add("fetch", {"command": python("fetch"), "args": ["--ignore-robots-txt", "--allow-private-ips"]}, page)
 
     def add(self, name, section, actions):
         self.sections[name], self.actions[name] = section, actions
 
     def add_http(self, name, python, script):
         port = free_port()
-        self.http.append(subprocess.Popen([python, script, str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
-        started(port)
+        self.run_beside([python, script, str(port)], port)
         self.add(name, {"url": f"http://127.0.0.1:{port}/mcp", "parallel": True}, whole(name))
+
+    def run_beside(self, command, port):
+        self.http.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        started(port)
 
     def clients(self, url, token):
         """The name of each client and the command that runs it."""
@@ -137,13 +151,32 @@ class Matrix:
             version = json.loads((script.parents[3] / "package.json").read_text())["version"]
             yield f"Inspector {version}", over, done
 
+    def ask_agents(self):
+        """Each agent's model, which is scripted, calls a tool of each server. One server at a time, and it is known before: an
+        agent lists the tools once, and Codex offers its model none of MCP when there are many."""
+        # Their folders are below the current one.
+        os.chdir(self.place)
+        for agent in self.agents:
+            done = {}
+            for server, section in self.sections.items():
+                call = self.actions[server]["call"]
+                with Place(self.programs, ALLOW + toml({server: section})) as place:
+                    place.ctl("mcp", "test", server)
+                    place.ctl("agents", "install", agent.name, "--profile", "all", "--yes")
+                    said = agent.run(place, [agent.mcp(call["name"], call["arguments"]), "done"])
+                    outcomes = {row["tool"]: row["outcome"] for row in place.audit()}
+                outcome = outcomes.get(call["name"])
+                done[server] = {"call": "ok" if outcome == "ok" else f"{outcome}: {said[-300:]}"}
+            yield f"{agent.name} {agent.version()}", "stdio", done
+
     def run(self):
         mounted = Mounted(str(self.programs), '[mcp]\nlisten = "127.0.0.1:0"\n' + toml(self.sections))
         try:
             wire = mounted.connect()
             known(mounted, wire, self.sections)
             url = wire.call("daemon.status", {})["mcp_url"]
-            wire.socket.close()
+            # A client of a stateless revision is asked only while no other frontend is there.
+            wire.close()
             token = mounted.toolctl("mcp", "token").strip()
             for over, command in self.clients(url, token):
                 ran = subprocess.run(
@@ -159,6 +192,7 @@ class Matrix:
             raise
         finally:
             mounted.end()
+        yield from self.ask_agents()
 
     def end(self):
         for server in self.http:

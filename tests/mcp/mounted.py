@@ -40,6 +40,11 @@ class Wire:
         self.lines = self.socket.makefile("r")
         self.last = 0
 
+    def close(self):
+        # The socket stays open as long as its file.
+        self.lines.close()
+        self.socket.close()
+
     def send(self, method, params):
         self.last += 1
         message = {"jsonrpc": "2.0", "id": self.last, "method": method, "params": params}
