@@ -714,14 +714,16 @@ pub(crate) fn makes_temporary(need: &Need) -> bool {
         && path.symlink_metadata().is_err()
 }
 
-/// Whether a command's redirect makes a file below `/tmp`, or writes one that the session made: `made` is
-/// [`Session::made`](crate::session::Session::made).
+/// Whether a command's redirect makes a file in `/tmp` or in a folder there that the session made, or writes one that it
+/// made: what others have in folders there may run it. `made` is [`Session::made`](crate::session::Session::made).
 pub fn is_temporary_file(need: &Need, made: &[PathBuf]) -> bool {
     let path = Path::new(&need.target);
     let is_made = || made.iter().any(|made| made == path) && path.symlink_metadata().is_ok_and(|found| found.is_file());
+    let is_own = |above: &Path| above == Path::new("/tmp") || made.iter().any(|made| above.starts_with(made));
     need.command.is_some()
         && need.of_command.is_none()
-        && path.parent().is_some_and(Path::is_dir)
+        && path.parent().is_some_and(|above| is_own(above) && above.is_dir())
+        && path.file_name().is_some_and(|name| !name.as_encoded_bytes().starts_with(b"."))
         && (makes_temporary(need) || need.category == Category::FileWrite && is_made())
 }
 
