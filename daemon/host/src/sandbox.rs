@@ -31,7 +31,7 @@ use crate::sandbox::network::hosts::NetworkHosts;
 use crate::sandbox::secret_index::SecretIndex;
 
 pub use crate::launcher::order::Confinement;
-pub use crate::sandbox::floors::{CommandToConfine, LineToConfine, confined_effects_of, overwritten};
+pub use crate::sandbox::floors::{CommandToConfine, KeepsFiles, LineToConfine, confined_effects_of, overwritten};
 
 /// The files that a confined program may change.
 ///

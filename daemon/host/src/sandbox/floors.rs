@@ -110,15 +110,15 @@ impl Sandbox {
     }
 
     /// Marks the needs of a line that a level frees if it runs confined, by [`confined_effects_of`]. A line that only reads
-    /// is left as it is, unless there are more secrets than can be kept from it. `keeps` is as in [`LineToConfine`]; `None`
-    /// for what an agent runs itself, whose changes and network are not held. Reads a few folders.
+    /// is left as it is, unless there are more secrets than can be kept from it. `keeps` is `None` for what an agent runs
+    /// itself, whose changes and network are not held. Reads a few folders.
     pub fn mark_confined(
         &self,
         needs: &mut [Need],
         level: Level,
         session: &Session,
         cwd: &Path,
-        keeps: Option<&dyn Fn(&[&Path]) -> bool>,
+        keeps: Option<&KeepsFiles>,
     ) {
         let is_free = |need: &Need| need.reads_only || need.category == Category::FileRead;
         let rules = self.rules_in(session.project());
@@ -274,6 +274,9 @@ impl Confinement {
     }
 }
 
+/// Whether `undo` keeps what is in all of these files.
+pub type KeepsFiles<'a> = dyn Fn(&[&Path]) -> bool + 'a;
+
 /// A line that a level may free.
 pub struct LineToConfine<'a> {
     pub needs: &'a [Need],
@@ -282,8 +285,7 @@ pub struct LineToConfine<'a> {
     pub cwd: &'a Path,
     /// As [`Session::made`].
     pub made: &'a [PathBuf],
-    /// Whether `undo` keeps what is in all of these files.
-    pub keeps: &'a dyn Fn(&[&Path]) -> bool,
+    pub keeps: &'a KeepsFiles<'a>,
     /// The hosts that it reaches without an ask; `None` where it has no network.
     pub hosts: Option<&'a NetworkHosts>,
 }
