@@ -263,7 +263,13 @@ impl AgentTool {
         let environment = self.work.environment.clone().with(&cx.session.env);
         // Its shell reads the aliases there before the line.
         let seen: Vec<PathBuf> = ShellSnapshot::folder(&environment).into_iter().collect();
-        let to_confine = CommandToConfine { needs: &needs, cwd: &cx.cwd, environment: &environment, seen: &seen };
+        let to_confine = CommandToConfine {
+            needs: &needs,
+            cwd: &cx.cwd,
+            environment: &environment,
+            seen: &seen,
+            opens_network: false,
+        };
         let confinement = self.toolkit.sandbox.confine(cx, &to_confine);
         *self.confinement.lock() = confinement.map_err(|error| ToolError::Failed(format!("not run: {error}")))?;
         Ok(judgement)

@@ -1,5 +1,6 @@
 //! `bash`: runs a command line and streams its output.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use toold_host::exclude::Exclusions;
 use toold_host::output_buffer::OutputBuffer;
 use toold_host::process::{self, ProcessCommand, ProcessEnding, ProcessOutput};
 use toold_host::process_registry::StartedFor;
-use toold_host::sandbox::{CommandToConfine, Confinement};
+use toold_host::sandbox::{CommandToConfine, Confinement, overwritten};
 use toold_host::shell_grammar::{self, Surroundings};
 use toold_proto::shell::TerminalSize;
 use toold_proto::tool::Category;
@@ -101,7 +102,7 @@ impl Builtin for BashTool {
     async fn needs(&self, input: &BashInput, cx: &Cx) -> anyhow::Result<Vec<Need>> {
         let cwd = folder(input, cx)?;
         let mut needs = needs(&input.command, &cwd, input.description.as_deref(), &self.toolkit.environment, cx);
-        self.toolkit.sandbox.mark_confined(&mut needs, cx.level_once_chosen(), &cx.session, &cwd);
+        self.toolkit.mark_confined(&mut needs, cx.level_once_chosen(), &cx.session, &cwd);
         let rules = self.toolkit.sandbox.rules_in(cx.session.project());
         if let Some(confined) = rules.describe() {
             let of_command = |need: &&mut Need| need.category != Category::Shell && need.of_command.is_some();
@@ -129,7 +130,19 @@ impl Builtin for BashTool {
                 cx.require(need).await?;
             }
         }
-        let cwd = folder(&input, cx)?;
+        loop {
+            if let Some(output) = self.run_once(&input, cx).await? {
+                return Ok(output);
+            }
+        }
+    }
+}
+
+impl BashTool {
+    /// Runs it where its needs, as they were decided, allow it to run. `None` if that stopped it, it has changed nothing, and a
+    /// person has allowed it since: it is to run again.
+    async fn run_once(&self, input: &BashInput, cx: &Cx) -> anyhow::Result<Option<ToolOutput>> {
+        let cwd = folder(input, cx)?;
         let mut environment = self.toolkit.environment.clone();
         if !input.tty {
             // An editor has no terminal here: Git takes the text as it is.
@@ -138,7 +151,8 @@ impl Builtin for BashTool {
         let environment = environment.with(&cx.session.env);
         let judged = needs(&input.command, &cwd, None, &self.toolkit.environment, cx);
         let sandbox = &self.toolkit.sandbox;
-        let to_confine = CommandToConfine { needs: &judged, cwd: &cwd, environment: &environment, seen: &[] };
+        let to_confine =
+            CommandToConfine { needs: &judged, cwd: &cwd, environment: &environment, seen: &[], opens_network: true };
         let mut confinement = sandbox.confine(cx, &to_confine)?;
         let only_shown = confinement.as_ref().is_some_and(Confinement::only_reads);
         let network = sandbox.open_network(cx, &mut confinement, &input.command, input.background).await?;
@@ -164,12 +178,20 @@ impl Builtin for BashTool {
             Some(_) | None => output,
         };
         let window = self.window(&input.command, &judged, cx).await;
+        let on_floor = confined.as_ref().is_some_and(|confinement| confinement.floor);
+        if let (Some(why), true, Some(file)) = (window.lost(), on_floor, self.overwritten(&judged, cx).first()) {
+            // It is free only because this can be undone.
+            anyhow::bail!(
+                "nothing ran: {} would be overwritten, which nobody approved, and could not be undone: {why}; try again",
+                file.display()
+            );
+        }
         if input.background {
             command.timeout = input.timeout_ms.map(Duration::from_millis);
             let shell = self.toolkit.shells.start(cx, command, &input.command, input.terminal(), window)?;
             let words =
                 format!("{0} runs in the background: read its output with bash_output, shell_id {0}", shell.id());
-            return Ok(with_sandbox(ToolOutput::text(words).with("shell_id", shell.id())));
+            return Ok(Some(with_sandbox(ToolOutput::text(words).with("shell_id", shell.id()))));
         }
         let time = match input.timeout_ms {
             Some(millis) => Duration::from_millis(millis),
@@ -201,8 +223,13 @@ impl Builtin for BashTool {
         }
         let failed = finished.code != Some(0);
         let text = with_cut(&kept);
+        let was_stopped = on_floor && is_refusal(&text, !failed);
+        // Code that was tried where nothing can be changed has changed nothing.
+        let was_tried = only_shown && !only_reads(&judged);
+        if was_stopped && failed && was_tried && self.is_allowed_after_all(&judged, cx).await {
+            return Ok(None);
+        }
         let note = confined.as_ref().and_then(|confinement| {
-            let was_stopped = confinement.floor && is_refusal(&text, !failed);
             let words = || (failed && is_news).then(|| confinement.words.clone());
             was_stopped.then(|| explanation(confinement, cx, &judged)).or_else(words)
         });
@@ -211,14 +238,28 @@ impl Builtin for BashTool {
             refused.push(PROXY_ONLY.to_owned());
         }
         let output = with_sandbox(output(&finished, (text, &kept), time, (note, &refused)));
-        Ok(match not_undoable {
+        Ok(Some(match not_undoable {
             Some(why) => output.with("not_undoable", why),
             None => output,
-        })
+        }))
     }
-}
 
-impl BashTool {
+    /// The files of the session that a command overwrites.
+    fn overwritten<'a>(&self, needs: &'a [Need], cx: &Cx) -> Vec<&'a Path> {
+        let places: Vec<PathBuf> = cx.session.places().into_iter().map(Cow::into_owned).collect();
+        overwritten(needs, &places)
+    }
+
+    /// Asks a person about a command that its level has freed and its floor has stopped.
+    async fn is_allowed_after_all(&self, needs: &[Need], cx: &Cx) -> bool {
+        for need in needs {
+            if cx.require(need.clone().because("it was stopped where nothing can be changed")).await.is_err() {
+                return false;
+            }
+        }
+        cx.floor(needs).is_none()
+    }
+
     /// Begins to watch for what the command changes.
     async fn window(&self, line: &str, needs: &[Need], cx: &Cx) -> CommandWindow {
         let call = ChangingCall::of(cx).with_command(line);

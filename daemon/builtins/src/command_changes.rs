@@ -8,8 +8,8 @@ mod index;
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
@@ -17,6 +17,7 @@ use tokio::time::{Instant, timeout};
 use toold_engine::session::Session;
 use toold_host::file_systems::{answering, free_bytes};
 
+use crate::journal::contents::KeptContents;
 use crate::journal::{ChangingCall, Journal, PathChange};
 use index::{FolderIndex, WatchBudget, WindowChanges};
 
@@ -123,6 +124,25 @@ impl CommandChanges {
         window
     }
 
+    /// Whether undo keeps what is in these files of the session. Begins to read its folder if that was not done; blocks for a
+    /// moment at most.
+    pub(crate) fn keeps(&self, session: &Session, paths: &[&Path]) -> bool {
+        let Some(own_folder) = self.journal.folder().map(Path::to_owned) else { return false };
+        let (roots, longest) = (roots(session), *self.wait.lock());
+        roots.into_iter().all(|root| {
+            let below: Vec<PathBuf> =
+                paths.iter().filter(|path| path.starts_with(&root)).map(|path| (*path).to_owned()).collect();
+            if below.is_empty() {
+                return true;
+            }
+            let place = is_no_place(&root).is_none().then(|| self.folder(&root, own_folder.parent())).flatten();
+            let (Some(folder), Ok(runtime)) = (place, tokio::runtime::Handle::try_current()) else { return false };
+            let (journal, (sender, answer)) = (self.journal.clone(), mpsc::channel());
+            drop(runtime.spawn_blocking(move || sender.send(folder.keeps(&journal, &below, longest))));
+            answer.recv_timeout(longest).unwrap_or(false)
+        })
+    }
+
     /// Paths that the daemon changes by itself now: no command did it. Blocks for a moment at most.
     pub(crate) fn expect_others<'p>(&self, paths: impl Iterator<Item = &'p PathBuf> + Clone) {
         let folders: Vec<Arc<IndexedFolder>> = self.folders.lock().values().cloned().collect();
@@ -173,6 +193,20 @@ impl IndexedFolder {
         wait: Duration,
         is_late: impl Fn() -> bool,
     ) -> Result<(), String> {
+        self.with_index(journal, wait, |index, contents| index.open(contents, window, is_late))
+    }
+
+    /// Whether the contents of all these files are kept.
+    fn keeps(&self, journal: &Journal, paths: &[PathBuf], wait: Duration) -> bool {
+        self.with_index(journal, wait, |index, contents| index.keeps(contents, paths)).unwrap_or(false)
+    }
+
+    fn with_index<T>(
+        &self,
+        journal: &Journal,
+        wait: Duration,
+        use_it: impl FnOnce(&mut FolderIndex, &KeptContents) -> Result<T, String>,
+    ) -> Result<T, String> {
         let contents = journal.contents().map_err(|error| error.to_string())?;
         if journal.folder().and_then(free_bytes).is_some_and(|free| free < MIN_FREE) {
             return Err("the disk is nearly full".to_owned());
@@ -181,9 +215,9 @@ impl IndexedFolder {
             return Err("the daemon is still reading the session's folder".to_owned());
         };
         self.is_building.store(!index.is_built(), Ordering::Relaxed);
-        let opened = index.open(contents, window, is_late);
+        let used = use_it(&mut index, contents);
         self.is_building.store(false, Ordering::Relaxed);
-        opened
+        used
     }
 }
 
@@ -197,6 +231,11 @@ pub(crate) struct CommandWindow {
 }
 
 impl CommandWindow {
+    /// Why the changes cannot be undone, if that is known already.
+    pub(crate) fn lost(&self) -> Option<&str> {
+        self.lost.as_deref()
+    }
+
     /// Records what changed. Waits a moment at most: many changes are recorded while the caller goes on. Returns why the
     /// changes cannot be undone, if so.
     pub(crate) async fn end(mut self) -> Option<String> {

@@ -33,6 +33,9 @@ pub(crate) fn explanation(confinement: &Confinement, cx: &Cx, needs: &[Need]) ->
         true => {
             "it changes nothing, has no network, and reads the session's folders, programs and the system, but no secrets"
         }
+        false if confinement.by_host => {
+            "it changes only the session's folders, reaches allowed hosts and the session's own servers, and reads no secrets"
+        }
         false => "it changes only the session's folders, has no network, and reads no secrets",
     };
     let first = needs.iter().find(|need| need.category == Category::Shell);

@@ -7,11 +7,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use serde_json::json;
 use toold_engine::cx::Cx;
+use toold_engine::need::Need;
 use toold_engine::schema::Schema;
 use toold_engine::session::Session;
 use toold_host::environment::Environment;
 use toold_host::kept_programs::KeptPrograms;
 use toold_host::sandbox::Sandbox;
+use toold_proto::level::Level;
 use toold_proto::tool::SessionId;
 
 use crate::agents::{AgentType, Agents};
@@ -88,6 +90,13 @@ impl Toolkit {
     /// The sub-agent types for a session in `project`, sorted by name. Blocks.
     pub fn agent_types(&self, project: &Path) -> Vec<AgentType> {
         self.agents.types(project, self.places.skills.home.as_deref())
+    }
+
+    /// Marks the needs of a command line of a session that its level frees if it runs confined, as
+    /// [`Sandbox::mark_confined`]. Blocks for a moment at most.
+    pub fn mark_confined(&self, needs: &mut [Need], level: Level, session: &Session, cwd: &Path) {
+        let keeps = |files: &[&Path]| self.command_changes.keeps(session, files);
+        self.sandbox.mark_confined(needs, level, session, cwd, Some(&keeps));
     }
 
     pub fn skill_places(&self) -> &SkillPlaces {

@@ -10,8 +10,10 @@ pub struct EffectSet(u16);
 
 impl EffectSet {
     pub const EMPTY: Self = Self(0);
+    /// Reading, and nothing else.
+    pub const READING: Self = Self::EMPTY.with(Effect::Read);
 
-    pub fn with(self, effect: Effect) -> Self {
+    pub const fn with(self, effect: Effect) -> Self {
         Self(self.0 | bit(effect))
     }
 
@@ -52,7 +54,7 @@ impl FromIterator<Effect> for EffectSet {
     }
 }
 
-fn bit(effect: Effect) -> u16 {
+const fn bit(effect: Effect) -> u16 {
     1 << effect as u16
 }
 

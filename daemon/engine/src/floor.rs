@@ -1,9 +1,7 @@
 //! Floors: what a command may do that runs because of its effects alone. Whatever runs without a person's word runs where
 //! no more than these effects is possible, so that a mistake in the tables of programs does no harm.
 //!
-//! [`TABLE`] is the most that an effect may get. The sandbox of the host makes a confinement of a [`Floor`], and grants less so
-//! far: no network, no sockets of other programs, no signals to processes of others, and of a tool's own caches and tokens
-//! nothing.
+//! [`TABLE`] is what an effect gets. The sandbox of the host makes a confinement of a [`Floor`].
 
 use std::path::PathBuf;
 
@@ -20,8 +18,6 @@ pub enum FloorWrites {
     Nothing,
     /// The session's folders, except the files that control the daemon or run code later.
     Session,
-    /// Also the caches of the tool itself.
-    SessionAndCaches,
 }
 
 /// What it may reach by the network. Later ones allow more.
@@ -29,26 +25,9 @@ pub enum FloorWrites {
 pub enum FloorNetwork {
     /// Nothing but questions to the kernel that only list: addresses, routes, open sockets.
     Nothing,
-    /// Hosts that a person allowed, one by one. Where that cannot be enforced, nothing.
+    /// Hosts that a person allowed, one by one, and the loopback network of the session. Where that cannot be enforced, and
+    /// for the own commands of agents, nothing.
     Hosts,
-}
-
-/// The Unix sockets of other programs that it may reach. Later ones allow more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FloorSockets {
-    Nothing,
-    /// Those of a list of the configuration.
-    Listed,
-}
-
-/// What it may do to processes that it did not start itself. Their environment, memory, descriptors and folders are out of
-/// reach in any case. Later ones allow more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FloorProcesses {
-    /// It sees that they are there.
-    Seen,
-    /// It ends those that the session started.
-    OfSession,
 }
 
 /// The tokens and keys that it may read. Later ones allow more.
@@ -57,8 +36,6 @@ pub enum FloorCredentials {
     Nothing,
     /// The files that `[sandbox] expose` names.
     Exposed,
-    /// Also the tool's own.
-    OfTool,
 }
 
 /// What a command on a floor may do.
@@ -66,8 +43,6 @@ pub enum FloorCredentials {
 pub struct FloorRights {
     pub writes: FloorWrites,
     pub network: FloorNetwork,
-    pub sockets: FloorSockets,
-    pub processes: FloorProcesses,
     pub credentials: FloorCredentials,
 }
 
@@ -79,41 +54,27 @@ pub struct Floor {
     pub by: String,
     /// Files and folders that it names, and that the caller may read. Absolute, with links resolved.
     pub reads: Vec<PathBuf>,
+    /// Files that it writes, also those below the folder for temporary files.
+    pub files: Vec<PathBuf>,
 }
 
 const READ: FloorRights = FloorRights {
     writes: FloorWrites::Nothing,
     network: FloorNetwork::Nothing,
-    sockets: FloorSockets::Nothing,
-    processes: FloorProcesses::Seen,
     credentials: FloorCredentials::Nothing,
 };
 const WRITE: FloorRights = FloorRights { writes: FloorWrites::Session, ..READ };
-const BUILD: FloorRights = FloorRights {
-    network: FloorNetwork::Hosts,
-    sockets: FloorSockets::Listed,
-    credentials: FloorCredentials::Exposed,
-    ..WRITE
-};
-const FETCH: FloorRights = FloorRights {
-    writes: FloorWrites::SessionAndCaches,
-    network: FloorNetwork::Hosts,
-    credentials: FloorCredentials::OfTool,
-    ..WRITE
-};
-const OF_SESSION: FloorRights = FloorRights { processes: FloorProcesses::OfSession, ..BUILD };
+const FETCH: FloorRights = FloorRights { network: FloorNetwork::Hosts, ..WRITE };
+const BUILD: FloorRights = FloorRights { credentials: FloorCredentials::Exposed, ..FETCH };
 
-/// The rights of each effect. A command that has another effect is never free.
+/// The rights of each effect. A command that has another effect is never free. No command on a floor reaches Unix sockets of
+/// other programs, or signals processes that it did not start.
 pub const TABLE: &[(Effect, FloorRights)] = &[
     (Effect::Read, READ),
     (Effect::Write, WRITE),
     (Effect::History, WRITE),
     (Effect::Build, BUILD),
     (Effect::Fetch, FETCH),
-    (Effect::Install, FETCH),
-    // Of what the session made.
-    (Effect::Change, OF_SESSION),
-    (Effect::Destroy, OF_SESSION),
 ];
 
 impl FloorRights {
@@ -135,8 +96,6 @@ impl FloorRights {
         Self {
             writes: self.writes.max(other.writes),
             network: self.network.max(other.network),
-            sockets: self.sockets.max(other.sockets),
-            processes: self.processes.max(other.processes),
             credentials: self.credentials.max(other.credentials),
         }
     }
@@ -175,6 +134,8 @@ impl AllowedParts {
             _ if need.reads_only => EffectSet::EMPTY.with(Effect::Read),
             // The hooks of a commit may do no more than the commit.
             _ if all.contains(Effect::History) => all.without(Effect::Build),
+            // Code that is free because nothing can be changed where it runs.
+            _ if need.confined == EffectSet::READING => EffectSet::READING,
             _ => all,
         };
         self.add(need, Some(FreedPart { effects, by: by.to_owned() }));
@@ -186,34 +147,41 @@ impl AllowedParts {
         }
     }
 
-    /// The floor of a command with these needs; `None` if a person allowed a part of it, or all of it. Their word about a
-    /// command that only reads says nothing about others of the line.
+    /// The floor of a command with these needs; `None` if a person allowed it. Their word about a command that only reads says
+    /// nothing about others of the line, and their word about another one nothing about a command that only a level frees.
     pub(crate) fn floor(&self, needs: &[Need]) -> Option<Floor> {
-        let (mut rights, mut by, mut allows_reading) = (READ, None, false);
+        let (mut rights, mut by) = (READ, None);
+        let (mut allows_reading, mut allows_acting, mut frees_acting) = (false, false, false);
         for need in needs {
             let is_it = |part: &&AllowedPart| part.category == need.category && part.target == need.target;
             // The last answer counts, as for the permission. What was not decided, since the files have changed meanwhile,
             // adds no right.
             let Some(part) = self.0.iter().rev().find(is_it) else { continue };
             let Some(freed) = &part.freed else {
-                if !need.reads_only {
-                    return None;
+                if need.reads_only {
+                    allows_reading = true;
+                } else {
+                    allows_acting = true;
+                    rights = rights.join(FloorRights::of(need.effects.all()).unwrap_or(READ));
                 }
-                allows_reading = true;
                 continue;
             };
+            frees_acting |= need.category == Category::Shell && !need.reads_only;
             let of_part = FloorRights::of(freed.effects).unwrap_or(READ);
             if by.is_none() || of_part != READ {
                 by = Some(freed.by.clone());
             }
             rights = rights.join(of_part);
         }
-        if allows_reading && by.is_none() {
+        if allows_acting && !frees_acting || allows_reading && by.is_none() {
             return None;
         }
-        let reads = needs.iter().filter(|need| need.category == Category::FileRead && need.forbidden.is_none());
-        let reads = reads.map(|need| PathBuf::from(&need.target)).collect();
-        Some(Floor { rights, by: by.unwrap_or_else(|| "it only reads".to_owned()), reads })
+        let files = |category: Category| {
+            let named = needs.iter().filter(move |need| need.category == category && need.forbidden.is_none());
+            named.map(|need| PathBuf::from(&need.target)).collect()
+        };
+        let by = by.unwrap_or_else(|| "it only reads".to_owned());
+        Some(Floor { rights, by, reads: files(Category::FileRead), files: files(Category::FileWrite) })
     }
 }
 
@@ -237,7 +205,10 @@ mod tests {
         let both = parts.floor(&[reads.clone(), commit.clone()]).unwrap();
         assert_eq!((both.rights, both.by.as_str()), (WRITE, "level edit"));
         parts.allow(&build);
-        assert_eq!(parts.floor(&[reads.clone(), build]), None);
+        assert_eq!(parts.floor(&[reads.clone(), build.clone()]), None);
+        // A level's command runs on its floor beside one of a person.
+        let mixed = parts.floor(&[commit.clone(), build.clone()]).unwrap();
+        assert_eq!((mixed.rights, mixed.by.as_str()), (BUILD, "level edit"));
         // What nobody decided adds nothing.
         assert_eq!(parts.floor(&[reads.clone(), command("make x", Effect::Build)]).unwrap().rights, READ);
         // A word about a command that only reads is about that alone.
@@ -257,11 +228,11 @@ mod tests {
         assert_eq!(of(&[Effect::Read]), Some(READ));
         assert_eq!(of(&[Effect::Read, Effect::History]), Some(WRITE));
         assert_eq!(of(&[Effect::Write, Effect::Build]), Some(BUILD));
-        let both = of(&[Effect::Build, Effect::Fetch]).unwrap();
-        assert_eq!((both.writes, both.sockets), (FloorWrites::SessionAndCaches, FloorSockets::Listed));
-        for effect in
-            [Effect::Privilege, Effect::Secret, Effect::System, Effect::Publish, Effect::Send, Effect::Process]
-        {
+        assert_eq!(of(&[Effect::Build, Effect::Fetch]), Some(BUILD));
+        let fetches = of(&[Effect::Read, Effect::Fetch]).unwrap();
+        assert_eq!((fetches.network, fetches.credentials), (FloorNetwork::Hosts, FloorCredentials::Nothing));
+        let known = |effect: &Effect| TABLE.iter().any(|(of, _)| of == effect);
+        for effect in Effect::ALL.into_iter().filter(|effect| !known(effect)) {
             assert_eq!(of(&[Effect::Read, effect]), None, "{effect}");
         }
     }

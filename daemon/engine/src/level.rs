@@ -48,7 +48,7 @@ pub const TABLE: &[FreedEffect] = &[
         Effect::Read,
         FreedWork::Commands,
         LevelNeeds::Confinement,
-        "other commands that are known to read",
+        "other commands that read, and code that shows something: awk, python3 -c, pytest, tsc --noEmit",
     ),
     freed(
         Level::Edit,
@@ -57,7 +57,13 @@ pub const TABLE: &[FreedEffect] = &[
         LevelNeeds::Nothing,
         "tools change files in the session's folders",
     ),
-    freed(Level::Edit, Effect::Write, FreedWork::Commands, LevelNeeds::Confinement, "commands make new files there"),
+    freed(
+        Level::Edit,
+        Effect::Write,
+        FreedWork::Commands,
+        LevelNeeds::Confinement,
+        "commands make files there and in /tmp, and change those whose former content undo keeps",
+    ),
     freed(
         Level::Edit,
         Effect::History,
@@ -72,7 +78,13 @@ pub const TABLE: &[FreedEffect] = &[
         LevelNeeds::Confinement,
         "builds, tests, scripts of the project",
     ),
-    freed(Level::Develop, Effect::Fetch, FreedWork::Commands, LevelNeeds::Unavailable, "downloads from listed hosts"),
+    freed(
+        Level::Develop,
+        Effect::Fetch,
+        FreedWork::Commands,
+        LevelNeeds::Confinement,
+        "curl and wget of the hosts in [sandbox] network, and of servers that the session started",
+    ),
     freed(Level::Develop, Effect::Install, FreedWork::Commands, LevelNeeds::Unavailable, "packages of the lock file"),
     freed(
         Level::Operate,
@@ -175,17 +187,27 @@ pub fn is_named(client: &str, name: &str) -> bool {
 
 /// Whether commands with these effects are free at a level, if they run where only `confined` effects are possible.
 pub fn frees_command(level: Level, need: &Need, confined: EffectSet) -> bool {
-    let effects = need.effects.all();
     // A commit runs hooks of the repository, confined like the commit itself.
-    let runs_hooks = effects.contains(Effect::History) && frees(level, Effect::History, FreedWork::Commands);
-    let effects = if runs_hooks { effects.without(Effect::Build) } else { effects };
-    let are_free =
-        |effects: EffectSet| effects.iter().all(|of| confined.contains(of) && frees(level, of, FreedWork::Commands));
+    let runs_hooks =
+        |effects: EffectSet| effects.contains(Effect::History) && frees(level, Effect::History, FreedWork::Commands);
+    // Code that reads by its purpose can do nothing else where nothing can be changed.
+    let shows = |effects: EffectSet| effects.contains(Effect::Read) && confined == EffectSet::READING;
+    let are_free = |effects: EffectSet| {
+        let effects = if runs_hooks(effects) || shows(effects) { effects.without(Effect::Build) } else { effects };
+        effects.iter().all(|of| confined.contains(of) && frees(level, of, FreedWork::Commands))
+    };
+    let effects = need.effects.all();
+    // What the shell makes of a word of a command that reads selects what it reads. Where builds are free, a command that
+    // writes some file of the session does no more than they.
+    let is_certain = need.unsure.is_none()
+        || confined == EffectSet::READING && effects == EffectSet::READING
+        || frees(level, Effect::Build, FreedWork::Commands)
+            && effects.iter().all(|effect| matches!(effect, Effect::Read | Effect::Write));
     // A runner's tool has the effects of the runner, and its own if toold knows it: `bundle exec rspec`, `poetry run twine
     // upload`. A container and another machine are effects of what starts them.
     let tool_is_free = |inner: &InnerCommand| !inner.is_unsure && !inner.may_run_any && are_free(inner.effects.all());
     !effects.is_empty()
-        && need.unsure.is_none()
+        && is_certain
         && !need.may_run_any
         && need.elsewhere.iter().all(tool_is_free)
         && are_free(effects)
@@ -213,7 +235,7 @@ pub(crate) fn freed_by(level: Level, need: &Need, is_file_tool: bool, is_inside:
         Category::FileWrite if need.command.is_none() => {
             is_file_tool && is_inside && frees(level, Effect::Write, FreedWork::FileTools)
         }
-        // Behind a redirect of a line that runs confined.
+        // Of a line that runs confined.
         Category::FileWrite => {
             is_inside && need.confined.contains(Effect::Write) && frees(level, Effect::Write, FreedWork::Commands)
         }

@@ -325,8 +325,11 @@ fn is_named(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need, f
 fn by_level(policy: &Policy, subject: &Subject, need: &Need) -> Option<String> {
     let is_asked = need.reads_only && policy.asks_for_reading.holds_in(subject.project);
     let is_file_tool = matches!(subject.origin, Origin::Builtin | Origin::Frontend) && need.of_command.is_none();
-    (subject.chain.is_empty() && !is_asked && !need.hides_file)
-        .then(|| freed_by(subject.level, need, is_file_tool, is_inside(policy, subject, need)))?
+    // Secrets are refused where a level's command runs, and what controls tools stays as it is.
+    let hides_file = need.hides_file && need.confined.is_empty();
+    let is_inside = is_inside(policy, subject, need) || is_temporary_file(need, subject.made);
+    (subject.chain.is_empty() && !is_asked && !hides_file)
+        .then(|| freed_by(subject.level, need, is_file_tool, is_inside))?
 }
 
 /// The rule or grant that might be about a command that could run anything, in words.
@@ -710,6 +713,19 @@ pub(crate) fn makes_temporary(need: &Need) -> bool {
         && path.starts_with("/tmp")
         && path.parent().is_some_and(|above| above.parent().is_some())
         && path.symlink_metadata().is_err()
+}
+
+/// Whether a command's redirect makes a file in `/tmp` or in a folder there that the session made, or writes one that it
+/// made: what others have in folders there may run it. `made` is [`Session::made`](crate::session::Session::made).
+pub fn is_temporary_file(need: &Need, made: &[PathBuf]) -> bool {
+    let path = Path::new(&need.target);
+    let is_made = || made.iter().any(|made| made == path) && path.symlink_metadata().is_ok_and(|found| found.is_file());
+    let is_own = |above: &Path| above == Path::new("/tmp") || made.iter().any(|made| above.starts_with(made));
+    need.command.is_some()
+        && need.of_command.is_none()
+        && path.parent().is_some_and(|above| is_own(above) && above.is_dir())
+        && path.file_name().is_some_and(|name| !name.as_encoded_bytes().starts_with(b"."))
+        && (makes_temporary(need) || need.category == Category::FileWrite && is_made())
 }
 
 fn was_made(subject: &Subject, need: &Need) -> bool {

@@ -31,7 +31,7 @@ use crate::sandbox::network::hosts::NetworkHosts;
 use crate::sandbox::secret_index::SecretIndex;
 
 pub use crate::launcher::order::Confinement;
-pub use crate::sandbox::floors::CommandToConfine;
+pub use crate::sandbox::floors::{CommandToConfine, KeepsFiles, LineToConfine, confined_effects_of, overwritten};
 
 /// The files that a confined program may change.
 ///
@@ -80,6 +80,8 @@ pub struct Sandbox {
     eased: AtomicBool,
     /// Tried when it is first needed.
     support: OnceLock<FloorSupport>,
+    /// Whether the system gives a network by host.
+    has_network: OnceLock<bool>,
     secrets: SecretIndex,
 }
 

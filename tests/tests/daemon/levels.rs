@@ -44,7 +44,9 @@ fn each_level_frees_what_the_table_says() {
     for (level, edits, builds) in
         [("read", false, false), ("edit", true, false), ("develop", true, true), ("operate", true, true)]
     {
-        let daemon = at(level, Setup::new().file("build.sh", script).file("kept.txt", "work\n"));
+        let setup = Setup::new().file("build.sh", script).file("kept.txt", "work\n").file("out/kept.txt", "work\n");
+        std::fs::create_dir(setup.path("work/.git")).unwrap();
+        let daemon = at(level, setup.file(".gitignore", "out/\n"));
         let mut wire = daemon.connect();
         ran(&bash(&mut wire, "cat kept.txt"));
         let frees = |free: bool, result: Value| if free { ran(&result) } else { asked(&result) };
@@ -53,13 +55,13 @@ fn each_level_frees_what_the_table_says() {
         frees(edits && confines, bash(&mut wire, "mkdir folder"));
         frees(builds && confines, bash(&mut wire, &format!("sh build.sh {level}")));
         for line in [
-            "echo x > kept.txt",
-            "echo x > /tmp/toold-level-test",
+            "echo x > out/kept.txt",
+            "echo x > ~/toold-level-test",
             "rm -r folder",
             "git push",
             "npm install",
             "mytool x",
-            "curl http://localhost:1/",
+            "curl http://example.invalid/",
             "sh build.sh a && git push",
             "sudo true",
         ] {
@@ -67,8 +69,143 @@ fn each_level_frees_what_the_table_says() {
         }
         asked(&write(&mut wire, "../outside.txt"));
         asked(&write(&mut wire, ".git/hooks/pre-commit"));
-        assert_eq!(std::fs::read_to_string(daemon.work().join("kept.txt")).unwrap(), "work\n");
+        assert_eq!(std::fs::read_to_string(daemon.work().join("out/kept.txt")).unwrap(), "work\n");
     }
+}
+
+#[test]
+fn what_a_level_lets_commands_overwrite_can_be_undone() {
+    if !machine_confines() {
+        return;
+    }
+    let setup = Setup::new().file("a.txt", "one\n").file("b.txt", "two\n").file("big.bin", vec![0; (64 << 20) + 1]);
+    let daemon = at("edit", setup.file("c.txt", "three\n"));
+    let mut wire = daemon.connect();
+    let lines = [("a.txt", "echo new > a.txt"), ("b.txt", "sed -i s/two/2/ b.txt"), ("c.txt", "mv a.txt c.txt")];
+    for (name, line) in lines {
+        let before = std::fs::read(daemon.work().join(name)).unwrap();
+        let call = json!({"name": "bash", "arguments": {"command": line}, "call_id": name});
+        // Until the daemon knows the folder, a person is asked.
+        until("it is free", || {
+            let result = wire.result("tools.execute", call.clone());
+            result["metadata"]["permission"].is_null().then(|| ran(&result))
+        });
+        assert_ne!(std::fs::read(daemon.work().join(name)).unwrap(), before, "{line}");
+        daemon.connect().result("files.undo", json!({"all": true, "call_id": name}));
+        assert_eq!(std::fs::read(daemon.work().join(name)).unwrap(), before, "{line}");
+    }
+    // Its content is too long to be kept.
+    asked(&bash(&mut wire, "echo x > big.bin"));
+    assert_eq!(std::fs::metadata(daemon.work().join("big.bin")).unwrap().len(), (64 << 20) + 1);
+}
+
+struct RemovedFiles<'a>(&'a [String]);
+
+impl Drop for RemovedFiles<'_> {
+    fn drop(&mut self) {
+        for file in self.0 {
+            let _ = std::fs::remove_file(file);
+        }
+    }
+}
+
+#[test]
+fn a_level_lets_commands_write_only_their_own_files_below_tmp() {
+    if !machine_confines() {
+        return;
+    }
+    let folder = tempfile::Builder::new().prefix("toold-level-").tempdir_in("/tmp").unwrap();
+    // Files beside the folder, removed with it.
+    let beside = |name: &str| format!("{}-{name}", folder.path().display());
+    let paths = ["new", "other", "link"].map(beside);
+    let [new, other, link] = &paths;
+    let _removed = RemovedFiles(&paths);
+    std::fs::write(other, "of another program\n").unwrap();
+    std::os::unix::fs::symlink(other, link).unwrap();
+    let daemon = at("edit", Setup::new().file("a.txt", "a\n"));
+    let mut wire = daemon.connect();
+    let result = bash(&mut wire, &format!("cat a.txt > {new} && cat {new}"));
+    assert_eq!(result["content"][0]["text"], "a\n", "{result}");
+    ran(&bash(&mut wire, &format!("echo more >> {new}")));
+    assert_eq!(bash(&mut wire, &format!("cat {new}"))["content"][0]["text"], "a\nmore\n");
+    // Nor in the folders of others, which may run what is there.
+    for line in ["echo x > PATH-other", "echo x > PATH-link", "echo x > PATH/new", "cp a.txt PATH-copy"] {
+        asked(&bash(&mut wire, &line.replace("PATH", &folder.path().display().to_string())));
+    }
+    assert_eq!(std::fs::read_to_string(other).unwrap(), "of another program\n");
+}
+
+#[test]
+fn code_that_shows_something_is_tried_where_it_can_change_nothing() {
+    if !machine_confines() {
+        return;
+    }
+    let daemon = at("edit", Setup::new().file("a.txt", "a b\n").file(".env", "KEY=1\n"));
+    let (mut wire, mut person) = (daemon.connect(), daemon.connect());
+    for (line, shown) in [("awk '{print $2}' a.txt", "b\n"), ("python3 -c 'print(open(\"a.txt\").read(1))'", "a\n")] {
+        assert_eq!(bash(&mut wire, line)["content"][0]["text"], shown, "{line}");
+    }
+    let writes = "python3 -c 'open(\"made\", \"w\")'";
+    let refused = bash(&mut wire, writes);
+    assert!(refused["content"][0]["text"].as_str().unwrap().contains("Read-only file system"), "{refused}");
+    assert!(!daemon.work().join("made").exists());
+    // Somebody is there to be asked: it runs again.
+    person.result("permissions.subscribe", json!({}));
+    let id = wire.request("tools.execute", json!({"name": "bash", "arguments": {"command": writes}}));
+    let asked = person.notification("permissions.event")["result"].take();
+    assert!(!daemon.work().join("made").exists());
+    let request = asked["request"]["request_id"].clone();
+    person.result("permissions.reply", json!({"request_id": request, "action": "allow"}));
+    ran(&wire.answer(id)["result"]);
+    assert!(daemon.work().join("made").exists());
+}
+
+#[test]
+fn a_rule_for_one_command_does_not_unconfine_another_that_only_a_level_frees() {
+    if !machine_confines() {
+        return;
+    }
+    let rule = "[permission]\nlevel = \"develop\"\n[[permission.rules]]\ncategory = \"shell\"\npattern = \"mkdir *\"\n\
+                action = \"allow\"\n";
+    let daemon = Setup::new().config(rule).file("all.sh", "echo x > ../outside\nexit 0\n").start();
+    let mut wire = daemon.connect();
+    ran(&bash(&mut wire, "mkdir a && sh all.sh"));
+    assert!(daemon.work().join("a").exists() && !daemon.work().join("../outside").exists());
+    let alone = bash(&mut wire, "mkdir b");
+    ran(&alone);
+    assert!(alone["metadata"]["sandbox"].is_null(), "{alone}");
+}
+
+#[test]
+fn builds_and_downloads_have_the_network_of_their_session() {
+    if !machine_confines() {
+        return;
+    }
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let outside = listener.local_addr().unwrap().port();
+    let script = "import http.server, urllib.request, threading\n\
+                  server = http.server.HTTPServer(('127.0.0.1', 0), http.server.SimpleHTTPRequestHandler)\n\
+                  threading.Thread(target=server.serve_forever, daemon=True).start()\n\
+                  at = 'http://127.0.0.1:%d/a.txt' % server.server_address[1]\n\
+                  print(urllib.request.urlopen(at).read().decode())\n";
+    let daemon = at("develop", Setup::new().file("a.txt", "served\n").file("serve.py", script));
+    let mut wire = daemon.connect();
+    let result = bash(&mut wire, "python3 serve.py 2> log");
+    assert!(result["content"][0]["text"].as_str().unwrap().contains("served"), "{result}");
+    assert!(result["metadata"]["sandbox"].as_str().unwrap().contains("network by host"), "{result}");
+    // The machine's own servers are not those of the session.
+    let result = bash(&mut wire, &format!("curl -sS http://127.0.0.1:{outside}/"));
+    assert!(result["metadata"]["permission"].is_null() && result["is_error"] == json!(true), "{result}");
+    listener.set_nonblocking(true).unwrap();
+    assert!(listener.accept().is_err());
+    for line in
+        ["curl http://example.invalid/", "curl http://localhost:1/ http://example.invalid/", "curl file:///etc/hosts"]
+    {
+        asked(&bash(&mut wire, line));
+    }
+    // At a level below, neither.
+    let daemon = at("edit", Setup::new());
+    asked(&bash(&mut daemon.connect(), "curl -sS http://localhost:1/"));
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod authority;
 mod bundled;
 mod cache;
 mod calls;
+mod commands;
 mod config;
 mod descendants;
 mod ends;

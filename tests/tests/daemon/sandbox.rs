@@ -3,7 +3,7 @@
 //! Where this machine has no sandbox, the daemon must report that and run nothing; the tests check that instead.
 
 mod everyday;
-mod floors;
+pub(crate) mod floors;
 mod guard;
 mod metadata;
 mod network;

@@ -24,7 +24,11 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("builtins/src/skills.rs", 1, "names in the folders of skills"),
     ("host/src/launcher/mounts/covers.rs", 3, "covers of secrets, on a file system of its own that nobody else sees"),
     ("host/src/sandbox.rs", 1, "names in folders, to hide those that are secret"),
-    ("host/src/sandbox/floors.rs", 1, "names at the top of a session's folders, to protect those that run code later"),
+    (
+        "host/src/sandbox/floors.rs",
+        2,
+        "names at the top of a session's folders, to protect those that run code later; new files in /tmp",
+    ),
     ("host/src/sandbox/secret_index.rs", 1, "names in a session's folders, to hide those that are secret"),
     ("host/src/sandbox/surroundings.rs", 1, "names in folders, to show those that are no secrets"),
     ("host/src/shell_grammar/expand.rs", 1, "names in folders that the caller may read, to see what wildcards find"),

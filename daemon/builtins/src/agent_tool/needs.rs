@@ -129,7 +129,8 @@ impl Deriving<'_> {
         };
         let mut needs = self.expanded(line, &folder, &mut Vec::new());
         if matches!(self.floor, AgentFloor::OfFree | AgentFloor::OfAll) {
-            self.toolkit.sandbox.mark_confined(&mut needs, self.cx.level_once_chosen(), &self.cx.session, &folder);
+            let (level, session) = (self.cx.level_once_chosen(), &self.cx.session);
+            self.toolkit.sandbox.mark_confined(&mut needs, level, session, &folder, None);
         }
         for need in needs.iter_mut().filter(|need| need.category == Category::Shell) {
             // Nothing keeps the agent's command from changing anything.

@@ -178,6 +178,20 @@ impl FolderIndex {
         Ok(())
     }
 
+    /// Whether the contents of all these files are kept as they are now. Blocks like [`Self::open`].
+    ///
+    /// # Errors
+    /// Why nothing in the folder can be undone.
+    pub(super) fn keeps(&mut self, contents: &KeptContents, paths: &[PathBuf]) -> Result<bool, String> {
+        self.settle(contents)?;
+        let is_kept = |state: &PathState| match state {
+            PathState::File { content, .. } => content.is_some(),
+            PathState::Link { .. } => true,
+            PathState::Folder { .. } => false,
+        };
+        Ok(paths.iter().all(|path| self.entries.get(path).is_some_and(|entry| is_kept(&entry.state))))
+    }
+
     /// Closes a window. Blocks for as long as it takes to read what has changed.
     pub(super) fn close(&mut self, contents: &KeptContents, id: u64) -> WindowChanges {
         let settled = self.settle(contents);

@@ -930,6 +930,15 @@ fn a_level_frees_by_effect_what_nothing_else_decides() {
         };
         Need { effects, confined, command: Some(line.to_owned()), ..shell(line) }
     };
+    let with = |line: &str, effects: &[Effect], confined: EffectSet| {
+        let operation = effects.iter().copied().collect();
+        Need { effects: CommandEffects { operation, ..CommandEffects::default() }, confined, ..shell(line) }
+    };
+    let unsure = |line: &str, effects: &[Effect], confined: EffectSet| Need {
+        unsure: Some("a word".to_owned()),
+        ..with(line, effects, confined)
+    };
+    let shows = |line: &str, confined: EffectSet| with(line, &[Effect::Read, Effect::Build], confined);
     let write = |path: &str| Need::new(Category::FileWrite, path);
     let source = || write("/home/u/proj/src/lib.rs");
     // By level: read, edit, develop, operate.
@@ -939,7 +948,9 @@ fn a_level_frees_by_effect_what_nothing_else_decides() {
         (command("git commit", Effect::History), [Ask, Allow, Allow, Allow]),
         (command("cargo test", Effect::Build), [Ask, Ask, Allow, Allow]),
         (command("npm install", Effect::Install), [Ask, Ask, Ask, Ask]),
-        (command("curl x", Effect::Fetch), [Ask, Ask, Ask, Ask]),
+        // The sandbox marks it where the host is listed.
+        (command("curl x", Effect::Fetch), [Ask, Ask, Allow, Allow]),
+        (Need { confined: confined.without(Effect::Fetch), ..command("curl x", Effect::Fetch) }, [Ask, Ask, Ask, Ask]),
         (command("git push", Effect::Publish), [Ask, Ask, Ask, Ask]),
         (command("rm -r a", Effect::Destroy), [Ask, Ask, Ask, Ask]),
         (command("kill 1", Effect::Process), [Ask, Ask, Ask, Ask]),
@@ -948,6 +959,12 @@ fn a_level_frees_by_effect_what_nothing_else_decides() {
         // Nothing is known of its effects, or not all.
         (Need { confined, ..shell("mytool x") }, [Ask, Ask, Ask, Ask]),
         (Need { unsure: Some("an option".to_owned()), ..command("cargo test", Effect::Build) }, [Ask, Ask, Ask, Ask]),
+        // Where builds are free, a word that is not known harms no more than they; where nothing can be changed, neither.
+        (unsure("cp a $x", &[Effect::Write], confined), [Ask, Ask, Allow, Allow]),
+        (unsure("cat $x", &[Effect::Read], EffectSet::READING), [Ask, Allow, Allow, Allow]),
+        (unsure("awk $x", &[Effect::Read, Effect::Build], EffectSet::READING), [Ask, Ask, Ask, Ask]),
+        (shows("awk x", EffectSet::READING), [Ask, Allow, Allow, Allow]),
+        (shows("awk x", confined), [Ask, Ask, Allow, Allow]),
         // It would not run confined.
         (Need { confined: EffectSet::EMPTY, ..command("cargo test", Effect::Build) }, [Ask, Ask, Ask, Ask]),
         (write("/home/u/other/x"), [Ask, Ask, Ask, Ask]),
@@ -965,6 +982,10 @@ fn a_level_frees_by_effect_what_nothing_else_decides() {
             }
         }
     }
+    // Secrets are refused where it runs, and nowhere else.
+    let hides = |confined| Need { hides_file: true, ..unsure("cat $x", &[Effect::Read], confined) };
+    case().level(Level::Edit).gives(&hides(EffectSet::READING), Allow, "level edit, confined");
+    case().level(Level::Edit).gives(&hides(EffectSet::EMPTY), Ask, "");
     // In their order: rules that deny, rules that ask, rules that allow, grants.
     let develop = || case().level(Level::Develop);
     let test = command("cargo test", Effect::Build);

@@ -1,18 +1,24 @@
 //! The floors of commands that run without a person's word: which of them this system can confine, and how.
 
+use std::fs::{Metadata, OpenOptions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::process::geteuid;
 use toold_engine::cx::Cx;
-use toold_engine::floor::{Floor, FloorCredentials, FloorWrites};
+use toold_engine::effects::EffectSet;
+use toold_engine::floor::{Floor, FloorCredentials, FloorNetwork, FloorWrites};
 use toold_engine::level::{confined_effects, frees_command};
 use toold_engine::need::Need;
-use toold_engine::policy::Policy;
+use toold_engine::policy::{Policy, is_temporary_file};
 use toold_engine::session::Session;
 use toold_proto::effect::Effect;
 use toold_proto::level::Level;
 use toold_proto::tool::Category;
 
+use super::network::{self, hosts::NetworkHosts};
 use super::secret_index::TooMany;
 use super::surroundings::{seen, without};
 use super::{ConfinementMode, Sandbox, SandboxRules, SandboxUnavailable, control_places, is_wide, secrets};
@@ -53,6 +59,8 @@ pub struct CommandToConfine<'a> {
     pub environment: &'a Environment,
     /// Places that it may read as well.
     pub seen: &'a [PathBuf],
+    /// Whether [`Sandbox::open_network`] follows.
+    pub opens_network: bool,
 }
 
 impl FloorSupport {
@@ -101,12 +109,17 @@ impl Sandbox {
         !matches!(self.support(), FloorSupport::None(_))
     }
 
-    /// Marks the needs of a line that a level frees if it runs confined: all its commands must be free at the level, and
-    /// all that it writes must be new files in the session's folders. A line that only reads is left as it is, unless
-    /// there are more secrets than can be kept from it. Reads a few folders.
-    pub fn mark_confined(&self, needs: &mut [Need], level: Level, session: &Session, cwd: &Path) {
-        let mut effects = confined_effects();
-        let commands = || needs.iter().filter(|need| need.category == Category::Shell);
+    /// Marks the needs of a line that a level frees if it runs confined, by [`confined_effects_of`]. A line that only reads
+    /// is left as it is, unless there are more secrets than can be kept from it. `keeps` is `None` for what an agent runs
+    /// itself, whose changes and network are not held. Reads a few folders.
+    pub fn mark_confined(
+        &self,
+        needs: &mut [Need],
+        level: Level,
+        session: &Session,
+        cwd: &Path,
+        keeps: Option<&KeepsFiles>,
+    ) {
         let is_free = |need: &Need| need.reads_only || need.category == Category::FileRead;
         let rules = self.rules_in(session.project());
         if needs.iter().all(is_free) {
@@ -119,35 +132,38 @@ impl Sandbox {
             }
             return;
         }
-        if level == Level::Read || commands().next().is_none() {
-            return;
-        }
         // What the configuration forbids would only fail.
-        if rules.refused.is_some() || rules.mode == ConfinementMode::ReadOnly || self.unconfined().is_some() {
+        if level == Level::Read
+            || rules.refused.is_some()
+            || rules.mode == ConfinementMode::ReadOnly
+            || self.unconfined().is_some()
+        {
             return;
         }
-        let places = session.places();
-        let is_inside = |path: &Path| places.iter().any(|place| path.starts_with(place) && path != place.as_ref());
-        for need in needs.iter() {
-            let path = Path::new(&need.target);
-            match need.category {
-                Category::FileWrite if !is_inside(path) => return,
-                Category::FileWrite if holds_something(path) => effects = effects.without(Effect::Write),
-                Category::FileWrite | Category::FileRead | Category::Shell => {}
-                Category::Network | Category::Mcp | Category::Agent | Category::Plugin => return,
-            }
-        }
-        let top = cwd.ancestors().map(|folder| folder.join(".git")).find(|git| git.symlink_metadata().is_ok());
-        if !top.is_some_and(|git| git.is_dir() && !git.is_symlink() && is_inside(&git)) {
-            effects = effects.without(Effect::History);
-        }
-        let folders: Vec<PathBuf> = places.iter().map(|place| place.to_path_buf()).collect();
-        if !self.secrets_in(&folders, rules.home.as_deref()).is_ok_and(|found| found.len() <= MAX_COVERS) {
-            return;
-        }
-        if commands().all(|need| need.reads_only || frees_command(level, need, effects)) {
+        let places: Vec<PathBuf> = session.places().iter().map(|place| place.to_path_buf()).collect();
+        let hosts = keeps.and_then(|_| self.hosts_of_floor(&rules));
+        let keeps = keeps.unwrap_or(&|_| false);
+        let line = LineToConfine { needs, places: &places, cwd, made: &session.made(), keeps, hosts: hosts.as_deref() };
+        let effects = confined_effects_of(level, &line);
+        if !effects.is_empty()
+            && self.secrets_in(&places, rules.home.as_deref()).is_ok_and(|found| found.len() <= MAX_COVERS)
+        {
             needs.iter_mut().for_each(|need| need.confined = effects);
         }
+    }
+
+    /// The hosts that a command on a floor with a network by host reaches without an ask; `None` if the configuration or the
+    /// system gives it no network. Blocks for some milliseconds the first time.
+    fn hosts_of_floor(&self, rules: &SandboxRules) -> Option<Arc<NetworkHosts>> {
+        let may_ask = match rules.mode {
+            ConfinementMode::Off | ConfinementMode::Guard => true,
+            ConfinementMode::WorkspaceWrite | ConfinementMode::ReadOnly => rules.network || rules.hosts.is_some(),
+        };
+        let has_network = || {
+            let confinement = Confinement { floor: true, seen: vec!["/".into()], ..Confinement::default() };
+            *self.has_network.get_or_init(|| network::try_out(&confinement).is_ok())
+        };
+        (may_ask && has_network()).then(|| rules.hosts.clone().unwrap_or_default())
     }
 
     /// The restriction for a program of this call; `None` if programs are not confined. A command that runs without a
@@ -205,6 +221,14 @@ impl Sandbox {
             };
             covered.retain(|path| !is_exposed(path));
         }
+        if may_write {
+            let is_inside = |path: &PathBuf| places.iter().any(|place| path.starts_with(place));
+            let outside = floor.files.iter().filter(|path| path.starts_with("/tmp") && !is_inside(path));
+            for path in outside {
+                make_temporary(path, session)?;
+                writable.push(path.clone());
+            }
+        }
         let named = floor.reads.iter().chain(command.seen).cloned().chain([command.cwd.to_owned()]);
         let mut all = seen(home, &places, command.environment, command.needs);
         all.extend(named.filter(|path| path.exists()));
@@ -220,13 +244,17 @@ impl Sandbox {
         let mut shown = without(&all, &covered);
         // Also one in a folder of secrets.
         shown.seen.extend(floor.reads.iter().filter(|path| path.is_file()).cloned());
+        let by_host = floor.rights.network == FloorNetwork::Hosts
+            && command.opens_network
+            && self.hosts_of_floor(rules).is_some();
+        let network = if by_host { "network by host" } else { "no network" };
         let words = match rules.describe() {
             Some(words) if !may_write => words,
-            _ if may_write => format!("workspace-write, no network, because of {}", floor.by),
+            _ if may_write => format!("workspace-write, {network}, because of {}", floor.by),
             _ => format!("read-only, no network, because {}", floor.by),
         };
         let (seen, listed) = (shown.seen, shown.listed);
-        Ok(Confinement { writable, protected, masked, seen, listed, words, ..kernel })
+        Ok(Confinement { by_host, writable, protected, masked, seen, listed, words, ..kernel })
     }
 
     /// Those in the session's folders, except in one that is too wide to be looked through.
@@ -246,9 +274,81 @@ impl Confinement {
     }
 }
 
-/// Whether a write there may lose something: what `undo` knows of a file is what tools wrote, not what commands do.
-fn holds_something(path: &Path) -> bool {
-    path.symlink_metadata().is_ok_and(|found| !found.is_dir() && found.len() > 0)
+/// Whether `undo` keeps what is in all of these files.
+pub type KeepsFiles<'a> = dyn Fn(&[&Path]) -> bool + 'a;
+
+/// A line that a level may free.
+pub struct LineToConfine<'a> {
+    pub needs: &'a [Need],
+    /// The session's folders.
+    pub places: &'a [PathBuf],
+    pub cwd: &'a Path,
+    /// As [`Session::made`].
+    pub made: &'a [PathBuf],
+    pub keeps: &'a KeepsFiles<'a>,
+    /// The hosts that it reaches without an ask; `None` where it has no network.
+    pub hosts: Option<&'a NetworkHosts>,
+}
+
+/// The effects that are possible where a line runs if the level frees it; none if it does not. All its commands must be free
+/// at the level, and what it writes must lie in the session's folders or be a file of the session's below `/tmp`; what it
+/// overwrites must be kept, and what it downloads must come from listed hosts. A line that writes no file may be free where
+/// nothing can be changed. Reads a few folders.
+pub fn confined_effects_of(level: Level, line: &LineToConfine) -> EffectSet {
+    let of = |category: Category| line.needs.iter().filter(move |need| need.category == category);
+    let is_here = |need: &Need| matches!(need.category, Category::Shell | Category::FileRead | Category::FileWrite);
+    if of(Category::Shell).next().is_none() || !line.needs.iter().all(is_here) {
+        return EffectSet::EMPTY;
+    }
+    let is_inside = |path: &Path| line.places.iter().any(|place| path.starts_with(place) && path != place);
+    let mut effects = confined_effects();
+    if !of(Category::FileWrite).all(|need| is_inside(Path::new(&need.target)) || is_temporary_file(need, line.made)) {
+        return EffectSet::EMPTY;
+    }
+    let overwritten = overwritten(line.needs, line.places);
+    if !overwritten.is_empty() && !(line.keeps)(&overwritten) {
+        effects = effects.without(Effect::Write);
+    }
+    let top = line.cwd.ancestors().map(|folder| folder.join(".git")).find(|git| git.symlink_metadata().is_ok());
+    if !top.is_some_and(|git| git.is_dir() && !git.is_symlink() && is_inside(&git)) {
+        effects = effects.without(Effect::History);
+    }
+    let is_listed = |need: &Need| line.hosts.is_some_and(|hosts| hosts.lists_all_of(need));
+    if of(Category::Shell).any(|need| need.effects.all().contains(Effect::Fetch) && !is_listed(need)) {
+        effects = effects.without(Effect::Fetch);
+    }
+    let frees = |effects| of(Category::Shell).all(|need| need.reads_only || frees_command(level, need, effects));
+    let only_reads = of(Category::FileWrite).next().is_none();
+    [Some(effects), only_reads.then_some(EffectSet::READING)]
+        .into_iter()
+        .flatten()
+        .find(|effects| frees(*effects))
+        .unwrap_or(EffectSet::EMPTY)
+}
+
+/// The files in the session's folders that hold something, and that a line writes.
+pub fn overwritten<'a>(needs: &'a [Need], places: &[PathBuf]) -> Vec<&'a Path> {
+    let holds_something = |path: &Path| path.symlink_metadata().is_ok_and(|found| !found.is_dir() && found.len() > 0);
+    let files = needs.iter().filter(|need| need.category == Category::FileWrite);
+    let named = files.flat_map(|need| [&need.target].into_iter().chain(&need.covers)).map(Path::new);
+    named.filter(|path| places.iter().any(|place| path.starts_with(place)) && holds_something(path)).collect()
+}
+
+/// Makes an empty file below `/tmp` for a command to write, unless the session has made it: nothing else there is writable.
+fn make_temporary(path: &Path, session: &Session) -> Result<(), SandboxUnavailable> {
+    let is_own = |found: Metadata| found.is_file() && found.uid() == geteuid().as_raw() && found.nlink() == 1;
+    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    match made {
+        Ok(_) => Ok(()),
+        Err(error)
+            if error.kind() == ErrorKind::AlreadyExists
+                && session.made().iter().any(|made| made == path)
+                && path.symlink_metadata().is_ok_and(is_own) =>
+        {
+            Ok(())
+        }
+        Err(error) => Err(SandboxUnavailable(format!("{} cannot be made: {error}", path.display()))),
+    }
 }
 
 /// The places that run code later, as far as they exist in a folder of the session: what runs without an approval does not

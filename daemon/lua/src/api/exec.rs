@@ -204,6 +204,7 @@ impl Program {
             cwd: &command.cwd,
             environment: &command.environment,
             seen: &[plugin.real_dir().to_owned()],
+            opens_network: true,
         };
         command.confinement = sandbox.confine(&cx, &to_confine).map_err(|error| format!("hygge.exec: {error}"))?;
         let network = sandbox.open_network(&cx, &mut command.confinement, &line, false).await;

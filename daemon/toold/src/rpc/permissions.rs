@@ -203,7 +203,7 @@ async fn would(request: MethodRequest, params: CheckPermission) -> Result<Checke
     if category == Category::Shell && tool.as_str() == "bash" && origin == Origin::Builtin {
         let (builtins, of, place) = (request.services.builtins.clone(), session.clone(), cwd.clone());
         needs = blocking(move || {
-            builtins.sandbox.mark_confined(&mut needs, level, &of, &place);
+            builtins.mark_confined(&mut needs, level, &of, &place);
             needs
         })
         .await?;

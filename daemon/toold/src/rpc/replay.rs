@@ -15,6 +15,7 @@ use toold_engine::policy::rules::{RuleConfig, RulePlace};
 use toold_engine::policy::{Policy, Subject, decide};
 use toold_engine::replay::{AnsweredNeed, PastVerdict, ReplayCounts, answer_of, suggested_rules};
 use toold_engine::tool::Origin;
+use toold_proto::effect::Effect;
 use toold_proto::level::Level;
 use toold_proto::method::{PermissionsReplay, PermissionsSuggest};
 use toold_proto::permission::{ReplayRules, ReplayedRules, SuggestRules, SuggestedRules};
@@ -185,15 +186,17 @@ impl<'r> RuleReplay<'r> {
 
     /// As the sandbox marks a line, but for what only the disk knows.
     fn mark_confined(&self, call: &DecidedCall, needs: &mut [(Need, bool, PastVerdict)]) {
+        // It is not known which hosts a command reached.
+        let effects = confined_effects().without(Effect::Fetch);
         let leaves = |(need, inside, _): &(Need, bool, PastVerdict)| match need.category {
             Category::FileWrite => !inside,
             Category::Network | Category::Mcp | Category::Agent | Category::Plugin => true,
-            Category::Shell => !need.reads_only && !frees_command(self.level, need, confined_effects()),
+            Category::Shell => !need.reads_only && !frees_command(self.level, need, effects),
             Category::FileRead => false,
         };
         let is_command = needs.iter().any(|(need, ..)| need.category == Category::Shell);
         if self.can_confine && is_command && !call.is_of_agent && !needs.iter().any(leaves) {
-            needs.iter_mut().for_each(|(need, ..)| need.confined = confined_effects());
+            needs.iter_mut().for_each(|(need, ..)| need.confined = effects);
         }
     }
 

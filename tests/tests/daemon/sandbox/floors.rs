@@ -12,7 +12,7 @@ use toold_tests::{Setup, TestDaemon, Wire, skip, toold};
 use crate::sandbox::ALLOW;
 
 /// Whether this machine has all floors.
-fn machine_has_floors() -> bool {
+pub(crate) fn machine_has_floors() -> bool {
     let arguments =
         ["sandbox-exec", "--floor", "--needs-scope", "--mask", "/etc/passwd", "--see", "/", "--", "/bin/true"];
     let has = Command::new(toold()).args(arguments).output().unwrap().status.success();

@@ -1,5 +1,6 @@
 //! `[sandbox] network`: the hosts that need no ask, and the private addresses that they may have.
 
+use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};
 
 use toold_engine::need::{HostListing, Need};
@@ -85,6 +86,26 @@ impl NetworkHosts {
         let need = self.need(&target_of(authority).ok()?);
         let is_asked = need.by_host == Some(HostListing::Unlisted) && need.forbidden.is_none();
         is_asked.then(|| need.because("the command's settings or its lock file name it"))
+    }
+
+    /// Whether a command shows all hosts that it downloads from, and each is listed or the loopback network of its session.
+    /// Others, to which a host leads it, are asked about when it connects.
+    pub(crate) fn lists_all_of(&self, need: &Need) -> bool {
+        /// Programs whose operands are URLs.
+        const DOWNLOADERS: [&str; 2] = ["curl", "wget"];
+        let is_listed = |text: &str| {
+            let text = if text.contains("://") { Cow::Borrowed(text) } else { Cow::Owned(format!("http://{text}")) };
+            let url = Url::parse(&text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+            url.is_some_and(|url| {
+                let is_own = url.host_str().is_some_and(|host| ["localhost", "127.0.0.1", "[::1]"].contains(&host));
+                is_own || url.has_host() && self.lists(&self.need(&HostPort::of(&url)))
+            })
+        };
+        let program = need.words.iter().flatten().next().and_then(|word| word.text.rsplit('/').next());
+        let urls = need.form.as_ref().map(|form| form.plain.as_slice()).unwrap_or_default();
+        program.is_some_and(|program| DOWNLOADERS.contains(&program))
+            && !urls.is_empty()
+            && urls.iter().all(|word| word.literal && is_listed(&word.text))
     }
 
     /// Whether the need of a connection needs no ask.

@@ -181,6 +181,41 @@ const NAMED: &[(Effect, &[&str])] = &[
     ),
 ];
 
+/// Tools that run code of the project to show something and need to change nothing, with one of the first options, if there
+/// are any, and without those that begin like the others.
+const SHOWING: &[(&str, &[&str], &[&str])] = &[
+    ("pytest", &[], &["--cov", "--junit", "--basetemp", "--report-log", "--snapshot-update", "-n"]),
+    ("py.test", &[], &["--cov", "--junit", "--basetemp", "--report-log", "--snapshot-update", "-n"]),
+    ("unittest", &[], &[]),
+    ("json.tool", &[], &[]),
+    ("mypy", &[], &["--install-types", "--html-report", "--junit"]),
+    ("flake8", &[], &["--output-file"]),
+    ("pylint", &[], &["--output"]),
+    ("pyright", &[], &["--createstub", "--writebaseline"]),
+    ("phpstan", &[], &["--generate-baseline", "-b"]),
+    ("tsc", &["--noEmit"], &["--incremental", "--generateTrace", "-b", "--build"]),
+    ("eslint", &[], &["--fix", "--cache", "-o", "--output-file", "--init"]),
+    ("prettier", &["--check", "-c", "--list-different", "-l"], &["--write", "-w", "--cache"]),
+    ("golangci-lint run", &[], &["--fix", "--out", "--output"]),
+    ("rubocop", &[], &["-a", "-A", "--auto", "--fix", "--out", "-o", "--regenerate", "--init"]),
+    ("swift package dump-package", &[], &[]),
+];
+
+/// Whether the command runs code of the project only to show something.
+pub(super) fn shows(words: &[Arg]) -> bool {
+    let program = words.first().and_then(Arg::literal).and_then(|path| path.rsplit('/').next()).unwrap_or_default();
+    let (options, plain): (Vec<&Arg>, Vec<&Arg>) = words.iter().skip(1).partition(|word| word.may_be_option());
+    SHOWING.iter().any(|(operation, with, without)| {
+        let mut names = operation.split(' ');
+        let is_it = names.next() == Some(program)
+            && names.enumerate().all(|(at, name)| plain.get(at).is_some_and(|word| word.is(name)));
+        let is_one = |option: &&Arg| with.iter().any(|name| option.is(name));
+        let is_wrong =
+            |option: &&Arg| option.literal().is_none_or(|text| without.iter().any(|name| text.starts_with(name)));
+        is_it && (with.is_empty() || options.iter().any(is_one)) && !options.iter().any(is_wrong)
+    })
+}
+
 /// The effect of a command and the words that name its operation.
 pub(super) fn of(words: &[Arg]) -> Option<(Effect, Vec<String>)> {
     let program = words.first()?.literal()?.rsplit('/').next()?;

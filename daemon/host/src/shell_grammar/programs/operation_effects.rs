@@ -135,6 +135,10 @@ pub(in crate::shell_grammar) fn effects_of(words: &[Arg], reading: &Reading, hea
         effects.operation = effects.operation.with(effect);
         effects.name = name;
     }
+    let is_of_project = reading.is_installed && reading.elsewhere.iter().all(|tool| named_effects::shows(tool));
+    if is_of_project || named_effects::shows(words) {
+        effects.operation = effects.operation.with(Effect::Read);
+    }
     effects
 }
 
@@ -158,6 +162,9 @@ fn effects_by_tables(words: &[Arg], reading: &Reading, head: Option<usize>) -> C
         if reading.form.as_ref().is_some_and(|form| is_milder(&known.entry, form)) {
             effects.operation = [Effect::History, Effect::Read].into_iter().collect();
         }
+        if known.entry == "kill" && reading.form.as_ref().is_some_and(ends_own_jobs) {
+            effects.operation = EffectSet::READING;
+        }
         if let Some(form) = &reading.form {
             let form = &without_folders_of_git(known, words, form);
             effects.added.extend(rows.iter().filter_map(|row| by_option(row, form)));
@@ -166,8 +173,16 @@ fn effects_by_tables(words: &[Arg], reading: &Reading, head: Option<usize>) -> C
         effects.added.extend(reading.added.iter().cloned());
     } else if let Some((_, modules)) = INTERPRETERS.iter().find(|(interpreter, _)| *interpreter == name) {
         effects.operation = EffectSet::EMPTY.with(Effect::Build);
+        if shows_by_code(words, modules) {
+            effects.operation = effects.operation.with(Effect::Read);
+        }
         effects.name = script_name(words, modules);
-    } else if shell::NAMES.contains(&name) || path.contains('/') && !path.starts_with('/') {
+    } else if matches!(path, "cd" | "pushd" | "popd") {
+        effects.operation = EffectSet::READING;
+    } else if shell::NAMES.contains(&name)
+        || matches!(path, "source" | ".")
+        || path.contains('/') && !path.starts_with('/')
+    {
         // A script, or a program of the project.
         let effect = if reading.reads_only { Effect::Read } else { Effect::Build };
         effects.operation = EffectSet::EMPTY.with(effect);
@@ -313,6 +328,11 @@ fn by_operands(entry: &str, words: &[Arg], form: &CommandForm) -> Vec<AddedEffec
     }
 }
 
+/// `kill %1`: a job of the same shell, which the line itself has started.
+fn ends_own_jobs(form: &CommandForm) -> bool {
+    !form.plain.is_empty() && form.plain.iter().all(|word| word.literal && word.text.starts_with('%'))
+}
+
 /// Whether options make an operation do less than its row says: `git clean -n`, `git restore --staged`.
 fn is_milder(entry: &str, form: &CommandForm) -> bool {
     let has = |names: &[&str]| {
@@ -336,6 +356,18 @@ fn operation_name(words: &[Arg], reading: &Reading, known: &ProgramTable, head: 
         return first.iter().filter_map(|word| word.literal().map(str::to_owned)).collect();
     }
     known.name.split(' ').map(str::to_owned).collect()
+}
+
+/// Whether an interpreter runs code of the line, of its input or of a module that shows something: `python3 -c CODE`.
+fn shows_by_code(words: &[Arg], modules: &[&str]) -> bool {
+    match words.get(1).map(Arg::literal) {
+        None => true,
+        Some(Some("-")) => true,
+        Some(Some(option)) if modules.contains(&option) => words.get(2..).is_some_and(named_effects::shows),
+        Some(Some("-c")) => modules.contains(&"-m"),
+        Some(Some(option)) => ["-e", "-p", "-r", "-l", "-ne", "--eval", "--print"].contains(&option),
+        Some(None) => false,
+    }
 }
 
 /// `python3 -m pytest`, `node scripts/x.js`.

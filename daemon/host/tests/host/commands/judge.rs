@@ -4,12 +4,13 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use toold_engine::effects::EffectSet;
-use toold_engine::level::{confined_effects, frees_command};
 use toold_engine::need::Need;
 use toold_engine::policy::rules::{RuleConfig, RulePlace};
 use toold_engine::policy::{Policy, Subject, check, decide};
 use toold_engine::tool::Origin;
 use toold_host::environment::Environment;
+use toold_host::sandbox::network::hosts::NetworkHosts;
+use toold_host::sandbox::{LineToConfine, confined_effects_of};
 use toold_host::shell_grammar::{Surroundings, as_read_by, needs};
 use toold_proto::level::Level;
 use toold_proto::permission::{CheckedPart, Verdict};
@@ -25,6 +26,9 @@ pub(crate) struct CommandSetting {
     /// The daemon's configuration, which no tool may write.
     pub(crate) config: PathBuf,
 }
+
+/// What the test project's repository ignores.
+const IGNORED: [&str; 7] = [".env", "target", "build", "dist", "node_modules", ".venv", "logs"];
 
 /// One rule, as the data files write it: `allow shell git log *`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,15 +106,22 @@ pub(crate) fn judge_in(shell: &str, level: Level, line: &str, place: &CommandSet
         Environment::default().with([("HOME", place.home.as_os_str()), ("PATH", "/usr/bin:/bin".as_ref())]);
     let mut surroundings = Surroundings { cwd: &place.workspace, environment: &environment, may_read: &mut may_read };
     let mut needs = as_read_by(shell, line, needs(line, &mut surroundings));
-    let outside = |need: &Need| {
-        matches!(need.category, Category::FileWrite) && !Path::new(&need.target).starts_with(&place.workspace)
-            || need.category == Category::Network
+    // `undo` keeps what is in files that Git does not ignore.
+    let is_ignored = |path: &&Path| path.iter().any(|name| IGNORED.iter().any(|ignored| name == *ignored));
+    let keeps = |files: &[&Path]| !files.iter().any(is_ignored);
+    let places = [place.workspace.clone()];
+    let confined = LineToConfine {
+        needs: &needs,
+        places: &places,
+        cwd: &place.workspace,
+        made: &[],
+        keeps: &keeps,
+        hosts: Some(&NetworkHosts::default()),
     };
-    let commands = |need: &&Need| need.category == Category::Shell && !need.reads_only;
-    if !needs.iter().any(outside)
-        && needs.iter().filter(commands).all(|need| frees_command(level, need, confined_effects()))
-    {
-        needs.iter_mut().for_each(|need| need.confined = confined_effects());
+    let confined = confined_effects_of(level, &confined);
+    let is_plain = |need: &Need| need.reads_only || need.category == Category::FileRead;
+    if !needs.iter().all(is_plain) {
+        needs.iter_mut().for_each(|need| need.confined = confined);
     }
     let checked = check(&policy, &[], &subject, &needs);
     let part = |(need, part): (&Need, CheckedPart)| JudgedPart {
