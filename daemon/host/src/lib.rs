@@ -35,6 +35,7 @@ pub mod file_needs;
 pub mod file_systems;
 pub mod files;
 pub mod folder_events;
+mod folder_names;
 pub mod folders;
 mod git_settings;
 pub mod ignore_files;

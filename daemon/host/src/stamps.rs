@@ -55,7 +55,7 @@ pub fn of_facts(path: &Path) -> Option<FileStamp> {
     Some(FileStamp { path: path.to_owned(), facts, settled: true, digest: None })
 }
 
-fn facts(metadata: &Metadata) -> FileFacts {
+pub(crate) fn facts(metadata: &Metadata) -> FileFacts {
     FileFacts {
         device: metadata.dev(),
         inode: metadata.ino(),
@@ -66,8 +66,8 @@ fn facts(metadata: &Metadata) -> FileFacts {
     }
 }
 
-/// Future times count as now: the clock was set back.
-fn is_settled(metadata: &Metadata, now: SystemTime) -> bool {
+/// Whether the next change will get another time. Future times count as now: the clock was set back.
+pub(crate) fn is_settled(metadata: &Metadata, now: SystemTime) -> bool {
     let at = |seconds: i64, nanos: i64| {
         let since = Duration::new(u64::try_from(seconds).unwrap_or(0), u32::try_from(nanos).unwrap_or(0));
         SystemTime::UNIX_EPOCH + since
