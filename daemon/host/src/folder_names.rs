@@ -10,8 +10,8 @@ use std::time::SystemTime;
 use parking_lot::RwLock;
 use toold_engine::dependencies::FileFacts;
 
+use crate::file_facts::{facts, is_settled};
 use crate::file_systems::answering;
-use crate::stamps::{facts, is_settled};
 
 /// The names, one bit for each.
 const NAMES: [&str; 6] = [".aiexclude", ".toolignore", ".ignore", ".gitignore", ".git", ".jj"];

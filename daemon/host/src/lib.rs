@@ -31,6 +31,7 @@ pub mod shell_grammar;
 
 mod credentials;
 pub mod exclude;
+mod file_facts;
 pub mod file_needs;
 pub mod file_systems;
 pub mod files;
