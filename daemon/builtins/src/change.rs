@@ -14,8 +14,6 @@ use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::session::Session;
 use toold_engine::tool::{ToolError, ToolOutput};
-use toold_host::exclude::Exclusions;
-use toold_host::file_needs;
 use toold_host::files::{self, OpenError};
 use toold_host::replace::{Expected, ReplaceError, remove, replace};
 use toold_proto::permission::Verdict;
@@ -27,7 +25,7 @@ use crate::diff::{self, Diff};
 use crate::document::MAX_BYTES;
 use crate::journal::{ChangingCall, PathChange, PathState};
 use crate::near_names::{self, MissingKind};
-use crate::paths::{self, Located, may_read, verdict};
+use crate::paths::{self, Located, verdict};
 use crate::stamps::FileDigest;
 use crate::toolkit::Toolkit;
 
@@ -174,19 +172,21 @@ impl Change {
         self.targets.iter().filter(|target| target.located.is_veiled())
     }
 
-    fn write_needs(&self) -> Vec<Need> {
-        self.targets.iter().map(write_need).collect()
+    fn write_needs(&self, cx: &Cx) -> Vec<Need> {
+        self.targets.iter().map(|target| target.located.beyond_veil_to_write(cx)).collect()
     }
 
     /// The permissions to read that the change needs in addition to those to write. A user who is asked about the
     /// change of a file sees its diff, so one answer covers both.
     fn read_needs(&self, cx: &Cx) -> Vec<Need> {
         let of_target = |(target, basis): (&ChangeTarget, &Basis)| {
-            let read = file_needs::read_need(&target.path, &mut Exclusions::default());
+            let read = target.located.beyond_veil_to_read(cx);
             let is_needed = match (basis, verdict(&read, cx)) {
                 (Basis::NewText, _) | (Basis::OldText, Verdict::Allow) => false,
                 (Basis::OldText, Verdict::Deny) => true,
-                (Basis::OldText, Verdict::Ask) => verdict(&write_need(target), cx) == Verdict::Allow,
+                (Basis::OldText, Verdict::Ask) => {
+                    verdict(&target.located.beyond_veil_to_write(cx), cx) == Verdict::Allow
+                }
             };
             is_needed.then_some(read)
         };
@@ -194,7 +194,7 @@ impl Change {
     }
 
     fn is_readable(&self, cx: &Cx) -> bool {
-        self.targets.iter().all(|target| may_read(&target.path, cx))
+        self.targets.iter().all(|target| target.located.may_read(cx))
     }
 
     fn plan(&self) -> anyhow::Result<Vec<PlannedChange>> {
@@ -226,15 +226,15 @@ struct KnownContent {
 /// When the change cannot be made and the caller may read its files; then nobody is asked. For other files, the caller
 /// gets this error only after the change is approved.
 pub(crate) async fn needs(change: Change, cx: &Cx) -> anyhow::Result<Vec<Need>> {
-    let veiled: Vec<Need> = change.veiled().map(|target| target.located.to_write()).collect();
+    let veiled: Vec<Need> = change.veiled().map(|target| target.located.to_write(cx)).collect();
     if veiled.is_empty() { needs_there(&change, cx).await } else { Ok(veiled) }
 }
 
 /// The permissions for a change that an agent makes with a tool of its own. Whether the change fits the file is the
 /// agent's business; only a person who is asked here sees a diff.
 pub(crate) async fn needs_of_agent(change: Change, cx: &Cx) -> Vec<Need> {
-    let mut needs: Vec<Need> = change.veiled().map(|target| target.located.to_write()).collect();
-    let writes = change.write_needs();
+    let mut needs: Vec<Need> = change.veiled().map(|target| target.located.to_write(cx)).collect();
+    let writes = change.write_needs(cx);
     let is_veiled = !needs.is_empty();
     needs.extend(change.read_needs(cx));
     let is_asked = || {
@@ -245,7 +245,7 @@ pub(crate) async fn needs_of_agent(change: Change, cx: &Cx) -> Vec<Need> {
     if !is_veiled && is_asked() {
         let planning = change.clone();
         if let Ok(plan) = blocking(cx, move |_| planning.plan()).await {
-            needs.extend(plan.iter().map(with_diff));
+            needs.extend(plan.iter().map(|plan| with_diff(plan, cx)));
             return needs;
         }
     }
@@ -254,7 +254,7 @@ pub(crate) async fn needs_of_agent(change: Change, cx: &Cx) -> Vec<Need> {
 }
 
 async fn needs_there(change: &Change, cx: &Cx) -> anyhow::Result<Vec<Need>> {
-    let needs = change.write_needs();
+    let needs = change.write_needs(cx);
     let verdicts: Vec<Verdict> = needs.iter().map(|need| verdict(need, cx)).collect();
     if let Some(denied) = verdicts.iter().position(|verdict| *verdict == Verdict::Deny) {
         // The caller may not see even the diff.
@@ -272,7 +272,7 @@ async fn needs_there(change: &Change, cx: &Cx) -> anyhow::Result<Vec<Need>> {
     }
     let planning = change.clone();
     match blocking(cx, move |_| planning.plan()).await {
-        Ok(plan) => Ok(plan.iter().map(with_diff).collect()),
+        Ok(plan) => Ok(plan.iter().map(|plan| with_diff(plan, cx)).collect()),
         Err(error) if is_readable => Err(error),
         Err(_) => Ok(needs.into_iter().map(failing).collect()),
     }
@@ -286,7 +286,7 @@ async fn needs_there(change: &Change, cx: &Cx) -> anyhow::Result<Vec<Need>> {
 pub(crate) async fn make(change: Change, cx: &Cx) -> anyhow::Result<ToolOutput> {
     if change.veiled().next().is_some() {
         for target in change.veiled() {
-            cx.require(target.located.to_write()).await?;
+            cx.require(target.located.to_write(cx)).await?;
         }
         for need in needs_there(&change, cx).await? {
             cx.require(need).await?;
@@ -316,16 +316,16 @@ pub(crate) async fn make(change: Change, cx: &Cx) -> anyhow::Result<ToolOutput> 
         Ok(planned) => planned,
         Err(error) if is_readable => return Err(error),
         Err(error) => {
-            for need in change.write_needs() {
+            for need in change.write_needs(cx) {
                 cx.require(failing(need)).await?;
             }
             return Err(error);
         }
     };
     for plan in &planned {
-        cx.require(with_diff(plan)).await?;
+        cx.require(with_diff(plan, cx)).await?;
     }
-    let readable: Vec<bool> = planned.iter().map(|plan| may_read(&plan.target.path, cx)).collect();
+    let readable: Vec<bool> = planned.iter().map(|plan| plan.target.located.may_read(cx)).collect();
     let (call, toolkit) = (ChangingCall::of(cx), change.targets[0].toolkit.clone());
     blocking(cx, move |cancel| {
         let _guards = guards;
@@ -520,17 +520,13 @@ pub(crate) fn create(path: &Path, content: &[u8], mode: Option<u32>) -> Result<(
     set.map_err(|source| ReplaceError::System { path: path.to_owned(), source })
 }
 
-fn write_need(target: &ChangeTarget) -> Need {
-    file_needs::write_need(&target.path, &mut Exclusions::default())
-}
-
 /// The explanation for a user who is asked about a change that does not apply to the file.
 fn failing(need: Need) -> Need {
     need.because("the change does not fit the file as it is now: it will fail and write nothing")
 }
 
-fn with_diff(plan: &PlannedChange) -> Need {
-    let need = Need { diff: Some(plan.diff.text.clone()), ..write_need(&plan.target) };
+fn with_diff(plan: &PlannedChange, cx: &Cx) -> Need {
+    let need = Need { diff: Some(plan.diff.text.clone()), ..plan.target.located.beyond_veil_to_write(cx) };
     match plan.diff.form.is_empty() {
         true => need,
         false => need.because(format!("it changes more than the diff's lines show: {}", plan.diff.form.join(", "))),

@@ -14,7 +14,6 @@ use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::tool::ToolOutput;
 use toold_host::exclude::Exclusions;
-use toold_host::files;
 use toold_host::ignore_files::IgnoreFiles;
 use toold_host::read_access::ReadAccess;
 use toold_host::times::{FileTimes, ModifiedTime};
@@ -74,14 +73,17 @@ impl Builtin for GlobTool {
     }
 
     async fn run(&self, input: GlobInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
-        let ReadableTree { root, access, cwd, turn } = ReadableTree::open(input.path.as_deref(), cx).await?;
+        let ReadableTree { root, kind, access, cwd, turn } = ReadableTree::open(input.path.as_deref(), cx).await?;
         let shared = cx.shared();
         blocking(cx, move |cancel| {
             let _turn = turn;
             let hint = || near_names::hint(&root, MissingKind::Folder, &shared).unwrap_or_default();
             let shown = paths::shown(&root, &cwd);
-            anyhow::ensure!(!root.is_file(), "{shown} is a file, and not a folder to look in: use `read`");
-            anyhow::ensure!(files::is_folder(&root), "there is no folder {shown}{}", hint());
+            anyhow::ensure!(
+                !kind.is_some_and(|kind| kind.is_file()),
+                "{shown} is a file, and not a folder to look in: use `read`"
+            );
+            anyhow::ensure!(kind.is_some_and(|kind| kind.is_dir()), "there is no folder {shown}{}", hint());
             let max = input.max_results.unwrap_or(DEFAULT_RESULTS);
             let found = find(&input, &root, max, &access, cancel)?;
             Ok(output(found, max, &cwd))
@@ -120,13 +122,21 @@ fn find(
     tree.left_out = Some(left_out.clone());
     // Not set as the globs of the tree: those would override .gitignore.
     let unwanted = globs.clone();
-    let mut walk = tree.walk(root, move |entry| {
-        let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
-        !is_folder || (entry.file_name() != ".git" && (entry.depth() == 0 || !is_unwanted(&unwanted, entry.path())))
+    let walk = tree.walk(root, move |entry| {
+        !entry.is_folder || (entry.name != ".git" && (entry.depth == 0 || !is_unwanted(&unwanted, entry.path)))
     });
     let found = Mutex::new(GlobResults::default());
     let mut workers = GlobWorkers { globs: &globs, max, access, cancel, found: &found };
-    walk.threads(threads()).build_parallel().visit(&mut workers);
+    let mut exclusions = Exclusions::of_walk();
+    let may_enter = |folder: &Path| !cancel.is_cancelled() && access.may_read(folder, true, &mut exclusions);
+    match walk.small(may_enter) {
+        Some(tree) => {
+            let mut worker = workers.worker();
+            tree.entries.iter().filter(|(_, kind)| kind.is_file()).for_each(|(path, _)| worker.file(path));
+            tree.problems.iter().for_each(|error| worker.problem(error));
+        }
+        None => walk.parallel().threads(threads()).build_parallel().visit(&mut workers),
+    }
     check(cancel)?;
     let mut found = found.into_inner();
     found.problems.extend(ignore_files.iter().flat_map(|files| files.problems()));
@@ -193,10 +203,16 @@ struct GlobWorkers<'a> {
 
 impl<'a> ParallelVisitorBuilder<'a> for GlobWorkers<'a> {
     fn build(&mut self) -> Box<dyn ParallelVisitor + 'a> {
+        Box::new(self.worker())
+    }
+}
+
+impl<'a> GlobWorkers<'a> {
+    fn worker(&self) -> GlobWorker<'a> {
         let Self { globs, max, access, cancel, found } = *self;
         let exclusions = Exclusions::of_walk();
         let (own, times, oldest) = (GlobResults::default(), FileTimes::default(), None);
-        Box::new(GlobWorker { globs, max, access, cancel, exclusions, times, own, oldest, found })
+        GlobWorker { globs, max, access, cancel, exclusions, times, own, oldest, found }
     }
 }
 
@@ -220,27 +236,31 @@ impl ParallelVisitor for GlobWorker<'_> {
             return WalkState::Quit;
         }
         match entry {
-            Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_file()) => self.file(entry),
+            Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_file()) => self.file(entry.path()),
             Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_dir()) => {
                 if !self.access.may_read(entry.path(), true, &mut self.exclusions) {
                     return WalkState::Skip;
                 }
             }
             Ok(_) => {}
-            Err(error) => self.own.problems.extend(self.access.problem(&error, &mut self.exclusions)),
+            Err(error) => self.problem(&error),
         }
         WalkState::Continue
     }
 }
 
 impl GlobWorker<'_> {
-    fn file(&mut self, entry: DirEntry) {
-        let is_wanted = self.globs.matched(entry.path(), false).is_whitelist() || self.excluding(&entry);
+    fn problem(&mut self, error: &ignore::Error) {
+        self.own.problems.extend(self.access.problem(error, &mut self.exclusions));
+    }
+
+    fn file(&mut self, path: &Path) {
+        let is_wanted = self.globs.matched(path, false).is_whitelist() || self.excluding(path);
         // Others count only in an answer that nothing was found.
         if !is_wanted && self.own.total > 0 {
             return;
         }
-        if !self.access.may_read(entry.path(), false, &mut self.exclusions) {
+        if !self.access.may_read(path, false, &mut self.exclusions) {
             return;
         }
         self.own.seen += 1;
@@ -248,11 +268,11 @@ impl GlobWorker<'_> {
             return;
         }
         self.own.total += 1;
-        let time = Reverse(self.times.of(entry.path()).unwrap_or_default());
+        let time = Reverse(self.times.of(path).unwrap_or_default());
         if self.oldest.is_some_and(|oldest| time > oldest) {
             return;
         }
-        self.own.files.push((time, entry.into_path()));
+        self.own.files.push((time, path.to_owned()));
         // Memory is bounded by the number of files shown, not of files found.
         if self.own.files.len() > 4 * self.max + 1000 {
             self.own.files.sort();
@@ -262,8 +282,8 @@ impl GlobWorker<'_> {
     }
 
     /// Whether the globs only exclude, and do not exclude this file.
-    fn excluding(&self, entry: &DirEntry) -> bool {
-        self.globs.num_whitelists() == 0 && !self.globs.matched(entry.path(), false).is_ignore()
+    fn excluding(&self, path: &Path) -> bool {
+        self.globs.num_whitelists() == 0 && !self.globs.matched(path, false).is_ignore()
     }
 }
 

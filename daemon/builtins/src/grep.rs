@@ -106,7 +106,7 @@ impl Builtin for GrepTool {
     }
 
     async fn run(&self, input: GrepInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
-        let ReadableTree { root, access, cwd, turn } = ReadableTree::open(input.path.as_deref(), cx).await?;
+        let ReadableTree { root, kind, access, cwd, turn } = ReadableTree::open(input.path.as_deref(), cx).await?;
         let buffers = self.toolkit.buffers.of_project(cx.session.project());
         let max_bytes = cx.engine.settings.load().max_result_text.saturating_sub(1024);
         let shared = cx.shared();
@@ -114,8 +114,8 @@ impl Builtin for GrepTool {
             let _turn = turn;
             let hint = || near_names::hint(&root, MissingKind::Either, &shared).unwrap_or_default();
             let is_glob = || root.to_str().is_some_and(|root| root.contains(['*', '?', '{', '[']));
-            let glob = if !root.exists() && is_glob() { ": a glob belongs into `include`" } else { "" };
-            anyhow::ensure!(root.exists(), "there is no {}{glob}{}", paths::shown(&root, &cwd), hint());
+            let glob = if kind.is_none() && is_glob() { ": a glob belongs into `include`" } else { "" };
+            anyhow::ensure!(kind.is_some(), "there is no {}{glob}{}", paths::shown(&root, &cwd), hint());
             let (query, place, window) = plan(input, root, &cwd, buffers);
             let found = search(&query, &place, window, &access, cancel)?;
             Ok(output(&found, &query, window, &cwd, max_bytes))

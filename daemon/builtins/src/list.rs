@@ -7,14 +7,13 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use ignore::{DirEntry, WalkState};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::tool::ToolOutput;
 use toold_host::exclude::Exclusions;
-use toold_host::files;
+use toold_host::files::{self, FileType};
 use toold_host::ignore_files::IgnoreFiles;
 use toold_host::read_access::ReadAccess;
 use toold_host::tree::Tree;
@@ -72,14 +71,17 @@ impl Builtin for ListTool {
     }
 
     async fn run(&self, input: ListInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
-        let ReadableTree { root, access, cwd, turn } = ReadableTree::open(input.path.as_deref(), cx).await?;
+        let ReadableTree { root, kind, access, cwd, turn } = ReadableTree::open(input.path.as_deref(), cx).await?;
         let shared = cx.shared();
         blocking(cx, move |cancel| {
             let _turn = turn;
             let shown = paths::shown(&root, &cwd);
             let hint = || near_names::hint(&root, MissingKind::Folder, &shared).unwrap_or_default();
-            anyhow::ensure!(!root.is_file(), "{shown} is a file, and not a folder: use `read`");
-            anyhow::ensure!(files::is_folder(&root), "there is no folder {shown}{}", hint());
+            anyhow::ensure!(
+                !kind.is_some_and(|kind| kind.is_file()),
+                "{shown} is a file, and not a folder: use `read`"
+            );
+            anyhow::ensure!(kind.is_some_and(|kind| kind.is_dir()), "there is no folder {shown}{}", hint());
             let tree = walk_tree(&root, &access, cancel)?;
             let depth = input.depth.unwrap_or(DEFAULT_DEPTH);
             Ok(output(&tree, &root, &shown, depth, input.max_results.unwrap_or(DEFAULT_RESULTS)))
@@ -123,41 +125,27 @@ fn walk_tree(root: &Path, access: &Arc<ReadAccess>, cancel: &CancellationToken) 
     let mut tree = Tree::new(Some(ignore_files.clone()));
     tree.skips_hidden = false;
     let (judging, excluding) = (access.clone(), Mutex::new(Exclusions::of_walk()));
-    let mut walk = tree.walk(root, move |entry| {
+    let walk = tree.walk(root, move |entry| {
         // Files that may not be read are neither shown, counted nor entered: they must not affect the result.
-        let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
-        let mut exclusions = excluding.lock();
-        entry.file_name() != ".git" && judging.may_read(entry.path(), is_folder, &mut exclusions)
+        entry.name != ".git" && judging.may_read(entry.path, entry.is_folder, &mut excluding.lock())
     });
-    let seen = Mutex::new((FolderListing::default(), Exclusions::of_walk()));
-    // Even with one thread, the parallel walker opens a folder only after the filter accepts it.
-    walk.threads(1).build_parallel().run(|| {
-        Box::new(|entry| {
-            let (listing, exclusions) = &mut *seen.lock();
-            match entry {
-                _ if cancel.is_cancelled() => return WalkState::Quit,
-                Err(error) => listing.problems += u64::from(access.problem(&error, exclusions).is_some()),
-                Ok(_) if listing.entries.len() >= MAX_SEEN => {
-                    listing.more = true;
-                    return WalkState::Quit;
-                }
-                Ok(entry) => listing.see(root, &entry),
-            }
-            WalkState::Continue
-        })
-    });
+    let mut exclusions = Exclusions::of_walk();
+    let found = walk.serial(MAX_SEEN, |_| !cancel.is_cancelled());
     check(cancel)?;
-    let (mut listing, mut exclusions) = seen.into_inner();
-    listing.problems += ignore_files.problems().len() as u64;
+    let mut listing = FolderListing { more: found.more, ..FolderListing::default() };
+    for (path, kind) in &found.entries {
+        listing.see(root, path, *kind);
+    }
+    let unread = found.problems.iter().filter_map(|error| access.problem(error, &mut exclusions)).count();
+    listing.problems += (unread + ignore_files.problems().len()) as u64;
     add_ignored(root, &mut listing, access, &mut exclusions, cancel)?;
     Ok(listing)
 }
 
 impl FolderListing {
-    fn see(&mut self, root: &Path, entry: &DirEntry) {
-        let Ok(path) = entry.path().strip_prefix(root) else { return };
-        let Some(file_type) = entry.file_type().filter(|_| !path.as_os_str().is_empty()) else { return };
-        let kind = match file_type {
+    fn see(&mut self, root: &Path, path: &Path, kind: FileType) {
+        let Ok(path) = path.strip_prefix(root) else { return };
+        let kind = match kind {
             kind if kind.is_dir() => EntryKind::Folder,
             kind if kind.is_symlink() => EntryKind::Link,
             _ => EntryKind::File,

@@ -119,13 +119,12 @@ fn elsewhere(name: &str, kind: MissingKind, missing: &Path, access: &Arc<ReadAcc
     let ignore_files = Arc::new(IgnoreFiles::new(root, root, access.clone()));
     let (folders, exclusions) = (access.clone(), Mutex::new(Exclusions::of_walk()));
     let walk = Tree::new(Some(ignore_files)).walk(root, move |entry| {
-        let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
-        !is_folder || (entry.file_name() != ".git" && folders.may_read(entry.path(), true, &mut exclusions.lock()))
+        !entry.is_folder || (entry.name != ".git" && folders.may_read(entry.path, true, &mut exclusions.lock()))
     });
     let mut exclusions = Exclusions::of_walk();
     let start = Instant::now();
     let mut found = Vec::new();
-    for entry in walk.build().take(MAX_VISITED).flatten() {
+    for entry in walk.parallel().build().take(MAX_VISITED).flatten() {
         if start.elapsed() > MAX_TIME {
             break;
         }

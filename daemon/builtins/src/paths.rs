@@ -6,8 +6,10 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use parking_lot::Mutex;
 use tokio::sync::OwnedSemaphorePermit;
 use toold_engine::cx::Cx;
 use toold_engine::decision::decide_need;
@@ -15,7 +17,7 @@ use toold_engine::need::Need;
 use toold_engine::tool::ToolError;
 use toold_host::exclude::Exclusions;
 use toold_host::file_needs;
-use toold_host::files::{self, ResolvedPath};
+use toold_host::files::{self, FileType, ResolvedPath};
 use toold_host::read_access::{self, ReadAccess};
 use toold_proto::permission::Verdict;
 
@@ -27,30 +29,54 @@ pub(crate) struct Located {
     pub(crate) path: PathBuf,
     /// See [`ResolvedPath::veil`].
     veil: Option<PathBuf>,
+    /// What is at the path, if that was seen on the way to it.
+    pub(crate) kind: Option<FileType>,
 }
 
 impl Located {
     pub(crate) fn new(path: &str, cx: &Cx) -> anyhow::Result<Self> {
         anyhow::ensure!(!path.is_empty(), "the path is empty");
         let named = below_home(path, cx)?;
-        let ResolvedPath { path, veil } = files::resolve_for(&named, &cx.cwd, &mut |place| knows(place, cx))
+        let ResolvedPath { path, veil, kind } = files::resolve_for(&named, &cx.cwd, &mut |place| knows(place, cx))
             .with_context(|| format!("can't resolve {path}"))?;
-        Ok(Self { path, veil })
+        Ok(Self { path, veil, kind })
     }
 
     /// The permission to read that a call needs before it runs.
-    pub(crate) fn to_read(&self) -> Need {
-        file_needs::read_need(self.veil.as_ref().unwrap_or(&self.path), &mut self.exclusions())
-    }
-
-    /// A resolved path has no links, which one that is judged as it was named may have.
-    fn exclusions(&self) -> Exclusions {
-        if self.veil.is_some() { Exclusions::default() } else { Exclusions::of_walk() }
+    pub(crate) fn to_read(&self, cx: &Cx) -> Need {
+        match &self.veil {
+            Some(veil) => file_needs::read_need(veil, &mut Exclusions::default()),
+            None => self.beyond_veil_to_read(cx),
+        }
     }
 
     /// The permission to write that a call needs before it runs.
-    pub(crate) fn to_write(&self) -> Need {
-        file_needs::write_need(self.veil.as_ref().unwrap_or(&self.path), &mut self.exclusions())
+    pub(crate) fn to_write(&self, cx: &Cx) -> Need {
+        match &self.veil {
+            Some(veil) => file_needs::write_need(veil, &mut Exclusions::default()),
+            None => self.beyond_veil_to_write(cx),
+        }
+    }
+
+    /// The permission to read the path itself.
+    pub(crate) fn beyond_veil_to_read(&self, cx: &Cx) -> Need {
+        with_exclusions(cx, |exclusions| match self.kind {
+            Some(kind) => file_needs::entry_read_need(&self.path, kind.is_dir(), exclusions),
+            None => file_needs::read_need(&self.path, exclusions),
+        })
+    }
+
+    /// The permission to write the path itself.
+    pub(crate) fn beyond_veil_to_write(&self, cx: &Cx) -> Need {
+        with_exclusions(cx, |exclusions| match self.kind {
+            Some(kind) => file_needs::entry_write_need(&self.path, kind.is_dir(), exclusions),
+            None => file_needs::write_need(&self.path, exclusions),
+        })
+    }
+
+    /// Whether the call may read the path itself without an ask.
+    pub(crate) fn may_read(&self, cx: &Cx) -> bool {
+        verdict(&self.beyond_veil_to_read(cx), cx) == Verdict::Allow
     }
 
     /// Whether the path crosses a place that needs permission before the caller may learn where it leads.
@@ -61,12 +87,31 @@ impl Located {
     /// Checked again when a call runs, because a link on the way may lead elsewhere by now. This time the complete path
     /// is checked.
     pub(crate) async fn require_read(&self, cx: &Cx) -> Result<(), ToolError> {
-        cx.require(self.to_read()).await?;
+        cx.require(self.to_read(cx)).await?;
         match &self.veil {
-            Some(_) => cx.require(file_needs::read_need(&self.path, &mut Exclusions::default())).await,
+            Some(_) => cx.require(self.beyond_veil_to_read(cx)).await,
             None => Ok(()),
         }
     }
+}
+
+/// How long a call uses the exclusions that it has read: a call that waits for a person or for its turn takes longer, and
+/// reads them again.
+const FRESH: Duration = Duration::from_millis(50);
+
+/// The exclusions of the folders that a call has come to.
+#[derive(Default)]
+struct CallExclusions(Mutex<Option<(Instant, Exclusions)>>);
+
+/// Judges with the call's exclusions. The path must be resolved, so that none of its folders is a link.
+fn with_exclusions<T>(cx: &Cx, judge: impl FnOnce(&mut Exclusions) -> T) -> T {
+    let slot = cx.slot::<CallExclusions>();
+    let mut kept = slot.0.lock();
+    let (_, exclusions) = match kept.take() {
+        Some(fresh) if fresh.0.elapsed() < FRESH => kept.insert(fresh),
+        _ => kept.insert((Instant::now(), Exclusions::of_walk())),
+    };
+    judge(exclusions)
 }
 
 /// The path with `~` replaced by the home folder, as a shell does. `./~` is a file of that name.
@@ -84,6 +129,8 @@ fn below_home<'a>(path: &'a str, cx: &Cx) -> anyhow::Result<Cow<'a, Path>> {
 pub(crate) struct ReadableTree {
     pub(crate) root: PathBuf,
     pub(crate) access: Arc<ReadAccess>,
+    /// What is at the root; `None` if nothing is.
+    pub(crate) kind: Option<FileType>,
     /// The call's working folder, for [`shown`].
     pub(crate) cwd: PathBuf,
     /// The turn of the walk, until this is dropped.
@@ -93,13 +140,14 @@ pub(crate) struct ReadableTree {
 impl ReadableTree {
     /// The permissions that [`ReadableTree::open`] needs. `None` is the working folder.
     pub(crate) fn needs(path: Option<&str>, cx: &Cx) -> anyhow::Result<Vec<Need>> {
-        Ok(vec![Self::locate(path, cx)?.to_read()])
+        Ok(vec![Self::locate(path, cx)?.to_read(cx)])
     }
 
     /// Checks that the call may read the root, which may not exist, and waits for the turn of a walk.
     pub(crate) async fn open(path: Option<&str>, cx: &Cx) -> anyhow::Result<Self> {
         let located = Self::locate(path, cx)?;
         located.require_read(cx).await?;
+        let kind = located.kind.or_else(|| files::facts(&located.path).ok().flatten().map(|facts| facts.kind));
         let root = located.path;
         let access = Arc::new(ReadAccess::new(cx, cx.outer_chain.clone(), root.clone()));
         let waiting = with_heartbeat(cx, cx.engine.walks.clone().acquire_owned());
@@ -108,7 +156,7 @@ impl ReadableTree {
             () = cx.cancel.cancelled() => return Err(ToolError::Cancelled.into()),
             turn = waiting => turn.map_err(|_| ToolError::Cancelled)?,
         };
-        Ok(Self { root, access, cwd: cx.cwd.clone(), turn })
+        Ok(Self { root, kind, access, cwd: cx.cwd.clone(), turn })
     }
 
     fn locate(path: Option<&str>, cx: &Cx) -> anyhow::Result<Located> {

@@ -28,6 +28,8 @@ use crate::toolkit::Toolkit;
 
 /// Files up to this size are read completely, which gives exact totals; longer ones only as far as requested.
 const WHOLE: u64 = 10 * 1024 * 1024;
+/// Files up to this size are read in place if no disk is needed for that: a thread of its own takes longer.
+const IN_PLACE: usize = 64 * 1024;
 const HEAD: usize = 64 * 1024;
 const MAX_LINE: usize = 2000;
 const DEFAULT_LIMIT: u64 = 2000;
@@ -79,7 +81,7 @@ impl Builtin for ReadTool {
 
     async fn needs(&self, input: &ReadInput, cx: &Cx) -> anyhow::Result<Vec<Need>> {
         let located = Located::new(&input.path, cx)?;
-        Ok(if self.is_own(&located, cx) { Vec::new() } else { vec![located.to_read()] })
+        Ok(if self.is_own(&located, cx) { Vec::new() } else { vec![located.to_read(cx)] })
     }
 
     async fn run(&self, input: ReadInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
@@ -95,7 +97,11 @@ impl Builtin for ReadTool {
         };
         let pages = PdfPages::parse(input.pages.as_deref())?;
         let shown = site.shown.clone();
-        match blocking(cx, move |cancel| open(&site, &page, cancel)).await? {
+        let content = match cached(&site) {
+            Some(content) => open(&site, &page, Some(content), &cx.cancel)?,
+            None => blocking(cx, move |cancel| open(&site, &page, None, cancel)).await?,
+        };
+        match content {
             FileContent::Pdf(content) => self.pdf(&shown, content, pages, &page, cx).await,
             FileContent::Image { mime_type, content, size } => self.image(&shown, mime_type, content, size, cx).await,
             FileContent::Shown(_) if input.pages.is_some() => {
@@ -175,30 +181,38 @@ enum FileContent {
     },
 }
 
-fn open(site: &ChangeTarget, page: &ReadPage, cancel: &CancellationToken) -> anyhow::Result<FileContent> {
+/// The content of a small file that the system has in memory, unless an editor may have another text for it.
+fn cached(site: &ChangeTarget) -> Option<Vec<u8>> {
+    let is_file = site.located.kind.is_some_and(|kind| kind.is_file());
+    (is_file && site.buffer().is_none()).then(|| files::read_cached(&site.path, IN_PLACE)).flatten()
+}
+
+/// `known` is the whole content, if it was read already; without it, this blocks.
+fn open(
+    site: &ChangeTarget,
+    page: &ReadPage,
+    known: Option<Vec<u8>>,
+    cancel: &CancellationToken,
+) -> anyhow::Result<FileContent> {
     let ChangeTarget { toolkit, session, path, shown, .. } = site;
     if let Some(buffer) = site.buffer()
         && !is_saved(path, &buffer)
     {
         return unsaved(&buffer, shown, page).map(FileContent::Shown);
     }
-    let file = match files::open(path) {
-        Err(OpenError::Folder(_)) => anyhow::bail!("{shown} is a folder: use `list`"),
-        Err(OpenError::NotFound(_)) => anyhow::bail!("{}", site.missing("")),
-        other => other?,
+    let FileStart { mut head, size, mut rest } = match known {
+        Some(content) => FileStart { size: content.len() as u64, head: content, rest: None },
+        None => start_of(site, cancel)?,
     };
-    let size = file.metadata()?.len();
-    let mut reader = CancellableFile { file, cancel };
-    let mut head = Vec::new();
-    let take = if size <= WHOLE { WHOLE + 1 } else { HEAD as u64 };
-    (&mut reader).take(take).read_to_end(&mut head)?;
-    let mut whole = head.len() < take as usize;
     let image = picture::media_type(&head);
     let is_pdf = infer::get(&head).is_some_and(|kind| kind.mime_type() == "application/pdf");
-    if !whole && (is_pdf || image.is_some()) && size <= MAX_CONVERTED {
-        reader.by_ref().take(MAX_CONVERTED + 1).read_to_end(&mut head)?;
-        whole = true;
+    if (is_pdf || image.is_some())
+        && size <= MAX_CONVERTED
+        && let Some(rest) = rest.take()
+    {
+        rest.take(MAX_CONVERTED + 1).read_to_end(&mut head)?;
     }
+    let whole = rest.is_none();
     if whole {
         toolkit.stamps.saw(session, path, blake3::hash(&head));
     }
@@ -222,13 +236,36 @@ fn open(site: &ChangeTarget, page: &ReadPage, cancel: &CancellationToken) -> any
         let output = ToolOutput::error(format!("{shown} is a binary file ({kind}, {size} bytes): not shown"));
         return Ok(FileContent::Shown(output.with("binary", true).with("size", size)));
     };
-    let mut output = match whole {
-        true => text(Cursor::new(head), charset, shown, page, AfterPage::Count)?,
-        false => text(Cursor::new(head).chain(reader), charset, shown, page, AfterPage::Leave)?,
+    let mut output = match rest {
+        None => text(Cursor::new(head), charset, shown, page, AfterPage::Count)?,
+        Some(rest) => text(Cursor::new(head).chain(rest), charset, shown, page, AfterPage::Leave)?,
     };
     output.metadata.insert("path".into(), path.to_string_lossy().into());
     output.metadata.insert("size".into(), size.into());
     Ok(FileContent::Shown(output))
+}
+
+/// The beginning of a file.
+struct FileStart<'a> {
+    head: Vec<u8>,
+    size: u64,
+    /// What follows; `None` if `head` is the whole file.
+    rest: Option<CancellableFile<'a>>,
+}
+
+fn start_of<'a>(site: &ChangeTarget, cancel: &'a CancellationToken) -> anyhow::Result<FileStart<'a>> {
+    let file = match files::open(&site.path) {
+        Err(OpenError::Folder(_)) => anyhow::bail!("{} is a folder: use `list`", site.shown),
+        Err(OpenError::NotFound(_)) => anyhow::bail!("{}", site.missing("")),
+        other => other?,
+    };
+    let size = file.metadata()?.len();
+    let mut reader = CancellableFile { file, cancel };
+    let mut head = Vec::new();
+    let take = if size <= WHOLE { WHOLE + 1 } else { HEAD as u64 };
+    (&mut reader).take(take).read_to_end(&mut head)?;
+    let is_whole = head.len() < take as usize;
+    Ok(FileStart { head, size, rest: (!is_whole).then_some(reader) })
 }
 
 /// Whether the file contains the buffer's text, that is, whether it is saved.

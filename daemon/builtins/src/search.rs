@@ -16,13 +16,13 @@ use grep_matcher::{LineTerminator, Matcher};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch};
 use ignore::types::TypesBuilder;
-use ignore::{DirEntry, ParallelVisitor, ParallelVisitorBuilder, WalkBuilder, WalkState};
+use ignore::{DirEntry, ParallelVisitor, ParallelVisitorBuilder, WalkState};
 use tokio_util::sync::CancellationToken;
 use toold_host::exclude::Exclusions;
 use toold_host::files::open_entry;
 use toold_host::ignore_files::IgnoreFiles;
 use toold_host::read_access::ReadAccess;
-use toold_host::tree::{LeftOutReason, SkippedPlaces, Tree};
+use toold_host::tree::{LeftOutReason, SkippedPlaces, Tree, TreeWalk};
 
 use crate::blocking::{CancellableFile, check};
 use crate::buffers::Buffer;
@@ -142,15 +142,19 @@ pub(crate) fn search(
         let ignore_files =
             (!place.include_ignored).then(|| Arc::new(IgnoreFiles::new(&place.root, &place.cwd, judge.clone())));
         let left_out = Arc::new(SkippedPlaces::default());
-        let walk = walk(place, ignore_files.clone(), left_out.clone())?.build_parallel();
-        walk.visit(&mut SearchWorkers {
-            query,
-            matcher: &matcher,
-            buffers: &place.buffers,
-            judge,
-            cancel,
-            found: &collector,
-        });
+        let walk = walk(place, ignore_files.clone(), left_out.clone())?;
+        let mut workers =
+            SearchWorkers { query, matcher: &matcher, buffers: &place.buffers, judge, cancel, found: &collector };
+        let mut exclusions = Exclusions::of_walk();
+        match walk.small(|folder| !cancel.is_cancelled() && judge.may_read(folder, true, &mut exclusions)) {
+            Some(tree) => {
+                let mut worker = workers.worker();
+                let files = tree.entries.iter().filter(|(_, kind)| kind.is_file());
+                files.take_while(|_| !cancel.is_cancelled()).for_each(|(path, _)| worker.file(path));
+                tree.problems.iter().for_each(|error| worker.problem(error));
+            }
+            None => walk.parallel().threads(threads()).build_parallel().visit(&mut workers),
+        }
         ignore_files.iter().flat_map(|files| files.problems()).for_each(|problem| collector.problem(problem));
         if collector.is_empty() {
             collector.left_out(left_out::readable(&left_out, judge));
@@ -203,7 +207,7 @@ fn walk(
     place: &SearchRoot,
     ignore_files: Option<Arc<IgnoreFiles>>,
     left_out: Arc<SkippedPlaces>,
-) -> anyhow::Result<WalkBuilder> {
+) -> anyhow::Result<TreeWalk> {
     let mut tree = Tree::new(ignore_files);
     tree.skips_hidden = !place.include_ignored;
     tree.enters_tracked = true;
@@ -219,9 +223,7 @@ fn walk(
             anyhow::anyhow!("there is no file type {file_type}: types are rust, py, js, ts, go, c, cpp, java, md, ...")
         })?;
     }
-    let mut walk = tree.walk(&place.root, |entry| entry.file_name() != ".git" || entry.depth() == 0);
-    walk.threads(threads());
-    Ok(walk)
+    Ok(tree.walk(&place.root, |entry| entry.name != ".git" || entry.depth == 0))
 }
 
 /// More threads than this wait for each other.
@@ -260,7 +262,13 @@ struct SearchWorkers<'a> {
 
 impl<'a> ParallelVisitorBuilder<'a> for SearchWorkers<'a> {
     fn build(&mut self) -> Box<dyn ParallelVisitor + 'a> {
-        Box::new(SearchWorker::new(self.query, self.matcher, self.buffers, self.judge, self.cancel, self.found))
+        Box::new(self.worker())
+    }
+}
+
+impl<'a> SearchWorkers<'a> {
+    fn worker(&self) -> SearchWorker<'a> {
+        SearchWorker::new(self.query, self.matcher, self.buffers, self.judge, self.cancel, self.found)
     }
 }
 
@@ -294,11 +302,7 @@ impl ParallelVisitor for SearchWorker<'_> {
                 }
             }
             Ok(_) => {}
-            Err(error) => {
-                if let Some(problem) = self.judge.problem(&error, &mut self.exclusions) {
-                    self.found.problem(problem);
-                }
-            }
+            Err(error) => self.problem(&error),
         }
         WalkState::Continue
     }
@@ -324,6 +328,12 @@ impl<'a> SearchWorker<'a> {
             found,
             head: Vec::new(),
             named: false,
+        }
+    }
+
+    fn problem(&mut self, error: &ignore::Error) {
+        if let Some(problem) = self.judge.problem(error, &mut self.exclusions) {
+            self.found.problem(problem);
         }
     }
 

@@ -28,6 +28,7 @@ use crate::judged_need::JudgedNeed;
 use crate::need::Need;
 use crate::progress::ProgressLog;
 use crate::session::{CallInFlight, Hold, Session};
+use crate::slots::Slots;
 use crate::time::rfc3339;
 use crate::tool::{Origin, ToolSpec};
 
@@ -65,6 +66,7 @@ pub struct Cx {
     /// The request of an agent, in a call that only judges what the agent does with a tool of its own.
     pub agent: Option<Arc<AgentRequest>>,
     notes: Mutex<CallNotes>,
+    slots: Slots,
     /// The call after whose end this context is used; its notes are used.
     ended: Option<Arc<Cx>>,
     this: Weak<Cx>,
@@ -139,6 +141,7 @@ impl Cx {
             unattended: outer.is_some_and(|outer| outer.unattended) || call.session.is_of_plugin(),
             agent,
             notes: Mutex::new(CallNotes { depends, ..CallNotes::default() }),
+            slots: Slots::default(),
             ended: None,
             this: this.clone(),
         })
@@ -186,6 +189,7 @@ impl Cx {
             unattended,
             agent: self.agent.clone(),
             notes: Mutex::default(),
+            slots: Slots::default(),
             ended,
             this: this.clone(),
         })
@@ -249,6 +253,11 @@ impl Cx {
     /// The same context, for work that outlives the borrow, such as that of a script.
     pub fn shared(&self) -> Arc<Self> {
         self.this.upgrade().expect("a context is made within an Arc, which is alive while it is borrowed")
+    }
+
+    /// Data that a tool keeps for this call; created on first use.
+    pub fn slot<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
+        self.slots.get()
     }
 
     fn notes(&self) -> MutexGuard<'_, CallNotes> {

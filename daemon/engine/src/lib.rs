@@ -55,6 +55,7 @@ pub mod roles;
 pub mod sampling;
 pub mod schema;
 pub mod session;
+mod slots;
 pub mod spool;
 pub mod time;
 pub mod tool;

@@ -1,6 +1,5 @@
 //! Sessions: the state of conversations. They outlive connections.
 
-use std::any::{Any, TypeId};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -22,6 +21,7 @@ use toold_proto::tool::{CallId, SessionId, Source, SourceKind, ToolName};
 
 use crate::client_profile::{ClientProfile, ProfileFilter};
 use crate::lanes::Lane;
+use crate::slots::Slots;
 use crate::tool::{Origin, ToolSpec};
 use crate::workspace::Workspace;
 
@@ -122,7 +122,7 @@ pub struct Session {
     /// When it was opened, a connection detached, or a call ended.
     last_use: Mutex<Instant>,
     /// Data that tools keep for a session: read stamps, shells, lists. Keyed by type.
-    slots: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
+    slots: Slots,
     /// See [`Session::made`].
     made: Mutex<Vec<PathBuf>>,
     /// Fires when the session is closed.
@@ -277,7 +277,7 @@ impl Session {
             calls: Mutex::default(),
             connections: AtomicU64::new(0),
             last_use: Mutex::new(Instant::now()),
-            slots: Mutex::default(),
+            slots: Slots::default(),
             made: Mutex::default(),
             closed: CancellationToken::new(),
         }
@@ -454,16 +454,12 @@ impl Session {
 
     /// Data that a tool keeps for this session; created on first use.
     pub fn slot<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
-        let mut slots = self.slots.lock();
-        let slot = slots.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(T::default())).clone();
-        slot.downcast().expect("a slot holds the type that it is keyed by")
+        self.slots.get()
     }
 
     /// The same, if it is there.
     pub fn slot_if_any<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
-        let slots = self.slots.lock();
-        let slot = slots.get(&TypeId::of::<T>())?.clone();
-        Some(slot.downcast().expect("a slot holds the type that it is keyed by"))
+        self.slots.get_if_any()
     }
 
     /// Adds a call. `None` when one with this id is in flight.

@@ -8,6 +8,7 @@ use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use crate::files;
+use crate::folder_names::FolderNames;
 use crate::pattern_budget::{MAX_BYTES, MAX_FOLDERS, MAX_PATTERNS, take_room};
 
 /// A set of ignore files for each thread of a walk.
@@ -96,7 +97,8 @@ impl Exclusions {
     }
 
     fn rules(&mut self, folder: &Path) -> FolderRules {
-        NAMES.map(|name| load(folder, name, &mut self.room).map(Arc::new))
+        let names = FolderNames::of(folder);
+        NAMES.map(|name| names.may_have(name).then(|| load(folder, name, &mut self.room)).flatten().map(Arc::new))
     }
 
     fn folder(&mut self, folder: &Path) -> ExcludedFolder {

@@ -16,7 +16,7 @@ pub fn read_need(resolved: &Path, exclusions: &mut Exclusions) -> Need {
     need(Category::FileRead, resolved, may_be_folder(resolved), exclusions)
 }
 
-/// As [`read_need`], for a path that a walk has just visited.
+/// As [`read_need`], for a path of which the kind was just seen.
 pub fn entry_read_need(resolved: &Path, is_folder: bool, exclusions: &mut Exclusions) -> Need {
     need(Category::FileRead, resolved, is_folder, exclusions)
 }
@@ -24,6 +24,11 @@ pub fn entry_read_need(resolved: &Path, is_folder: bool, exclusions: &mut Exclus
 /// The permission to write the file `resolved`.
 pub fn write_need(resolved: &Path, exclusions: &mut Exclusions) -> Need {
     need(Category::FileWrite, resolved, may_be_folder(resolved), exclusions)
+}
+
+/// As [`write_need`], for a path of which the kind was just seen.
+pub fn entry_write_need(resolved: &Path, is_folder: bool, exclusions: &mut Exclusions) -> Need {
+    need(Category::FileWrite, resolved, is_folder, exclusions)
 }
 
 /// Whether the path is checked against ignore files as a folder. True also if nothing exists there: otherwise the

@@ -35,7 +35,11 @@ const MAX_LINKS: usize = 40;
 /// # Errors
 /// A loop of links; a NUL in the path.
 pub fn resolve(path: &Path, cwd: &Path) -> io::Result<PathBuf> {
-    follow(path, cwd, &mut |_| true).0
+    let named = named(path, cwd)?;
+    match without_links(&named) {
+        Some((plain, _)) => Ok(plain),
+        None => follow(&named, &mut |_| true).0,
+    }
 }
 
 /// A path that a caller named, and where it leads.
@@ -44,6 +48,8 @@ pub struct ResolvedPath {
     pub path: PathBuf,
     /// The place that needs permission first, because the path leads through a folder that may not be read.
     pub veil: Option<PathBuf>,
+    /// What is at the path, if that was seen on the way to it.
+    pub kind: Option<FileType>,
 }
 
 /// As [`resolve`], for a caller that must not learn about links in folders that it may not read.
@@ -56,13 +62,26 @@ pub struct ResolvedPath {
 /// # Errors
 /// As [`resolve`], for links that the caller may read.
 pub fn resolve_for(path: &Path, cwd: &Path, may_read: &mut dyn FnMut(&Path) -> bool) -> io::Result<ResolvedPath> {
-    match follow(path, cwd, may_read) {
-        (resolved, None) => Ok(ResolvedPath { path: resolved?, veil: None }),
-        (Ok(path), Some(veil)) if !veil.climbs && may_read(&path) => Ok(ResolvedPath { path, veil: None }),
-        (Ok(path), Some(veil)) => Ok(ResolvedPath { path, veil: Some(veil.named) }),
-        // Opening it will fail once someone has allowed it.
-        (Err(_), Some(veil)) => Ok(ResolvedPath { path: veil.named.clone(), veil: Some(veil.named) }),
+    let named = named(path, cwd)?;
+    if let Some((path, kind)) = without_links(&named) {
+        return Ok(ResolvedPath { path, veil: None, kind });
     }
+    let (path, veil) = match follow(&named, may_read) {
+        (resolved, None) => (resolved?, None),
+        (Ok(path), Some(veil)) if !veil.climbs && may_read(&path) => (path, None),
+        (Ok(path), Some(veil)) => (path, Some(veil.named)),
+        // Opening it will fail once someone has allowed it.
+        (Err(_), Some(veil)) => (veil.named.clone(), Some(veil.named)),
+    };
+    Ok(ResolvedPath { path, veil, kind: None })
+}
+
+/// The whole path, with `.` and `..` as they were given.
+fn named(path: &Path, cwd: &Path) -> io::Result<PathBuf> {
+    if path.as_os_str().as_encoded_bytes().contains(&0) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a path cannot hold a NUL character"));
+    }
+    Ok(cwd.join(path))
 }
 
 /// The first place on the path that may not be read and affects where the path leads.
@@ -72,18 +91,10 @@ struct Veil {
     climbs: bool,
 }
 
-fn follow(path: &Path, cwd: &Path, may_read: &mut dyn FnMut(&Path) -> bool) -> (io::Result<PathBuf>, Option<Veil>) {
-    if path.as_os_str().as_encoded_bytes().contains(&0) {
-        let error = io::Error::new(io::ErrorKind::InvalidInput, "a path cannot hold a NUL character");
-        return (Err(error), None);
-    }
-    let named = cwd.join(path);
-    if let Some(plain) = without_links(&named) {
-        return (Ok(plain), None);
-    }
+fn follow(named: &Path, may_read: &mut dyn FnMut(&Path) -> bool) -> (io::Result<PathBuf>, Option<Veil>) {
     let mut done = PathBuf::from("/");
     // A stack, read from its end.
-    let mut left: Vec<PathBuf> = parts(&named);
+    let mut left: Vec<PathBuf> = parts(named);
     let mut links = 0;
     let mut veil = None;
     while let Some(part) = left.pop() {
@@ -119,10 +130,10 @@ fn follow(path: &Path, cwd: &Path, may_read: &mut dyn FnMut(&Path) -> bool) -> (
     (Ok(done), veil)
 }
 
-/// The path itself if no link is on it, as far as it exists: one system call instead of one for each component. `None` if there
-/// may be a link, or a `..`.
+/// The path itself if no link is on it, as far as it exists, and what is there: one look instead of one for each component.
+/// `None` if there may be a link, or a `..`.
 #[cfg(target_os = "linux")]
-fn without_links(named: &Path) -> Option<PathBuf> {
+fn without_links(named: &Path) -> Option<(PathBuf, Option<FileType>)> {
     use rustix::fs::{CWD, ResolveFlags, openat2};
     if named.components().any(|part| part == Component::ParentDir) {
         return None;
@@ -130,16 +141,18 @@ fn without_links(named: &Path) -> Option<PathBuf> {
     let plain: PathBuf = named.components().collect();
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let links = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    match answering::at(&plain, || openat2(CWD, &plain, flags, Mode::empty(), links)) {
+    let look = || openat2(CWD, &plain, flags, Mode::empty(), links).and_then(rustix::fs::fstat);
+    match answering::at(&plain, look) {
+        Ok(Ok(stat)) => Some((plain, Some(FileType::from_raw_mode(stat.st_mode)))),
         // Where a component is missing, is no folder, or cannot be searched, those before it are no links, and behind it
         // nothing is visible that could lead elsewhere.
-        Ok(Ok(_) | Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS)) => Some(plain),
+        Ok(Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS)) => Some((plain, None)),
         Ok(Err(_)) | Err(_) => None,
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn without_links(_: &Path) -> Option<PathBuf> {
+fn without_links(_: &Path) -> Option<(PathBuf, Option<FileType>)> {
     None
 }
 
@@ -233,6 +246,25 @@ pub fn open_entry(resolved: &Path) -> Result<File, OpenError> {
     let stat = rustix::fs::fstat(&fd).map_err(|error| system(resolved, error))?;
     check_kind(FileType::from_raw_mode(stat.st_mode), resolved)?;
     Ok(File::from(fd))
+}
+
+/// The content of a file that was just seen as a regular one, if it has at most `limit` bytes and the system has all of
+/// them in memory. Never waits for a disk; `None` also for every error, which opening it otherwise will tell.
+#[cfg(target_os = "linux")]
+pub fn read_cached(resolved: &Path, limit: usize) -> Option<Vec<u8>> {
+    use rustix::io::{ReadWriteFlags, preadv2};
+    let file = open_entry(resolved).ok()?;
+    let size = usize::try_from(rustix::fs::fstat(&file).ok()?.st_size).ok().filter(|size| *size <= limit)?;
+    // One byte more: a file of the kernel's own says that it is empty.
+    let mut bytes = vec![0; size + 1];
+    let read = preadv2(&file, &mut [io::IoSliceMut::new(&mut bytes)], 0, ReadWriteFlags::NOWAIT).ok()?;
+    bytes.truncate(size);
+    (read == size).then_some(bytes)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn read_cached(_: &Path, _: usize) -> Option<Vec<u8>> {
+    None
 }
 
 impl From<OpenError> for io::Error {
@@ -390,9 +422,9 @@ mod tests {
         };
         let veil = |path: &str| resolved(path).veil.map(|veil| veil.strip_prefix(&root).unwrap().to_owned());
         // A link of the caller's own that leads to a file it may read.
-        assert_eq!(resolved("own/x"), ResolvedPath { path: root.join("far/deep/x"), veil: None });
-        assert_eq!(resolved("../back/x"), ResolvedPath { path: work.join("x"), veil: None });
-        assert_eq!(resolved("../none/x"), ResolvedPath { path: root.join("none/x"), veil: None });
+        assert_eq!(resolved("own/x"), ResolvedPath { path: root.join("far/deep/x"), veil: None, kind: None });
+        assert_eq!(resolved("../back/x"), ResolvedPath { path: work.join("x"), veil: None, kind: None });
+        assert_eq!(resolved("../none/x"), ResolvedPath { path: root.join("none/x"), veil: None, kind: None });
         assert_eq!(veil("../there/x").as_deref(), Some(Path::new("there/x")));
         assert_eq!(veil("../ring/x").as_deref(), Some(Path::new("ring/x")));
         // Climbing gives the same result with and without a link.

@@ -17,6 +17,7 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use crate::exclude::Exclusions;
 use crate::files::{self, OpenError};
+use crate::folder_names::FolderNames;
 use crate::pattern_budget::{MAX_BYTES, MAX_FOLDERS, MAX_PATTERNS, take_room};
 use crate::read_access::ReadAccess;
 
@@ -172,9 +173,11 @@ impl IgnoreFiles {
         above: Option<Arc<IgnoreLevel>>,
         known: &mut IgnoreState,
     ) -> Option<Arc<IgnoreLevel>> {
-        let repository = repository(folder);
-        let ignore = self.rules(folder, &folder.join(".ignore"), known);
-        let git_ignore = self.rules(folder, &folder.join(".gitignore"), known);
+        let names = FolderNames::of(folder);
+        let repository = if names.may_have(".git") || names.may_have(".jj") { repository(folder) } else { None };
+        let mut own =
+            |name: &str| names.may_have(name).then(|| self.rules(folder, &folder.join(name), known)).flatten();
+        let (ignore, git_ignore) = (own(".ignore"), own(".gitignore"));
         let git_exclude = match &repository {
             Some(Some(git)) => self.rules(folder, &git.join("info/exclude"), known),
             Some(None) | None => None,
@@ -316,8 +319,9 @@ fn excludes_file() -> Option<PathBuf> {
         config.as_ref().map(|config| config.join("git/config")),
         Some(var("GIT_CONFIG_SYSTEM").unwrap_or_else(|| PathBuf::from("/etc/gitconfig"))),
     ];
+    let is_there = |file: &PathBuf| file.exists();
     let read = |file: PathBuf| files::read_whole(&files::resolve(&file, Path::new("/")).ok()?, MAX_CONFIG).ok();
-    let named = configured.into_iter().flatten().find_map(|file| excludes_in(&read(file)?));
+    let named = configured.into_iter().flatten().filter(is_there).find_map(|file| excludes_in(&read(file)?));
     let named = named.map(|path| match path.strip_prefix("~/") {
         Some(rest) => home.clone().unwrap_or_default().join(rest),
         None => PathBuf::from(path),

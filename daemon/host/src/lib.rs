@@ -31,10 +31,12 @@ pub mod shell_grammar;
 
 mod credentials;
 pub mod exclude;
+mod file_facts;
 pub mod file_needs;
 pub mod file_systems;
 pub mod files;
 pub mod folder_events;
+mod folder_names;
 pub mod folders;
 mod git_settings;
 pub mod ignore_files;

@@ -52,7 +52,7 @@ pub struct ReadAccess {
 }
 
 impl ReadAccess {
-    /// `root` is the folder or file that the call has permission to read. If that needed an ask, the answer covers
+    /// `root` is the resolved folder or file that the call has permission to read. If that needed an ask, the answer covers
     /// everything below for which the same rule would ask. `chain` contains the plugins through which the call came.
     pub fn new(cx: &Cx, chain: Arc<[String]>, root: PathBuf) -> Self {
         let engine: &Engine = &cx.engine;
@@ -73,7 +73,7 @@ impl ReadAccess {
             root: root.clone(),
             asked_by: None,
         };
-        let decision = decide_need.decide(&root, root.is_dir(), &mut Exclusions::default());
+        let decision = decide_need.decide(&root, root.is_dir(), &mut Exclusions::of_walk());
         // Nobody is asked for a plugin that acts on its own, so no answer covers more than the root.
         let was_asked = decision.verdict == Verdict::Ask && !cx.session.is_of_plugin();
         decide_need.asked_by = was_asked.then_some(decision.rule);

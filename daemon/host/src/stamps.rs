@@ -1,22 +1,21 @@
 //! Stamps of files, for results that are valid as long as the files are unchanged.
 
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use rustix::fs::{FileType, Mode, OFlags};
-use toold_engine::dependencies::{FileChecks, FileFacts, FileStamp};
+use toold_engine::dependencies::{FileChecks, FileStamp};
 use toold_engine::need::Need;
 use toold_proto::tool::Category;
 
 use crate::exclude::Exclusions;
+use crate::file_facts::{facts, is_settled};
 use crate::file_needs::may_be_folder;
 use crate::files::resolve;
 
-/// Two changes further apart than this get different times on every file system we know.
-const SETTLED: Duration = Duration::from_secs(2);
 /// Larger files are not read again just to learn whether they are unchanged.
 const MAX_DIGESTED: u64 = 16 * 1024 * 1024;
 
@@ -53,27 +52,6 @@ pub fn of_facts(path: &Path) -> Option<FileStamp> {
         Err(_) => return None,
     };
     Some(FileStamp { path: path.to_owned(), facts, settled: true, digest: None })
-}
-
-fn facts(metadata: &Metadata) -> FileFacts {
-    FileFacts {
-        device: metadata.dev(),
-        inode: metadata.ino(),
-        mode: metadata.mode(),
-        size: metadata.size(),
-        mtime: (metadata.mtime(), metadata.mtime_nsec()),
-        ctime: (metadata.ctime(), metadata.ctime_nsec()),
-    }
-}
-
-/// Future times count as now: the clock was set back.
-fn is_settled(metadata: &Metadata, now: SystemTime) -> bool {
-    let at = |seconds: i64, nanos: i64| {
-        let since = Duration::new(u64::try_from(seconds).unwrap_or(0), u32::try_from(nanos).unwrap_or(0));
-        SystemTime::UNIX_EPOCH + since
-    };
-    let old = |at: SystemTime| now.duration_since(at).is_ok_and(|age| age >= SETTLED);
-    old(at(metadata.mtime(), metadata.mtime_nsec())) && old(at(metadata.ctime(), metadata.ctime_nsec()))
 }
 
 /// Checks stamps against this machine's files.

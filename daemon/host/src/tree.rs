@@ -1,14 +1,16 @@
 //! Walks over trees of files. A walk itself reads no file, so nothing in the tree can make it block or grow.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ignore::overrides::Override;
 use ignore::types::Types;
-use ignore::{DirEntry, Match, WalkBuilder};
+use ignore::{Match, WalkBuilder};
 use parking_lot::Mutex;
 
 use crate::file_systems::answering;
+use crate::files::{self, FileType};
 use crate::ignore_files::IgnoreFiles;
 
 /// The filters of a walk, in order of precedence: the first filter with an opinion decides.
@@ -41,11 +43,15 @@ impl SkippedPlaces {
     /// Further ones are not kept.
     const MAX: usize = 1000;
 
-    fn add(&self, entry: &DirEntry, is_folder: bool, reason: LeftOutReason) {
+    fn add(&self, entry: &VisitedEntry<'_>, reason: LeftOutReason) {
         let mut all = self.0.lock();
         if all.len() < Self::MAX {
-            all.push((entry.path().to_owned(), is_folder, reason));
+            all.push((entry.path.to_owned(), entry.is_folder, reason));
         }
+    }
+
+    fn clear(&self) {
+        self.0.lock().clear();
     }
 
     /// The paths, whether each is a folder, and why it was left out; sorted.
@@ -56,6 +62,94 @@ impl SkippedPlaces {
     }
 }
 
+/// A file or a folder that a walk has come to.
+pub struct VisitedEntry<'a> {
+    pub path: &'a Path,
+    /// The last part of the path.
+    pub name: &'a OsStr,
+    pub is_folder: bool,
+    /// 0 for the root of the walk.
+    pub depth: usize,
+}
+
+/// A walk that has not begun.
+pub struct TreeWalk {
+    root: PathBuf,
+    filter: Arc<dyn Fn(&VisitedEntry<'_>) -> bool + Send + Sync>,
+    left_out: Option<Arc<SkippedPlaces>>,
+}
+
+/// What a walk by one thread has found.
+#[derive(Default)]
+pub struct WalkedTree {
+    /// Everything below the root, a folder before its contents.
+    pub entries: Vec<(PathBuf, FileType)>,
+    /// Folders that could not be read.
+    pub problems: Vec<ignore::Error>,
+    /// There is more than was asked for.
+    pub more: bool,
+}
+
+impl TreeWalk {
+    /// A walk by the threads of `ignore`.
+    pub fn parallel(&self) -> WalkBuilder {
+        let (mut walk, filter) = (WalkBuilder::new(&self.root), self.filter.clone());
+        walk.standard_filters(false).filter_entry(move |entry| {
+            let (path, is_folder) = (entry.path(), entry.file_type().is_some_and(|kind| kind.is_dir()));
+            filter(&VisitedEntry { path, name: entry.file_name(), is_folder, depth: entry.depth() })
+        });
+        walk
+    }
+
+    /// A walk by this thread, which takes less time for a small tree than to start others. It ends after `most` entries.
+    /// `may_enter` is asked about each folder before it is read, the root included. Blocks.
+    pub fn serial(&self, most: usize, mut may_enter: impl FnMut(&Path) -> bool) -> WalkedTree {
+        let mut found = WalkedTree::default();
+        let mut folders = vec![(self.root.clone(), 0)];
+        while let Some((folder, depth)) = folders.pop() {
+            if !may_enter(&folder) {
+                continue;
+            }
+            let names = match files::list(&folder, most.saturating_add(1)) {
+                Ok(names) => names,
+                Err(error) => {
+                    let err = Box::new(ignore::Error::Io(error.into()));
+                    found.problems.push(ignore::Error::WithPath { path: folder, err });
+                    continue;
+                }
+            };
+            for (name, kind) in names {
+                let path = folder.join(&name);
+                let entry = VisitedEntry { path: &path, name: &name, is_folder: kind.is_dir(), depth: depth + 1 };
+                if !(self.filter)(&entry) {
+                    continue;
+                }
+                if found.entries.len() == most {
+                    found.more = true;
+                    return found;
+                }
+                if kind.is_dir() {
+                    folders.push((path.clone(), depth + 1));
+                }
+                found.entries.push((path, kind));
+            }
+        }
+        found
+    }
+
+    /// As [`TreeWalk::serial`], if the tree is small; otherwise `None`, and nothing has been left out yet.
+    pub fn small(&self, may_enter: impl FnMut(&Path) -> bool) -> Option<WalkedTree> {
+        let found = Some(self.serial(SMALL, may_enter)).filter(|found| !found.more);
+        if found.is_none() {
+            self.left_out.iter().for_each(|left_out| left_out.clear());
+        }
+        found
+    }
+}
+
+/// The most entries of a small tree.
+const SMALL: usize = 200;
+
 impl Tree {
     pub fn new(ignore_files: Option<Arc<IgnoreFiles>>) -> Self {
         let (globs, types) = (Override::empty(), Types::empty());
@@ -63,17 +157,17 @@ impl Tree {
     }
 
     /// A walk below `root`, an absolute path. `wanted` further filters the entries that [`Tree`] lets through.
-    pub fn walk(self, root: &Path, wanted: impl Fn(&DirEntry) -> bool + Send + Sync + 'static) -> WalkBuilder {
-        let mut walk = WalkBuilder::new(root);
-        walk.standard_filters(false).filter_entry(move |entry| self.has(entry) && wanted(entry));
-        walk
+    pub fn walk(self, root: &Path, wanted: impl Fn(&VisitedEntry<'_>) -> bool + Send + Sync + 'static) -> TreeWalk {
+        let left_out = self.left_out.clone();
+        let filter = Arc::new(move |entry: &VisitedEntry<'_>| self.has(entry) && wanted(entry));
+        TreeWalk { root: root.to_owned(), filter, left_out }
     }
 
-    fn has(&self, entry: &DirEntry) -> bool {
-        if entry.depth() == 0 {
+    fn has(&self, entry: &VisitedEntry<'_>) -> bool {
+        let VisitedEntry { path, name, is_folder, depth } = *entry;
+        if depth == 0 {
             return true;
         }
-        let (path, is_folder) = (entry.path(), entry.file_type().is_some_and(|kind| kind.is_dir()));
         if is_folder && let Err(error) = answering::ask(path) {
             self.ignore_files.iter().for_each(|files| files.note(path, &error.to_string()));
             return false;
@@ -86,8 +180,8 @@ impl Tree {
         let ignored = self.ignore_files.as_ref().map_or(Match::None, |files| files.matched(path, is_folder));
         let leave_out = |reason: LeftOutReason| {
             // Git's own folder is in nobody's way.
-            if let Some(left_out) = self.left_out.as_ref().filter(|_| entry.file_name() != ".git") {
-                left_out.add(entry, is_folder, reason);
+            if let Some(left_out) = self.left_out.as_ref().filter(|_| name != ".git") {
+                left_out.add(entry, reason);
             }
             false
         };
@@ -99,11 +193,11 @@ impl Tree {
             return false;
         }
         let is_brought_back = ignored.is_whitelist() || of_type.is_whitelist();
-        if is_brought_back || !self.skips_hidden || !entry.file_name().as_encoded_bytes().starts_with(b".") {
+        if is_brought_back || !self.skips_hidden || !name.as_encoded_bytes().starts_with(b".") {
             return true;
         }
         let tracked = self.ignore_files.as_ref().filter(|_| self.enters_tracked && is_folder);
-        if entry.file_name() != ".git" && tracked.is_some_and(|files| files.tracks_folder(path)) {
+        if name != ".git" && tracked.is_some_and(|files| files.tracks_folder(path)) {
             return true;
         }
         leave_out(LeftOutReason::Hidden)

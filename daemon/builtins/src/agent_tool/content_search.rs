@@ -121,7 +121,7 @@ impl SearchWalk<'_> {
         let mut exclusions = Exclusions::of_walk();
         let mut found = SearchedFiles::default();
         // Repositories are searched by no agent.
-        let walk = tree.walk(self.root, |entry| entry.depth() == 0 || entry.file_name() != ".git").build();
+        let walk = tree.walk(self.root, |entry| entry.depth == 0 || entry.name != ".git").parallel().build();
         for (number, entry) in walk.enumerate() {
             check(self.cancel)?;
             if number >= MAX_ENTRIES {

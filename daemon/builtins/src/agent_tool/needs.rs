@@ -10,8 +10,6 @@ use toold_adapters::agents::{AgentAction, ContentSearch};
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_host::environment::Environment;
-use toold_host::exclude::Exclusions;
-use toold_host::file_needs;
 use toold_host::shell_grammar;
 use toold_proto::agent_request::NamedNeed;
 use toold_proto::tool::Category;
@@ -65,7 +63,7 @@ impl Deriving<'_> {
                 self.lines.lock().push(line.clone());
                 self.command(line, cwd.as_deref())
             }
-            AgentAction::Read { path } => Ok(read_needs(&Located::new(path, self.cx)?)),
+            AgentAction::Read { path } => Ok(read_needs(&Located::new(path, self.cx)?, self.cx)),
             AgentAction::List { path } => ReadableTree::needs(Some(path), self.cx),
             AgentAction::Search(search) => self.search(search).await,
             AgentAction::Fetch { url } => self.fetch(url),
@@ -88,12 +86,11 @@ impl Deriving<'_> {
     pub(super) fn of_named(&self, named: &NamedNeed) -> anyhow::Result<Vec<Need>> {
         let NamedNeed { category, target } = named;
         match category {
-            Category::FileRead => Ok(read_needs(&Located::new(target, self.cx)?)),
+            Category::FileRead => Ok(read_needs(&Located::new(target, self.cx)?, self.cx)),
             Category::FileWrite => {
                 let located = Located::new(target, self.cx)?;
-                let veil = located.is_veiled().then(|| located.to_write());
-                let whole = file_needs::write_need(&located.path, &mut Exclusions::default());
-                Ok(veil.into_iter().chain([whole]).collect())
+                let veil = located.is_veiled().then(|| located.to_write(self.cx));
+                Ok(veil.into_iter().chain([located.beyond_veil_to_write(self.cx)]).collect())
             }
             Category::Shell => self.command(target, None),
             Category::Network if target.contains("://") => self.fetch(target),
@@ -108,7 +105,7 @@ impl Deriving<'_> {
     /// The root, and the files below it that the agent may not read by itself.
     async fn search(&self, search: &ContentSearch) -> anyhow::Result<Vec<Need>> {
         let located = Located::new(&search.path, self.cx)?;
-        let mut needs = read_needs(&located);
+        let mut needs = read_needs(&located, self.cx);
         let not_known = |why: &str| {
             self.partial.lock().get_or_insert_with(|| why.to_owned());
         };
@@ -210,9 +207,9 @@ impl Deriving<'_> {
 }
 
 /// A place on the path that needs permission comes before the file.
-fn read_needs(located: &Located) -> Vec<Need> {
-    let veil = located.is_veiled().then(|| located.to_read());
-    veil.into_iter().chain([file_needs::read_need(&located.path, &mut Exclusions::default())]).collect()
+fn read_needs(located: &Located, cx: &Cx) -> Vec<Need> {
+    let veil = located.is_veiled().then(|| located.to_read(cx));
+    veil.into_iter().chain([located.beyond_veil_to_read(cx)]).collect()
 }
 
 /// The change of files that an action makes.

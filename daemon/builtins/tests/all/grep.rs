@@ -318,3 +318,27 @@ async fn hints_for_patterns_lead_to_the_text() {
     let text = test.bad("grep", json!({"pattern": "foo(?!bar)"})).await;
     assert!(text.contains("look-around") && !text.contains("fixed=true"), "{text}");
 }
+
+#[tokio::test]
+async fn small_and_large_folders_are_searched_alike() {
+    for count in [10, 300] {
+        let test = BuiltinTest::strict();
+        test.write(".ignore", "ignored/\n");
+        test.write(".aiexclude", "secret/\n");
+        test.write("ignored/a.txt", "wanted\n");
+        test.write("secret/b.txt", "wanted\n");
+        for number in 0..count {
+            test.write(&format!("plain/{number}.txt"), "plain\n");
+        }
+        let left_out =
+            "left out: .aiexclude (hidden), .ignore (hidden), ignored/ (ignored); include_ignored=true takes them in";
+        let none = format!("[no matches in {count} files; {left_out}]");
+        check(test.ok("grep", json!({"pattern": "wanted"})).await, &[&none]);
+        let none = format!("[no files match, of {count} files; {left_out}]");
+        check(test.ok("glob", json!({"pattern": "b.txt"})).await, &[&none]);
+        let text = test.ok("grep", json!({"pattern": "plain", "output_mode": "files", "max_results": 1000})).await;
+        assert_eq!(text.lines().count(), count);
+        let text = test.ok("list", json!({})).await;
+        assert!(text.contains(&format!("plain/  ({count} files")) && !text.contains("secret"), "{text}");
+    }
+}

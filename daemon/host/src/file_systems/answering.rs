@@ -62,6 +62,12 @@ pub fn any() -> bool {
     !TABLE.mounts().is_empty()
 }
 
+/// Whether an absolute path is on a file system of this kernel's own, by its name. Costs nothing.
+pub fn is_local_path(path: &Path) -> bool {
+    let mounts = TABLE.mounts();
+    mounts.is_empty() || path.ancestors().all(|above| !mounts.contains_key(above))
+}
+
 /// Runs an operation on an absolute path. If its file system may not answer, that is probed first. The probe takes at
 /// most a second, and the runtime gets another thread in place of this one meanwhile.
 ///

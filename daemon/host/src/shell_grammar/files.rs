@@ -316,7 +316,7 @@ impl ShellWalk<'_, '_, '_> {
         };
         let (first, mut files) = (named.first()?.path.clone(), Vec::new());
         for named in named {
-            let ResolvedPath { path, veil } =
+            let ResolvedPath { path, veil, .. } =
                 resolve_for(&named.path, Path::new("/"), self.surroundings.may_read).ok()?;
             if veil.is_some() || !(self.surroundings.may_read)(&path) {
                 return None;
@@ -484,7 +484,7 @@ impl NamedFile {
             let target = format!("{} {}", self.command, self.path.display());
             vec![Need { hides_file: true, ..SimpleCommand::not_understood(&target, why).need(line) }]
         };
-        let Ok(ResolvedPath { mut path, veil }) = resolve_for(&self.path, Path::new("/"), may_read) else {
+        let Ok(ResolvedPath { mut path, veil, .. }) = resolve_for(&self.path, Path::new("/"), may_read) else {
             return not_known("a loop of symbolic links");
         };
         // Only names are shown, and they belong to the folder.
@@ -531,7 +531,7 @@ impl NamedFile {
             // Through a link, the file that it names is written.
             let covers = put.from.iter().flat_map(|from| copied(from, std::slice::from_ref(&file))).collect();
             match resolve_for(&file, Path::new("/"), may_read) {
-                Ok(ResolvedPath { path, veil }) => {
+                Ok(ResolvedPath { path, veil, .. }) => {
                     needs.extend(veil.map(|veil| on(&veil)));
                     needs.push(Need { covers, ..on(&path) });
                 }

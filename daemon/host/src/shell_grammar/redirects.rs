@@ -120,7 +120,7 @@ impl Redirected {
             needs.push(Need { hides_file: *hides_file, ..not_known(why) });
         }
         for folder in folders {
-            let Ok(ResolvedPath { path, veil }) = resolve_for(Path::new(&self.path), folder, may_read) else {
+            let Ok(ResolvedPath { path, veil, .. }) = resolve_for(Path::new(&self.path), folder, may_read) else {
                 needs.push(not_known("a loop of symbolic links"));
                 continue;
             };

@@ -170,7 +170,7 @@ impl Program {
     /// Checks the folder before anything else: whether it exists, and where it leads, is only for those who may read
     /// it.
     async fn require(&self) -> Result<Vec<Need>, ToolError> {
-        if let Some(ResolvedPath { path, veil }) = &self.dir {
+        if let Some(ResolvedPath { path, veil, .. }) = &self.dir {
             for place in veil.iter().chain([path]).filter(|place| !self.plugin.owns(place)) {
                 self.call.require(file_needs::read_need(place, &mut Exclusions::default())).await?;
             }

@@ -198,7 +198,7 @@ impl FsTarget {
         let base = call.authority().map_or_else(|_| plugin.real_dir(), |cx| &cx.cwd);
         let host_call = base.join(path);
         let found = files::resolve_for(path.as_ref(), base, &mut |place| may_know(&call, &plugin, place));
-        let ResolvedPath { path, veil } = found.map_err(|error| format!("{path}: {error}"))?;
+        let ResolvedPath { path, veil, .. } = found.map_err(|error| format!("{path}: {error}"))?;
         Ok(Self { path, veil, access, call, plugin, host_call })
     }
 

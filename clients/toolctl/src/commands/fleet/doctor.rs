@@ -135,6 +135,19 @@ async fn broker(server: &str) -> Vec<Finding> {
     findings
 }
 
+/// The server's words when its store has no room left (error code 10023 of JetStream).
+const STORE_IS_FULL: &str = "insufficient resources";
+
+fn advice_for(message: &str) -> &'static str {
+    match message.contains(STORE_IS_FULL) {
+        true => {
+            "the store of the server is full: raise max_file_store in its jetstream { ... }, or remove streams there that \
+             the fleet does not use"
+        }
+        false => "check the server, `credentials` and `ca_file` of [fleet]; `toolctl logs` has the details",
+    }
+}
+
 /// The status that the daemon reports.
 fn of_status(status: &FleetStatus, findings: &mut Vec<Finding>) {
     if !status.configured {
@@ -146,8 +159,7 @@ fn of_status(status: &FleetStatus, findings: &mut Vec<Finding>) {
         (error, connected) => {
             let message =
                 error.as_deref().unwrap_or(if connected { "connected" } else { "not connected to the server" });
-            let advice = "check the server, `credentials` and `ca_file` of [fleet]; `toolctl logs` has the details";
-            findings.push(bad("daemon", message, advice));
+            findings.push(bad("daemon", message, advice_for(message)));
         }
     }
     if !status.connected {
@@ -246,5 +258,18 @@ fn refusals(status: &FleetStatus, findings: &mut Vec<Finding>) {
         };
         let last = status.last_refused.as_ref().map(|last| format!("; the last one: {last}")).unwrap_or_default();
         findings.push(warning("refused", format!("{} {}{last}", counted(*times, "message"), words(reason)), advice));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_store_of_the_server_is_named() {
+        let full =
+            "can't write laptop into its bucket: publish failed: insufficient resources (code 503, error code 10023)";
+        assert!(advice_for(full).contains("max_file_store"));
+        assert!(advice_for("not connected to the server").contains("credentials"));
     }
 }
