@@ -314,7 +314,7 @@ fn by_operands(entry: &str, words: &[Arg], form: &CommandForm) -> Vec<AddedEffec
 }
 
 /// Whether options make an operation do less than its row says: `git clean -n`, `git restore --staged`.
-fn is_milder(entry: &str, form: &CommandForm) -> bool {
+pub(super) fn is_milder(entry: &str, form: &CommandForm) -> bool {
     let has = |names: &[&str]| {
         form.options.iter().any(|option| option.names.iter().any(|name| names.contains(&name.as_str())))
     };

@@ -55,6 +55,7 @@ pub(super) fn read(words: &[Arg]) -> Option<Reading> {
             .map(|operand| FileUse { folder: folder.clone(), ..FileUse::new(FileAccess::Tree, operand) });
         reading.files.extend(members);
     } else if extracts {
+        reading.files.extend(folder.map(|folder| FileUse::new(FileAccess::Write, folder)));
         reading.doubt("the archive decides which files are written");
     } else if lists {
         reading.reads_only = reading.unsure.is_none();
