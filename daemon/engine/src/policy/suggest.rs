@@ -113,8 +113,10 @@ fn operation<'a>(need: &'a Need, words: &'a [Word]) -> Vec<&'a str> {
         let head = words.get(..head).filter(|head| head.iter().all(|word| word.literal)).unwrap_or_default();
         return head.iter().map(|word| word.text.as_str()).collect();
     }
-    if !need.effects.name.is_empty() {
-        return need.effects.name.iter().map(String::as_str).collect();
+    if let Some(program) = need.effects.name.first() {
+        // An interpreter alone does whatever its words say: `python3 -c ...`.
+        let is_bare = need.effects.name.len() == 1 && (program.starts_with('/') || !program.contains('/'));
+        return need.effects.name.iter().filter(|_| !is_bare).map(String::as_str).collect();
     }
     let is_plain = |word: &&Word| {
         word.literal

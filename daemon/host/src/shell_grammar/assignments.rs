@@ -5,7 +5,7 @@ use toold_proto::cut;
 use tree_sitter::Node;
 
 use super::arg::{self, Arg, WordPart};
-use super::{LineItem, ShellWalk, SimpleCommand, Unreadable, Walked, all, check, shown, variables};
+use super::{LineItem, ShellWalk, SimpleCommand, Unreadable, Walked, all, check, named, shown, variables};
 
 impl<'t> ShellWalk<'_, '_, '_> {
     /// `stays`: no command follows, so the shell keeps the value.
@@ -19,6 +19,8 @@ impl<'t> ShellWalk<'_, '_, '_> {
         let target = self.text(node).to_owned();
         let is_digits = text_of(&value).is_some_and(|value| value.bytes().all(|b| b.is_ascii_digit()));
         let doubt = doubt || variables::is_integer(&name) && !is_digits || variables::is_read_only(&name);
+        let is_list = node.child_by_field_name("value").is_some_and(|value| value.kind() == "array");
+        let doubt = doubt || is_list && !stays;
         let is_harmless = match stays {
             true => variables::is_the_shells_own(&name, self.surroundings.environment),
             false => variables::is_harmless_for_programs(&name, text_of(&value)),
@@ -50,7 +52,15 @@ impl<'t> ShellWalk<'_, '_, '_> {
             return Ok((text, Vec::new(), Word { text: raw, literal: true }));
         };
         let unknown = vec![WordPart::Unknown { splits: true }];
-        if name.kind() != "variable_name" || value.kind() == "array" {
+        if value.kind() == "array" && name.kind() == "variable_name" {
+            for element in named(value) {
+                // A subscript is evaluated.
+                self.doubt |= self.text(element).starts_with('[');
+                self.word(element)?;
+            }
+            return Ok((text, unknown, Word { text: raw, literal: false }));
+        }
+        if name.kind() != "variable_name" {
             // A subscript is evaluated, and so are commands in the values.
             self.doubt = true;
             return Ok((text, unknown, Word { text: raw, literal: false }));

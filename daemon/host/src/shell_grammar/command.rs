@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use toold_engine::effects::CommandEffects;
 use toold_engine::need::{InnerCommand, Word};
 use toold_engine::policy::targets::begins_command;
 use toold_proto::cut;
@@ -142,7 +143,16 @@ impl<'t> ShellWalk<'_, '_, '_> {
         let script = script.or_else(|| programs::inline_script(&words));
         let target = if hides { raw.to_owned() } else { shown(&plain) };
         let (inner, scripts) = (std::mem::take(&mut reading.elsewhere), std::mem::take(&mut reading.scripts_elsewhere));
-        let elsewhere = self.elsewhere(inner, &scripts)?;
+        let mut elsewhere = self.elsewhere(inner, &scripts)?;
+        let renamed = programs::other_names(&plain, reading.form.as_ref()).into_iter();
+        elsewhere.extend(renamed.map(|command| InnerCommand {
+            target: String::new(),
+            words: Some(command.words),
+            form: command.form,
+            is_unsure: false,
+            may_run_any: false,
+            effects: CommandEffects::default(),
+        }));
         let short = reading.known.filter(|_| unsure.is_none()).and_then(|_| places::without_place(&words));
         self.found.push(LineItem::Command(SimpleCommand {
             target: target.clone(),

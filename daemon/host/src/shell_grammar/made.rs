@@ -3,13 +3,14 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use toold_engine::need::CommandForm;
 
 use super::clock::JudgingClock;
 use super::files::NamedFile;
 use super::programs::{FileAccess, ProgramTable};
+use super::state::logical;
 use super::{LineItem, names};
 use crate::files::resolve_for;
 
@@ -253,14 +254,7 @@ struct PlaceFinder<'a> {
 impl PlaceFinder<'_> {
     /// A path as it is written without `.` and `..`, and with the links to its folder followed.
     fn forms(&mut self, path: &Path) -> Vec<PathBuf> {
-        let mut written = PathBuf::from("/");
-        for part in path.components() {
-            match part {
-                Component::ParentDir => drop(written.pop()),
-                Component::Normal(name) => written.push(name),
-                Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
-            }
-        }
+        let written = logical(path);
         let folder = path.parent().unwrap_or(Path::new("/"));
         if !self.folders.contains_key(folder) {
             let found = resolve_for(folder, Path::new("/"), self.may_read).ok().map(|found| found.path);

@@ -10,6 +10,7 @@ mod fd;
 mod filters;
 mod find;
 mod git;
+mod in_folder;
 mod jq;
 mod known;
 pub(super) mod listed;
@@ -18,6 +19,8 @@ mod named_effects;
 mod operation;
 mod operation_effects;
 mod options;
+mod other_names;
+mod overwritten;
 mod parallel;
 mod placed;
 mod ps;
@@ -48,6 +51,7 @@ pub(super) use operation::head;
 pub(super) use operation_effects::effects_of;
 pub use operation_effects::withheld;
 pub(super) use options::{Parsed, parse};
+pub(super) use other_names::other_names;
 
 /// How a command uses a file that it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,6 +180,21 @@ impl Reading {
         self.notes.push(Note { text, meaning: meaning.into() });
     }
 
+    /// The options before the words that chose the entry.
+    fn behind(&mut self, before: Self) {
+        self.form = self.form.take().zip(before.form).map(|(mut form, before)| {
+            form.options.splice(0..0, before.options);
+            form
+        });
+        self.notes.splice(0..0, before.notes);
+        self.files.splice(0..0, before.files);
+        self.places.extend(before.places);
+        self.may_run_any |= before.may_run_any;
+        if let Some(why) = before.unsure {
+            self.doubt(why);
+        }
+    }
+
     fn command(&mut self, words: &[Arg]) {
         if !words.is_empty() {
             self.commands.push(words.to_vec());
@@ -297,6 +316,20 @@ fn from_table(name: &str, words: &[Arg]) -> Reading {
     }
 }
 
+/// So many words of a program that no table knows may begin a command.
+const MAX_SHOWN: usize = 12;
+/// Options by which such programs are given a command as one text.
+const SCRIPT_OPTIONS: &[&str] = &["-c", "-e", "-x", "--command", "--cmd", "--exec", "--eval", "--run"];
+/// So many commands are found there.
+const MAX_INNER: usize = 4;
+
+/// Whether these are the name of a program and of a subcommand that it has.
+fn names_operation(words: &[Arg]) -> bool {
+    let known = words.first().and_then(Arg::literal).and_then(|name| known::find(name.rsplit('/').next()?));
+    let verb = words.iter().skip(1).filter_map(Arg::literal).find(|word| !word.starts_with('-'));
+    known.zip(verb).is_some_and(|(known, verb)| known.subcommands.contains_key(verb))
+}
+
 /// A user's own program: its words are known, and expansions come after the first of them. What stands behind `--` may be a
 /// command that it runs.
 fn own(words: &[Arg]) -> Reading {
@@ -304,6 +337,18 @@ fn own(words: &[Arg]) -> Reading {
     let behind = words.iter().position(|word| word.is("--")).map(|at| &words[at + 1..]).unwrap_or_default();
     if behind.first().is_some_and(|first| !first.start().starts_with('-')) {
         reading.elsewhere.push(behind.to_vec());
+    }
+    // `wrap -x git push`, and `wrap -c 'git push'`: no package or file has the name of a program with its subcommand.
+    let shown = words.iter().take(MAX_SHOWN);
+    let inner = shown.enumerate().map(|(at, _)| words[at..].to_vec());
+    let is_script = |option: &Arg| SCRIPT_OPTIONS.iter().any(|known| option.is(known));
+    let values = words.windows(2).take(MAX_SHOWN).filter(|pair| is_script(&pair[0]));
+    let texts =
+        values.filter_map(|pair| pair[1].literal()).map(|text| text.split_whitespace().map(Arg::text).collect());
+    for command in inner.chain(texts).filter(|words| names_operation(words)).take(MAX_INNER) {
+        if !reading.elsewhere.contains(&command) {
+            reading.elsewhere.push(command);
+        }
     }
     match words.first() {
         Some(first) if first.literal().is_none() => reading.unsure(format!(

@@ -160,7 +160,7 @@ pub(super) fn is_number(pieces: &[WordPart]) -> bool {
 }
 
 /// `..` removes the last component, as `cd` does without `-P`.
-fn logical(path: &Path) -> PathBuf {
+pub(super) fn logical(path: &Path) -> PathBuf {
     let mut done = PathBuf::from("/");
     for part in path.components() {
         match part {

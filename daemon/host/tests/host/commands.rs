@@ -14,6 +14,7 @@ mod folders;
 #[cfg(target_os = "linux")]
 mod hostile;
 mod judge;
+mod names;
 mod places;
 mod random;
 mod repositories;

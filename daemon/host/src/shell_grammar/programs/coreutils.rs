@@ -58,6 +58,12 @@ pub(super) fn link(words: &[Arg]) -> Option<Reading> {
     let is_symbolic = parsed.has(&["-s", "--symbolic"]);
     let operands = parsed.operands.clone();
     let mut reading = parsed.into_reading();
+    if !is_symbolic {
+        // Whoever writes the new name writes the same file.
+        let targets = reading.files.iter().filter(|file| file.how == FileAccess::Read).cloned();
+        let written: Vec<FileUse> = targets.map(|file| FileUse { how: FileAccess::Write, ..file }).collect();
+        reading.files.splice(0..0, written);
+    }
     if let (true, [targets @ .., link]) = (is_symbolic && operands.len() > 1, operands.as_slice()) {
         // A relative target starts at the link's own folder: the folder of its name, or the folder with that name.
         reading.files.retain(|file| file.how != FileAccess::Read);

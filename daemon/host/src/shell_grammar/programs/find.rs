@@ -62,6 +62,9 @@ pub(super) fn read(words: &[Arg]) -> Option<Reading> {
         .iter()
         .map(|start| FileUse { filter: filter.clone(), ..FileUse::new(FileAccess::Tree, start.clone()) })
         .collect();
+    let printed = own.windows(2).filter(|pair| pair[0].is("-fprintf")).map(|pair| pair[1].clone());
+    let written = printed.map(|file| FileUse { is_operand: false, ..FileUse::new(FileAccess::Write, file) });
+    reading.files.extend(written);
     if deletes {
         reading.reads_only = false;
         let removed = |start: &Arg| FileUse {

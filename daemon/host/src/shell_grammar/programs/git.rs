@@ -9,6 +9,7 @@ use toold_proto::effect::Effect;
 
 use super::known::find;
 use super::options::{Parsed, parse};
+use super::overwritten;
 use super::repository::settings::RepositoryProblem;
 use super::repository::{self, Repository};
 use super::{CommandContext, CommandOutput, FileAccess, FileUse, Reading};
@@ -184,6 +185,9 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
                     true => Err(RepositoryProblem::NotKnown("its repository is named by an option".to_owned())),
                     false => repository::find(site, folder.as_ref(), name),
                 };
+                if let Ok(repository) = &repository {
+                    overwritten::add(name, &words[at..], &mut of, repository, site, folder.as_ref());
+                }
                 finish(name, &mut of, repository, &words[at..]);
                 if shows_secrets(name, &words[at..], site, folder.as_ref()) {
                     of.added.push(AddedEffect { effect: Effect::Secret, words: Vec::new() });

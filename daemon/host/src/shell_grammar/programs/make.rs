@@ -50,7 +50,7 @@ pub(super) fn make(words: &[Arg]) -> Option<Reading> {
             why = Some(format!("{} sets a variable, and recipes may run what it holds", operand.raw));
         }
     }
-    let targets: Vec<Arg> = parsed.operands.iter().filter(|word| !word.start().contains('=')).cloned().collect();
+    let targets = parsed.operands.clone();
     let mut reading = parsed.into_reading();
     for name in ["make", "gmake"] {
         each_target(name, &targets, &mut reading);

@@ -1,6 +1,6 @@
 //! How many of a command's first words say what it does: suggestions never leave out one of them.
 
-use super::{CommandContext, Reading, clouds};
+use super::{CommandContext, Reading, clouds, operation_effects};
 use crate::shell_grammar::arg::Arg;
 
 /// Behind the subcommand stands the name of a script, a recipe or a program, and so many further words with it.
@@ -71,7 +71,9 @@ fn head_within(words: &[Arg], reading: &Reading, site: &CommandContext, depth: u
     if let Some(count) = clouds::head(words) {
         return Some(count);
     }
-    if WHOLE.contains(&known.name.as_str()) {
+    // With fewer words it does more: `git clean -n`.
+    let is_milder = reading.form.as_ref().is_some_and(|form| operation_effects::is_milder(&known.entry, form));
+    if is_milder || WHOLE.contains(&known.name.as_str()) {
         return all;
     }
     let Some(start) = behind_subcommands(words, reading, &known.name) else { return all };

@@ -334,7 +334,7 @@ fn ends_own_jobs(form: &CommandForm) -> bool {
 }
 
 /// Whether options make an operation do less than its row says: `git clean -n`, `git restore --staged`.
-fn is_milder(entry: &str, form: &CommandForm) -> bool {
+pub(super) fn is_milder(entry: &str, form: &CommandForm) -> bool {
     let has = |names: &[&str]| {
         form.options.iter().any(|option| option.names.iter().any(|name| names.contains(&name.as_str())))
     };

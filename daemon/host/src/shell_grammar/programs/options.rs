@@ -4,6 +4,7 @@
 use toold_engine::need::{CommandForm, FormOption};
 use toold_proto::cut;
 
+use super::in_folder::InFolder;
 use super::known::{Operand, ProgramTable, Takes};
 use super::{FileAccess, FileUse, Reading};
 use crate::shell_grammar::arg::{Arg, WordPart};
@@ -387,7 +388,8 @@ impl<'a> OptionParser<'a> {
             values.push(value.clone());
         }
         if *takes == Takes::Folder {
-            if !self.known().subcommands.is_empty() && !NOT_ENTERED.contains(&name) {
+            let enters = !self.known().subcommands.is_empty() || self.known().command.is_some();
+            if enters && !NOT_ENTERED.contains(&name) {
                 // Each is relative to the one before, of which only `git` and a few others take several.
                 let earlier = std::mem::replace(&mut self.parsed.folder, values.last().cloned());
                 if earlier.is_some() {
@@ -490,7 +492,7 @@ impl Parsed {
                 file.folder = Some(folder.clone());
             }
         }
-        let Self { known, given, operands, command, mut reading, .. } = self;
+        let Self { known, given, operands, command, mut reading, folder, .. } = self;
         let writes = reading.files.iter().any(|file| file.how == FileAccess::Write);
         let has = |names: &[String]| given.iter().any(|given| names.contains(&given.name));
         let lists = known.lists_with.is_empty() || operands.is_empty() || has(&known.lists_with);
@@ -502,8 +504,16 @@ impl Parsed {
             && !has(&known.changes);
         // Some wrappers run a shell if no command is given.
         reading.is_open |= known.command.is_some() && reading.may_run_any && command.is_empty();
-        reading.command(&command);
+        match folder {
+            Some(folder) => reading.command_in(&command, &InFolder::At(&folder)),
+            None => reading.command(&command),
+        }
         reading
+    }
+
+    /// The folder that an option chooses: the command runs there.
+    pub(crate) fn entered(&self) -> Option<Arg> {
+        self.folder.clone()
     }
 
     /// The files that the operands name.

@@ -1,5 +1,6 @@
 //! Where the command begins behind a program's options, also behind those that are not known to be harmless.
 
+use super::known::{Takes, find};
 use crate::shell_grammar::arg::Arg;
 
 /// All options of a program, in the lists of the tables: words between blanks.
@@ -59,6 +60,31 @@ fn bundle(text: &str, is_whole: bool, options: &OptionSpec) -> Option<bool> {
         }
     }
     Some(false)
+}
+
+/// Where the words that make a program a wrapper begin, behind options of the program: `hatch -v run pytest`.
+pub(super) fn verbs_at(name: &str, words: &[Arg], verbs: &str) -> Option<usize> {
+    let mut verbs = verbs.split_whitespace();
+    let Some(first) = verbs.next() else { return Some(0) };
+    let known = find(name);
+    let (mut at, mut is_certain) = (0, true);
+    while let Some(text) = words.get(at).map(Arg::start).filter(|text| text.starts_with('-') && *text != "--") {
+        let option = text.split('=').next().unwrap_or_default();
+        at += match known.and_then(|known| known.options.get(option)) {
+            Some(Takes::Nothing | Takes::Attached | Takes::WriteAttached) => 1,
+            Some(_) => 1 + usize::from(option == text),
+            None => {
+                is_certain = false;
+                1
+            }
+        };
+    }
+    // Behind an option that is not known stands its value, or not.
+    let mut before =
+        words.iter().skip(at).take_while(|word| !word.is("--")).take(if is_certain { 1 } else { usize::MAX });
+    at += before.position(|word| word.is(first))?;
+    let mut behind = words[at + 1..].iter();
+    verbs.all(|verb| behind.next().is_some_and(|word| word.is(verb))).then_some(at)
 }
 
 #[cfg(test)]

@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
+use super::in_folder::InFolder;
 use super::known::find;
 use super::options::parse;
+use super::placed::verbs_at;
 use super::special::skip_dashes;
 use super::{CommandContext, Reading};
 use crate::shell_grammar::arg::Arg;
@@ -49,13 +51,13 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
     if SEVERAL_TARGETS.contains(&name) {
         return Some(targets(name, words));
     }
-    let names = |runner: &&&str| {
-        let mut parts = runner.split(' ');
-        parts.next() == Some(name)
-            && parts.enumerate().all(|(at, part)| words.get(at).is_some_and(|word| word.is(part)))
+    let named = |runner: &'static &'static str| {
+        let verbs = runner.strip_prefix(name).filter(|verbs| verbs.is_empty() || verbs.starts_with(' '))?;
+        Some((*runner, verbs_at(name, words, verbs)?))
     };
-    let all = || OF_PROJECT.iter().chain(OF_PACKAGES);
-    let runner = all().filter(names).max_by_key(|runner| runner.len())?;
+    let all = OF_PROJECT.iter().chain(OF_PACKAGES);
+    let (runner, at) = all.filter_map(named).max_by_key(|(runner, _)| runner.len())?;
+    let (before, words) = words.split_at(at);
     let verbs = runner.split(' ').count() - 1;
     let mut parsed = parse(find(runner)?, words.get(verbs..)?);
     parsed.subcommands = words[..verbs].to_vec();
@@ -64,10 +66,22 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
     let module = parsed.has(&["-m", "--module"]) && runner.starts_with("uv run");
     let picks_package = parsed.has(&["-p", "--package"]);
     let command = skip_dashes(&parsed.command).to_vec();
+    let mut folder = parsed.entered();
     let mut reading = parsed.into_reading();
     reading.commands.clear();
+    reading.scripts.clear();
     for (at, verb) in words[..verbs].iter().enumerate() {
         reading.notes.insert(at, super::Note { text: verb.raw.clone(), meaning: "subcommand".to_owned() });
+    }
+    if !before.is_empty() {
+        match find(name) {
+            Some(known) => {
+                let before = parse(known, before);
+                folder = before.entered().or(folder);
+                reading.behind(before.into_reading());
+            }
+            None => reading.doubt("its first options are not known to be harmless"),
+        }
     }
     if installs {
         reading.doubt("--with installs a package");
@@ -83,8 +97,8 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
         return Some(reading.runs_any(format!("the program that {} names is unknown", tool.raw)));
     }
     let text = tool.literal().unwrap_or_default();
-    if OF_PACKAGES.contains(runner) {
-        reading.is_installed = OF_NPM.contains(runner) && !picks_package && is_installed(text, site);
+    if OF_PACKAGES.contains(&runner) {
+        reading.is_installed = OF_NPM.contains(&runner) && !picks_package && is_installed(text, site);
         reading.elsewhere.push([vec![Arg::text(program_of(text))], command[1..].to_vec()].concat());
         return Some(reading);
     }
@@ -95,7 +109,10 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
     }
     match is_own_tool(text, &command, site) {
         true => reading.elsewhere.push(command),
-        false => reading.command(&command),
+        false => match &folder {
+            Some(folder) => reading.command_in(&command, &InFolder::At(folder)),
+            None => reading.command(&command),
+        },
     }
     Some(reading)
 }
@@ -158,6 +175,11 @@ fn targets(name: &str, words: &[Arg]) -> Reading {
     // A rule for `gradlew` is about `./gradlew` too, but not the reverse.
     let program = if name.ends_with('w') { format!("./{name}") } else { name.to_owned() };
     each_target(&program, &operands, &mut reading);
+    // `:web:publish` and `deploy:deploy` are about the task or the goal at their end.
+    let is_path = matches!(name, "gradle" | "gradlew" | "mvn" | "mvnw");
+    let last = |word: &Arg| word.literal().and_then(|text| text.rsplit_once(':')).map(|(_, last)| Arg::text(last));
+    let named = operands.iter().take(MAX_TARGETS).filter(|_| is_path).filter_map(last);
+    reading.elsewhere.extend(named.map(|target| vec![Arg::text(&program), target]));
     reading
 }
 

@@ -1,9 +1,9 @@
 //! `tmux`: the commands that its panes run.
 
 use super::Reading;
+use super::in_folder::InFolder;
 use super::known::find;
 use super::options::parse;
-use super::wrappers::InFolder;
 use crate::shell_grammar::arg::Arg;
 
 /// Commands of tmux whose operands are a command for a pane.

@@ -1,7 +1,7 @@
 //! Programs that set something up and run the command in their words: environments, secrets, versions, watchers. No table
 //! describes them, so that they need permission as any unknown program does; what they run is judged by itself.
 
-use super::placed::{OptionSpec, skip_options};
+use super::placed::{OptionSpec, skip_options, verbs_at};
 use super::special::skip_dashes;
 use super::{CommandContext, Reading, runners};
 use crate::shell_grammar::arg::Arg;
@@ -154,6 +154,45 @@ const WRAPPERS: &[Wrapper] = &[
     wrapper("retry", "-v", "-t|--times -d|--delay -m|--max", 0),
     wrapper("pueue add", "-i|--immediate -e|--escape -s|--stashed", "-g|--group -l|--label -a|--after -d|--delay", 0),
     wrapper("tsp", "-n -g -f -m -d", "-L -N -D", 0),
+    wrapper("ifne", "-n", "", 0),
+    wrapper(
+        "cpulimit",
+        "-b|--background -f|--foreground -i|--include-children -q|--quiet -z|--lazy -v|--verbose -m|--monitor-forks",
+        "-l|--limit -c|--cpu -p|--pid -e|--exe -P|--path -s|--signal",
+        0,
+    ),
+    wrapper(
+        "run0",
+        "--no-ask-password --slice-inherit --pipe --pty",
+        "-u|--user -g|--group -D|--chdir -M|--machine --unit --property --description --slice --nice --setenv --background",
+        0,
+    ),
+    wrapper(
+        "flatpak-spawn",
+        "--host --clear-env --watch-bus --sandbox --no-network --latest-version -v|--verbose",
+        "--env --unset-env --forward-fd --directory --sandbox-expose --sandbox-expose-ro --sandbox-flag",
+        0,
+    ),
+    wrapper("sshpass", "-e -v -V -h", "-f -d -p -P", 0),
+    wrapper("chpst", "-P -0 -1 -2 -v", "-u -U -b -e -/ -n -l -L -m -d -o -p -f -c -r -t -C", 0),
+    wrapper("s6-setuidgid", "", "", 1),
+    wrapper("s6-envdir", "-I -i -f -n -c", "", 1),
+    wrapper("with-contenv", "", "", 0),
+    wrapper("dbus-launch", "--auto-syntax --binary-syntax --close-stderr --exit-with-session --exit-with-x11", "", 0),
+    wrapper("tsocks", "", "", 0),
+    wrapper("trickle", "-s", "-u -d -w -t -l -n -L -v -P", 0),
+    wrapper("aa-exec", "-d|--debug -i|--immediate -v|--verbose", "-p|--profile -n|--namespace", 0),
+    wrapper("annotate-output", "", "", 0),
+    wrapper("lckdo", "-w -q -E -e -s -x", "-W", 1),
+    wrapper("catchsegv", "", "", 0),
+    wrapper(
+        "fakechroot",
+        "-s|--use-system-libs",
+        "-l|--lib -d|--elfloader -c|--config-dir -e|--environment -b|--bindir",
+        0,
+    ),
+    wrapper("sandbox-exec", "", "-f -n -p -D", 0),
+    wrapper("kubie exec", "-e|--exit-early", "--context-headers", 2),
 ];
 
 /// Programs whose operands are scripts, one each.
@@ -170,14 +209,12 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
         scripts.for_each(|script| reading.script(std::slice::from_ref(script)));
         return Some(reading);
     }
-    let is_named = |wrapper: &&Wrapper| {
-        let mut parts = wrapper.name.split(' ');
-        parts.next() == Some(name)
-            && parts.enumerate().all(|(at, part)| words.get(at).is_some_and(|word| word.is(part)))
+    let named = |wrapper: &'static Wrapper| {
+        let verbs = wrapper.name.strip_prefix(name).filter(|verbs| verbs.is_empty() || verbs.starts_with(' '))?;
+        Some((wrapper, verbs_at(name, words, verbs)?))
     };
-    let wrapper = WRAPPERS.iter().filter(is_named).max_by_key(|wrapper| wrapper.name.len())?;
-    let start = wrapper.name.split(' ').count() - 1;
-    Some(wrapper.read(words, start, site))
+    let (wrapper, at) = WRAPPERS.iter().filter_map(named).max_by_key(|(wrapper, _)| wrapper.name.len())?;
+    Some(wrapper.read(words, at + wrapper.name.split(' ').count() - 1, site))
 }
 
 impl Wrapper {

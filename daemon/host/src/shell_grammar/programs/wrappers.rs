@@ -1,7 +1,6 @@
 //! Programs that run the command in their words here, in ways that a table alone cannot describe.
 
-use toold_proto::shell_word::quoted;
-
+use super::in_folder::InFolder;
 use super::known::find;
 use super::options::parse;
 use super::placed::{OptionSpec, skip_options};
@@ -50,55 +49,6 @@ pub(super) fn read(name: &str, words: &[Arg]) -> Option<Reading> {
         "devbox" => devbox(words)?,
         _ => return None,
     })
-}
-
-/// The folder in which a command runs.
-pub(super) enum InFolder<'a> {
-    Here,
-    At(&'a Arg),
-    Unknown,
-}
-
-impl Reading {
-    /// A script that a shell reads in the folder.
-    pub(super) fn script_in(&mut self, words: &[Arg], folder: &InFolder) {
-        let place = match folder {
-            InFolder::Here => return self.script(words),
-            InFolder::At(folder) => folder.literal().map(quoted),
-            InFolder::Unknown => None,
-        };
-        let texts: Option<Vec<&str>> = words.iter().map(Arg::literal).collect();
-        match (place, texts) {
-            (Some(folder), Some(texts)) => self.scripts.push(format!("cd {folder} && {}", texts.join(" "))),
-            _ => {
-                // The command counts, but not which files it names.
-                self.hides_file = true;
-                self.script(words);
-                self.doubt("the folder in which the command runs is unknown");
-            }
-        }
-    }
-
-    /// A command in the folder.
-    pub(super) fn command_in(&mut self, words: &[Arg], folder: &InFolder) {
-        if words.is_empty() {
-            return;
-        }
-        match folder {
-            InFolder::Here => self.command(words),
-            InFolder::At(_) | InFolder::Unknown => {
-                let texts: Option<Vec<String>> = words.iter().map(|word| word.literal().map(quoted)).collect();
-                match texts {
-                    Some(texts) => self.script_in(&[Arg::text(&texts.join(" "))], folder),
-                    None => {
-                        self.hides_file = true;
-                        self.doubt("the folder in which the command runs is unknown");
-                        self.command(words);
-                    }
-                }
-            }
-        }
-    }
 }
 
 /// `su USER -c SCRIPT`, `runuser -u USER -- COMMAND`. Options may follow operands.
@@ -218,6 +168,7 @@ fn systemd_run(words: &[Arg]) -> Option<Reading> {
     let command = parsed.command.clone();
     let mut reading = parsed.into_reading();
     reading.commands.clear();
+    reading.scripts.clear();
     match (&folder, is_here) {
         (Some(folder), _) => reading.command_in(&command, &InFolder::At(folder)),
         (None, true) => reading.command_in(&command, &InFolder::Here),

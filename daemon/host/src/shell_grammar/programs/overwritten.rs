@@ -1,0 +1,76 @@
+//! The files of the working tree that Git overwrites or removes by their paths: `git checkout PATH`, `git restore PATH`,
+//! `git rm PATH`.
+
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use super::repository::Repository;
+use super::{CommandContext, FileAccess, FileUse, Reading};
+use crate::shell_grammar::arg::Arg;
+use crate::shell_grammar::expand;
+use crate::shell_grammar::names::NameSet;
+use crate::shell_grammar::state::logical;
+
+/// Options of these subcommands with a value as the next word.
+const WITH_VALUES: &[&str] = &["-b", "-B", "--orphan", "--conflict", "-s", "--source"];
+
+/// Adds the files to those of the command. `words` are those behind the subcommand, and `folder` is that of `git -C`.
+pub(super) fn add(
+    name: &str,
+    words: &[Arg],
+    reading: &mut Reading,
+    repository: &Repository,
+    site: &CommandContext,
+    folder: Option<&Arg>,
+) {
+    let Some([here]) = site.folders.filter(|_| matches!(name, "checkout" | "restore" | "rm")) else { return };
+    for (path, is_certain) in paths(name, words) {
+        let below = tracked_below(path, repository);
+        if !is_certain && below.is_empty() {
+            continue;
+        }
+        // The tables know the operands of the others.
+        if name == "checkout" {
+            let folder = folder.cloned();
+            reading.files.push(FileUse { folder, ..FileUse::new(FileAccess::Write, path.clone()) });
+        }
+        if !below.is_empty() {
+            let names = Rc::new(NameSet::printed(repository.top.clone(), below, here));
+            reading.files.push(FileUse::new(FileAccess::Write, expand::arg(names, &path.raw)));
+        }
+    }
+}
+
+/// The operands that are paths, and whether that is certain: the first one of `checkout` may be a revision.
+fn paths<'a>(name: &str, words: &'a [Arg]) -> Vec<(&'a Arg, bool)> {
+    let mut found = Vec::new();
+    let mut is_first = name == "checkout";
+    let mut is_behind = false;
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        if word.is("--") && !is_behind {
+            found.clear();
+            (is_behind, is_first) = (true, false);
+        } else if WITH_VALUES.iter().any(|option| word.is(option)) && !is_behind {
+            words.next();
+        } else if is_behind || !word.start().starts_with('-') {
+            found.push((word, !is_first || word.has_glob()));
+            is_first = false;
+        }
+    }
+    found
+}
+
+/// The tracked files in a folder, or those that a pathspec may mean (gitglossary(7), "pathspec").
+fn tracked_below(path: &Arg, repository: &Repository) -> Vec<PathBuf> {
+    let all = || repository.tracked_names().map(|name| repository.top.join(name));
+    let Some(text) = path.literal() else { return Vec::new() };
+    if [":!", ":^", ":(exclude)", ":(top,exclude)"].iter().any(|magic| text.starts_with(magic)) {
+        return Vec::new();
+    }
+    if text.starts_with(':') || text.contains(['*', '?', '[']) {
+        return all().collect();
+    }
+    let named = logical(&repository.folder.join(text));
+    all().filter(|file| file.starts_with(&named)).collect()
+}

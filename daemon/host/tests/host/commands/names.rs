@@ -1,0 +1,190 @@
+//! One operation under several names, from another folder, behind programs that no table knows, and by the paths of files.
+
+use toold_proto::permission::Verdict;
+
+use crate::commands::rules::check;
+
+use Verdict::{Allow, Ask, Deny};
+
+#[test]
+fn a_rule_that_denies_an_operation_means_all_of_its_names() {
+    check(&[
+        (
+            &["allow shell **", "deny shell npm install *", "deny shell npm run deploy *"],
+            &[
+                "npm i x",
+                "npm add x",
+                "npm -w web i x",
+                "npm isntall x",
+                "npm run-script deploy",
+                "npm rum deploy",
+                "npm run -w web deploy",
+                "bash -c 'npm i x'",
+            ],
+            Deny,
+        ),
+        (&["allow shell **", "deny shell npm i *"], &["npm install x", "npm add x"], Deny),
+        (&["allow shell **", "deny shell npm install *"], &["npm test", "npm run install-hooks", "npm ci"], Allow),
+        (
+            &["allow shell **", "deny shell pip install *"],
+            &[
+                "pip3 install x",
+                "pip3.11 install x",
+                ".venv/bin/pip install x",
+                "python3 -m pip install x",
+                "python3.11 -I -m pip install x",
+                "uv run pip install x",
+            ],
+            Deny,
+        ),
+        (&["allow shell **", "deny shell pip install *"], &["pip list", "python3 -m pytest", "python3 x.py"], Allow),
+        (
+            &[
+                "allow shell **",
+                "deny shell docker compose down *",
+                "deny shell docker rmi *",
+                "deny shell docker container rm *",
+            ],
+            &["docker-compose down", "docker-compose -f x.yml down", "docker image rm x", "docker rm x"],
+            Deny,
+        ),
+        (
+            &["allow shell **", "deny shell make deploy *", "deny shell gradle publish *", "deny shell mvn deploy *"],
+            &[
+                "gmake deploy",
+                "make VAR=1 deploy",
+                "./gradlew publish",
+                "gradle :web:publish",
+                "./mvnw deploy",
+                "mvn deploy:deploy",
+            ],
+            Deny,
+        ),
+        (
+            &["allow shell **", "deny shell yarn run deploy *", "deny shell git add *", "deny shell cargo build *"],
+            &["yarn deploy", "git stage x", "git -C . stage x", "cargo b", "cargo +nightly b"],
+            Deny,
+        ),
+        // An approval is for the name that it has.
+        (&["allow shell npm install *"], &["npm install"], Allow),
+        (&["allow shell pip install *"], &["python3.11 -m pip install x"], Ask),
+    ]);
+}
+
+#[test]
+fn a_command_in_another_folder_names_the_files_there() {
+    check(&[
+        (
+            &["allow shell **", "deny file.write {project}/web/**"],
+            &[
+                "env -C web touch x",
+                "env --chdir=web touch x",
+                "pnpm -C web exec touch x",
+                "pnpm exec -C web touch x",
+                "yarn --cwd web exec touch x",
+                "uv run --directory web touch x",
+                "uv --directory web run touch x",
+                "poetry -C web run touch x",
+            ],
+            Deny,
+        ),
+        (
+            &["allow shell **", "deny file.write {project}/x"],
+            &["env -C web touch x", "npm --prefix web exec touch y"],
+            Allow,
+        ),
+        (&["allow shell uv run *"], &["uv --directory web run pytest", "uv run --directory web pytest"], Allow),
+        (&["allow shell pnpm exec *"], &["pnpm -C web exec vitest"], Allow),
+        (&[], &["env -C .. cat notes", "env -C /root cat notes"], Ask),
+        (&[], &["env -C src cat lib.rs"], Allow),
+    ]);
+}
+
+#[test]
+fn a_program_in_no_table_may_run_an_operation_of_another() {
+    check(&[
+        (
+            &["allow shell **", "deny shell git push *"],
+            &[
+                "wrap git push",
+                "wrap -x 3 git push",
+                "wrap -c 'git push'",
+                "wrap --exec 'git push -f'",
+                "hatch -e test run git push",
+            ],
+            Deny,
+        ),
+        (
+            &["allow shell **", "deny shell git push *", "deny shell npm *"],
+            &["brew install git npm", "wrap git", "wrap -m 'git push'", "wrap push"],
+            Allow,
+        ),
+        (
+            &["allow shell **", "deny shell rm *"],
+            &[
+                "sshpass -p x rm y",
+                "ifne rm x",
+                "run0 rm x",
+                "cpulimit -l 50 rm x",
+                "pdm -p web run rm x",
+                "xonsh -c 'rm x'",
+            ],
+            Deny,
+        ),
+        (&["allow shell **", "deny shell rm *"], &["dvc rm x"], Allow),
+    ]);
+}
+
+#[test]
+fn git_writes_the_files_whose_paths_it_is_given() {
+    check(&[
+        (
+            &["allow shell **", "deny file.write {project}/web/**"],
+            &[
+                "git checkout -- web/package.json",
+                "git checkout web/package.json",
+                "git checkout HEAD~1 web/gone",
+                "git checkout HEAD -- web",
+                "git checkout .",
+                "git checkout -- .",
+                "git checkout HEAD -- ':(top)web'",
+                "git checkout -- '*.json'",
+                "git -C web checkout -- package.json",
+                "git restore web/package.json",
+                "git restore .",
+                "git restore -s HEAD~1 -- .",
+                "git restore --source=HEAD :/",
+                "git rm -r web",
+            ],
+            Deny,
+        ),
+        (
+            &["allow shell **", "deny file.write {project}/web/**"],
+            &[
+                "git checkout main",
+                "git checkout -b web",
+                "git checkout -- src",
+                "git restore src/lib.rs",
+                "git checkout -- ':!web'",
+            ],
+            Allow,
+        ),
+        // A folder with a secret that is not tracked is no reason to refuse what Git does with the others.
+        (
+            &["allow shell git restore *", "allow shell git checkout -- *"],
+            &["git restore .", "git checkout -- ."],
+            Allow,
+        ),
+        (
+            &["allow shell **", "deny file.write {project}/web/**"],
+            &[
+                "chattr +i web/package.json",
+                "setfacl -m u:me:r web/package.json",
+                "tar -xf a.tar -C web",
+                "patch web/package.json p.diff",
+                "find . -fprintf web/x %p",
+            ],
+            Deny,
+        ),
+    ]);
+}
