@@ -204,7 +204,7 @@ impl Builtin for BashTool {
         let note = confined.as_ref().and_then(|confinement| {
             let was_stopped = confinement.floor && is_refusal(&text, !failed);
             let words = || (failed && is_news).then(|| confinement.words.clone());
-            was_stopped.then(|| explanation(confinement, cx, &judged)).or_else(words)
+            was_stopped.then(|| explanation(confinement, cx, &judged, &text)).or_else(words)
         });
         let mut refused = network.as_ref().map(|network| network.refused()).unwrap_or_default();
         if network.is_some() && failed && misses_network(&text) {

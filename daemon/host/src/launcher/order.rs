@@ -58,6 +58,9 @@ pub struct Confinement {
     pub seen: Vec<PathBuf>,
     /// On a floor: folders of which it may read the names inside.
     pub listed: Vec<PathBuf>,
+    /// Secrets among the masked places that `[sandbox] expose` could show, relative to the session's folders. The launcher
+    /// does not need them.
+    pub exposable: Vec<PathBuf>,
     /// A description for people and models, as `SandboxRules::describe`. The launcher does not need it.
     pub words: String,
 }

@@ -13,7 +13,7 @@ use toold_proto::effect::Effect;
 use toold_proto::level::Level;
 use toold_proto::tool::Category;
 
-use super::secret_index::TooMany;
+use super::secret_index::{SecretCounts, TooMany};
 use super::surroundings::{seen, without};
 use super::{ConfinementMode, Sandbox, SandboxRules, SandboxUnavailable, control_places, is_wide, secrets};
 use crate::environment::Environment;
@@ -22,6 +22,11 @@ use crate::tool_mark;
 
 /// More secrets than this in writable folders are not covered one by one.
 const MAX_COVERS: usize = 64;
+/// Instead of a secret, what lies beside it is shown, if that is no more than this. Else the secret is covered, which is
+/// faster, but shows in its mode and size.
+const MAX_BESIDE: usize = 128;
+/// More is not shown: a program gets only so many arguments.
+const MAX_SHOWN: usize = 4096;
 
 /// The floors that a system can give.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,9 +114,10 @@ impl Sandbox {
         let commands = || needs.iter().filter(|need| need.category == Category::Shell);
         let is_free = |need: &Need| need.reads_only || need.category == Category::FileRead;
         let rules = self.rules_in(session.project());
+        let places = || session.places().iter().map(|place| place.to_path_buf()).collect::<Vec<PathBuf>>();
         if needs.iter().all(is_free) {
-            let is_full = |place: &Path| !is_wide(place, rules.home.as_deref()) && self.secrets.has_too_many(place);
-            if session.places().iter().any(|place| is_full(place)) && self.confines_reading() {
+            let found = || self.secrets_in(&places(), rules.home.as_deref());
+            if self.confines_reading() && !found().is_ok_and(|(_, counts)| self.hides(counts)) {
                 for need in needs.iter_mut().filter(|need| need.category == Category::Shell) {
                     need.reads_only = false;
                     need.reason.get_or_insert("the session's folders have too many secret files to hide".to_owned());
@@ -126,8 +132,8 @@ impl Sandbox {
         if rules.refused.is_some() || rules.mode == ConfinementMode::ReadOnly || self.unconfined().is_some() {
             return;
         }
-        let places = session.places();
-        let is_inside = |path: &Path| places.iter().any(|place| path.starts_with(place) && path != place.as_ref());
+        let places = places();
+        let is_inside = |path: &Path| places.iter().any(|place| path.starts_with(place) && path != place);
         for need in needs.iter() {
             let path = Path::new(&need.target);
             match need.category {
@@ -141,8 +147,7 @@ impl Sandbox {
         if !top.is_some_and(|git| git.is_dir() && !git.is_symlink() && is_inside(&git)) {
             effects = effects.without(Effect::History);
         }
-        let folders: Vec<PathBuf> = places.iter().map(|place| place.to_path_buf()).collect();
-        if !self.secrets_in(&folders, rules.home.as_deref()).is_ok_and(|found| found.len() <= MAX_COVERS) {
+        if !self.secrets_in(&places, rules.home.as_deref()).is_ok_and(|(_, counts)| counts.secrets <= MAX_COVERS) {
             return;
         }
         if commands().all(|need| need.reads_only || frees_command(level, need, effects)) {
@@ -192,18 +197,26 @@ impl Sandbox {
         protected.retain(|path| writable.iter().any(|place| path.starts_with(place)));
         let too_many =
             |TooMany| SandboxUnavailable("too many folders or secret files in the session's folders".to_owned());
-        let mut covered = self.secrets_in(&places, home).map_err(too_many)?;
+        let (mut covered, counts) = self.secrets_in(&places, home).map_err(too_many)?;
+        if !self.hides(counts) {
+            return Err(too_many(TooMany));
+        }
+        let beside_much = !kernel.bare && counts.beside > MAX_BESIDE && counts.secrets <= MAX_COVERS;
         covered.extend(secrets(home, &[]));
         covered.extend(policy.private.iter().filter(|path| path.exists()).cloned());
         // What the command names was judged, and a person may name what a build needs. Only root reads the passwords.
         let is_root = geteuid().is_root();
         covered.retain(|path| !floor.reads.contains(path) && (is_root || !path.starts_with("/etc")));
+        let mut exposable = Vec::new();
         if floor.rights.credentials >= FloorCredentials::Exposed {
             let is_exposed = |path: &PathBuf| {
                 let in_places = |name: &PathBuf| places.iter().any(|place| place.join(name) == *path);
                 rules.expose.iter().any(|name| name == path || in_places(name))
             };
             covered.retain(|path| !is_exposed(path));
+            let of_places = covered.iter().filter(|path| !policy.private.iter().any(|private| private == *path));
+            let relative = |path: &PathBuf| places.iter().find_map(|place| path.strip_prefix(place).ok());
+            exposable = of_places.filter_map(|path| relative(path).map(Path::to_owned)).collect();
         }
         let named = floor.reads.iter().chain(command.seen).cloned().chain([command.cwd.to_owned()]);
         let mut all = seen(home, &places, command.environment, command.needs);
@@ -211,10 +224,11 @@ impl Sandbox {
         // A mount covers what lies in a writable folder: the program may make files beside it, and reads those. It also
         // covers what lies beside many files.
         let is_covered = |path: &PathBuf| {
-            writable.iter().any(|place| path.starts_with(place)) || path.starts_with("/etc") && !kernel.bare
+            let is_in = |places: &[PathBuf]| places.iter().any(|place| path.starts_with(place));
+            is_in(&writable) || beside_much && is_in(&places) || path.starts_with("/etc") && !kernel.bare
         };
         let (masked, covered): (Vec<PathBuf>, Vec<PathBuf>) = covered.into_iter().partition(is_covered);
-        if masked.len() > MAX_COVERS {
+        if may_write && masked.len() > MAX_COVERS {
             return Err(too_many(TooMany));
         }
         let mut shown = without(&all, &covered);
@@ -226,16 +240,25 @@ impl Sandbox {
             _ => format!("read-only, no network, because {}", floor.by),
         };
         let (seen, listed) = (shown.seen, shown.listed);
-        Ok(Confinement { writable, protected, masked, seen, listed, words, ..kernel })
+        Ok(Confinement { writable, protected, masked, seen, listed, exposable, words, ..kernel })
     }
 
     /// Those in the session's folders, except in one that is too wide to be looked through.
-    fn secrets_in(&self, places: &[PathBuf], home: Option<&Path>) -> Result<Vec<PathBuf>, TooMany> {
-        let mut found = Vec::new();
+    fn secrets_in(&self, places: &[PathBuf], home: Option<&Path>) -> Result<(Vec<PathBuf>, SecretCounts), TooMany> {
+        let (mut all, mut sum) = (Vec::new(), SecretCounts::default());
         for place in places.iter().filter(|place| !is_wide(place, home)) {
-            found.extend(self.secrets.secrets(place)?);
+            let (found, counts) = self.secrets.secrets(place)?;
+            all.extend(found);
+            sum.secrets += counts.secrets;
+            sum.beside += counts.beside;
         }
-        Ok(found)
+        Ok((all, sum))
+    }
+
+    /// Whether so many secrets can be kept from a command that only reads: covered, or left out of what is shown.
+    fn hides(&self, counts: SecretCounts) -> bool {
+        let has_covers = !matches!(self.support(), FloorSupport::Reading { bare: true, .. });
+        counts.beside <= MAX_SHOWN || has_covers && counts.secrets <= MAX_COVERS
     }
 }
 
