@@ -197,17 +197,17 @@ mod linux {
 
     /// A queue of events. The system bounds it, and says when events were lost.
     #[derive(Debug)]
-    pub struct FolderEvents(OwnedFd);
+    pub(super) struct FolderEvents(OwnedFd);
 
     impl FolderEvents {
         /// # Errors
         /// The system gives no queue: it has a limit for each user.
-        pub fn new() -> io::Result<Self> {
+        pub(super) fn new() -> io::Result<Self> {
             Ok(Self(inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?))
         }
 
         /// How many watches a user may have.
-        pub fn limit() -> u64 {
+        pub(super) fn limit() -> u64 {
             let limit = crate::files::read_named(Path::new("/proc/sys/fs/inotify/max_user_watches"), 64);
             let text = limit.ok().and_then(|text| String::from_utf8(text).ok());
             text.and_then(|text| text.trim().parse().ok()).unwrap_or(8192)
@@ -217,7 +217,7 @@ mod linux {
         ///
         /// # Errors
         /// There is no such folder, or the limit is reached.
-        pub fn watch(&self, folder: &Path) -> io::Result<i32> {
+        pub(super) fn watch(&self, folder: &Path) -> io::Result<i32> {
             let flags = WatchFlags::CREATE
                 | WatchFlags::DELETE
                 | WatchFlags::MOVED_FROM
@@ -232,7 +232,7 @@ mod linux {
             Ok(inotify::add_watch(&self.0, folder, flags)?)
         }
 
-        pub fn unwatch(&self, watch: i32) {
+        pub(super) fn unwatch(&self, watch: i32) {
             // Fails when the folder is gone, and its watch with it.
             let _ = inotify::remove_watch(&self.0, watch);
         }
@@ -241,7 +241,7 @@ mod linux {
         ///
         /// # Errors
         /// The queue cannot be read.
-        pub fn take(&self, mut each: impl FnMut(FolderEvent)) -> io::Result<()> {
+        pub(super) fn take(&self, mut each: impl FnMut(FolderEvent)) -> io::Result<()> {
             let mut buffer = vec![MaybeUninit::uninit(); BUFFER];
             let mut reader = Reader::new(&self.0, &mut buffer);
             loop {

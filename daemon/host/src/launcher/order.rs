@@ -253,6 +253,7 @@ mod tests {
             masked: vec!["/c".into()],
             seen: vec!["/usr".into()],
             listed: vec!["/a".into(), "/d".into()],
+            exposable: Vec::new(),
             words: String::new(),
         };
         let filters = vec!["00".to_owned(), "01".to_owned()];

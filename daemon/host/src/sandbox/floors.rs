@@ -215,8 +215,9 @@ impl Sandbox {
             };
             covered.retain(|path| !is_exposed(path));
             let of_places = covered.iter().filter(|path| !policy.private.iter().any(|private| private == *path));
-            let relative = |path: &PathBuf| places.iter().find_map(|place| path.strip_prefix(place).ok());
-            exposable = of_places.filter_map(|path| relative(path).map(Path::to_owned)).collect();
+            let relative =
+                |path: &PathBuf| places.iter().find_map(|place| Some(path.strip_prefix(place).ok()?.to_owned()));
+            exposable = of_places.filter_map(relative).collect();
         }
         let named = floor.reads.iter().chain(command.seen).cloned().chain([command.cwd.to_owned()]);
         let mut all = seen(home, &places, command.environment, command.needs);
