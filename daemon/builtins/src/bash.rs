@@ -231,7 +231,7 @@ impl BashTool {
         }
         let note = confined.as_ref().and_then(|confinement| {
             let words = || (failed && is_news).then(|| confinement.words.clone());
-            was_stopped.then(|| explanation(confinement, cx, &judged)).or_else(words)
+            was_stopped.then(|| explanation(confinement, cx, &judged, &text)).or_else(words)
         });
         let mut refused = network.as_ref().map(|network| network.refused()).unwrap_or_default();
         if network.is_some() && failed && misses_network(&text) {

@@ -16,10 +16,11 @@ use parking_lot::{Condvar, Mutex};
 use tokio::time::{Instant, timeout};
 use toold_engine::session::Session;
 use toold_host::file_systems::{answering, free_bytes};
+use toold_host::folder_events::WatchBudget;
 
 use crate::journal::contents::KeptContents;
 use crate::journal::{ChangingCall, Journal, PathChange};
-use index::{FolderIndex, WatchBudget, WindowChanges};
+use index::{FolderIndex, WindowChanges};
 
 /// How long a command waits for the index, before it and after it.
 const MAX_WAIT: Duration = Duration::from_millis(300);

@@ -1,5 +1,7 @@
 //! What is said about a command that its floor stopped: by what, and how a person lets it run.
 
+use std::path::Path;
+
 use toold_engine::cx::Cx;
 use toold_engine::grant_commands::way_to_allow;
 use toold_engine::need::Need;
@@ -27,8 +29,8 @@ pub(crate) fn is_refusal(text: &str, succeeded: bool) -> bool {
     }
 }
 
-/// Which limits it ran in, why, and what a person runs to lift them.
-pub(crate) fn explanation(confinement: &Confinement, cx: &Cx, needs: &[Need]) -> String {
+/// Which limits it ran in, why, and what a person runs to lift them. `text` is what it wrote.
+pub(crate) fn explanation(confinement: &Confinement, cx: &Cx, needs: &[Need], text: &str) -> String {
     let limits = match confinement.only_reads() {
         true => {
             "it changes nothing, has no network, and reads the session's folders, programs and the system, but no secrets"
@@ -41,12 +43,35 @@ pub(crate) fn explanation(confinement: &Confinement, cx: &Cx, needs: &[Need]) ->
     let first = needs.iter().find(|need| need.category == Category::Shell);
     let way =
         first.and_then(|need| way_to_allow(cx, &cx.chain, need)).map(|way| format!(". {way}")).unwrap_or_default();
-    format!("{}: {limits}; what it was refused is there, and nothing is missing{way}", confinement.words)
+    let secret = confinement.exposable.iter().find(|path| is_refused(path, text)).map(|path| {
+        let name = path.display().to_string();
+        format!(". To let builds read {name}, add expose = [{name:?}] to [sandbox] of your own configuration")
+    });
+    let secret = secret.unwrap_or_default();
+    format!("{}: {limits}; what it was refused is there, and nothing is missing{way}{secret}", confinement.words)
+}
+
+/// Whether a line says that opening this file was refused.
+fn is_refused(path: &Path, text: &str) -> bool {
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return false };
+    let names_it =
+        |line: &str| line.split(|c: char| !(c.is_alphanumeric() || "._-".contains(c))).any(|word| word == name);
+    text.lines().any(|line| (line.contains("Permission denied") || line.contains("EACCES")) && names_it(line))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refused_secret_is_found_in_what_a_program_says() {
+        let refused = |text| is_refused(Path::new("app/.env"), text);
+        assert!(refused("cat: app/.env: Permission denied\n"));
+        assert!(refused("Error: EACCES: permission denied, open '/work/app/.env'\n"));
+        assert!(refused("PermissionError: [Errno 13] Permission denied: '.env'\n"));
+        assert!(!refused("cat: app/.env.local: Permission denied\n"));
+        assert!(!refused("cat: x: Permission denied\nreads .env\n"));
+    }
 
     #[test]
     fn words_of_the_system_count_and_words_that_a_search_finds_do_not() {

@@ -8,13 +8,10 @@ use std::fs::Metadata;
 use std::ops::Bound;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use toold_host::file_systems;
 use toold_host::files;
-use toold_host::folder_events::{FolderEvent, FolderEvents};
+use toold_host::folder_events::{WatchBudget, WatchedFolders};
 use toold_host::ignore_files::IgnoreFiles;
 
 use crate::journal::contents::KeptContents;
@@ -29,25 +26,6 @@ const MAX_ENTRIES: usize = 100_000;
 const MAX_WALK: Duration = Duration::from_millis(150);
 /// Folders of version control, which record changes themselves.
 const OWN_RECORDS: [&str; 4] = [".git", ".jj", ".hg", ".svn"];
-
-/// The watches that all indexes of a daemon may have together.
-#[derive(Clone)]
-pub(super) struct WatchBudget(Arc<AtomicU64>);
-
-impl WatchBudget {
-    /// At most a quarter of those that the system allows a user.
-    pub(super) fn new() -> Self {
-        Self(Arc::new(AtomicU64::new(FolderEvents::limit() / 4)))
-    }
-
-    fn take(&self) -> bool {
-        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
-    }
-
-    fn give_back(&self, count: usize) {
-        self.0.fetch_add(count as u64, Ordering::Relaxed);
-    }
-}
 
 /// What is known of a path.
 #[derive(Clone)]
@@ -115,10 +93,9 @@ pub(super) struct FolderIndex {
     is_built: bool,
     /// Why there is no index.
     off: Option<String>,
-    events: Option<FolderEvents>,
     budget: WatchBudget,
-    folders: HashMap<i32, PathBuf>,
-    watches: HashMap<PathBuf, i32>,
+    /// Until it is built, and without events, the folder is looked through each time.
+    watched: Option<WatchedFolders>,
     windows: Vec<CallWindow>,
 }
 
@@ -134,10 +111,8 @@ impl FolderIndex {
             most: 0,
             is_built: false,
             off: None,
-            events: None,
             budget,
-            folders: HashMap::new(),
-            watches: HashMap::new(),
+            watched: None,
             windows: Vec::new(),
         }
     }
@@ -242,32 +217,10 @@ impl FolderIndex {
             return self.build(contents).inspect_err(|why| self.turn_off(why));
         }
         let mut dirty: BTreeMap<PathBuf, bool> = BTreeMap::new();
-        let mut is_complete = false;
-        if let Some(events) = &self.events {
-            is_complete = true;
-            let folders = &mut self.folders;
-            let watches = &mut self.watches;
-            let taken = events.take(|event| match event {
-                FolderEvent::Entry { watch, name, is_other, is_folder } => {
-                    let Some(folder) = folders.get(&watch) else { return };
-                    *dirty.entry(folder.join(name)).or_default() |= is_other && is_folder;
-                }
-                FolderEvent::Folder { watch } => {
-                    if let Some(folder) = folders.get(&watch) {
-                        dirty.entry(folder.clone()).or_default();
-                    }
-                }
-                FolderEvent::Ended { watch } => {
-                    if let Some(folder) = folders.remove(&watch)
-                        && watches.get(&folder) == Some(&watch)
-                    {
-                        watches.remove(&folder);
-                    }
-                }
-                FolderEvent::Lost => is_complete = false,
-            });
-            is_complete &= taken.is_ok();
-        }
+        let is_complete = self
+            .watched
+            .as_mut()
+            .is_some_and(|watched| watched.take(|path, is_deep| *dirty.entry(path).or_default() |= is_deep));
         if !is_complete {
             return self.look_through(contents);
         }
@@ -285,10 +238,7 @@ impl FolderIndex {
         let facts = std::fs::symlink_metadata(&self.root).map_err(|error| format!("can't read its folder: {error}"))?;
         self.device = facts.dev();
         self.most = contents.most();
-        // Without events, also when the system's limit of queues is reached, the folder is looked through each time.
-        if file_systems::silent(&self.root).is_none() {
-            self.events = FolderEvents::new().ok();
-        }
+        self.watched = Some(WatchedFolders::new(&self.root, self.budget.clone()));
         self.walk(contents, &self.root.clone(), None)?;
         self.is_built = true;
         Ok(())
@@ -309,11 +259,8 @@ impl FolderIndex {
         for window in &mut self.windows {
             window.lost.get_or_insert_with(|| why.to_owned());
         }
-        self.budget.give_back(self.watches.len());
-        (self.events, self.rules) = (None, None);
+        (self.watched, self.rules) = (None, None);
         self.entries.clear();
-        self.folders.clear();
-        self.watches.clear();
     }
 
     /// Looks at everything below a folder.
@@ -322,7 +269,9 @@ impl FolderIndex {
         let mut left = vec![top.to_owned()];
         while let Some(folder) = left.pop() {
             // Watched before it is read, so that nothing is missed in between.
-            self.watch(&folder);
+            if let Some(watched) = &mut self.watched {
+                watched.watch(&folder);
+            }
             // A folder that cannot be read has no entries that a command could change either.
             for (name, _) in files::list(&folder, MAX_ENTRIES).unwrap_or_default() {
                 if deadline.is_some_and(|deadline| Instant::now() > deadline) {
@@ -355,7 +304,10 @@ impl FolderIndex {
         }
         let was_known = self.entries.get(path).is_some_and(|entry| entry.state.is_folder());
         match self.look_at(contents, path)? {
-            Some(true) if is_deep || !was_known => self.walk(contents, path, None),
+            // One that is not watched may not have been readable before.
+            Some(true) if is_deep || !was_known || !self.watched.as_ref().is_some_and(|watched| watched.has(path)) => {
+                self.walk(contents, path, None)
+            }
             Some(true) => Ok(()),
             found => {
                 let others: Vec<PathBuf> = self.below(path).cloned().collect();
@@ -430,7 +382,9 @@ impl FolderIndex {
 
     fn set(&mut self, path: &Path, entry: Option<KnownEntry>) {
         if entry.as_ref().is_none_or(|entry| !entry.state.is_folder()) {
-            self.unwatch(path);
+            if let Some(watched) = &mut self.watched {
+                watched.unwatch(path);
+            }
         }
         let old = match entry {
             Some(entry) => self.entries.insert(path.to_owned(), entry),
@@ -457,51 +411,5 @@ impl FolderIndex {
                 window.shared.entry(path.to_owned()).or_default().extend(others);
             }
         }
-    }
-
-    fn watch(&mut self, folder: &Path) {
-        let Some(events) = &self.events else { return };
-        if let Some(watch) = self.watches.get(folder)
-            && self.folders.get(watch).is_some_and(|known| known == folder)
-        {
-            return;
-        }
-        let watched = match self.budget.take() {
-            true => events.watch(folder),
-            false => Err(std::io::ErrorKind::QuotaExceeded.into()),
-        };
-        match watched {
-            Ok(watch) => {
-                self.folders.insert(watch, folder.to_owned());
-                self.watches.insert(folder.to_owned(), watch);
-            }
-            // It is gone, which the watch of the folder above reports.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => self.budget.give_back(1),
-            // No more watches: from now on, the folder is looked through.
-            Err(_) => {
-                self.budget.give_back(self.watches.len());
-                self.events = None;
-                self.folders.clear();
-                self.watches.clear();
-            }
-        }
-    }
-
-    fn unwatch(&mut self, folder: &Path) {
-        let Some(watch) = self.watches.remove(folder) else { return };
-        self.budget.give_back(1);
-        // The folder may have been moved, and have the watch at its new place.
-        if self.folders.get(&watch).is_some_and(|known| known == folder) {
-            self.folders.remove(&watch);
-            if let Some(events) = &self.events {
-                events.unwatch(watch);
-            }
-        }
-    }
-}
-
-impl Drop for FolderIndex {
-    fn drop(&mut self) {
-        self.budget.give_back(self.watches.len());
     }
 }

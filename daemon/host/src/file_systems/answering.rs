@@ -100,6 +100,12 @@ pub fn ask(path: &Path) -> Result<(), UnresponsiveFileSystem> {
     at(path, || ())
 }
 
+/// How often a change of what is mounted was seen. At most [`LOOK_EVERY`] late.
+pub(crate) fn mount_changes() -> u64 {
+    TABLE.mounts();
+    TABLE.state.read().as_ref().map_or(0, |state| state.changes)
+}
+
 /// The mounts of this process. They belong to the kernel, so all daemons in the process share one table.
 static TABLE: Table = Table { state: RwLock::new(None), list: OnceLock::new() };
 
@@ -114,6 +120,8 @@ struct Table {
 struct MountSnapshot {
     mounts: MountMap,
     looked: Instant,
+    /// How often the list was read.
+    changes: u64,
 }
 
 impl Table {
@@ -128,11 +136,12 @@ impl Table {
             Some(state) if state.looked.elapsed() < LOOK_EVERY || !self.has_changed() => Some(state.mounts.clone()),
             _ => None,
         };
+        let changes = state.as_ref().map_or(0, |state| state.changes) + u64::from(before.is_none());
         let mounts = before.unwrap_or_else(|| {
             let known = state.as_ref().map(|state| state.mounts.clone()).unwrap_or_default();
             Arc::new(read(&known))
         });
-        *state = Some(MountSnapshot { mounts: mounts.clone(), looked: Instant::now() });
+        *state = Some(MountSnapshot { mounts: mounts.clone(), looked: Instant::now(), changes });
         mounts
     }
 

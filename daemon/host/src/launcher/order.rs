@@ -58,6 +58,9 @@ pub struct Confinement {
     pub seen: Vec<PathBuf>,
     /// On a floor: folders of which it may read the names inside.
     pub listed: Vec<PathBuf>,
+    /// Secrets among the masked places that `[sandbox] expose` could show, relative to the session's folders. The launcher
+    /// does not need them.
+    pub exposable: Vec<PathBuf>,
     /// A description for people and models, as `SandboxRules::describe`. The launcher does not need it.
     pub words: String,
 }
@@ -250,6 +253,7 @@ mod tests {
             masked: vec!["/c".into()],
             seen: vec!["/usr".into()],
             listed: vec!["/a".into(), "/d".into()],
+            exposable: Vec::new(),
             words: String::new(),
         };
         let filters = vec!["00".to_owned(), "01".to_owned()];

@@ -19,7 +19,7 @@ use toold_proto::level::Level;
 use toold_proto::tool::Category;
 
 use super::network::{self, hosts::NetworkHosts};
-use super::secret_index::TooMany;
+use super::secret_index::{SecretCounts, TooMany};
 use super::surroundings::{seen, without};
 use super::{ConfinementMode, Sandbox, SandboxRules, SandboxUnavailable, control_places, is_wide, secrets};
 use crate::environment::Environment;
@@ -28,6 +28,11 @@ use crate::tool_mark;
 
 /// More secrets than this in writable folders are not covered one by one.
 const MAX_COVERS: usize = 64;
+/// Instead of a secret, what lies beside it is shown, if that is no more than this. Else the secret is covered, which is
+/// faster, but shows in its mode and size.
+const MAX_BESIDE: usize = 128;
+/// More is not shown: a program gets only so many arguments.
+const MAX_SHOWN: usize = 4096;
 
 /// The floors that a system can give.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,9 +127,10 @@ impl Sandbox {
     ) {
         let is_free = |need: &Need| need.reads_only || need.category == Category::FileRead;
         let rules = self.rules_in(session.project());
+        let places = || session.places().iter().map(|place| place.to_path_buf()).collect::<Vec<PathBuf>>();
         if needs.iter().all(is_free) {
-            let is_full = |place: &Path| !is_wide(place, rules.home.as_deref()) && self.secrets.has_too_many(place);
-            if session.places().iter().any(|place| is_full(place)) && self.confines_reading() {
+            let found = || self.secrets_in(&places(), rules.home.as_deref());
+            if self.confines_reading() && !found().is_ok_and(|(_, counts)| self.hides(counts)) {
                 for need in needs.iter_mut().filter(|need| need.category == Category::Shell) {
                     need.reads_only = false;
                     need.reason.get_or_insert("the session's folders have too many secret files to hide".to_owned());
@@ -140,14 +146,13 @@ impl Sandbox {
         {
             return;
         }
-        let places: Vec<PathBuf> = session.places().iter().map(|place| place.to_path_buf()).collect();
+        let places = places();
         let hosts = keeps.and_then(|_| self.hosts_of_floor(&rules));
         let keeps = keeps.unwrap_or(&|_| false);
         let line = LineToConfine { needs, places: &places, cwd, made: &session.made(), keeps, hosts: hosts.as_deref() };
         let effects = confined_effects_of(level, &line);
-        if !effects.is_empty()
-            && self.secrets_in(&places, rules.home.as_deref()).is_ok_and(|found| found.len() <= MAX_COVERS)
-        {
+        let found = || self.secrets_in(&places, rules.home.as_deref());
+        if !effects.is_empty() && found().is_ok_and(|(_, counts)| counts.secrets <= MAX_COVERS) {
             needs.iter_mut().for_each(|need| need.confined = effects);
         }
     }
@@ -208,18 +213,27 @@ impl Sandbox {
         protected.retain(|path| writable.iter().any(|place| path.starts_with(place)));
         let too_many =
             |TooMany| SandboxUnavailable("too many folders or secret files in the session's folders".to_owned());
-        let mut covered = self.secrets_in(&places, home).map_err(too_many)?;
+        let (mut covered, counts) = self.secrets_in(&places, home).map_err(too_many)?;
+        if !self.hides(counts) {
+            return Err(too_many(TooMany));
+        }
+        let beside_much = !kernel.bare && counts.beside > MAX_BESIDE && counts.secrets <= MAX_COVERS;
         covered.extend(secrets(home, &[]));
         covered.extend(policy.private.iter().filter(|path| path.exists()).cloned());
         // What the command names was judged, and a person may name what a build needs. Only root reads the passwords.
         let is_root = geteuid().is_root();
         covered.retain(|path| !floor.reads.contains(path) && (is_root || !path.starts_with("/etc")));
+        let mut exposable = Vec::new();
         if floor.rights.credentials >= FloorCredentials::Exposed {
             let is_exposed = |path: &PathBuf| {
                 let in_places = |name: &PathBuf| places.iter().any(|place| place.join(name) == *path);
                 rules.expose.iter().any(|name| name == path || in_places(name))
             };
             covered.retain(|path| !is_exposed(path));
+            let of_places = covered.iter().filter(|path| !policy.private.iter().any(|private| private == *path));
+            let relative =
+                |path: &PathBuf| places.iter().find_map(|place| Some(path.strip_prefix(place).ok()?.to_owned()));
+            exposable = of_places.filter_map(relative).collect();
         }
         if may_write {
             let is_inside = |path: &PathBuf| places.iter().any(|place| path.starts_with(place));
@@ -235,10 +249,11 @@ impl Sandbox {
         // A mount covers what lies in a writable folder: the program may make files beside it, and reads those. It also
         // covers what lies beside many files.
         let is_covered = |path: &PathBuf| {
-            writable.iter().any(|place| path.starts_with(place)) || path.starts_with("/etc") && !kernel.bare
+            let is_in = |places: &[PathBuf]| places.iter().any(|place| path.starts_with(place));
+            is_in(&writable) || beside_much && is_in(&places) || path.starts_with("/etc") && !kernel.bare
         };
         let (masked, covered): (Vec<PathBuf>, Vec<PathBuf>) = covered.into_iter().partition(is_covered);
-        if masked.len() > MAX_COVERS {
+        if may_write && masked.len() > MAX_COVERS {
             return Err(too_many(TooMany));
         }
         let mut shown = without(&all, &covered);
@@ -254,16 +269,25 @@ impl Sandbox {
             _ => format!("read-only, no network, because {}", floor.by),
         };
         let (seen, listed) = (shown.seen, shown.listed);
-        Ok(Confinement { by_host, writable, protected, masked, seen, listed, words, ..kernel })
+        Ok(Confinement { by_host, writable, protected, masked, seen, listed, exposable, words, ..kernel })
     }
 
     /// Those in the session's folders, except in one that is too wide to be looked through.
-    fn secrets_in(&self, places: &[PathBuf], home: Option<&Path>) -> Result<Vec<PathBuf>, TooMany> {
-        let mut found = Vec::new();
+    fn secrets_in(&self, places: &[PathBuf], home: Option<&Path>) -> Result<(Vec<PathBuf>, SecretCounts), TooMany> {
+        let (mut all, mut sum) = (Vec::new(), SecretCounts::default());
         for place in places.iter().filter(|place| !is_wide(place, home)) {
-            found.extend(self.secrets.secrets(place)?);
+            let (found, counts) = self.secrets.secrets(place)?;
+            all.extend(found);
+            sum.secrets += counts.secrets;
+            sum.beside += counts.beside;
         }
-        Ok(found)
+        Ok((all, sum))
+    }
+
+    /// Whether so many secrets can be kept from a command that only reads: covered, or left out of what is shown.
+    fn hides(&self, counts: SecretCounts) -> bool {
+        let has_covers = !matches!(self.support(), FloorSupport::Reading { bare: true, .. });
+        counts.beside <= MAX_SHOWN || has_covers && counts.secrets <= MAX_COVERS
     }
 }
 

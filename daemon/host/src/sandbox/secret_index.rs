@@ -1,13 +1,14 @@
 //! The secret files of the session's folders: those that are named like one and hold no public certificate, those that an
 //! ignore file of tools excludes, and none that Git tracks with its content.
 //!
-//! Each folder is read again only when its time has changed, so that a command in a large project waits for one look at
-//! the time of each folder.
+//! Each folder is watched, and read again only when something in it has changed, so that a command in a large project waits
+//! for what has changed since the last one. Where a folder cannot be watched, its time tells whether it has changed.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant, SystemTime};
 
 use parking_lot::Mutex;
 use toold_engine::policy::is_secret;
@@ -16,6 +17,7 @@ use super::tracked::{GitIndexes, TrackingRepository};
 use crate::exclude::Exclusions;
 use crate::file_needs::is_certificate;
 use crate::file_systems::answering;
+use crate::folder_events::{WatchBudget, WatchedFolders};
 
 /// Folders that are looked at.
 const MAX_FOLDERS: usize = 50_000;
@@ -27,24 +29,52 @@ const MAX_PLACES: usize = 16;
 const NOT_LOOKED_AT: &[&str] =
     &[".git", "node_modules", "target", ".venv", "venv", "site-packages", "dist-packages", "__pycache__"];
 const RULES: [&str; 2] = [".aiexclude", ".toolignore"];
+/// How long it is taken for granted that there are too many folders.
+const AGAIN: Duration = Duration::from_secs(60);
 /// Two changes within this may leave the same time.
 const SAME_TIME: Duration = Duration::from_millis(20);
 
 /// One per daemon. Its places are read while it is locked.
 #[derive(Debug, Default)]
-pub(super) struct SecretIndex(Mutex<BTreeMap<PathBuf, IndexedPlace>>);
+pub(super) struct SecretIndex {
+    places: Mutex<BTreeMap<PathBuf, IndexedPlace>>,
+    budget: OnceLock<WatchBudget>,
+}
 
 /// A place has more folders or secrets than are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TooMany;
 
-#[derive(Debug, Default)]
+/// How many secrets lie in places.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct SecretCounts {
+    pub(super) secrets: usize,
+    /// The entries of the folders above them, in the places.
+    pub(super) beside: usize,
+}
+
+#[derive(Debug)]
 struct IndexedPlace {
     folders: HashMap<PathBuf, ReadFolder>,
+    watched: WatchedFolders,
     /// The ignore files that count, also those above the place.
     rules: BTreeMap<PathBuf, Option<Stamp>>,
-    used: Option<SystemTime>,
-    has_too_many: bool,
+    /// Where the place was when all folders were last looked at; `None` if they were not.
+    looked: Option<WalkedPlace>,
+    /// The folders with secrets that were found then.
+    with_secrets: Vec<PathBuf>,
+    /// When there were too many folders.
+    too_many: Option<Instant>,
+    used: SystemTime,
+}
+
+/// What no event tells about a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct WalkedPlace {
+    device: u64,
+    inode: u64,
+    /// How often the mounts of the system had changed.
+    mounts: u64,
 }
 
 #[derive(Debug)]
@@ -52,6 +82,10 @@ struct ReadFolder {
     stamp: Stamp,
     /// It may have changed again without another time.
     is_recent: bool,
+    /// Watched, and nothing has happened in it since it was read.
+    is_current: bool,
+    /// How many entries it has.
+    entries: usize,
     folders: Vec<PathBuf>,
     excluded: Vec<PathBuf>,
     named: Vec<NamedSecret>,
@@ -80,83 +114,152 @@ impl SecretIndex {
     ///
     /// # Errors
     /// There are too many folders or secrets.
-    pub(super) fn secrets(&self, place: &Path) -> Result<Vec<PathBuf>, TooMany> {
-        let mut places = self.0.lock();
+    pub(super) fn secrets(&self, place: &Path) -> Result<(Vec<PathBuf>, SecretCounts), TooMany> {
+        let mut places = self.places.lock();
         if places.len() >= MAX_PLACES && !places.contains_key(place) {
             let oldest = places.iter().min_by_key(|(_, known)| known.used).map(|(path, _)| path.clone());
             oldest.and_then(|oldest| places.remove(&oldest));
         }
-        let known = places.entry(place.to_owned()).or_default();
-        known.used = Some(SystemTime::now());
-        let found = known.secrets(place);
-        known.has_too_many = found.is_err();
-        found
-    }
-
-    /// Whether a place had too many the last time. Blocks as [`SecretIndex::secrets`] for a place that is new.
-    pub(super) fn has_too_many(&self, place: &Path) -> bool {
-        let known = self.0.lock().get(place).map(|known| known.has_too_many);
-        known.unwrap_or_else(|| self.secrets(place).is_err())
+        let budget = self.budget.get_or_init(WatchBudget::new);
+        let known = places.entry(place.to_owned()).or_insert_with(|| IndexedPlace::new(place, budget.clone()));
+        known.used = SystemTime::now();
+        known.secrets(place)
     }
 }
 
 impl IndexedPlace {
-    fn secrets(&mut self, place: &Path) -> Result<Vec<PathBuf>, TooMany> {
+    fn new(place: &Path, budget: WatchBudget) -> Self {
+        Self {
+            folders: HashMap::new(),
+            watched: WatchedFolders::new(place, budget),
+            rules: BTreeMap::new(),
+            looked: None,
+            with_secrets: Vec::new(),
+            too_many: None,
+            used: SystemTime::now(),
+        }
+    }
+
+    fn secrets(&mut self, place: &Path) -> Result<(Vec<PathBuf>, SecretCounts), TooMany> {
+        if self.too_many.is_some_and(|at| at.elapsed() < AGAIN) {
+            return Err(TooMany);
+        }
         if self.rules.iter().any(|(path, stamp)| Stamp::of(path) != *stamp) {
-            self.folders.clear();
-            self.rules.clear();
+            self.forget();
         }
         if self.rules.is_empty() {
             let above = place.ancestors().flat_map(|folder| RULES.map(|name| folder.join(name)));
             self.rules = above.map(|path| (path.clone(), Stamp::of(&path))).collect();
         }
-        match self.walk(place)? {
-            Some(found) => Ok(found),
+        // Before the folders are looked at, so that nothing is missed in between.
+        let mounts = answering::mount_changes();
+        let now = Stamp::of(place).map(|Stamp { device, inode, .. }| WalkedPlace { device, inode, mounts });
+        let is_same = now.is_some() && now == self.looked;
+        if !(self.settle(is_same) && is_same) && !self.walk(place, now)? {
             // Another ignore file appeared: it counts for folders that were not read again.
-            None => {
-                self.folders.clear();
-                self.walk(place).map(Option::unwrap_or_default)
-            }
+            self.folders.clear();
+            self.walk(place, now)?;
         }
+        self.found(place)
     }
 
-    /// `None` if a new ignore file was found while older folders were kept.
-    fn walk(&mut self, place: &Path) -> Result<Option<Vec<PathBuf>>, TooMany> {
-        let before = std::mem::take(&mut self.folders);
-        let (mut left, mut exclusions, mut found) = (vec![place.to_owned()], Exclusions::of_walk(), Vec::new());
-        let (mut before, mut has_new_rules) = (before, false);
-        let had_folders = !before.is_empty();
-        let mut indexes = GitIndexes::default();
-        while let Some(path) = left.pop() {
-            // What does not answer now shows nothing to a command either. The next command looks again.
-            if answering::ask(&path).is_err() {
-                continue;
+    fn forget(&mut self) {
+        self.folders.clear();
+        self.rules.clear();
+        self.looked = None;
+    }
+
+    /// Takes what has happened in the folders. Returns whether all of them are as they were read.
+    fn settle(&mut self, is_same_place: bool) -> bool {
+        let (mut changed, mut others) = (HashSet::new(), HashSet::new());
+        let is_complete = self.watched.take(|path, is_other_folder| {
+            changed.extend(path.parent().map(Path::to_owned));
+            if is_other_folder {
+                others.insert(path.clone());
             }
-            let Some(stamp) = Stamp::of(&path) else { continue };
-            let known = before.remove(&path).filter(|known| known.stamp == stamp && !known.is_recent);
-            let mut folder = match known {
-                Some(known) => known,
-                None => {
-                    for rules in RULES.map(|name| path.join(name)) {
-                        let stamp = Stamp::of(&rules);
-                        has_new_rules |= self.rules.get(&rules).is_none_or(|known| *known != stamp) && stamp.is_some();
-                        if stamp.is_some() {
-                            self.rules.insert(rules, stamp);
-                        }
+            changed.insert(path);
+        });
+        if !others.is_empty() {
+            self.folders.retain(|path, _| !path.ancestors().any(|above| others.contains(above)));
+        }
+        let mut is_current = others.is_empty();
+        for (path, folder) in &mut self.folders {
+            folder.is_current &= is_complete && is_same_place && !changed.contains(path);
+            is_current &= folder.is_current;
+        }
+        is_current
+    }
+
+    /// Looks at all folders that may have changed. Returns whether what was kept of the others is right: no ignore file
+    /// appeared.
+    fn walk(&mut self, place: &Path, now: Option<WalkedPlace>) -> Result<bool, TooMany> {
+        self.looked = None;
+        self.with_secrets.clear();
+        let mut before = std::mem::take(&mut self.folders);
+        let (mut left, mut exclusions) = (vec![place.to_owned()], Exclusions::of_walk());
+        let (had_folders, mut has_new_rules) = (!before.is_empty(), false);
+        while let Some(path) = left.pop() {
+            let known = before.remove(&path);
+            let folder = match known {
+                Some(known) if known.is_current => known,
+                known => {
+                    // What does not answer now shows nothing to a command either. The next command looks again.
+                    if answering::ask(&path).is_err() {
+                        continue;
                     }
-                    ReadFolder::read(&path, stamp, &mut exclusions)
+                    let Some(Stamp { device, .. }) = Stamp::of(&path) else { continue };
+                    // Watched before it is read, so that nothing is missed in between. Other file systems may report less.
+                    if now.is_some_and(|now| now.device == device) {
+                        self.watched.watch(&path);
+                    }
+                    let Some(stamp) = Stamp::of(&path) else { continue };
+                    let known = known.filter(|known| known.stamp == stamp && !known.is_recent);
+                    let folder = known.unwrap_or_else(|| {
+                        for rules in RULES.map(|name| path.join(name)) {
+                            let stamp = Stamp::of(&rules);
+                            has_new_rules |=
+                                self.rules.get(&rules).is_none_or(|known| *known != stamp) && stamp.is_some();
+                            if stamp.is_some() {
+                                self.rules.insert(rules, stamp);
+                            }
+                        }
+                        ReadFolder::read(&path, stamp, &mut exclusions)
+                    });
+                    ReadFolder { is_current: self.watched.has(&path), ..folder }
                 }
             };
             left.extend(folder.folders.iter().cloned());
-            found.extend(folder.excluded.iter().cloned());
-            found.extend(folder.named.iter_mut().filter_map(|file| file.secret(&mut indexes)));
+            if !folder.excluded.is_empty() || !folder.named.is_empty() {
+                self.with_secrets.push(path.clone());
+            }
             self.folders.insert(path, folder);
-            if self.folders.len() > MAX_FOLDERS || found.len() > MAX_SECRETS {
+            if self.folders.len() > MAX_FOLDERS {
                 self.folders.clear();
+                self.watched.stop();
+                self.too_many = Some(Instant::now());
                 return Err(TooMany);
             }
         }
-        Ok((!(has_new_rules && had_folders)).then_some(found))
+        before.keys().for_each(|gone| self.watched.unwatch(gone));
+        self.looked = now;
+        Ok(!(has_new_rules && had_folders))
+    }
+
+    /// The secrets in the folders as they are known. What a file holds is looked at again if the file has changed.
+    fn found(&mut self, place: &Path) -> Result<(Vec<PathBuf>, SecretCounts), TooMany> {
+        let (mut indexes, mut paths, mut above) = (GitIndexes::default(), Vec::new(), HashSet::new());
+        for path in &self.with_secrets {
+            let Some(folder) = self.folders.get_mut(path) else { continue };
+            let before = paths.len();
+            paths.extend(folder.excluded.iter().cloned());
+            paths.extend(folder.named.iter_mut().filter_map(|file| file.secret(&mut indexes)));
+            if paths.len() > before {
+                above.extend(path.ancestors().take_while(|above| above.starts_with(place)));
+            }
+        }
+        let entries = |folder: &&Path| self.folders.get(*folder).map_or(0, |folder| folder.entries);
+        let counts = SecretCounts { secrets: paths.len(), beside: above.iter().map(entries).sum() };
+        if counts.secrets > MAX_SECRETS { Err(TooMany) } else { Ok((paths, counts)) }
     }
 }
 
@@ -164,7 +267,9 @@ impl ReadFolder {
     fn read(folder: &Path, stamp: Stamp, exclusions: &mut Exclusions) -> Self {
         let is_recent = stamp.is_recent();
         let (mut folders, mut excluded, mut named) = (Vec::new(), Vec::new(), Vec::new());
+        let mut entries = 0;
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            entries += 1;
             let Ok(kind) = entry.file_type() else { continue };
             let path = entry.path();
             // What a link leads to is a secret itself, or not.
@@ -179,7 +284,7 @@ impl ReadFolder {
                 folders.push(path);
             }
         }
-        Self { stamp, is_recent, folders, excluded, named }
+        Self { stamp, is_recent, is_current: false, entries, folders, excluded, named }
     }
 }
 
@@ -238,7 +343,7 @@ mod tests {
         };
         let index = SecretIndex::default();
         let found = || {
-            let mut found = index.secrets(&top).unwrap();
+            let mut found = index.secrets(&top).unwrap().0;
             found.sort();
             let below = found.iter().map(|path| path.strip_prefix(&top).unwrap().display().to_string());
             below.collect::<Vec<_>>()
@@ -264,14 +369,39 @@ mod tests {
         assert_eq!(found(), [".aws", "certs/ca.pem"]);
     }
 
+    /// What a folder holds after it was moved, or after another one was moved to its place, has other paths.
+    #[test]
+    fn secrets_in_folders_that_move_are_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().canonicalize().unwrap().join("top");
+        for (name, file) in [("a/x", ".env"), ("b/x", "code")] {
+            std::fs::create_dir_all(top.join(name)).unwrap();
+            std::fs::write(top.join(name).join(file), "KEY=1").unwrap();
+        }
+        let index = SecretIndex::default();
+        let found = || index.secrets(&top).unwrap().0;
+        let moved = |from: &str, to: &str| std::fs::rename(top.join(from), top.join(to)).unwrap();
+        assert_eq!(found(), [top.join("a/x/.env")]);
+        moved("a", "c");
+        moved("b", "a");
+        moved("c", "b");
+        assert_eq!(found(), [top.join("b/x/.env")]);
+        // Each is watched where it is now.
+        std::fs::write(top.join("a/x/new.env"), "KEY=1").unwrap();
+        assert_eq!(found().len(), 2);
+        moved("b", "../outside-of-it");
+        std::fs::create_dir_all(top.join("b/x")).unwrap();
+        assert_eq!(found(), [top.join("a/x/new.env")]);
+        std::fs::write(top.join("b/x/.env"), "KEY=1").unwrap();
+        assert_eq!(found().len(), 2);
+    }
+
     #[test]
     fn more_secrets_than_are_hidden_are_reported() {
         let folder = tempfile::tempdir().unwrap();
         for number in 0..=MAX_SECRETS {
             std::fs::write(folder.path().join(format!("{number}.env")), "x").unwrap();
         }
-        let index = SecretIndex::default();
-        assert!(index.has_too_many(folder.path()));
-        assert_eq!(index.secrets(folder.path()), Err(TooMany));
+        assert_eq!(SecretIndex::default().secrets(folder.path()), Err(TooMany));
     }
 }

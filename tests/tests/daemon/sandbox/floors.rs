@@ -211,6 +211,7 @@ fn a_build_reads_only_the_secrets_that_a_person_exposes() {
     ] {
         assert!(said.lines().any(|found| found == line), "{line}\n{said}");
     }
+    assert!(said.contains("To let builds read .env, add expose = [\".env\"] to [sandbox]"), "{said}");
     assert_eq!(std::fs::read_to_string(daemon.work().join("sub/prod.env")).unwrap(), "PROD=1\n");
     let config = "[permission]\nlevel = \"develop\"\n[sandbox]\nexpose = [\".env\"]\n";
     let daemon = files(repository(true)).config(config).start();
@@ -364,18 +365,48 @@ fn many_secrets_are_hidden_from_reading_and_more_are_asked_about() {
     if !machine_has_floors() {
         return;
     }
-    let program = "#!/bin/sh\ncat \"$PWD\"/*.env 2>/dev/null | wc -l\n";
+    let program = "#!/bin/sh\ncat \"$PWD\"/*.env \"$PWD\"/*/*.env 2>/dev/null | wc -l\n";
     let daemon = with_program(Setup::new().file("a.txt", "a\n"), "uniq", program);
     let mut wire = daemon.connect();
-    for number in 0..100 {
-        std::fs::write(daemon.work().join(format!("{number}.env")), "KEY=1\n").unwrap();
-    }
+    let write = |name: &str| {
+        let path = daemon.work().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "KEY=1\n").unwrap();
+    };
+    (0..100).for_each(|number| write(&format!("{number}.env")));
     assert_eq!(text(&bash(&mut wire, "uniq a.txt")).trim(), "0");
-    for number in 100..600 {
-        std::fs::write(daemon.work().join(format!("{number}.env")), "KEY=1\n").unwrap();
+    // One that appears later, and a folder that takes the place of a known one.
+    ["100.env", "new/x.txt", "other/x.env"].iter().for_each(|name| write(name));
+    assert_eq!(text(&bash(&mut wire, "uniq a.txt")).trim(), "0");
+    std::fs::remove_dir_all(daemon.work().join("new")).unwrap();
+    std::fs::rename(daemon.work().join("other"), daemon.work().join("new")).unwrap();
+    assert_eq!(text(&bash(&mut wire, "uniq a.txt")).trim(), "0");
+    (100..600).for_each(|number| write(&format!("{number}.env")));
+    let result = bash(&mut wire, "uniq a.txt");
+    assert!(!result["metadata"]["permission"].is_null(), "{result}");
+}
+
+/// Each entry beside a secret that is shown is an argument of the launcher, which gets only so many.
+#[test]
+fn secrets_beside_many_files_are_covered_and_too_many_of_both_are_asked_about() {
+    if !machine_has_floors() {
+        return;
     }
-    // The first one finds that there are too many; a person is asked about all that follow.
-    bash(&mut wire, "uniq a.txt");
+    let program = "#!/bin/sh\ncat \"$PWD\"/*/.env 2>/dev/null | wc -l\nls \"$PWD\"/0 | wc -l\n";
+    let daemon = with_program(Setup::new().file("a.txt", "a\n"), "uniq", program);
+    let fill = |folders: std::ops::Range<usize>| {
+        for folder in folders {
+            let folder = daemon.work().join(folder.to_string());
+            std::fs::create_dir(&folder).unwrap();
+            std::fs::write(folder.join(".env"), "KEY=1\n").unwrap();
+            (0..80).for_each(|file| std::fs::write(folder.join(format!("{file}.txt")), "").unwrap());
+        }
+    };
+    fill(0..60);
+    let mut wire = daemon.connect();
+    let lines: Vec<String> = text(&bash(&mut wire, "uniq a.txt")).split_whitespace().map(str::to_owned).collect();
+    assert_eq!(lines, ["0", "80"]);
+    fill(60..70);
     let result = bash(&mut wire, "uniq a.txt");
     assert!(!result["metadata"]["permission"].is_null(), "{result}");
 }

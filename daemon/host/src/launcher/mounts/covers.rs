@@ -23,7 +23,7 @@ pub(super) fn cover(paths: &[&PathBuf]) -> Result<(), String> {
     let words = |error: io::Error| format!("can't make what covers secrets: {error}");
     let of_kernel = match user_and_group().0 {
         0 => Some(unreadable_file()?),
-        _ => None,
+        _ => unreadable_file().ok(),
     };
     // Mounting takes a while.
     if let Some(file) = of_kernel.filter(|_| !paths.iter().any(|path| path.is_dir())) {
