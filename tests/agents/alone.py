@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from place import Person, Place
+from place import Person, Place, until
 from programs import Agent
 
 RULES = """
@@ -97,3 +97,27 @@ def by_mcp(agent: Agent, bin_dir: Path) -> None:
         assert rows == [("bash", "denied")] * 2 + [("bash", "ok")] * 2 + [("write", "ok")], (rows, said)
         place.ctl("undo", "--yes")
         assert not notes.exists()
+
+
+ADVICE = """
+hygge.register_hook("pre_message", {name = "advice"}, function(event)
+  if event.message:find("forbidden") then return {decision = "deny", reason = "not in this house"} end
+  return {decision = "modify", system_prompt_append = "the advice for: " .. event.message}
+end)
+"""
+
+
+def prompt_passes_hooks(agent: Agent, bin_dir: Path) -> None:
+    """The prompt of a person passes through the `pre_message` hook of a plugin, and the model reads what the hook adds."""
+    with Place(bin_dir, RULES) as place:
+        plugin = place.home / ".config/toold/plugins/advice.lua"
+        plugin.parent.mkdir(exist_ok=True)
+        plugin.write_text(ADVICE)
+        until("the plugin", lambda: "advice" in place.ctl("plugins", "list"))
+        installed = place.ctl("agents", "install", agent.name, "--hooks", "--yes")
+        assert "advice" in installed, installed
+        shown = place.ctl("plugins", "show", "advice")
+        with agent.start(place, ["done"]) as running:
+            said = running.wait()
+            requests = running.model.requests.read_text()
+        assert "the advice for: go" in requests, (said, requests[:2000], installed, shown)

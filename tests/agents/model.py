@@ -6,6 +6,7 @@
 SCRIPT is a JSON list of turns. A turn is a text, or a call: {"tool": NAME, "input": {...}}, for Codex and Copilot also
 {"tool": NAME, "text": "..."} for a tool that takes plain text, and "namespace" for a tool in one. After the last turn, the model says that it is done. Requests of
 Anthropic's Messages API, of OpenAI's Responses and Chat Completions APIs and of Gemini's API are understood, on a free port of loopback, which is written to PORT_FILE.
+The requests are written to `requests` beside SCRIPT.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 turns: list = []
+requests_file = Path()
 lock = threading.Lock()
 
 
@@ -108,6 +110,8 @@ class ModelHandler(BaseHTTPRequestHandler):
     def do_POST(self):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         request = json.loads(body or b"{}")
+        with lock, open(requests_file, "ab") as file:
+            file.write(body + b"\n")
         if self.path.split("?")[0].endswith("/responses"):
             events = responses_events(next_turn())
             self.send("text/event-stream", "".join(f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in events))
@@ -138,7 +142,9 @@ class ModelHandler(BaseHTTPRequestHandler):
 
 
 def main() -> None:
+    global requests_file
     port_file, script = sys.argv[1:]
+    requests_file = Path(script).with_name("requests")
     turns.extend(json.loads(Path(script).read_text()))
     server = ThreadingHTTPServer(("127.0.0.1", 0), ModelHandler)
     Path(port_file).write_text(str(server.server_address[1]))

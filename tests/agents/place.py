@@ -86,6 +86,7 @@ class ScriptedModel:
     def __init__(self, place: Place, turns: list):
         folder = Path(tempfile.mkdtemp(prefix="model-", dir=place.root))
         script, port_file = folder / "script.json", folder / "port"
+        self.requests = folder / "requests"
         script.write_text(json.dumps(turns))
         self.process = subprocess.Popen([sys.executable, str(HERE / "model.py"), str(port_file), str(script)])
         try:

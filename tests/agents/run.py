@@ -19,7 +19,7 @@ import sys
 import time
 from pathlib import Path
 
-from alone import RULES, asked_and_answered, by_mcp, edit_undone, rules_decide
+from alone import RULES, asked_and_answered, by_mcp, edit_undone, prompt_passes_hooks, rules_decide
 from confined import confined
 from modes import modes_hold
 from place import HERE, Place
@@ -41,7 +41,7 @@ def main() -> None:
     parser.add_argument("--bin", type=Path, required=True, help="where toold and toolctl are")
     for kind in KINDS:
         parser.add_argument(f"--{kind.name}", nargs="+", metavar="PROGRAM")
-    parser.add_argument("--only", nargs="+", choices=[*ALONE, "together", "time"], help="only these checks")
+    parser.add_argument("--only", nargs="+", choices=[*ALONE, "prompt", "together", "time"], help="only these checks")
     given = parser.parse_args()
     # An end from outside, too, stops the programs and removes the folders.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
@@ -65,6 +65,8 @@ def main() -> None:
     for agent in agents:
         for name, run in ALONE.items():
             check(name, run, agent)
+        if agent.name in ("claude-code", "codex"):
+            check("prompt", prompt_passes_hooks, agent)
     pair = [agent for agent in agents if agent.name in ("codex", "gemini")]
     if len(pair) == 2:
         check("together", one_grant, *pair)

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Takes the picture of `toolctl` in the README: a real screen in tmux, while an agent works.
+"""Takes pictures of `toolctl`, such as that of the README: a real screen in tmux, while an agent works and asks.
 
-    picture.py --bin FOLDER --out FILE.svg [--size 100x26]
+    picture.py --bin FOLDER --out FILE.svg [--size 100x26] [--approve]
+
+With --approve, of `toolctl approve` in place of the full screen.
 
 Needs tmux and the Python package `rich`, which turns the terminal's colours into SVG. Works in a home folder of its own,
 and stops the daemon that it started.
@@ -82,7 +84,7 @@ class Agent:
         self.send("tools.execute", {"name": name, "arguments": arguments})
 
 
-def take(bin: Path, out: Path, width: int, height: int) -> None:
+def take(bin: Path, out: Path, width: int, height: int, approve: bool) -> None:
     root = Path(tempfile.mkdtemp(prefix="toold-picture-"))
     home, work = root / "you", root / "you/shop"
     plugins = home / ".config/toold/plugins"
@@ -94,7 +96,8 @@ def take(bin: Path, out: Path, width: int, height: int) -> None:
     environment = {"HOME": str(home), "PATH": f"{bin}:{os.environ['PATH']}", "TERM": "xterm-256color", "LANG": "C.UTF-8",
                    "COLORTERM": "truecolor", "SHELL": "/bin/sh"}
     # Regardless of XDG_RUNTIME_DIR.
-    environment["TOOLD_SOCKET"] = str(root / "toold.sock")
+    environment["TOOLD_SOCKET"] = str(root / "run/toold.sock")
+    (root / "run").mkdir(mode=0o700)
 
     def run(*command, check=True):
         done = subprocess.run(command, env=environment, cwd=work, capture_output=True, text=True, check=check)
@@ -106,14 +109,21 @@ def take(bin: Path, out: Path, width: int, height: int) -> None:
     daemon = None
     try:
         daemon = json.loads(run("toolctl", "status", "--json"))["pid"]
+        run("toolctl", "workspaces", "allow", work)
         # Before there is a screen, nobody can be asked.
-        tmux("new-session", "-d", "-x", str(width), "-y", str(height), "toolctl")
-        until("the daemon's figures", lambda: "connection" in tmux("capture-pane", "-p"))
-        first, second = (Agent(root / "toold.sock", work) for _ in range(2))
+        command = "toolctl approve" if approve else "toolctl"
+        tmux("new-session", "-d", "-x", str(width), "-y", str(height), command)
+        ready = "waiting for prompts" if approve else r"toold \d[^\n]* up"
+        until("the first picture", lambda: re.search(ready, tmux("capture-pane", "-p")))
+        first, second = (Agent(root / "run/toold.sock", work) for _ in range(2))
         first.call("read", {"path": "a.txt"})
-        first.call("bash", {"command": "git push origin main"})
+        # On a small screen, an ask would lie over everything else.
+        asks = width >= 80
+        if asks:
+            first.call("bash", {"command": "git push origin main"})
         second.call("count", {"to": 500})
-        for words in ("git push", r"1:Calls 2|2 running", r"[1-9]\d %"):
+        calls = ("deny, with a reason",) if approve else (r"1:Calls 2|2 running",) if asks else ()
+        for words in (*calls, *(("git push",) if asks else ()), *(() if approve else (r"[1-9]\d %",))):
             until(f"{words}, on the screen", lambda: re.search(words, tmux("capture-pane", "-p")))
         screen = tmux("capture-pane", "-p", "-e").rstrip("\n")
     finally:
@@ -137,5 +147,6 @@ if __name__ == "__main__":
     parser.add_argument("--bin", type=Path, required=True, help="the folder of toold and toolctl")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--size", default=SIZE, help="columns and rows")
+    parser.add_argument("--approve", action="store_true", help="of `toolctl approve`")
     options = parser.parse_args()
-    take(options.bin.resolve(), options.out, *map(int, options.size.split("x")))
+    take(options.bin.resolve(), options.out, *map(int, options.size.split("x")), options.approve)

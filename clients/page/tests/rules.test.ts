@@ -149,6 +149,46 @@ test("a proposal to merge is accepted, and another is kept as it is", async ({ s
   await expect(grants(signedIn).filter({ hasText: "git add" })).toHaveCount(3);
 });
 
+test("a rule that the answers suggest is accepted for one project, and another is left", async ({
+  signedIn,
+  daemon,
+  agent,
+}) => {
+  const codex = await agent("codex");
+  for (const command of ["touch a.txt", "touch b.txt", "mkdir c", "mkdir d"]) {
+    const call = codex.call("bash", { command });
+    const pending = async () => {
+      const { asks } = JSON.parse(await daemon.toolctl("permissions", "pending", "--json")) as {
+        asks: { request_id: string }[];
+      };
+      return asks[0]?.request_id;
+    };
+    await expect.poll(pending).toBeDefined();
+    await daemon.toolctl("permissions", "allow", (await pending())!, "--all-parts");
+    await call;
+  }
+  const suggested = signedIn.getByRole("list", { name: "Suggested by your answers" }).locator("> li");
+  // The audit log has the answers soon after the calls.
+  const count = async () => {
+    await signedIn.reload();
+    await openRules(signedIn);
+    return suggested.count();
+  };
+  await expect.poll(count).toBeGreaterThan(1);
+  await suggested.filter({ hasText: "mkdir" }).getByRole("button", { name: "Go on asking" }).click();
+  await expect(suggested.filter({ hasText: "mkdir" })).toHaveCount(0);
+  const touch = suggested.filter({ hasText: "touch *" }).first();
+  await expect(touch).toContainText("would have given 2 of your answers");
+  await touch.getByRole("combobox").selectOption({ label: `in ${daemon.paths.work}` });
+  await touch.getByRole("button", { name: /^Allow touch/ }).click();
+  await signedIn
+    .getByRole("dialog", { name: "Allow this from now on?" })
+    .getByRole("button", { name: "Allow it" })
+    .click();
+  await expect(grants(signedIn).filter({ hasText: "touch *" })).toContainText("project");
+  await expect(suggested.filter({ hasText: "touch *" })).toHaveCount(0);
+});
+
 test("a dangerous mode needs a confirmation", async ({ signedIn, daemon, agent }) => {
   const codex = await agent("codex");
   await codex.call("list");

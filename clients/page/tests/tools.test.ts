@@ -42,6 +42,18 @@ async function openTool(page: Page, daemon: TestDaemon, name: string): Promise<v
 const runButton = (page: Page) => page.getByRole("button", { name: "Run" });
 const result = (page: Page) => page.getByRole("region", { name: "Result", exact: true });
 
+const WAVE = `hygge.register_command{name = "wave", description = "Waves.", execute = function(_, input)
+  return {message = "waving " .. input} end}`;
+
+test("a command of a plugin is run with its input", async ({ signedIn, daemon }) => {
+  writeFileSync(join(daemon.paths.plugins, "wave.lua"), WAVE);
+  await openTools(signedIn);
+  const row = signedIn.getByRole("list", { name: "Commands of plugins" }).getByRole("listitem").filter({ hasText: "/wave" });
+  await row.getByLabel("Input of /wave").fill("to you");
+  await row.getByRole("button", { name: "Run /wave" }).click();
+  await expect(row.getByRole("status")).toContainText("waving to you");
+});
+
 test("tools are found by words, the best first", async ({ signedIn }) => {
   await openTools(signedIn);
   const list = signedIn.getByRole("region", { name: "List of tools" });

@@ -8,7 +8,7 @@ import { Key, useKeys } from "../../keys.tsx";
 import { Block, Text } from "../../text.tsx";
 import { useAnswer } from "./answer.ts";
 import { choicesOf, replyOf } from "./choices.ts";
-import { Effects } from "./effects.tsx";
+import { Effects, inWords } from "./effects.tsx";
 import { Explained } from "./explained.tsx";
 import { Expiry } from "./expiry.tsx";
 
@@ -170,7 +170,7 @@ function Who({ ask }: { ask: Ask }) {
           </dd>
         </>
       )}
-      {ask.reason !== undefined && (
+      {ask.reason !== undefined && ask.reason !== inWords(ask.effects ?? []) && (
         <>
           <dt>reason</dt>
           <dd>

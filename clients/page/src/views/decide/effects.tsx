@@ -23,6 +23,11 @@ const IN_WORDS: Record<Effect, string> = {
   read: "reads",
 };
 
+/** As the daemon gives the reason of an ask when it is only what the command does. */
+export function inWords(effects: readonly Effect[]): string {
+  return effects.map((effect) => IN_WORDS[effect]).join(", ");
+}
+
 /** Those that no pattern covers which stops before the operation. */
 const WORST: ReadonlySet<Effect> = new Set(["privilege", "secret", "destroy", "system", "publish"]);
 

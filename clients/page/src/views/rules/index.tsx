@@ -6,6 +6,7 @@ import { Modes } from "./modes.tsx";
 import { followPermissions } from "./permissions.ts";
 import { ProgramCode } from "./program-code.tsx";
 import { RuleList } from "./rule-list.tsx";
+import { Suggestions } from "./suggestions.tsx";
 import { Tester } from "./tester.tsx";
 import "./rules.css";
 
@@ -17,6 +18,7 @@ export default function RulesView() {
       <div class="rules-lists">
         <RuleList />
         <div class="stack">
+          <Suggestions />
           <Proposals />
           <GrantList />
           <Refusals />

@@ -7,6 +7,7 @@ import type {
   PermissionsCheckResult,
   PermissionsListResult,
   PermissionsReviewResult,
+  PermissionsSuggestResult,
   PluginsShowResult,
   Rule,
   SessionInfo,
@@ -39,9 +40,11 @@ export const DEFAULTS: Readonly<Record<Category, string>> = {
 export const permissions = signal<PermissionsListResult | undefined>(undefined);
 export const review = signal<PermissionsReviewResult | undefined>(undefined);
 export const sessions = signal<readonly SessionInfo[]>([]);
+export const suggested = signal<readonly SuggestedRule[]>([]);
 export const refusals = signal<readonly Refusal[]>([]);
 
 export type Refusal = NonNullable<PluginsShowResult["refused"]>[number] & { plugin: string };
+export type SuggestedRule = PermissionsSuggestResult["rules"][number];
 export type Level = NonNullable<SessionInfo["level"]>;
 export type Verdict = PermissionsCheckResult["verdict"];
 
@@ -79,14 +82,16 @@ function batched(work: () => Promise<void>): () => void {
 }
 
 export async function refresh(): Promise<void> {
-  const [list, reviewed, open] = await Promise.all([
+  const [list, reviewed, open, { rules }] = await Promise.all([
     request("permissions.list", {}),
     request("permissions.review", {}),
     request("session.list", {}),
+    request("permissions.suggest", {}),
   ]);
   permissions.value = list;
   review.value = reviewed;
   sessions.value = open.sessions;
+  suggested.value = rules;
 }
 
 async function readRefusals(): Promise<void> {
@@ -126,6 +131,12 @@ export async function mergeGrants(ids: readonly string[], pattern: string): Prom
   const { category, scope, action, tools, session_id, project, chain } = like;
   await request("permissions.grant", { category, pattern, scope, action, tools, session_id, cwd: project, chain });
   for (const id of ids) await request("permissions.revoke", { id });
+}
+
+/** Allows what a suggestion covers: in a project, or everywhere. */
+export async function accept({ category, pattern }: SuggestedRule, project: string | undefined): Promise<void> {
+  const scope = project === undefined ? "always" : "project";
+  await request("permissions.grant", { category, pattern, scope, action: "allow", cwd: project });
 }
 
 export async function revoke(id: string): Promise<void> {

@@ -12,6 +12,7 @@ import { followTools, tools } from "./catalogue.ts";
 import { ToolDetails } from "./details.tsx";
 import { Folder } from "./folder.tsx";
 import { ToolList } from "./list.tsx";
+import { PluginCommands } from "./plugin-commands.tsx";
 import "./tools.css";
 
 export default function ToolsView() {
@@ -28,7 +29,10 @@ export default function ToolsView() {
       <ToolList chosen={chosen} />
       <div class="chosen-tool">
         {chosen === undefined ? (
-          <Empty title="Choose a tool">Press / to search for one.</Empty>
+          <>
+            <Empty title="Choose a tool">Press / to search for one.</Empty>
+            <PluginCommands />
+          </>
         ) : (
           <ChosenTool name={chosen} />
         )}
