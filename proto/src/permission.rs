@@ -458,6 +458,9 @@ pub struct GrantAsk {
     pub agent: Option<String>,
     pub tool: String,
     pub cwd: String,
+    /// What the person wrote with the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub words: Option<String>,
 }
 
 /// Answer of `permissions.review`: the grants, and what could be tidied.

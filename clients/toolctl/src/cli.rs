@@ -5,6 +5,7 @@ use std::pin::Pin;
 
 use std::ffi::OsString;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{ArgMatches, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
@@ -132,7 +133,7 @@ pub(crate) fn command() -> Command {
 /// # Errors
 /// The arguments are not those of the command line, or ask for help.
 pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
-    let mut matches = command().try_get_matches_from(arguments)?;
+    let mut matches = command().try_get_matches_from(arguments).map_err(with_one_suggestion)?;
     let is_in_group = |matches: &ArgMatches| {
         let (name, inner) = matches.subcommand()?;
         let (_, members) = GROUPS.iter().find(|(group, _)| *group == name)?;
@@ -147,6 +148,15 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
         None => None,
     };
     Ok(Cli { globals, screen, command })
+}
+
+/// Of the subcommands that are spelt like a misspelt one, clap names all, the nearest last.
+fn with_one_suggestion(mut error: clap::Error) -> clap::Error {
+    if let Some(ContextValue::Strings(names)) = error.remove(ContextKind::SuggestedSubcommand) {
+        let nearest = names.into_iter().next_back().into_iter().collect();
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(nearest));
+    }
+    error
 }
 
 /// Runs the subcommand; returns the exit status.
@@ -210,6 +220,15 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         command().debug_assert();
+    }
+
+    #[test]
+    fn a_misspelt_subcommand_is_answered_by_the_nearest_one() {
+        for (typed, meant) in [("permisions", "'permissions'"), ("sttus", "'status'"), ("aprove", "'approve'")] {
+            let error = parse(vec!["toolctl".into(), typed.into()]).unwrap_err().to_string();
+            let tip = error.lines().find(|line| line.contains("tip:")).unwrap();
+            assert!(tip.ends_with(&format!("a similar subcommand exists: {meant}")), "{error}");
+        }
     }
 
     #[test]

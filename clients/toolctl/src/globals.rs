@@ -6,10 +6,7 @@ use clap::Args;
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Globals {
-    /// The daemon's socket
-    ///
-    /// Defaults to $TOOLD_SOCKET, else to the place of the running daemon, else to toold/toold.sock in $XDG_RUNTIME_DIR,
-    /// /run/user/UID or $XDG_STATE_HOME.
+    /// The daemon's socket; defaults to $TOOLD_SOCKET, else to that of the running daemon
     #[arg(long, global = true, value_name = "PATH", help_heading = "Daemon")]
     pub(crate) socket: Option<PathBuf>,
     /// Do not start a daemon if none is running

@@ -132,7 +132,7 @@ pub(crate) fn rewrite_line_raw(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()
 fn write_raw_on(err: &mut StderrWriter, write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> io::Result<()> {
     let mut text = Vec::new();
     write(&mut text)?;
-    let text = String::from_utf8_lossy(&text).replace('\n', "\r\n");
+    let text = output::folded_for_stderr(&String::from_utf8_lossy(&text)).replace('\n', "\r\n");
     err.write_all(text.as_bytes())?;
     err.flush()
 }

@@ -36,6 +36,7 @@ mod tool_names;
 mod tool_title;
 mod version_check;
 
+use std::io::Write;
 use std::pin::Pin;
 use std::process::ExitCode;
 
@@ -53,7 +54,11 @@ fn main() -> ExitCode {
     let cli = match cli::parse(arguments) {
         Ok(cli) => cli,
         Err(error) => {
-            let (printed, is_usage) = (error.print(), error.use_stderr());
+            let is_usage = error.use_stderr();
+            let printed = match is_usage {
+                true => write!(output::stderr(), "{}", error.render().ansi()),
+                false => error.print(),
+            };
             return match printed {
                 // When stderr is closed, the exit status has to say it all.
                 Ok(()) | Err(_) if is_usage => ExitCode::from(exit::USAGE),

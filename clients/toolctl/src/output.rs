@@ -246,6 +246,14 @@ impl<S: TextStream> Drop for LineWriter<S> {
     }
 }
 
+/// A text with its lines folded for the terminal of stderr, for who writes there in raw mode.
+pub(crate) fn folded_for_stderr(text: &str) -> String {
+    match stderr_width() {
+        Some(width) => text.split_inclusive('\n').map(|line| fold(line, width.into())).collect(),
+        None => text.to_owned(),
+    }
+}
+
 /// A text for people, as one piece.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut out = stdout();

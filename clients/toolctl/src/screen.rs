@@ -15,7 +15,7 @@ mod fixtures;
 mod forms;
 mod keymap;
 mod link;
-mod panel;
+pub(crate) mod panel;
 mod panels;
 mod state;
 mod summary;

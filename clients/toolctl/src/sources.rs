@@ -6,6 +6,7 @@ use toold_client::Client;
 use toold_proto::call::ListTools;
 use toold_proto::daemon::NoParams;
 use toold_proto::method::{FleetGetStatus, McpServersList, PluginsList, RemotesList, ToolsList};
+use toold_proto::nearest::nearest;
 use toold_proto::plugin::ListPlugins;
 use toold_proto::tool::SourceKind;
 
@@ -32,10 +33,14 @@ pub(crate) async fn check(client: &Client, named: &[String]) -> anyhow::Result<(
     names.extend(fleet.daemons.into_iter().map(|daemon| daemon.name));
     names.extend(fleet.label_groups.into_iter().filter(|label| label.mounted).map(|label| label.name));
     let Some(unknown) = named.iter().find(|name| !is_kind(name) && !names.contains(*name)) else { return Ok(()) };
-    let kinds = SourceKind::ALL.map(SourceKind::as_str).join(", ");
-    let names: Vec<String> = names.into_iter().collect();
-    Err(not_found(format!(
-        "there is no source {unknown}; kinds of sources are {kinds}, and names are {}",
-        names.join(", ")
-    )))
+    let kinds = SourceKind::ALL.map(SourceKind::as_str);
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    Err(not_found(match nearest(unknown, kinds.into_iter().chain(names.iter().copied())) {
+        Some(near) => format!("there is no source {unknown}: did you mean {near}?"),
+        None => format!(
+            "there is no source {unknown}; kinds of sources are {}, and names are {}",
+            kinds.join(", "),
+            names.join(", ")
+        ),
+    }))
 }

@@ -10,6 +10,10 @@ use crate::output::{self, DIM, NAME};
 /// A longer word may be broken, so that one path does not take the whole width.
 const LONGEST_WORD: u16 = 24;
 
+/// A column with less content is not folded as long as less important columns can be left out instead; one with more keeps
+/// this width. Each is tried where the one before it does not fit.
+const READABLE: [u16; 3] = [40, 20, 0];
+
 /// A table as wide as the terminal, or as wide as its content when there is none.
 pub(crate) fn new(width: Option<u16>) -> Table {
     let mut table = Table::new();
@@ -41,7 +45,8 @@ pub(crate) fn render(table: &Table) -> String {
     render_without(table, &[])
 }
 
-/// The same; columns with these headers are left out where the table is too wide, the first ones first.
+/// The same; columns with these headers are left out where they are empty, and where the table is too wide, the first ones
+/// first.
 pub(crate) fn render_without(table: &Table, less_important: &[&str]) -> String {
     if output::presentation().plain {
         return facts(table);
@@ -51,18 +56,17 @@ pub(crate) fn render_without(table: &Table, less_important: &[&str]) -> String {
         ContentArrangement::Dynamic | ContentArrangement::DynamicFullWidth => table.width(),
     };
     let Some(width) = width else { return lines(table) };
-    let mut left_out = vec![];
-    loop {
-        let narrower = without(table, &left_out);
-        if let Some(fitted) = fit(narrower, width) {
-            return lines(&fitted);
-        }
-        let headers = texts(table.header());
-        let next = less_important.get(left_out.len());
-        match next.and_then(|name| headers.iter().position(|header| header == name)) {
-            Some(column) => left_out.push(column),
-            None => return facts(table),
-        }
+    let headers = texts(table.header());
+    let mut columns: Vec<usize> =
+        less_important.iter().filter_map(|name| headers.iter().position(|header| header == name)).collect();
+    // Those that say nothing are left out in any case.
+    let is_empty = |at: &usize| table.row_iter().all(|row| texts(Some(row)).get(*at).is_none_or(String::is_empty));
+    columns.sort_by_key(|at| !is_empty(at));
+    let first = columns.iter().copied().filter(is_empty).count();
+    let mut tried = READABLE.into_iter().flat_map(|least| (first..=columns.len()).map(move |out| (least, out)));
+    match tried.find_map(|(least, out)| fit(without(table, &columns[..out]), width, least)) {
+        Some(fitted) => lines(&fitted),
+        None => facts(table),
     }
 }
 
@@ -81,8 +85,9 @@ fn without(table: &Table, columns: &[usize]) -> Table {
     narrower
 }
 
-/// The table with columns that its words fit in; `None` when the width is too small for that.
-fn fit(mut table: Table, width: u16) -> Option<Table> {
+/// The table with columns that its words fit in, none narrower than `least` or its content; `None` when the width is too
+/// small for that.
+fn fit(mut table: Table, width: u16, least: u16) -> Option<Table> {
     let most = table.column_max_content_widths();
     let shown: Vec<usize> =
         (0..most.len()).filter(|at| !table.column(*at).is_some_and(|column| column.is_hidden())).collect();
@@ -92,7 +97,8 @@ fn fit(mut table: Table, width: u16) -> Option<Table> {
     if total(&|at| most[at]) <= width.into() {
         return Some(table);
     }
-    let words: Vec<u16> = (0..most.len()).map(|at| longest_word(&table, at).min(LONGEST_WORD)).collect();
+    let words: Vec<u16> =
+        (0..most.len()).map(|at| longest_word(&table, at).min(LONGEST_WORD).max(least.min(most[at]))).collect();
     if total(&|at| words[at]) > width.into() {
         return None;
     }
@@ -162,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_folds_between_words_then_drops_columns_then_lists_facts() {
+    fn a_table_drops_columns_then_folds_between_words_then_lists_facts() {
         check(
             60,
             &["FOLDER"],
@@ -171,9 +177,18 @@ mod tests {
  first   running  /home/me  counts up to a number
  second           /         waits",
         );
+        // A column is left out before a short text is folded.
         check(
             45,
             &["FOLDER"],
+            "
+ NAME    STATE    ABOUT
+ first   running  counts up to a number
+ second           waits",
+        );
+        check(
+            45,
+            &[],
             "
  NAME    STATE    FOLDER    ABOUT
  first   running  /home/me  counts up to a

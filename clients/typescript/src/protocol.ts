@@ -373,6 +373,8 @@ export interface Grant {
     agent?: string;
     tool: string;
     cwd: string;
+    /** What the person wrote with the answer. */
+    words?: string;
   };
   /** How many calls it has decided about, as far as the audit log has their rows. */
   uses: number;

@@ -104,6 +104,9 @@ pub enum AskAnswer {
 }
 
 /// Why an answer is not remembered.
+/// How many characters of what a person wrote are kept with a grant.
+const MAX_KEPT_WORDS: usize = 500;
+
 const EACH_TIME: &str = "it is asked about each time";
 
 /// How the rule of a person's answer begins.
@@ -525,6 +528,7 @@ fn grants_of(
                 agent: asked.ask.agent.clone(),
                 tool: asked.ask.tool.clone(),
                 cwd: asked.ask.cwd.clone(),
+                words: reply.message.as_ref().map(|words| words.chars().take(MAX_KEPT_WORDS).collect()),
             }),
             fleet: None,
         })

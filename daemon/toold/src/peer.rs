@@ -37,6 +37,8 @@ pub struct Peer {
     pub lineage: Lineage,
     /// The profile of its token, which limits all its sessions.
     pub token_profile: Option<String>,
+    /// What a page in a browser is called in its answers, since it may have no session.
+    pub page: Option<&'static str>,
     /// See [`ancestry::Orphan`].
     orphan: Option<ancestry::Orphan>,
     /// `None` for peers that are not processes of this machine.
@@ -66,7 +68,22 @@ impl Peer {
     /// A client with a token: a program of any machine, with no known folder here.
     pub fn of_token(principal: Principal) -> Self {
         let (hold, lineage) = (Hold::Free, Lineage::default());
-        Self { principal, pid: None, cwd: None, hold, lineage, token_profile: None, orphan: None, agents: None }
+        Self {
+            principal,
+            pid: None,
+            cwd: None,
+            hold,
+            lineage,
+            token_profile: None,
+            page: None,
+            orphan: None,
+            agents: None,
+        }
+    }
+
+    /// A page in a browser that a person has signed in.
+    pub fn of_page(is_phone: bool) -> Self {
+        Self { page: Some(if is_phone { "phone" } else { "page" }), ..Self::of_token(Principal::Page) }
     }
 
     /// The same, with a token that is limited to this profile.
@@ -158,6 +175,7 @@ impl Peer {
             lineage,
             token_profile: None,
             orphan,
+            page: None,
             agents: Some(agents.clone()),
         })
     }

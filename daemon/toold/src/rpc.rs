@@ -334,8 +334,9 @@ fn not_the_page(method: &str, request: &MethodRequest) -> Result<(), ErrorObject
 
 /// The name that the caller's client reports.
 fn client_name(request: &MethodRequest) -> Option<String> {
-    let session = request.connection().session()?;
-    session.client.as_ref().map(|client| client.name.clone())
+    let connection = request.connection();
+    let of_session = || connection.session()?.client.as_ref().map(|client| client.name.clone());
+    connection.peer.page.map(str::to_owned).or_else(of_session)
 }
 
 fn may_decide(request: &MethodRequest) -> bool {

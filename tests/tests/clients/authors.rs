@@ -133,3 +133,58 @@ fn coverage_is_shown_and_written() {
     assert_eq!(report["passed"], 1);
     assert_eq!(report["coverage"][0]["uncovered"], json!(["3"]), "{out}");
 }
+
+/// Mistakes that authors make, each in a plugin of its own: what is wrong, the source, and what `check` says.
+const MISTAKES: [(&str, &str, &str); 10] = [
+    ("a missing comma", "hygge.register_tool{name = \"t\" description = \"d\"}", "Expected ','"),
+    ("a capability that is missing", "EXECUTE return hygge.exec(\"ls\").stdout END", "exec"),
+    ("a global that nothing sets", "EXECUTE return cuont(1) END", "cuont"),
+    (
+        "a misspelt member of ctx",
+        "EXECUTE ctx.progres{message = \"x\"} return \"a\" END",
+        "ctx has no progres; progress was meant",
+    ),
+    ("a misspelt function of hygge", "EXECUTE return hygge.fs.raed(\"x\") END", "hygge.fs has no raed; read was meant"),
+    (
+        "a type of another language",
+        "hygge.register_tool{name = \"t\", description = \"d\", input_schema = {type = \"object\", \
+      properties = {n = {type = \"int\", description = \"n\"}}}, execute = function() return \"a\" end}",
+        "integer is meant, not int",
+    ),
+    ("a misspelt event", "hygge.register_hook(\"pre_tol\", function() end)", "expected pre_tool, post_tool"),
+    (
+        "a name with a space",
+        "hygge.register_tool{name = \"My tool\", description = \"d\", execute = function() end}",
+        "\"My tool\"",
+    ),
+    ("a module that is not there", "local m = require(\"modul\")", "no module 'modul'"),
+    (
+        "a misspelt option of a hook",
+        "hygge.register_hook(\"pre_tool\", {tool = \"bash\"}, function() end)",
+        "nothing reads the field 'tool'",
+    ),
+];
+
+#[test]
+fn a_check_finds_ten_planted_mistakes() {
+    let mut setup = Setup::new();
+    for (number, (_, source, _)) in MISTAKES.iter().enumerate() {
+        let execute = "hygge.register_tool{name = \"t\", description = \"d\", execute = function(ctx, input)";
+        let source = source.replace("EXECUTE", execute).replace("END", "end}");
+        setup = setup.file(&format!("p{number}/plugin.lua"), &format!("{source}\n"));
+        let manifest = format!(
+            "api = \"toold\"\nname = \"p{number}\"\n[capabilities]\ntools = true\nhooks = true\nfs_read = true\n"
+        );
+        setup = setup.file(&format!("p{number}/plugin.toml"), &manifest);
+    }
+    let guide = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../plugins/GUIDE.md")).unwrap();
+    for (number, (mistake, _, words)) in MISTAKES.iter().enumerate() {
+        let (_, out, err) = run(&setup, &["plugins", "check", &format!("p{number}")]);
+        let problems = |line: &&str| line.starts_with("error: ") || line.starts_with("warning: ");
+        assert!(
+            out.lines().chain(err.lines()).filter(problems).any(|line| line.contains(words)),
+            "{mistake}: {out}{err}"
+        );
+        assert!(guide.contains(mistake), "plugins/GUIDE.md lacks {mistake}");
+    }
+}

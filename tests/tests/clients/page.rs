@@ -327,6 +327,34 @@ fn those_who_are_not_signed_in_push_nobody_out() {
 }
 
 #[test]
+fn a_grant_says_that_it_is_from_a_page_or_a_phone_and_keeps_what_the_person_wrote() {
+    let daemon = TestDaemon::asking();
+    let browser = Browser::signed_in(&daemon);
+    let phone = "Mozilla/5.0 (Linux; Android 16; Pixel 9) AppleWebKit/537.36 Chrome/141.0.0.0 Mobile Safari/537.36";
+    for (by, name) in [("page", "Mozilla/5.0 (X11; Linux x86_64; rv:143.0) Firefox/143.0"), ("phone", phone)] {
+        // Without a session, as a page that has just been opened.
+        let mut page = browser.upgrade("/page/rpc", &[("User-Agent", name)]).unwrap();
+        page.result("permissions.subscribe", json!({}));
+        let mut agent = daemon.connect();
+        let call =
+            agent.request("tools.execute", json!({"name": "bash", "arguments": {"command": format!("echo {by}")}}));
+        let ask = until("the ask", || {
+            let pending = page.result("permissions.pending", json!({}));
+            pending["asks"][0]["request_id"].as_str().map(str::to_owned)
+        });
+        let reply = json!({"request_id": ask, "action": "deny", "scope": "always", "message": "not today"});
+        page.result("permissions.reply", reply);
+        assert_eq!(agent.answer(call)["result"]["is_error"], true);
+        let grants = page.result("permissions.list", json!({}))["grants"].take();
+        let of = |grant: &&Value| grant["pattern"] == format!("echo {by}");
+        let grant = grants.as_array().unwrap().iter().find(of).unwrap();
+        assert_eq!((grant["by"].as_str(), grant["asked"]["words"].as_str()), (Some(by), Some("not today")), "{grant}");
+    }
+    let listed = String::from_utf8(daemon.toolctl(&["permissions", "list"]).stdout).unwrap();
+    assert!(listed.contains("page") && listed.contains("phone") && listed.contains(": not today"), "{listed}");
+}
+
+#[test]
 fn a_page_is_a_person_with_fewer_rights() {
     let daemon = TestDaemon::start();
     let mut page = Browser::signed_in(&daemon).connect();

@@ -22,7 +22,7 @@ fn full_screen_shows_panels_answers_a_prompt_and_quits() {
     pane.press("Tab");
     pane.wait("the plugins", |screen| screen.contains("r reload") && !screen.contains("DESCRIPTION"));
     pane.press("Tab");
-    pane.wait_for("CONN / CALLS");
+    pane.wait("the sessions", |screen| screen.contains("LEVEL") && screen.contains("CALLS"));
 
     let mut agent = daemon.connect();
     let call = agent.request("tools.execute", json!({"name": "bash", "arguments": {"command": "echo it is done"}}));

@@ -113,6 +113,35 @@ fn nothing_is_lost_on_a_narrow_terminal() {
 }
 
 #[test]
+fn a_pattern_of_a_rule_or_grant_is_one_line_on_eighty_columns() {
+    let daemon = busy();
+    let pattern = "cargo test --workspace --locked";
+    assert!(daemon.toolctl(&["permissions", "grant", "--scope", "project", "shell", pattern]).status.success());
+    let text = without_styles(&on_terminal(&daemon, &["permissions", "list"], 80));
+    let is_grant = |line: &&str| line.contains("grant_") && line.contains("allow");
+    assert!(text.lines().any(|line| line.contains(pattern)), "{text}");
+    assert_eq!(text.lines().filter(is_grant).count(), 4, "{text}");
+    let sessions = without_styles(&on_terminal(&daemon, &["sessions"], 80));
+    assert!(sessions.contains("LEVEL") || sessions.contains("accept_edits"), "{sessions}");
+}
+
+#[test]
+fn a_question_is_broken_between_words() {
+    let daemon = TestDaemon::start();
+    let mut command: Command = daemon.setup.command(toolctl());
+    let line = "cargo build --release --locked --features everything --target-dir /tmp/somewhere";
+    command.args(["call", "bash", &format!("command={line}")]);
+    let mut terminal = Terminal::run_in(&mut command, 40);
+    terminal.wait_for("deny, with a reason");
+    let text = without_styles(&terminal.written());
+    assert!(text.lines().all(|line| line.chars().count() <= 40), "{text}");
+    let shown: Vec<&str> = text.split_whitespace().collect();
+    assert!(line.split(' ').all(|word| shown.contains(&word)), "{text}");
+    terminal.press_until("n", "not allowed");
+    terminal.end();
+}
+
+#[test]
 fn a_call_of_the_audit_log_takes_two_lines_on_forty_columns() {
     let daemon = busy();
     let text = without_styles(&on_terminal(&daemon, &["audit"], 40));

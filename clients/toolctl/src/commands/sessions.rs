@@ -3,18 +3,18 @@
 use std::io::Write;
 
 use clap::{Args, Subcommand};
-use comfy_table::Cell;
 use toold_proto::daemon::NoParams;
 use toold_proto::method::{SessionClose, SessionShare, SessionsList};
-use toold_proto::session::{CloseSession, SessionList};
+use toold_proto::session::CloseSession;
 use toold_proto::tool::SessionId;
 use toold_proto::workspace::ShareSession;
 
 use crate::commands::call::session_id;
+use crate::connection;
 use crate::exit::OK;
 use crate::globals::Globals;
-use crate::output::{self, one_line, print_json};
-use crate::{connection, table};
+use crate::output::{self, print_json};
+use crate::screen::panel::sessions_table;
 
 /// List, share or close sessions
 #[derive(Debug, Args)]
@@ -53,7 +53,7 @@ pub(crate) async fn run(args: SessionsArgs, globals: &Globals) -> anyhow::Result
             if args.json {
                 print_json(&list)?;
             } else {
-                output::print(&render(&list, output::terminal_width()))?;
+                output::print(&sessions_table(list.sessions, output::terminal_width()))?;
             }
         }
         SessionsAction::Share { id } => {
@@ -77,22 +77,4 @@ pub(crate) async fn run(args: SessionsArgs, globals: &Globals) -> anyhow::Result
         }
     }
     Ok(OK)
-}
-
-fn render(list: &SessionList, width: Option<u16>) -> String {
-    let mut rows = table::new(width);
-    rows.set_header(table::header(&["SESSION", "CLIENT", "MODE", "CONNECTIONS", "CALLS", "FOLDER"]));
-    for session in &list.sessions {
-        let mode = serde_json::to_value(session.mode).unwrap_or_default();
-        let client = session.client.as_ref().map(|client| one_line(&client.name)).unwrap_or_default();
-        rows.add_row([
-            table::name(session.session_id.as_str()),
-            Cell::new(client),
-            Cell::new(mode.as_str().unwrap_or_default()),
-            Cell::new(session.connections),
-            Cell::new(session.calls),
-            Cell::new(one_line(&session.cwd)),
-        ]);
-    }
-    table::render_without(&rows, &["CONNECTIONS", "MODE"])
 }

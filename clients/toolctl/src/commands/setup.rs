@@ -83,6 +83,8 @@ pub(crate) struct SetupArgs {
     yes: bool,
 }
 
+const NOTHING: &str = "Nothing to change.\n";
+
 pub(crate) async fn run(args: SetupArgs, globals: &Globals) -> anyhow::Result<u8> {
     let home = install::home()?;
     let record = SetupRecord::read()?;
@@ -200,7 +202,12 @@ async fn input<'a>(home: &'a std::path::Path, record: Option<&'a SetupRecord>) -
 fn show(plan: &SetupPlan, args: &SetupArgs) -> anyhow::Result<u8> {
     match args.json {
         true => print_json(&page::json(plan, None))?,
-        false => output::print(&page::render(plan))?,
+        false => {
+            output::print(&page::render(plan))?;
+            if plan.is_empty() {
+                output::print(NOTHING)?;
+            }
+        }
     }
     Ok(OK)
 }
@@ -213,7 +220,7 @@ fn done(args: &SetupArgs, plan: &SetupPlan, figures: Option<&figures::Figures>) 
     let mut out = output::stdout();
     match figures {
         Some(figures) => write!(out, "{}", figures.render())?,
-        None => writeln!(out, "Nothing to change.")?,
+        None => write!(out, "{NOTHING}")?,
     }
     Ok(OK)
 }

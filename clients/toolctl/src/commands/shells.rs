@@ -4,14 +4,13 @@ use std::io::{IsTerminal, Read, Write};
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use comfy_table::Cell;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use toold_client::{Client, Items};
 use toold_proto::method::{ShellsAttach, ShellsKill, ShellsList, ShellsResize, ShellsWrite};
 use toold_proto::shell::{
-    AttachShell, KillShell, ListShells, ResizeShell, ShellInfo, ShellList, ShellOutput, TerminalSize, WriteShell,
+    AttachShell, KillShell, ListShells, ResizeShell, ShellInfo, ShellOutput, TerminalSize, WriteShell,
 };
 use toold_proto::tool::SessionId;
 
@@ -19,7 +18,8 @@ use crate::commands::call::session_id;
 use crate::exit::{OK, TOOL_ERROR, not_found, usage};
 use crate::globals::Globals;
 use crate::output::{self, DIM, TerminalControl, WARN, one_line, print_json, shorten, tame};
-use crate::{connection, table, terminal};
+use crate::screen::panel::shells_table;
+use crate::{connection, terminal};
 
 /// The key that detaches from a shell: Ctrl-], as in telnet.
 const DETACH: u8 = 0x1d;
@@ -100,27 +100,12 @@ async fn list(client: &Client, session: Option<SessionId>, json: bool) -> anyhow
     let list = client.call::<ShellsList>(ListShells { session_id: session, all }).await?;
     if json {
         print_json(&list)?;
+    } else if list.shells.is_empty() {
+        writeln!(output::stderr(), "no command runs in the background")?;
     } else {
-        output::print(&render(&list, output::terminal_width()))?;
+        output::print(&shells_table(list.shells, output::terminal_width()))?;
     }
     Ok(OK)
-}
-
-fn render(list: &ShellList, width: Option<u16>) -> String {
-    let mut rows = table::new(width);
-    rows.set_header(table::header(&["SHELL", "STATUS", "TERMINAL", "OUTPUT", "SESSION", "COMMAND"]));
-    for shell in &list.shells {
-        let terminal = shell.terminal.map_or_else(|| "-".to_owned(), |size| format!("{}x{}", size.cols, size.rows));
-        rows.add_row([
-            table::name(&shell.shell_id),
-            Cell::new(one_line(&shell.status)),
-            Cell::new(terminal),
-            Cell::new(output::bytes(shell.output_bytes)),
-            Cell::new(shell.session_id.as_str()),
-            Cell::new(shorten(&one_line(&shell.command), 200)),
-        ]);
-    }
-    table::render_without(&rows, &["TERMINAL", "OUTPUT", "SESSION"])
 }
 
 async fn write(client: &Client, shell: String, words: &[String], eof: bool) -> anyhow::Result<u8> {

@@ -156,10 +156,19 @@ fn way_of(program: &Path, owns: &dyn Fn(&[&str], &Path) -> bool) -> InstallWay {
         () if prefix.is_some_and(|prefix| prefix.join("share/toold/uninstall.sh").is_file()) => InstallWay::Script,
         () if owns(&["dpkg", "-S"], program) => InstallWay::Debian,
         () if owns(&["pacman", "-Qo"], program) => InstallWay::Arch,
-        // A virtual environment has its programs beside its Python.
-        () if prefix.is_some_and(|prefix| prefix.join("pyvenv.cfg").is_file()) => InstallWay::Pip,
+        () if prefix.is_some_and(is_of_pip) => InstallWay::Pip,
         () => InstallWay::Unknown,
     }
+}
+
+/// Whether pip has put programs there: a virtual environment has them beside its Python, and other folders have the record of
+/// the package.
+fn is_of_pip(prefix: &Path) -> bool {
+    let entries = |folder: PathBuf| folder.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
+    let pythons = entries(prefix.join("lib"));
+    let mut packages = pythons.map(|python| python.join("site-packages")).flat_map(entries);
+    let is_ours = |path: PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("toold_cli-"));
+    prefix.join("pyvenv.cfg").is_file() || packages.any(is_ours)
 }
 
 fn owns(words: &[&str], program: &Path) -> bool {
@@ -189,5 +198,14 @@ mod tests {
             let owns = |words: &[&str], path: &Path| words[0] == "dpkg" && path.starts_with("/usr/bin");
             assert_eq!(way_of(Path::new(path), &owns), way, "{path}");
         }
+    }
+
+    #[test]
+    fn what_pip_put_into_a_folder_of_the_user_has_its_record_there() {
+        let home = tempfile::tempdir().unwrap();
+        let program = home.path().join("bin/toolctl");
+        assert_eq!(way_of(&program, &|_, _| false), InstallWay::Unknown);
+        std::fs::create_dir_all(home.path().join("lib/python3.13/site-packages/toold_cli-0.2.0.dist-info")).unwrap();
+        assert_eq!(way_of(&program, &|_, _| false), InstallWay::Pip);
     }
 }

@@ -19,13 +19,30 @@ pub(crate) fn fold(line: &str, width: usize) -> Cow<'_, str> {
         return Cow::Borrowed(line);
     }
     let text = text.replace('\t', "    ");
-    let indent = text.len() - text.trim_start_matches(' ').len();
-    let hanging = " ".repeat(if indent + HANGING < width / 2 { indent + HANGING } else { HANGING });
+    let hanging = " ".repeat(hanging(&text, width));
     let options = textwrap::Options::new(width)
         .subsequent_indent(&hanging)
         .word_splitter(textwrap::WordSplitter::NoHyphenation)
         .wrap_algorithm(textwrap::WrapAlgorithm::FirstFit);
     Cow::Owned(format!("{}{end}", textwrap::fill(&text, options)))
+}
+
+/// Where a continuation begins: below the text behind the line's labels, if its words fit there.
+fn hanging(text: &str, width: usize) -> usize {
+    let text = anstream::adapter::strip_str(text).to_string();
+    let indent = text.len() - text.trim_start_matches(' ').len() + HANGING;
+    let labels = text.match_indices("  ").map(|(at, _)| (at, text[at..].trim_start_matches(' ')));
+    let columns = labels.map(|(_, rest)| textwrap::core::display_width(&text[..text.len() - rest.len()]));
+    let label = columns.take_while(|column| *column < width / 2).last().filter(|column| *column >= indent);
+    let rest = |column: usize| text.char_indices().nth(column).map_or("", |(at, _)| &text[at..]);
+    let fits = |column: &usize| {
+        rest(*column).split_whitespace().all(|word| textwrap::core::display_width(word) <= width - column)
+    };
+    match label.filter(fits) {
+        Some(column) => column,
+        None if indent < width / 2 => indent,
+        None => HANGING,
+    }
 }
 
 #[cfg(test)]
@@ -43,6 +60,8 @@ mod tests {
         check("one two three\n", 10, "one two\n  three\n");
         check("  one two three", 10, "  one two\n    three");
         check("\x1b[1mone\x1b[0m two\n", 8, "\x1b[1mone\x1b[0m two\n");
+        check("ok  floor  what runs is confined", 24, "ok  floor  what runs is\n           confined");
+        check("floor  what /runs/is/confined", 20, "floor  what\n  /runs/is/confined");
     }
 
     #[test]

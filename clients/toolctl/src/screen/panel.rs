@@ -1,11 +1,16 @@
 //! The panels: each is a table of its own file in `panels/`.
 
+use comfy_table::{Cell, Color};
+use toold_proto::session::SessionInfo;
+use toold_proto::shell::ShellInfo;
+
 use super::daemon_data::DaemonData;
 use super::details::Details;
-use super::fetch::ListKind;
+use super::fetch::{Fetched, ListKind};
 use super::panels::{audit, calls, changes, events, rules, sessions, shells, sources, tools};
 use super::theme::Tone;
 use crate::output::{one_line, shorten};
+use crate::table;
 
 /// A longer text of a cell is in the details.
 const MAX_CELL: usize = 400;
@@ -33,6 +38,9 @@ pub(super) struct Column {
     /// Columns with a higher rank are left out first; those of rank 0 never.
     pub(super) rank: u8,
 }
+
+/// In the table of a command, columns from this rank on are left out where it is narrow.
+const LESS_IMPORTANT: u8 = 3;
 
 /// The widest column, which takes all the space that the others leave.
 pub(super) const FILL: u16 = u16::MAX;
@@ -155,6 +163,27 @@ impl Panel {
         }
     }
 
+    /// What was fetched as the table of a command, in the same columns and rows.
+    fn table_of(self, fetched: Fetched, width: Option<u16>) -> String {
+        let mut data = DaemonData::default();
+        data.take(fetched);
+        let columns = self.columns();
+        let mut rows = table::new(width);
+        rows.set_header(table::header(&columns.iter().map(|column| column.title).collect::<Vec<_>>()));
+        for row in self.rows(&data) {
+            rows.add_row(row.cells.into_iter().map(|cell| match cell.tone {
+                Tone::Name => table::name(&cell.text),
+                Tone::Good => Cell::new(cell.text).fg(Color::Green),
+                Tone::Warn => Cell::new(cell.text).fg(Color::Yellow),
+                Tone::Bad => Cell::new(cell.text).fg(Color::Red),
+                Tone::Plain | Tone::Dim | Tone::Heading => Cell::new(cell.text),
+            }));
+        }
+        let mut left_out: Vec<&Column> = columns.iter().filter(|column| column.rank >= LESS_IMPORTANT).collect();
+        left_out.sort_by_key(|column| std::cmp::Reverse(column.rank));
+        table::render_without(&rows, &left_out.iter().map(|column| column.title).collect::<Vec<_>>())
+    }
+
     /// The details of the item with this key; `None` when it is gone.
     pub(super) fn details(self, data: &DaemonData, key: &str) -> Option<Details> {
         match self {
@@ -194,4 +223,14 @@ impl Panel {
     pub(super) fn changes_silently(self) -> bool {
         matches!(self, Self::Sources | Self::Sessions | Self::Shells)
     }
+}
+
+/// The sessions as the screen shows them, for `toolctl sessions`.
+pub(crate) fn sessions_table(sessions: Vec<SessionInfo>, width: Option<u16>) -> String {
+    Panel::Sessions.table_of(Fetched::Sessions(sessions), width)
+}
+
+/// The shells as the screen shows them, for `toolctl shells`.
+pub(crate) fn shells_table(shells: Vec<ShellInfo>, width: Option<u16>) -> String {
+    Panel::Shells.table_of(Fetched::Shells(shells), width)
 }

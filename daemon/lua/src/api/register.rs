@@ -71,19 +71,27 @@ const TOOL_FIELDS: [&str; 16] = [
     "override",
 ];
 
+/// The fields of the options of `register_hook`.
+const HOOK_FIELDS: [&str; 6] = ["name", "priority", "mode", "timeout", "fail", "tools"];
+
+/// Warns about fields that nothing reads: they are probably misspelt.
+fn warn_unread(lua: &Lua, name: &str, fields: &Fields, read: &[&str], context: &Arc<ScriptContext>) {
+    for pair in fields.table.pairs::<Value, Value>() {
+        let Ok((Value::String(field), _)) = pair else { continue };
+        let field = field.to_string_lossy();
+        if !read.contains(&field.as_str()) {
+            context.warn(lua, &format!("{name}: nothing reads the field '{field}'"));
+        }
+    }
+}
+
 /// Warns about things that load but are probably mistakes.
 fn warn(lua: &Lua, fields: &Fields, spec: &ToolSpec, context: &Arc<ScriptContext>) {
     if context.notes.is_none() {
         return;
     }
     let name = &spec.name;
-    for pair in fields.table.pairs::<Value, Value>() {
-        let Ok((Value::String(field), _)) = pair else { continue };
-        let field = field.to_string_lossy();
-        if !TOOL_FIELDS.contains(&field.as_str()) {
-            context.warn(lua, &format!("{name}: nothing reads the field '{field}'"));
-        }
-    }
+    warn_unread(lua, name.as_str(), fields, &TOOL_FIELDS, context);
     if spec.description.trim().is_empty() {
         context.warn(lua, &format!("{name}: without a description, models do not know when to call it"));
     }
@@ -353,6 +361,9 @@ fn register_hook(lua: &Lua, args: &Args, context: &Arc<ScriptContext>) -> Result
     if let Some(options) = options {
         if let Some(name) = options.optional_text("name")? {
             hook.name = name;
+        }
+        if context.notes.is_some() {
+            warn_unread(lua, &hook.name, &options, &HOOK_FIELDS, context);
         }
         hook.priority = options.optional_number("priority")?.unwrap_or(0.0) as i64;
         let mode = options.get("mode")?;

@@ -320,7 +320,7 @@ impl<'a> SourceText<'a> {
     }
 
     /// Calls of `bit`, as expressions of `bit32`, which Luau compiles to instructions: results are signed, and shifts are
-    /// by 0 to 31.
+    /// by 0 to 31. An operation takes either sign, so the result of one that is its argument needs none.
     fn bit_operations(&self) -> Vec<SourceEdit<'static>> {
         let is_own = |at: usize| self.word(at) == b"bit" && self.is_name(at) && !self.is_field(at);
         let is_known = |at: usize| {
@@ -341,6 +341,8 @@ impl<'a> SourceText<'a> {
         if !(0..self.tokens.len()).filter(|at| is_own(*at)).all(is_known) {
             return edits;
         }
+        // The places at which arguments of operations begin and end.
+        let mut bounds = BTreeSet::new();
         for at in (0..self.tokens.len()).filter(|at| is_own(*at)) {
             let name = self.word(at + 2);
             let shifts = matches!(name, b"lshift" | b"rshift" | b"arshift");
@@ -357,13 +359,19 @@ impl<'a> SourceText<'a> {
             if !is_fit {
                 continue;
             }
-            edits.push((self.range(at, at + 3), [&b"((bit32."[..], name, b"("].concat().into()));
-            let mut end = b")+0x80000000)%0x100000000-0x80000000)".to_vec();
-            if shifts {
+            let is_argument = bounds.contains(&(at - 1)) && bounds.contains(&(close + 1));
+            let (before, after): (&[u8], &[u8]) =
+                if is_argument { (b"", b")") } else { (b"((", b")+0x80000000)%0x100000000-0x80000000)") };
+            edits.push((self.range(at, at + 3), [before, b"bit32.", name, b"("].concat().into()));
+            let is_in_range =
+                |count: &[u8]| std::str::from_utf8(count).is_ok_and(|n| n.parse().is_ok_and(|n: u8| n < 32));
+            let mut end = after.to_vec();
+            if shifts && !(commas[0] + 2 == close && is_in_range(self.word(commas[0] + 1))) {
                 edits.push((self.range(commas[0], commas[0]), b",bit32.band("[..].into()));
                 end.splice(..0, *b",31)");
             }
             edits.push((self.range(close, close), end.into()));
+            bounds.extend(commas.into_iter().chain([at + 3, close]));
         }
         edits
     }
@@ -548,7 +556,11 @@ mod tests {
         check("x = bit.bxor(a, b)", "x = ((bit32.bxor(a, b)+0x80000000)%0x100000000-0x80000000)");
         check(
             "return bit.rshift(bit.band(a, 1), n)",
-            "return ((bit32.rshift(((bit32.band(a, 1)+0x80000000)%0x100000000-0x80000000),bit32.band( n,31))+0x80000000)%0x100000000-0x80000000)",
+            "return ((bit32.rshift(bit32.band(a, 1),bit32.band( n,31))+0x80000000)%0x100000000-0x80000000)",
+        );
+        check(
+            "x = bit.bxor(bit.rshift(h, 1), bit.bnot(a) + 1)",
+            "x = ((bit32.bxor(bit32.rshift(h, 1), ((bit32.bnot(a)+0x80000000)%0x100000000-0x80000000) + 1)+0x80000000)%0x100000000-0x80000000)",
         );
         check("bit.bxor(a, b)", "bit.bxor(a, b)");
         check("local bit = mine x = bit.bxor(a, b)", "local bit = mine x = bit.bxor(a, b)");

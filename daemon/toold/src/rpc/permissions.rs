@@ -232,6 +232,13 @@ async fn would(request: MethodRequest, params: CheckPermission) -> Result<Checke
     Ok(checked)
 }
 
+/// Of the versions that a table of programs names, that of the program; all of them where none is named after it.
+fn version_of<'v>(name: &str, versions: &'v str) -> &'v str {
+    let program = name.split(' ').next().unwrap_or_default();
+    let is_its = |version: &&str| version.split(' ').any(|word| word.eq_ignore_ascii_case(program));
+    versions.split(", ").find(is_its).unwrap_or(versions)
+}
+
 /// How the command line was parsed, with the decision about each part.
 fn commands(explained: Vec<Explained>, checked: &CheckedPermission) -> Vec<ExplainedCommand> {
     let mut parts = checked.parts.iter().cloned();
@@ -246,7 +253,10 @@ fn commands(explained: Vec<Explained>, checked: &CheckedPermission) -> Vec<Expla
     };
     let command = |explained: Explained| ExplainedCommand {
         command: (!explained.command.is_empty()).then_some(explained.command),
-        known: explained.program.map(|(name, version)| KnownProgram { name, version }),
+        known: explained.program.map(|(name, version)| {
+            let version = version_of(&name, &version).to_owned();
+            KnownProgram { name, version }
+        }),
         words: explained
             .notes
             .into_iter()
@@ -342,4 +352,19 @@ fn absolute(cwd: &str) -> Result<PathBuf, ErrorObjectOwned> {
 fn absolute_path(cwd: &str) -> Result<&Path, ErrorObjectOwned> {
     let path = Path::new(cwd);
     if path.is_absolute() { Ok(path) } else { Err(invalid_params(&format!("cwd: {cwd} is not an absolute path"))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::version_of;
+
+    #[test]
+    fn a_program_has_its_own_version_of_a_table() {
+        let table = "GNU Make 4.3, cargo 1.95, GCC 12";
+        for (name, version) in
+            [("cargo build", "cargo 1.95"), ("make", "GNU Make 4.3"), ("gcc", "GCC 12"), ("cc", table)]
+        {
+            assert_eq!(version_of(name, table), version);
+        }
+    }
 }

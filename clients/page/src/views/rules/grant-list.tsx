@@ -79,6 +79,11 @@ function GrantRow({ grant }: { grant: Grant }) {
           <>
             , asked by <Text value={asked.agent ?? "a client without a name"} max={60} /> for{" "}
             <Text class="mono" value={asked.tool} max={80} /> in <Text class="mono" value={asked.cwd} />
+            {asked.words !== undefined && (
+              <>
+                : “<Text value={asked.words} max={300} />”
+              </>
+            )}
           </>
         )}
         {tools && (

@@ -8,8 +8,11 @@ use toold_proto::permission::{
 use toold_proto::tool::SessionId;
 
 use crate::clock;
-use crate::output::{BAD, BOLD, DIM, GOOD, WARN, one_line, plain};
+use crate::output::{BAD, BOLD, DIM, GOOD, WARN, one_line, plain, shorten};
 use crate::table;
+
+/// How many characters of what a person wrote a table has.
+const MAX_WORDS: usize = 120;
 
 /// Mode, rules and grants.
 pub(super) fn list(list: &PermissionList, width: Option<u16>) -> String {
@@ -42,7 +45,9 @@ pub(super) fn list(list: &PermissionList, width: Option<u16>) -> String {
 /// The grants, with their uses.
 pub(super) fn grants(grants: &[GrantInfo], width: Option<u16>) -> String {
     let mut rows = table::new(width);
-    rows.set_header(table::header(&["GRANT", "", "CATEGORY", "PATTERN", "SCOPE", "ONLY FOR", "FROM", "USED", "LAST"]));
+    rows.set_header(table::header(&[
+        "GRANT", "", "CATEGORY", "PATTERN", "SCOPE", "IN", "ONLY FOR", "FROM", "USED", "LAST",
+    ]));
     for grant in grants {
         let action = verdict(match grant.action {
             Action::Allow => Verdict::Allow,
@@ -53,7 +58,8 @@ pub(super) fn grants(grants: &[GrantInfo], width: Option<u16>) -> String {
             action,
             Cell::new(grant.category),
             table::name(&one_line(&grant.pattern)),
-            Cell::new(scope(grant)),
+            Cell::new(format!("{}{}", grant.scope.as_str(), until(grant))),
+            Cell::new(place(grant).unwrap_or_default()),
             Cell::new(only_for(grant.tools.as_deref(), None, &grant.chain)),
             Cell::new(origin(grant)),
             Cell::new(uses(grant)),
@@ -62,17 +68,20 @@ pub(super) fn grants(grants: &[GrantInfo], width: Option<u16>) -> String {
     }
     match grants {
         [] => String::new(),
-        _ => table::render_without(&rows, &["LAST", "USED", "FROM", "ONLY FOR"]),
+        _ => table::render_without(&rows, &["LAST", "USED", "FROM", "IN", "ONLY FOR"]),
     }
 }
 
-/// The client that a person answered with, and the agent that had asked if it is another one.
-fn origin(grant: &GrantInfo) -> String {
+/// The client that a person answered with, the agent that had asked if it is another one, and what the person wrote.
+pub(crate) fn origin(grant: &GrantInfo) -> String {
     let by = grant.by.as_deref().unwrap_or_default();
     let agent = grant.asked.as_ref().and_then(|asked| asked.agent.as_deref()).filter(|agent| *agent != by);
     // What a person answers with, and not the name of its program.
     let by = if by == "toolctl" { "terminal" } else { by };
-    one_line(&format!("{by}{}", agent.map(|agent| format!(", for {agent}")).unwrap_or_default()))
+    let agent = agent.map(|agent| format!(", for {agent}")).unwrap_or_default();
+    let words = grant.asked.as_ref().and_then(|asked| asked.words.as_deref());
+    let words = words.map(|words| format!(": {}", shorten(words, MAX_WORDS))).unwrap_or_default();
+    one_line(&format!("{by}{agent}{words}"))
 }
 
 fn uses(grant: &GrantInfo) -> String {
@@ -108,16 +117,18 @@ fn only_for(tools: Option<&[String]>, cwd: Option<&str>, chain: &[String]) -> St
     one_line(&parts.join("; "))
 }
 
-fn scope(grant: &GrantInfo) -> String {
+/// The session or the project in which a grant holds.
+fn place(grant: &GrantInfo) -> Option<String> {
     let place = match grant.scope {
         Scope::Session => grant.session_id.as_ref().map(SessionId::to_string),
         Scope::Project => grant.project.clone(),
         Scope::Once | Scope::Always => None,
     };
-    let place = place.map(|place| format!(" {}", one_line(&place))).unwrap_or_default();
-    let until =
-        grant.expires_at.as_deref().map(|at| format!(" until {}", clock::date_and_time(at))).unwrap_or_default();
-    format!("{}{place}{until}", grant.scope.as_str())
+    place.map(|place| one_line(&place))
+}
+
+fn until(grant: &GrantInfo) -> String {
+    grant.expires_at.as_deref().map(|at| format!(" until {}", clock::date_and_time(at))).unwrap_or_default()
 }
 
 /// A grant as it was stored, for the user who just gave it.
@@ -129,11 +140,13 @@ pub(crate) fn grant(grant: &GrantInfo) -> String {
     let tools = grant.tools.as_ref().map(|tools| format!(", only for {}", one_line(&tools.join(" "))));
     let chain = (!grant.chain.is_empty()).then(|| format!(", only through {}", one_line(&grant.chain.join(", "))));
     let only: String = tools.into_iter().chain(chain).collect();
+    let place = place(grant).map(|place| format!(" {place}")).unwrap_or_default();
     format!(
-        "{action} {} {BOLD}{}{BOLD:#} {}{only} {DIM}({}){DIM:#}",
+        "{action} {} {BOLD}{}{BOLD:#} {}{place}{}{only} {DIM}({}){DIM:#}",
         grant.category,
         plain(&grant.pattern),
-        scope(grant),
+        grant.scope.as_str(),
+        until(grant),
         one_line(&grant.id)
     )
 }
@@ -155,7 +168,7 @@ pub(super) fn without_chains(grant: &GrantInfo) -> String {
 /// The verdict, and that of each part.
 pub(super) fn check(checked: &CheckedPermission, width: Option<u16>) -> String {
     let s = style(checked.verdict);
-    let mut text = format!("{s}{}{s:#} by {}\n", checked.verdict.as_str(), one_line(&checked.rule));
+    let mut text = format!("{s}{}{s:#} {}\n", checked.verdict.as_str(), by(&checked.rule));
     if checked.commands.is_empty() {
         checked.parts.iter().for_each(|part| text.push_str(&format!("  {}", decided(part))));
     }
@@ -177,12 +190,22 @@ fn style(verdict: Verdict) -> anstyle::Style {
 fn decided(part: &CheckedPart) -> String {
     let s = style(part.verdict);
     format!(
-        "{s}{:<5}{s:#} {} {} {DIM}by {}{DIM:#}\n",
+        "{s}{:<5}{s:#} {} {} {DIM}{}{DIM:#}\n",
         part.verdict.as_str(),
         part.category,
         plain(&part.target),
-        one_line(&part.rule)
+        by(&part.rule)
     )
+}
+
+/// What decided: a rule, a default or a grant, or words about the command itself.
+fn by(rule: &str) -> String {
+    let word = match rule.split(' ').next() {
+        Some("it") => "because ",
+        Some("decided") => "",
+        _ => "by ",
+    };
+    format!("{word}{}", one_line(rule))
 }
 
 /// How one command of a line was read, and which rules decide it.
@@ -234,7 +257,7 @@ mod tests {
                 "project": "/x", "chain": ["p"], "by": "toolctl", "granted_at": "2026-01-01T00:00:00Z"},
                 {"id": "g2", "category": "shell", "pattern": "make", "action": "allow", "scope": "always", "by": "toolctl",
                 "granted_at": "2026-01-01T00:00:00Z", "expires_at": "2026-01-01T01:00:00Z", "uses": 3,
-                "used_at": "2026-01-01T00:30:00Z", "asked": {"agent": "zed", "tool": "bash", "cwd": "/x"}}],
+                "used_at": "2026-01-01T00:30:00Z", "asked": {"agent": "zed", "tool": "bash", "cwd": "/x", "words": "ask me"}}],
             "broken": ["/c.toml:9: unknown category"]
         }))
         .unwrap();
@@ -246,9 +269,9 @@ mod tests {
          RULE   CATEGORY  PATTERN     ONLY FOR  FROM
          allow  shell     git status  bash      /c.toml:3
 
-         GRANT         CATEGORY    PATTERN  SCOPE                              ONLY FOR         FROM               USED     LAST
-         g1     deny   file.write  src/**   project /x                         calls through p  terminal           never
-         g2     allow  shell       make     always until 2026-01-01 01:00:00Z                   terminal, for zed  3 times  2026-01-01
+         GRANT         CATEGORY    PATTERN  SCOPE                              IN  ONLY FOR         FROM                       USED     LAST
+         g1     deny   file.write  src/**   project                            /x  calls through p  terminal                   never
+         g2     allow  shell       make     always until 2026-01-01 01:00:00Z                       terminal, for zed: ask me  3 times  2026-01-01
         ");
     }
 

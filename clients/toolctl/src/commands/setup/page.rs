@@ -25,7 +25,14 @@ pub(super) fn render(plan: &SetupPlan) -> String {
             .into_iter()
             .filter_map(|(is, what)| is.then_some(what))
             .collect();
-        format!("{NAME}{:<15}{NAME:#} {}", place.title, changes.join(", "))
+        let changes = match changes.as_slice() {
+            [] if place.client.is_none() && place.hooks.is_none() => {
+                "has a client of its own: see the README".to_owned()
+            }
+            [] => "nothing to change".to_owned(),
+            changes => changes.join(", "),
+        };
+        format!("{NAME}{:<15}{NAME:#} {changes}", place.title)
     });
     part("Agents and editors", places.collect());
     let sources = plan.sources.iter().map(|source| {

@@ -20,7 +20,7 @@ const GAP: u16 = 1;
 const PLOT_FROM: u16 = 14;
 
 /// From these heights on, the calls that run have the last calls below them, and the last changes.
-const PAST_FROM: u16 = 10;
+const PAST_FROM: u16 = 8;
 const CHANGES_FROM: u16 = 24;
 
 /// A column that is shown, and how wide it is.

@@ -8,11 +8,11 @@ use crate::screen::details::{Details, DetailsQuery, field};
 use crate::screen::panel::{Column, FILL, PanelCell, PanelRow, column};
 
 pub(in crate::screen) const COLUMNS: &[Column] = &[
-    column("SESSION", 10, 36, 0),
+    column("SESSION", 10, 40, 0),
     column("CLIENT", 8, 20, 1),
     column("MODE", 7, 13, 3),
     column("LEVEL", 7, 8, 5),
-    column("CONN / CALLS", 12, 14, 4),
+    column("CALLS", 6, 8, 4),
     column("FOLDER", 12, FILL, 2),
 ];
 
@@ -28,7 +28,7 @@ pub(in crate::screen) fn rows(data: &DaemonData) -> Vec<PanelRow> {
             PanelCell::plain(session.client.as_ref().map(|client| client.name.as_str()).unwrap_or_default()),
             PanelCell::plain(mode(session.mode)),
             PanelCell::plain(session.level.as_str()),
-            PanelCell::plain(format!("{} / {}", session.connections, session.calls)).number(session.calls as f64),
+            PanelCell::plain(session.calls.to_string()).number(session.calls as f64),
             PanelCell::plain(&session.cwd),
         ],
     };

@@ -13,9 +13,11 @@ use crate::screen::theme::Tone;
 pub(in crate::screen) const COLUMNS: &[Column] = &[
     column("SHELL", 6, 12, 0),
     column("STATUS", 7, 18, 1),
+    column("TERMINAL", 8, 9, 5),
     column("OUTPUT", 8, 10, 3),
     column("COMMAND", 12, FILL, 2),
     column("FOLDER", 12, 40, 4),
+    column("SESSION", 10, 40, 6),
 ];
 
 pub(in crate::screen) fn find<'a>(data: &'a DaemonData, wanted: &str) -> Option<&'a ShellInfo> {
@@ -35,9 +37,11 @@ pub(in crate::screen) fn rows(data: &DaemonData) -> Vec<PanelRow> {
             cells: vec![
                 PanelCell::name(&shell.shell_id),
                 PanelCell::new(tone, &shell.status),
+                PanelCell::plain(shell.terminal.map(|size| format!("{}x{}", size.cols, size.rows)).unwrap_or_default()),
                 PanelCell::plain(output::bytes(shell.output_bytes)).number(shell.output_bytes as f64),
                 PanelCell::plain(&shell.command),
                 PanelCell::plain(&shell.cwd),
+                PanelCell::plain(shell.session_id.as_str()),
             ],
         }
     };

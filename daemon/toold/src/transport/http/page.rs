@@ -24,7 +24,6 @@ use serde::Deserialize;
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
-use toold_engine::call::Principal;
 
 use super::{HttpAnswer, HttpConnection, HttpGate, not_allowed, refusal, websocket};
 use crate::config::page::PageConfig;
@@ -309,7 +308,10 @@ impl PageGate {
             self.services.lifecycle.stopping(),
         ));
         let held = (client.place, browser, ended.clone().drop_guard());
-        websocket::upgrade(&gate.clients, request, Peer::of_token(Principal::Page), ended, held)
+        // The word in the names of browsers that says so.
+        let name = request.headers().get(USER_AGENT).and_then(|name| name.to_str().ok());
+        let is_phone = name.is_some_and(|name| name.contains("Mobi"));
+        websocket::upgrade(&gate.clients, request, Peer::of_page(is_phone), ended, held)
     }
 }
 
