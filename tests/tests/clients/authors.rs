@@ -171,7 +171,7 @@ fn a_check_finds_ten_planted_mistakes() {
     for (number, (_, source, _)) in MISTAKES.iter().enumerate() {
         let execute = "hygge.register_tool{name = \"t\", description = \"d\", execute = function(ctx, input)";
         let source = source.replace("EXECUTE", execute).replace("END", "end}");
-        setup = setup.file(&format!("p{number}/plugin.lua"), &format!("{source}\n"));
+        setup = setup.file(&format!("p{number}/plugin.lua"), format!("{source}\n"));
         let manifest = format!(
             "api = \"toold\"\nname = \"p{number}\"\n[capabilities]\ntools = true\nhooks = true\nfs_read = true\n"
         );

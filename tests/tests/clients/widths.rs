@@ -122,7 +122,7 @@ fn a_pattern_of_a_rule_or_grant_is_one_line_on_eighty_columns() {
     assert!(text.lines().any(|line| line.contains(pattern)), "{text}");
     assert_eq!(text.lines().filter(is_grant).count(), 4, "{text}");
     let sessions = without_styles(&on_terminal(&daemon, &["sessions"], 80));
-    assert!(sessions.contains("LEVEL") || sessions.contains("accept_edits"), "{sessions}");
+    assert!(sessions.contains("FOLDER") && sessions.lines().count() <= 3, "{sessions}");
 }
 
 #[test]
@@ -134,6 +134,8 @@ fn a_question_is_broken_between_words() {
     let mut terminal = Terminal::run_in(&mut command, 40);
     terminal.wait_for("deny, with a reason");
     let text = without_styles(&terminal.written());
+    // Behind the last picture of what is still running.
+    let text = text.split_once('?').unwrap().1;
     assert!(text.lines().all(|line| line.chars().count() <= 40), "{text}");
     let shown: Vec<&str> = text.split_whitespace().collect();
     assert!(line.split(' ').all(|word| shown.contains(&word)), "{text}");

@@ -116,7 +116,7 @@ fn beyond(level: Level, result: &Value, changes: &[FileChangeSeen]) -> Vec<Strin
         } else if level == Level::Edit && is_ignored && change.did != Did::Created {
             found.push(format!("{path} ({:?}), which undo does not keep", change.did));
         }
-        if has(SECRET) && change.did != Did::Marked || has(OUTSIDE) && change.did != Did::Marked {
+        if (has(SECRET) || has(OUTSIDE)) && change.did != Did::Marked {
             found.push(format!("{path} has a secret, or what is outside"));
         }
     }

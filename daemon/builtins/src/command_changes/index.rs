@@ -381,10 +381,10 @@ impl FolderIndex {
     }
 
     fn set(&mut self, path: &Path, entry: Option<KnownEntry>) {
-        if entry.as_ref().is_none_or(|entry| !entry.state.is_folder()) {
-            if let Some(watched) = &mut self.watched {
-                watched.unwatch(path);
-            }
+        if entry.as_ref().is_none_or(|entry| !entry.state.is_folder())
+            && let Some(watched) = &mut self.watched
+        {
+            watched.unwatch(path);
         }
         let old = match entry {
             Some(entry) => self.entries.insert(path.to_owned(), entry),

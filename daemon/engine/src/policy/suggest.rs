@@ -200,7 +200,9 @@ mod tests {
             &does(&["npm", "run", "build"], &[Effect::Build], &["npm", "run", "build", "--", "-v"]),
             &["npm run build -- -v", "npm run build *"],
         );
-        check(&does(&["rm"], &[Effect::Write], &["rm", "x"]), &["rm x", "rm *"]);
+        let rm = does(&["rm"], &[Effect::Write], &["rm", "x"]);
+        check(&Need { head: Some(1), ..rm }, &["rm x", "rm *"]);
+        check(&does(&["python3"], &[Effect::Build], &["python3", "-c", "x"]), &["python3 -c x"]);
         check(&does(&["sudo"], &[Effect::Privilege], &["sudo", "ls"]), &["sudo ls"]);
         check(&does(&["git", "push"], &[Effect::Publish], &["git", "push", "o", "m"]), &["git push o m", "git push *"]);
         let push = does(&["git", "push"], &[Effect::Publish], &["git", "push", "-f", "o"]);

@@ -155,7 +155,8 @@ impl IndexedPlace {
         let mounts = answering::mount_changes();
         let now = Stamp::of(place).map(|Stamp { device, inode, .. }| WalkedPlace { device, inode, mounts });
         let is_same = now.is_some() && now == self.looked;
-        if !(self.settle(is_same) && is_same) && !self.walk(place, now)? {
+        let is_current = self.settle(is_same) && is_same;
+        if !is_current && !self.walk(place, now)? {
             // Another ignore file appeared: it counts for folders that were not read again.
             self.folders.clear();
             self.walk(place, now)?;

@@ -318,7 +318,7 @@ fn columns_are_sorted_by_numbers_where_they_are_numbers() {
     take(&mut state, ListKind::Shells, Fetched::Shells(vec![shell("a", 2000), shell("b", 900), shell("c", 3)]));
     let order = |state: &ScreenState| state.rows().iter().map(|row| row.cells[0].text.clone()).collect::<String>();
     assert_eq!(order(&state), "abc");
-    for _ in 0..3 {
+    for _ in 0..4 {
         press_char(&mut state, 's');
     }
     assert_eq!(order(&state), "cba");
