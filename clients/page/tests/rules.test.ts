@@ -155,7 +155,7 @@ test("a rule that the answers suggest is accepted for one project, and another i
   agent,
 }) => {
   const codex = await agent("codex");
-  for (const command of ["touch a.txt", "touch b.txt", "mkdir c", "mkdir d"]) {
+  for (const command of ["touch a.txt", "touch b.txt", "touch c.md", "touch d.md"]) {
     const call = codex.call("bash", { command });
     const pending = async () => {
       const { asks } = JSON.parse(await daemon.toolctl("permissions", "pending", "--json")) as {
@@ -175,9 +175,9 @@ test("a rule that the answers suggest is accepted for one project, and another i
     return suggested.count();
   };
   await expect.poll(count).toBeGreaterThan(1);
-  await suggested.filter({ hasText: "mkdir" }).getByRole("button", { name: "Go on asking" }).click();
-  await expect(suggested.filter({ hasText: "mkdir" })).toHaveCount(0);
-  const touch = suggested.filter({ hasText: "touch *" }).first();
+  await suggested.filter({ hasText: "touch *.md" }).getByRole("button", { name: "Go on asking" }).click();
+  await expect(suggested.filter({ hasText: "touch *.md" })).toHaveCount(0);
+  const touch = suggested.filter({ hasText: "touch *.txt" });
   await expect(touch).toContainText("would have given 2 of your answers");
   await touch.getByRole("combobox").selectOption({ label: `in ${daemon.paths.work}` });
   await touch.getByRole("button", { name: /^Allow touch/ }).click();
@@ -185,8 +185,8 @@ test("a rule that the answers suggest is accepted for one project, and another i
     .getByRole("dialog", { name: "Allow this from now on?" })
     .getByRole("button", { name: "Allow it" })
     .click();
-  await expect(grants(signedIn).filter({ hasText: "touch *" })).toContainText("project");
-  await expect(suggested.filter({ hasText: "touch *" })).toHaveCount(0);
+  await expect(grants(signedIn).filter({ hasText: "touch *.txt" })).toContainText("project");
+  await expect(suggested.filter({ hasText: "touch *.txt" })).toHaveCount(0);
 });
 
 test("a dangerous mode needs a confirmation", async ({ signedIn, daemon, agent }) => {

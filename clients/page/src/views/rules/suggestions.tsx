@@ -34,7 +34,8 @@ export function Suggestions() {
 
 function SuggestionRow({ rule }: { rule: SuggestedRule }) {
   const { category, pattern, count, effects = [] } = rule;
-  const projects = [...new Set(sessions.value.map(({ project }) => project))].sort();
+  // A client that works in no project, such as this page, has the root as its folder.
+  const projects = [...new Set(sessions.value.map(({ project }) => project))].filter((project) => project !== "/").sort();
   const [place = projects[0] ?? EVERYWHERE, setPlace] = useState<string>();
   const allow = async () => {
     const project = place === EVERYWHERE ? undefined : place;
