@@ -12,6 +12,9 @@ use std::path::{Path, PathBuf};
 use super::mounts::create;
 use super::system::{self, MAX_SENT, NEW_NETWORK};
 
+/// Where the guard listens: at an address of its own, so that it takes no port of `localhost`.
+const GUARD: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
+
 /// Makes a namespace, or with `--join` enters one that exists, makes the listeners, and sends their descriptors through
 /// the socket at standard input. The arguments are the namespaces to enter and the ports of this machine to listen at.
 ///
@@ -27,7 +30,7 @@ pub(super) fn serve(arguments: impl Iterator<Item = OsString>) -> Result<(), Str
         if owned {
             sent.push((b'u', own("user")?));
         }
-        let guard = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+        let guard = TcpListener::bind((GUARD, 0));
         sent.push((b'g', guard.map_err(|error| format!("can't listen in the namespace: {error}"))?.into()));
     } else {
         enter(&join)?;

@@ -13,7 +13,7 @@ mod proxy_request;
 mod relay;
 mod variables;
 
-use std::net::TcpListener as UnregisteredListener;
+use std::net::{SocketAddr, TcpListener as UnregisteredListener};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -43,8 +43,8 @@ struct SessionNetwork {
 /// A namespace, and the calls whose programs are in it.
 struct MadeNetwork {
     namespace: Namespace,
-    /// The guard's port, at the namespace's own 127.0.0.1.
-    port: u16,
+    /// Where the guard listens in the namespace.
+    guard: SocketAddr,
     /// Ports of this machine's loopback that are reached at the same port of the namespace's.
     forwarded: Mutex<Vec<u16>>,
     /// By their secrets, the newest last.
@@ -111,10 +111,10 @@ impl SessionNetwork {
 impl MadeNetwork {
     async fn make(cx: &Cx) -> Result<Arc<Self>, String> {
         let made = spawn_blocking(namespace::make).await.map_err(|error| error.to_string())??;
-        let port = made.guard.local_addr().map_err(|error| error.to_string())?.port();
+        let guard = made.guard.local_addr().map_err(|error| error.to_string())?;
         let network = Arc::new(Self {
             namespace: made.namespace,
-            port,
+            guard,
             forwarded: Mutex::default(),
             calls: Mutex::default(),
             connections: Arc::new(Semaphore::new(MAX_CONNECTIONS)),

@@ -4,7 +4,7 @@
 //! directly unless `no_proxy` is unset.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::thread::JoinHandle;
 
@@ -291,10 +291,10 @@ fn a_server_of_the_session_is_there_for_its_next_command() {
 /// Speaks with the guard by hand. The first argument is what to do.
 const BY_HAND: &str = r#"
 import os, re, socket, sys
-secret, port = re.match(r"http://toold:(\w+)@127.0.0.1:(\d+)", os.environ["http_proxy"]).groups()
+secret, host, port = re.match(r"http://toold:(\w+)@([\d.]+):(\d+)", os.environ["http_proxy"]).groups()
 target = sys.argv[2] if len(sys.argv) > 2 else "a.example:80"
 def connect():
-    return socket.create_connection(("127.0.0.1", int(port)), 20)
+    return socket.create_connection((host, int(port)), 20)
 def status(text, more=b""):
     s = connect(); s.sendall(text.encode() + more)
     try:
@@ -353,8 +353,8 @@ fn the_guard_serves_the_programs_of_a_call_alone() {
     let secret = run(&mut wire, "python3 by_hand.py old").trim().to_owned();
     assert_eq!(run(&mut wire, &format!("python3 by_hand.py again a.example:80 {secret}")), format!("{no_call}\n"));
     // The listener is in the namespace: nobody is there outside.
-    let port: u16 = run(&mut wire, "echo ${http_proxy##*:}").trim().parse().unwrap();
-    assert!(TcpStream::connect(("127.0.0.1", port)).is_err());
+    let guard: SocketAddr = run(&mut wire, "echo ${http_proxy##*@}").trim().parse().unwrap();
+    assert!(TcpStream::connect(guard).is_err());
 }
 
 #[test]

@@ -51,6 +51,7 @@ impl ChaosCallEnd {
             .iter()
             .any(|words| text.contains(words))
             || !result["metadata"]["permission"].is_null()
+            || result["metadata"]["not_run"] == true
         {
             Self::DidNotRun
         } else if ["cancelled on", "has run on", "while the call ran"].iter().any(|words| text.contains(words))

@@ -80,7 +80,7 @@ impl CallNetwork {
     /// The environment with the variables by which programs find the network.
     pub fn in_environment(&self, environment: Environment) -> Environment {
         let wait = self.call.cx.engine.settings.load().ask_timeout;
-        with_guard(environment, self.made.port, &self.secret, wait)
+        with_guard(environment, self.made.guard, &self.secret, wait)
     }
 
     /// The program's time limit, which stands still while a person is asked.
@@ -103,7 +103,7 @@ impl Drop for CallNetwork {
 
 impl fmt::Debug for CallNetwork {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("CallNetwork").field("port", &self.made.port).finish_non_exhaustive()
+        formatter.debug_struct("CallNetwork").field("guard", &self.made.guard).finish_non_exhaustive()
     }
 }
 

@@ -40,7 +40,7 @@ impl Namespace {
     }
 }
 
-/// Makes a namespace with a listener at a port of its own 127.0.0.1. Blocks for some milliseconds.
+/// Makes a namespace with a listener at an address of its own loopback. Blocks for some milliseconds.
 ///
 /// # Errors
 /// Why the system does not allow it, in words for people.
@@ -127,6 +127,8 @@ mod tests {
         let ports: Vec<u16> = listeners.iter().map(|listener| listener.local_addr().unwrap().port()).collect();
         assert!(!ports.is_empty() && ports.iter().all(|port| *port == outside), "{ports:?}");
         assert!(std::net::TcpStream::connect(("127.0.0.1", outside)).is_err());
+        // The guard takes no port of localhost.
+        assert!(!listen(&made.namespace.paths(), &[address.port()]).unwrap().is_empty());
         // Taken ports are left to those who took them.
         assert_eq!(listen(&made.namespace.paths(), &[outside]).unwrap().len(), 0);
     }

@@ -1,5 +1,6 @@
 //! The variables by which programs learn of the guard, and wait as long as a person may take to answer.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::environment::Environment;
@@ -22,8 +23,8 @@ const SECONDS: [&str; 6] = [
 const MILLISECONDS: [&str; 2] = ["npm_config_fetch_timeout", "YARN_HTTP_TIMEOUT"];
 
 /// Adds the variables. Time limits that are set already stay as they are; `wait` is the longest time of an ask.
-pub(super) fn with_guard(environment: Environment, port: u16, secret: &str, wait: Duration) -> Environment {
-    let proxy = format!("http://toold:{secret}@127.0.0.1:{port}");
+pub(super) fn with_guard(environment: Environment, guard: SocketAddr, secret: &str, wait: Duration) -> Environment {
+    let proxy = format!("http://toold:{secret}@{guard}");
     let wait = wait + Duration::from_secs(60);
     let seconds = SECONDS.iter().map(|name| (*name, wait.as_secs().to_string()));
     let millis = MILLISECONDS.iter().map(|name| (*name, wait.as_millis().to_string()));
@@ -46,9 +47,9 @@ mod tests {
     #[test]
     fn programs_wait_longer_than_a_person_unless_they_are_told_otherwise() {
         let own = Environment::default().with([("PIP_DEFAULT_TIMEOUT", "5"), ("HTTP_PROXY", "http://other.example")]);
-        let environment = with_guard(own, 1234, "secret", Duration::from_secs(600));
+        let environment = with_guard(own, "127.0.0.2:1234".parse().unwrap(), "secret", Duration::from_secs(600));
         let get = |name: &str| environment.get(name).and_then(OsStr::to_str);
-        assert_eq!(get("HTTP_PROXY"), Some("http://toold:secret@127.0.0.1:1234"));
+        assert_eq!(get("HTTP_PROXY"), Some("http://toold:secret@127.0.0.2:1234"));
         assert_eq!([get("PIP_DEFAULT_TIMEOUT"), get("CARGO_HTTP_TIMEOUT")], [Some("5"), Some("660")]);
         assert_eq!(get("npm_config_fetch_timeout"), Some("660000"));
     }
