@@ -59,7 +59,7 @@ pub(crate) fn render_without(table: &Table, less_important: &[&str]) -> String {
     let headers = texts(table.header());
     let mut columns: Vec<usize> =
         less_important.iter().filter_map(|name| headers.iter().position(|header| header == name)).collect();
-    // Those that say nothing are left out in any case.
+    // Empty columns are always left out.
     let is_empty = |at: &usize| table.row_iter().all(|row| texts(Some(row)).get(*at).is_none_or(String::is_empty));
     columns.sort_by_key(|at| !is_empty(at));
     let first = columns.iter().copied().filter(is_empty).count();

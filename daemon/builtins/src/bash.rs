@@ -179,7 +179,9 @@ impl BashTool {
         };
         let window = self.window(&input.command, &judged, cx).await;
         let on_floor = confined.as_ref().is_some_and(|confinement| confinement.floor);
-        if let (Some(why), true, Some(file)) = (window.lost(), on_floor, self.overwritten(&judged, cx).first()) {
+        if let Some(why) = window.lost().filter(|_| on_floor)
+            && let Some(file) = self.overwritten(&judged, cx).first()
+        {
             // It is free only because this can be undone.
             anyhow::bail!(
                 "nothing ran: {} would be overwritten, which nobody approved, and could not be undone: {why}; try again",

@@ -29,7 +29,7 @@ pub(crate) struct Located {
     pub(crate) path: PathBuf,
     /// See [`ResolvedPath::veil`].
     veil: Option<PathBuf>,
-    /// What is at the path, if that was seen on the way to it.
+    /// The type of the entry at the path, if resolving the path has shown it.
     pub(crate) kind: Option<FileType>,
 }
 
@@ -129,7 +129,7 @@ fn below_home<'a>(path: &'a str, cx: &Cx) -> anyhow::Result<Cow<'a, Path>> {
 pub(crate) struct ReadableTree {
     pub(crate) root: PathBuf,
     pub(crate) access: Arc<ReadAccess>,
-    /// What is at the root; `None` if nothing is.
+    /// The type of the entry at the root; `None` if there is none.
     pub(crate) kind: Option<FileType>,
     /// The call's working folder, for [`shown`].
     pub(crate) cwd: PathBuf,

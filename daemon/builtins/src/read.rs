@@ -249,7 +249,7 @@ fn open(
 struct FileStart<'a> {
     head: Vec<u8>,
     size: u64,
-    /// What follows; `None` if `head` is the whole file.
+    /// The rest of the file; `None` if `head` is all of it.
     rest: Option<CancellableFile<'a>>,
 }
 

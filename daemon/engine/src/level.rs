@@ -197,8 +197,8 @@ pub fn frees_command(level: Level, need: &Need, confined: EffectSet) -> bool {
         effects.iter().all(|of| confined.contains(of) && frees(level, of, FreedWork::Commands))
     };
     let effects = need.effects.all();
-    // What the shell makes of a word of a command that reads selects what it reads. Where builds are free, a command that
-    // writes some file of the session does no more than they.
+    // An unknown word of a command that only reads can only change which files it reads. Where builds are free, a command that
+    // reads and writes files of the session can do no more than a build.
     let is_certain = need.unsure.is_none()
         || confined == EffectSet::READING && effects == EffectSet::READING
         || frees(level, Effect::Build, FreedWork::Commands)

@@ -61,7 +61,7 @@ pub struct WorkspaceFolder {
 pub(crate) struct WorkspaceFolders {
     /// In the client's order.
     open: Vec<PathBuf>,
-    /// Those of `open` that no person chose.
+    /// The folders in `open` that no person chose.
     unchosen: Vec<PathBuf>,
     pending: Vec<WorkspaceFolder>,
     /// A person refused them: nobody is asked again in this session.

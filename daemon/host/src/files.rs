@@ -48,7 +48,7 @@ pub struct ResolvedPath {
     pub path: PathBuf,
     /// The place that needs permission first, because the path leads through a folder that may not be read.
     pub veil: Option<PathBuf>,
-    /// What is at the path, if that was seen on the way to it.
+    /// The type of the entry at the path, if resolving the path has shown it.
     pub kind: Option<FileType>,
 }
 

@@ -163,7 +163,7 @@ impl Panel {
         }
     }
 
-    /// What was fetched as the table of a command, in the same columns and rows.
+    /// The panel as the table that a command prints: the same columns and rows, made of the list that was fetched.
     fn table_of(self, fetched: Fetched, width: Option<u16>) -> String {
         let mut data = DaemonData::default();
         data.take(fetched);

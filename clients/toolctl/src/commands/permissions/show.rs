@@ -198,7 +198,7 @@ fn decided(part: &CheckedPart) -> String {
     )
 }
 
-/// What decided: a rule, a default or a grant, or words about the command itself.
+/// A phrase that names what decided: a rule, a grant, a default, or a property of the command (`it only reads`).
 fn by(rule: &str) -> String {
     let word = match rule.split(' ').next() {
         Some("it") => "because ",

@@ -138,6 +138,12 @@ fn unversioned(name: &str) -> &str {
     if VERSIONED.contains(&plain) { plain } else { name }
 }
 
+/// The program of a name, and the words behind it.
+fn parts(name: &str) -> (&str, impl Iterator<Item = &str>) {
+    let (first, verbs) = name.split_once(' ').unwrap_or((name, ""));
+    (first, verbs.split_whitespace())
+}
+
 impl NamedCommand {
     fn program(&self) -> &str {
         let name = self.words.first().filter(|word| word.literal).map(|word| word.text.as_str()).unwrap_or_default();
@@ -163,17 +169,19 @@ impl NamedCommand {
         if plain != program {
             found.push(self.with_name((plain, &[]), &[]));
         }
+        let is_own =
+            |first: &str| first == plain || first == program || first == "docker" && LIKE_DOCKER.contains(&program);
         for row in NAMES {
-            let names = row.iter().map(|name| (*name, name.split(' ').collect::<Vec<&str>>()));
-            let fits = |(_, parts): &(&str, Vec<&str>)| {
-                let is_program = parts[0] == plain || parts[0] == program;
-                (is_program || parts[0] == "docker" && LIKE_DOCKER.contains(&program)) && self.has(&parts[1..])
-            };
-            let Some((own, parts)) = names.filter(fits).max_by_key(|(_, parts)| parts.len()) else { continue };
+            let own = row.iter().copied().filter_map(|name| {
+                let (first, verbs) = parts(name);
+                let verbs: Vec<&str> = is_own(first).then(|| verbs.collect())?;
+                self.has(&verbs).then_some((name, first, verbs))
+            });
+            let Some((own, first, verbs)) = own.max_by_key(|(.., verbs)| verbs.len()) else { continue };
             for other in row.iter().filter(|other| **other != own) {
-                let others: Vec<&str> = other.split(' ').collect();
-                let name = if others[0] == parts[0] { program } else { others[0] };
-                found.push(self.with_name((name, &others[1..]), &parts[1..]));
+                let (other_first, others) = parts(other);
+                let name = if other_first == first { program } else { other_first };
+                found.push(self.with_name((name, &others.collect::<Vec<_>>()), &verbs));
             }
         }
         found
