@@ -12,6 +12,8 @@ mod filters;
 #[cfg(target_os = "linux")]
 mod image;
 #[cfg(target_os = "linux")]
+pub mod installed;
+#[cfg(target_os = "linux")]
 mod kernel;
 #[cfg(target_os = "linux")]
 mod mounts;
@@ -69,6 +71,14 @@ pub fn arguments(program: &Path, confinement: &Confinement) -> Result<Vec<OsStri
     let filters = filters_for(confinement)?;
     let confinement = Some(confinement.clone());
     Ok(LaunchOrder { tool_mark: None, confinement, filters, program: program.to_owned() }.arguments())
+}
+
+/// What a person can do where the system refuses namespaces to the launcher, as the end of a sentence.
+pub(crate) fn advice() -> Option<&'static str> {
+    #[cfg(target_os = "linux")]
+    return installed::advice();
+    #[cfg(not(target_os = "linux"))]
+    None
 }
 
 #[cfg(target_os = "linux")]

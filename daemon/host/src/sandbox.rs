@@ -378,7 +378,10 @@ impl Confinement {
         let words = String::from_utf8_lossy(&output.stderr);
         match (output.status.success(), words.lines().next_back()) {
             (true, _) => Ok(()),
-            (false, Some(line)) => Err(line.trim_start_matches(NO_SANDBOX).to_owned()),
+            (false, Some(line)) => {
+                let advice = launcher::advice().unwrap_or_default();
+                Err(format!("{}{advice}", line.trim_start_matches(NO_SANDBOX)))
+            }
             (false, None) => Err(format!("a confined program ended with {}", output.status)),
         }
     }

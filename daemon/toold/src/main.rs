@@ -25,6 +25,8 @@ use toold::lifecycle::service_manager;
 use toold::lifecycle::stop_deadline;
 use toold::lifecycle::traces::Traces;
 use toold_host::launcher;
+#[cfg(target_os = "linux")]
+use toold_host::launcher::installed;
 use toold_host::memory_reserve;
 use toold_host::process::reaper;
 use toold_host::tool_mark;
@@ -44,6 +46,13 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum DaemonCommand {
+    /// Let AppArmor allow user namespaces to toold's launcher, which confines commands; as root, on Ubuntu since 23.10
+    #[cfg(target_os = "linux")]
+    AllowNamespaces {
+        /// Take it back
+        #[arg(long)]
+        remove: bool,
+    },
     /// Check and test plugins without the daemon
     Plugin {
         #[command(subcommand)]
@@ -202,6 +211,11 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             author(&what, places)
         }
         Some(DaemonCommand::Config { what }) => configuration(what, places),
+        #[cfg(target_os = "linux")]
+        Some(DaemonCommand::AllowNamespaces { remove }) => {
+            let done = if remove { installed::remove() } else { installed::install() };
+            done.map(|()| ExitCode::SUCCESS).map_err(anyhow::Error::msg)
+        }
         #[cfg(feature = "fleet")]
         Some(DaemonCommand::FleetKey { key_use, file, create }) => {
             fleet_key::print(key_use, &file, create)?;

@@ -1,5 +1,5 @@
 //! The launcher's program in memory. The file that it runs from is sealed, so nobody can change it, not even a process
-//! that opens it through the daemon's `/proc/PID/fd`.
+//! that opens it through the daemon's `/proc/PID/fd`. An [installed copy](super::installed) takes its place.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -11,11 +11,12 @@ use std::sync::OnceLock;
 use rustix::fs::{MemfdFlags, Mode, SealFlags, fchmod, fcntl_add_seals, memfd_create};
 
 use super::OWN_PROGRAM;
+use super::installed;
 use super::order::{FAILED, LaunchOrder};
 use crate::tool_mark;
 
 /// The program, as `build.rs` compiled it from [`main.rs`](main.rs); empty where it could not.
-static IMAGE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/launcher"));
+pub(super) static IMAGE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/launcher"));
 
 /// Global, as the program is: all daemons of a process share it.
 static FILE: OnceLock<Option<OwnedFd>> = OnceLock::new();
@@ -24,7 +25,11 @@ static FILE: OnceLock<Option<OwnedFd>> = OnceLock::new();
 /// which takes about a millisecond.
 pub(super) fn path() -> Option<PathBuf> {
     let file = FILE.get_or_init(|| {
-        let file = sealed(IMAGE).and_then(|file| try_out(&file).map(|()| file));
+        let tried = |file: OwnedFd| try_out(&file).map(|()| file);
+        if let Some(file) = installed::open(IMAGE).and_then(|file| tried(file).ok()) {
+            return Some(file);
+        }
+        let file = sealed(IMAGE).and_then(tried);
         file.inspect_err(|error| tracing::info!(%error, "commands start through the daemon's own program")).ok()
     });
     file.as_ref().map(path_of)
