@@ -18,7 +18,7 @@ pub struct KnownArguments<'s> {
 }
 
 impl<'s> KnownArguments<'s> {
-    /// Of the object that `schema` describes. Local references are looked up in `root`; a schema that cannot be followed
+    /// The arguments of the object that `schema` describes. Local references are looked up in `root`; a schema that cannot be followed
     /// to its end counts as open.
     pub fn of(root: &'s Value, schema: &'s Value) -> Self {
         let mut known = Self::default();

@@ -76,9 +76,9 @@ pub struct AuditEntry {
     /// With `cached`: how long the call took that produced the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub original_ms: Option<u64>,
-    /// Of the arguments.
+    /// Size of the arguments.
     pub input_bytes: u64,
-    /// Of the result's text.
+    /// Size of the result's text.
     pub output_bytes: u64,
 }
 

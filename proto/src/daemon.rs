@@ -183,15 +183,15 @@ pub struct Queues {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct OutboxesFill {
-    /// Of all connections.
+    /// Notifications of all connections.
     pub messages: u64,
-    /// Of the connection that has the most.
+    /// Notifications of the connection that has the most.
     pub most: u64,
     /// The limit of each connection; beyond it progress is dropped and subscriptions wait.
     pub capacity: u64,
     /// Connections that are at `capacity`.
     pub full: u64,
-    /// Of all connections, in notifications of 4 KiB and more. Of each at most 1 MiB, or one notification that is longer.
+    /// Bytes of all connections in notifications of 4 KiB and more. A connection has at most 1 MiB, or one notification that is longer.
     pub long_bytes: u64,
 }
 

@@ -96,7 +96,7 @@ pub struct UndoFiles {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct UndoneFiles {
     pub paths: Vec<String>,
-    /// Of a dry run: from each file as it is to what it would be, as a unified diff.
+    /// Only for a dry run: the unified diff from each file as it is to what it would be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
 }

@@ -137,7 +137,7 @@ pub struct FleetLabel {
     /// The daemons that are online, and those that are away.
     pub online: Vec<String>,
     pub away: Vec<String>,
-    /// Of all that are online.
+    /// Calls that run on all daemons that are online.
     pub running: u64,
     pub max_calls: u64,
     /// The tools of the label under their names here; none when `[fleet.use_labels]` does not name it.

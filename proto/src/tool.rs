@@ -256,10 +256,10 @@ pub enum Block {
         /// Base64 (RFC 4648, section 4).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         blob: Option<String>,
-        /// Of a link.
+        /// Only for a link.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
-        /// Of a link.
+        /// Only for a link.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         description: Option<String>,
         /// The `_meta` of a mounted MCP server, unchanged.

@@ -150,7 +150,7 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
     Ok(Cli { globals, screen, command })
 }
 
-/// Of the subcommands that are spelt like a misspelt one, clap names all, the nearest last.
+/// clap names all subcommands that are spelt like a misspelt one, the nearest last.
 fn with_one_suggestion(mut error: clap::Error) -> clap::Error {
     if let Some(ContextValue::Strings(names)) = error.remove(ContextKind::SuggestedSubcommand) {
         let nearest = names.into_iter().next_back().into_iter().collect();

@@ -201,7 +201,7 @@ impl AgentTool {
         self.unclear.lock().get_or_insert_with(|| format!("{error:#}"));
     }
 
-    /// Of an agent that is observed, the decision is its own, unless the question is about a protected write.
+    /// An agent that is observed decides by itself, unless the question is about a protected write.
     fn judgement(&self, cx: &Cx) -> Judgement {
         let judgement = self.judgement_by_rules(cx);
         if !self.request.observed || judgement.protected {

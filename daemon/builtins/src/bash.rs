@@ -308,7 +308,7 @@ pub(crate) fn folder(input: &BashInput, cx: &Cx) -> anyhow::Result<PathBuf> {
     let Some(cwd) = &input.cwd else { return Ok(cx.cwd.clone()) };
     let located = Located::new(cwd, cx)?;
     // Reported as the caller wrote it: the caller must not learn where links lead outside.
-    let inside = !located.is_veiled() && cx.session.contains(&located.path);
+    let inside = !located.hides_its_target() && cx.session.contains(&located.path);
     anyhow::ensure!(inside, "can't run in {cwd}: it is outside the session's folders");
     let folder = located.path;
     // Whether an unreadable folder exists shows only after approval, when the command fails.

@@ -168,25 +168,23 @@ impl Change {
         &self.targets
     }
 
-    fn veiled(&self) -> impl Iterator<Item = &ChangeTarget> {
-        self.targets.iter().filter(|target| target.located.is_veiled())
+    fn behind_hidden_links(&self) -> impl Iterator<Item = &ChangeTarget> {
+        self.targets.iter().filter(|target| target.located.hides_its_target())
     }
 
     fn write_needs(&self, cx: &Cx) -> Vec<Need> {
-        self.targets.iter().map(|target| target.located.beyond_veil_to_write(cx)).collect()
+        self.targets.iter().map(|target| target.located.target_to_write(cx)).collect()
     }
 
     /// The permissions to read that the change needs in addition to those to write. A user who is asked about the
     /// change of a file sees its diff, so one answer covers both.
     fn read_needs(&self, cx: &Cx) -> Vec<Need> {
         let of_target = |(target, basis): (&ChangeTarget, &Basis)| {
-            let read = target.located.beyond_veil_to_read(cx);
+            let read = target.located.target_to_read(cx);
             let is_needed = match (basis, verdict(&read, cx)) {
                 (Basis::NewText, _) | (Basis::OldText, Verdict::Allow) => false,
                 (Basis::OldText, Verdict::Deny) => true,
-                (Basis::OldText, Verdict::Ask) => {
-                    verdict(&target.located.beyond_veil_to_write(cx), cx) == Verdict::Allow
-                }
+                (Basis::OldText, Verdict::Ask) => verdict(&target.located.target_to_write(cx), cx) == Verdict::Allow,
             };
             is_needed.then_some(read)
         };
@@ -226,23 +224,24 @@ struct KnownContent {
 /// When the change cannot be made and the caller may read its files; then nobody is asked. For other files, the caller
 /// gets this error only after the change is approved.
 pub(crate) async fn needs(change: Change, cx: &Cx) -> anyhow::Result<Vec<Need>> {
-    let veiled: Vec<Need> = change.veiled().map(|target| target.located.to_write(cx)).collect();
-    if veiled.is_empty() { needs_there(&change, cx).await } else { Ok(veiled) }
+    let behind_hidden_links: Vec<Need> =
+        change.behind_hidden_links().map(|target| target.located.to_write(cx)).collect();
+    if behind_hidden_links.is_empty() { needs_there(&change, cx).await } else { Ok(behind_hidden_links) }
 }
 
 /// The permissions for a change that an agent makes with a tool of its own. Whether the change fits the file is the
 /// agent's business; only a person who is asked here sees a diff.
 pub(crate) async fn needs_of_agent(change: Change, cx: &Cx) -> Vec<Need> {
-    let mut needs: Vec<Need> = change.veiled().map(|target| target.located.to_write(cx)).collect();
+    let mut needs: Vec<Need> = change.behind_hidden_links().map(|target| target.located.to_write(cx)).collect();
     let writes = change.write_needs(cx);
-    let is_veiled = !needs.is_empty();
+    let hides_its_target = !needs.is_empty();
     needs.extend(change.read_needs(cx));
     let is_asked = || {
         cx.agent.as_ref().is_some_and(|agent| agent.asks_until.is_some())
             && writes.iter().any(|need| verdict(need, cx) == Verdict::Ask)
             && cx.engine.asks.can_be_answered(cx)
     };
-    if !is_veiled && is_asked() {
+    if !hides_its_target && is_asked() {
         let planning = change.clone();
         if let Ok(plan) = blocking(cx, move |_| planning.plan()).await {
             needs.extend(plan.iter().map(|plan| with_diff(plan, cx)));
@@ -284,8 +283,8 @@ async fn needs_there(change: &Change, cx: &Cx) -> anyhow::Result<Vec<Need>> {
 /// When the change can no longer be made, or the policy denies it. The files are unchanged then, unless the error says
 /// that one could not be brought back.
 pub(crate) async fn make(change: Change, cx: &Cx) -> anyhow::Result<ToolOutput> {
-    if change.veiled().next().is_some() {
-        for target in change.veiled() {
+    if change.behind_hidden_links().next().is_some() {
+        for target in change.behind_hidden_links() {
             cx.require(target.located.to_write(cx)).await?;
         }
         for need in needs_there(&change, cx).await? {
@@ -526,7 +525,7 @@ fn failing(need: Need) -> Need {
 }
 
 fn with_diff(plan: &PlannedChange, cx: &Cx) -> Need {
-    let need = Need { diff: Some(plan.diff.text.clone()), ..plan.target.located.beyond_veil_to_write(cx) };
+    let need = Need { diff: Some(plan.diff.text.clone()), ..plan.target.located.target_to_write(cx) };
     match plan.diff.form.is_empty() {
         true => need,
         false => need.because(format!("it changes more than the diff's lines show: {}", plan.diff.form.join(", "))),

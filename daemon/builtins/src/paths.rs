@@ -27,8 +27,8 @@ use crate::blocking::with_heartbeat;
 #[derive(Clone)]
 pub(crate) struct Located {
     pub(crate) path: PathBuf,
-    /// See [`ResolvedPath::veil`].
-    veil: Option<PathBuf>,
+    /// See [`ResolvedPath::judged_as`].
+    judged_as: Option<PathBuf>,
     /// The type of the entry at the path, if resolving the path has shown it.
     pub(crate) kind: Option<FileType>,
 }
@@ -37,29 +37,29 @@ impl Located {
     pub(crate) fn new(path: &str, cx: &Cx) -> anyhow::Result<Self> {
         anyhow::ensure!(!path.is_empty(), "the path is empty");
         let named = below_home(path, cx)?;
-        let ResolvedPath { path, veil, kind } = files::resolve_for(&named, &cx.cwd, &mut |place| knows(place, cx))
+        let ResolvedPath { path, judged_as, kind } = files::resolve_for(&named, &cx.cwd, &mut |place| knows(place, cx))
             .with_context(|| format!("can't resolve {path}"))?;
-        Ok(Self { path, veil, kind })
+        Ok(Self { path, judged_as, kind })
     }
 
     /// The permission to read that a call needs before it runs.
     pub(crate) fn to_read(&self, cx: &Cx) -> Need {
-        match &self.veil {
-            Some(veil) => file_needs::read_need(veil, &mut Exclusions::default()),
-            None => self.beyond_veil_to_read(cx),
+        match &self.judged_as {
+            Some(judged_as) => file_needs::read_need(judged_as, &mut Exclusions::default()),
+            None => self.target_to_read(cx),
         }
     }
 
     /// The permission to write that a call needs before it runs.
     pub(crate) fn to_write(&self, cx: &Cx) -> Need {
-        match &self.veil {
-            Some(veil) => file_needs::write_need(veil, &mut Exclusions::default()),
-            None => self.beyond_veil_to_write(cx),
+        match &self.judged_as {
+            Some(judged_as) => file_needs::write_need(judged_as, &mut Exclusions::default()),
+            None => self.target_to_write(cx),
         }
     }
 
     /// The permission to read the path itself.
-    pub(crate) fn beyond_veil_to_read(&self, cx: &Cx) -> Need {
+    pub(crate) fn target_to_read(&self, cx: &Cx) -> Need {
         with_exclusions(cx, |exclusions| match self.kind {
             Some(kind) => file_needs::entry_read_need(&self.path, kind.is_dir(), exclusions),
             None => file_needs::read_need(&self.path, exclusions),
@@ -67,7 +67,7 @@ impl Located {
     }
 
     /// The permission to write the path itself.
-    pub(crate) fn beyond_veil_to_write(&self, cx: &Cx) -> Need {
+    pub(crate) fn target_to_write(&self, cx: &Cx) -> Need {
         with_exclusions(cx, |exclusions| match self.kind {
             Some(kind) => file_needs::entry_write_need(&self.path, kind.is_dir(), exclusions),
             None => file_needs::write_need(&self.path, exclusions),
@@ -76,20 +76,20 @@ impl Located {
 
     /// Whether the call may read the path itself without an ask.
     pub(crate) fn may_read(&self, cx: &Cx) -> bool {
-        verdict(&self.beyond_veil_to_read(cx), cx) == Verdict::Allow
+        verdict(&self.target_to_read(cx), cx) == Verdict::Allow
     }
 
     /// Whether the path crosses a place that needs permission before the caller may learn where it leads.
-    pub(crate) fn is_veiled(&self) -> bool {
-        self.veil.is_some()
+    pub(crate) fn hides_its_target(&self) -> bool {
+        self.judged_as.is_some()
     }
 
     /// Checked again when a call runs, because a link on the way may lead elsewhere by now. This time the complete path
     /// is checked.
     pub(crate) async fn require_read(&self, cx: &Cx) -> Result<(), ToolError> {
         cx.require(self.to_read(cx)).await?;
-        match &self.veil {
-            Some(_) => cx.require(self.beyond_veil_to_read(cx)).await,
+        match &self.judged_as {
+            Some(_) => cx.require(self.target_to_read(cx)).await,
             None => Ok(()),
         }
     }

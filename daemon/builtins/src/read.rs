@@ -116,7 +116,7 @@ impl ReadTool {
     /// A session may read its own spooled results without permission: it has already seen part of them.
     fn is_own(&self, located: &Located, cx: &Cx) -> bool {
         let own = || self.toolkit.session_spool(cx).is_some_and(|spool| located.path.starts_with(spool));
-        !located.is_veiled() && own()
+        !located.hides_its_target() && own()
     }
 
     async fn pdf(

@@ -27,7 +27,7 @@ use crate::floor::{AllowedParts, Floor};
 use crate::judged_need::JudgedNeed;
 use crate::need::Need;
 use crate::progress::ProgressLog;
-use crate::session::{CallInFlight, Hold, Session};
+use crate::session::{CallInFlight, Session, SessionOwner};
 use crate::slots::Slots;
 use crate::time::rfc3339;
 use crate::tool::{Origin, ToolSpec};
@@ -196,7 +196,7 @@ impl Cx {
     }
 
     /// The context of a plugin that acts on its own, outside of any call, such as while its script loads. Its session
-    /// must be one of [`Hold::Plugin`](crate::session::Hold): what a call would ask a person is refused.
+    /// must be one of [`SessionOwner::Plugin`](crate::session::SessionOwner): what a call would ask a person is refused.
     /// `plugin` describes the plugin as a tool. Relative paths are relative to the
     /// session's folder.
     pub fn of_plugin(
@@ -228,9 +228,9 @@ impl Cx {
     pub(crate) fn mode(&self) -> Mode {
         let own = self.session.mode();
         let of_agent = self.agent.as_ref().and_then(|agent| agent.mode);
-        match (own, self.session.hold()) {
+        match (own, self.session.owner()) {
             _ if of_agent == Some(Mode::Plan) => Mode::Plan,
-            (Mode::Default, Hold::Free) => of_agent.unwrap_or(own),
+            (Mode::Default, SessionOwner::Frontend) => of_agent.unwrap_or(own),
             _ => own,
         }
     }

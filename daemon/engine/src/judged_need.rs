@@ -10,22 +10,22 @@ use crate::need::{CommandForm, InnerCommand, Need, Word};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct JudgedNeed {
-    /// Of a command.
+    /// Only for a command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<Box<JudgedCommand>>,
-    /// Of a file: it lies in the session's folders.
+    /// The file lies in the session's folders.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub inside: bool,
-    /// Of a file: a command names it, or a line writes it.
+    /// A command names the file, or a line writes it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub by_command: bool,
-    /// Of a file: a command names it among its operands, and has an approval of its own.
+    /// A command names the file among its operands, and has an approval of its own.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_operand: bool,
-    /// Of a file: it was read or written without an approval of its own.
+    /// The file was read or written without an approval of its own.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_public: bool,
-    /// Of a tool of an MCP server: see [`Need::reads_only`].
+    /// Only for a tool of an MCP server: see [`Need::reads_only`].
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub reads_only: bool,
     /// A text in it may have been a secret, or it was too long: it is not kept.

@@ -11,7 +11,7 @@ use toold_proto::tool::Category;
 
 use crate::effects::EffectSet;
 use crate::need::{InnerCommand, Need};
-use crate::session::{Hold, Session};
+use crate::session::{Session, SessionOwner};
 use crate::workspace::Workspace;
 
 /// Who has an effect.
@@ -110,9 +110,9 @@ pub fn confined_effects() -> EffectSet {
 pub struct ConfiguredLevels {
     /// The user's.
     pub user: Level,
-    /// Of projects. They only lower the user's.
+    /// The level of each project. It only lowers the user's.
     pub projects: Vec<(PathBuf, Level)>,
-    /// Of agents, by name. They only lower the user's, since a client gives itself its name.
+    /// The level of each agent, by name. It only lowers the user's, since a client gives itself its name.
     pub agents: Vec<(String, Level)>,
 }
 
@@ -144,10 +144,10 @@ impl ConfiguredLevels {
     pub(crate) fn once_chosen(&self, session: &Session, agent: Option<&str>) -> EffectiveLevel {
         let top = session.topmost();
         let only_reads = |from: &'static str| EffectiveLevel { level: Level::Read, from: from.into() };
-        match top.hold() {
-            Hold::Unknown => return only_reads("a process of an unknown tool"),
-            Hold::Plugin { .. } => return only_reads("a plugin that acts on its own"),
-            Hold::Free | Hold::Tool(_) => {}
+        match top.owner() {
+            SessionOwner::UnknownTool => return only_reads("a process of an unknown tool"),
+            SessionOwner::Plugin { .. } => return only_reads("a plugin that acts on its own"),
+            SessionOwner::Frontend | SessionOwner::Tool(_) => {}
         }
         if !std::ptr::eq(top, session) && top.closed.is_cancelled() {
             return only_reads("the session of the tool is closed");
@@ -235,7 +235,7 @@ pub(crate) fn freed_by(level: Level, need: &Need, is_file_tool: bool, is_inside:
         Category::FileWrite if need.command.is_none() => {
             is_file_tool && is_inside && frees(level, Effect::Write, FreedWork::FileTools)
         }
-        // Of a line that runs confined.
+        // The line runs confined.
         Category::FileWrite => {
             is_inside && need.confined.contains(Effect::Write) && frees(level, Effect::Write, FreedWork::Commands)
         }

@@ -389,7 +389,7 @@ impl ToolView {
 
 impl ShownTool {
     fn terms(&self) -> &SearchTerms {
-        // Of the tool's own name: it stays while the name in lists changes, and says as much about the tool.
+        // Uses the tool's own name: it stays while the name in lists changes, and says as much about the tool.
         self.owned.terms.get_or_init(|| SearchTerms::of(self.owned.tool.spec()))
     }
 }
@@ -430,7 +430,7 @@ fn apply(
             }
             let before = sources.remove(&key);
             let since = before.as_ref().map_or(revision, |owned| owned.since);
-            // Of a source with many tools, mostly a few are new.
+            // A source that changes mostly adds few tools to many.
             let address = |tool: &Arc<dyn Callable>| Arc::as_ptr(tool).cast::<()>();
             let mut known: HashMap<_, _> =
                 before.into_iter().flat_map(|owned| owned.tools).map(|owned| (address(&owned.tool), owned)).collect();

@@ -113,7 +113,7 @@ pub fn suggested_rules(answers: &[AnsweredNeed], home: Option<&Path>) -> Vec<Sug
     for need in &open {
         for (width, suggestion) in suggestions(need, home).into_iter().enumerate() {
             let Ok(pattern) = Pattern::parse_to_use(need.category, &suggestion.pattern) else { continue };
-            // Of a server's tools nobody knows the effects but of those that were approved.
+            // Nobody knows what a server's other tools do: only those that were approved.
             if need.category == Category::Mcp && !pattern.is_exact() && !pattern.is_of_reading_tools() {
                 continue;
             }
@@ -129,7 +129,7 @@ pub fn suggested_rules(answers: &[AnsweredNeed], home: Option<&Path>) -> Vec<Sug
         let covers = |(category, pattern): &(Category, Pattern), need: &Need| {
             *category == need.category && pattern.matches(need).is_some()
         };
-        // Of patterns for equally many the narrowest.
+        // The narrowest of those that cover equally many.
         let best = candidates
             .iter()
             .map(|(key, found)| (open.iter().filter(|need| covers(found, need)).count(), key, found))

@@ -42,17 +42,17 @@ pub struct NewSession {
     pub workspace: Option<Workspace>,
 }
 
-/// The limits of a session besides its own mode and filter.
+/// Whom a session belongs to, which limits it besides its own mode and filter.
 #[derive(Clone, Default)]
-pub enum Hold {
-    /// Nothing: it belongs to a frontend.
+pub enum SessionOwner {
+    /// A frontend: nothing else limits it.
     #[default]
-    Free,
-    /// It belongs to a process that a tool started, and may do what the tool's session may do, never more.
+    Frontend,
+    /// A process that a tool started: it may do what the tool's session may do, never more.
     Tool(Starter),
-    /// It belongs to a process that an unknown tool started: it may only read.
-    Unknown,
-    /// It belongs to a plugin that acts on its own, outside of any call: it works in no folder, and nobody is asked.
+    /// A process that an unknown tool started: it may only read.
+    UnknownTool,
+    /// A plugin that acts on its own, outside of any call: it works in no folder, and nobody is asked.
     Plugin {
         /// The folder of which it may read what controls nothing.
         profile: Option<PathBuf>,
@@ -67,14 +67,14 @@ pub struct Starter {
     pub chain: Arc<[String]>,
 }
 
-impl fmt::Debug for Hold {
+impl fmt::Debug for SessionOwner {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Free => formatter.write_str("Free"),
+            Self::Frontend => formatter.write_str("Frontend"),
             Self::Tool(starter) => {
                 formatter.debug_tuple("Tool").field(&starter.session.id).field(&starter.chain).finish()
             }
-            Self::Unknown => formatter.write_str("Unknown"),
+            Self::UnknownTool => formatter.write_str("UnknownTool"),
             Self::Plugin { profile } => formatter.debug_struct("Plugin").field("profile", profile).finish(),
         }
     }
@@ -115,7 +115,7 @@ pub struct Session {
     level: Mutex<Option<Level>>,
     /// The level of its client's profile, which lowers that of the configuration.
     profile_level: Option<Level>,
-    hold: Hold,
+    owner: SessionOwner,
     workspace: Option<Workspace>,
     calls: Mutex<HashMap<CallId, Arc<dyn CallInFlight>>>,
     connections: AtomicU64,
@@ -244,14 +244,14 @@ impl Session {
 
     /// A frontend's session.
     pub fn new(new: NewSession) -> Self {
-        Self::held(new, Hold::Free)
+        Self::owned_by(new, SessionOwner::Frontend)
     }
 
-    /// A session that something else holds: it follows the modes of the sessions above it, and a tool that they
+    /// A session that belongs to something else: it follows the modes of the sessions above it, and a tool that they
     /// don't see it does not see either. The opener sees to its folders.
-    pub fn held(new: NewSession, hold: Hold) -> Self {
+    pub fn owned_by(new: NewSession, owner: SessionOwner) -> Self {
         let NewSession { id, cwd, roots, project, client, model, env, mut filter, workspace } = new;
-        if let Hold::Tool(starter) = &hold {
+        if let SessionOwner::Tool(starter) = &owner {
             filter = filter.within(starter.session.filter.clone());
         }
         Self {
@@ -272,7 +272,7 @@ impl Session {
             mode: Mutex::default(),
             level: Mutex::default(),
             profile_level: None,
-            hold,
+            owner,
             workspace,
             calls: Mutex::default(),
             connections: AtomicU64::new(0),
@@ -293,11 +293,11 @@ impl Session {
     pub fn mode(&self) -> Mode {
         let mut session = self;
         loop {
-            session = match &session.hold {
-                Hold::Free | Hold::Plugin { .. } => break,
-                Hold::Unknown => return Mode::Plan,
-                Hold::Tool(starter) if starter.session.closed.is_cancelled() => return Mode::Plan,
-                Hold::Tool(starter) => &starter.session,
+            session = match &session.owner {
+                SessionOwner::Frontend | SessionOwner::Plugin { .. } => break,
+                SessionOwner::UnknownTool => return Mode::Plan,
+                SessionOwner::Tool(starter) if starter.session.closed.is_cancelled() => return Mode::Plan,
+                SessionOwner::Tool(starter) => &starter.session,
             }
         }
         *session.mode.lock()
@@ -329,28 +329,28 @@ impl Session {
         self.profile_level
     }
 
-    pub fn hold(&self) -> &Hold {
-        &self.hold
+    pub fn owner(&self) -> &SessionOwner {
+        &self.owner
     }
 
     /// Whether it belongs to a plugin that acts on its own.
     pub fn is_of_plugin(&self) -> bool {
-        matches!(self.hold, Hold::Plugin { .. })
+        matches!(self.owner, SessionOwner::Plugin { .. })
     }
 
     /// The folder of which a plugin that acts on its own may read what controls nothing.
     pub fn profile(&self) -> Option<&Path> {
-        match &self.hold {
-            Hold::Plugin { profile } => profile.as_deref(),
-            Hold::Free | Hold::Unknown | Hold::Tool(_) => None,
+        match &self.owner {
+            SessionOwner::Plugin { profile } => profile.as_deref(),
+            SessionOwner::Frontend | SessionOwner::UnknownTool | SessionOwner::Tool(_) => None,
         }
     }
 
-    /// The sessions that hold it, the nearest first.
+    /// The sessions of the tools that it belongs to, the nearest first.
     pub fn above(&self) -> Vec<&SessionId> {
         let mut above = Vec::new();
         let mut session = self;
-        while let Hold::Tool(starter) = &session.hold {
+        while let SessionOwner::Tool(starter) = &session.owner {
             session = &starter.session;
             above.push(&session.id);
         }
@@ -373,7 +373,7 @@ impl Session {
     /// The session that holds all others above this one, or this one.
     pub(crate) fn topmost(&self) -> &Self {
         let mut session = self;
-        while let Hold::Tool(starter) = &session.hold {
+        while let SessionOwner::Tool(starter) = &session.owner {
             session = &starter.session;
         }
         session
@@ -440,9 +440,9 @@ impl Session {
 
     /// The plugins between a person and the calls of this session: none, but below a plugin.
     pub fn chain(&self) -> Arc<[String]> {
-        match &self.hold {
-            Hold::Free | Hold::Unknown | Hold::Plugin { .. } => Arc::from([]),
-            Hold::Tool(starter) => starter.chain.clone(),
+        match &self.owner {
+            SessionOwner::Frontend | SessionOwner::UnknownTool | SessionOwner::Plugin { .. } => Arc::from([]),
+            SessionOwner::Tool(starter) => starter.chain.clone(),
         }
     }
 

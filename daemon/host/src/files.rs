@@ -47,16 +47,16 @@ pub fn resolve(path: &Path, cwd: &Path) -> io::Result<PathBuf> {
 pub struct ResolvedPath {
     pub path: PathBuf,
     /// The place that needs permission first, because the path leads through a folder that may not be read.
-    pub veil: Option<PathBuf>,
+    pub judged_as: Option<PathBuf>,
     /// The type of the entry at the path, if resolving the path has shown it.
     pub kind: Option<FileType>,
 }
 
 /// As [`resolve`], for a caller that must not learn about links in folders that it may not read.
 ///
-/// `may_read` judges the place of a link. If it refuses one, the result has a veil: the path as it was named, up to the
-/// first `..` after that place. The veil is the same whether there is a link, wherever it leads, and whether there is
-/// anything at all. So it is judged and shown in place of `path` until someone has allowed it. There is no veil if the
+/// `may_read` judges the place of a link. If it refuses one, the result has a path in `judged_as`: the path as it was
+/// named, up to the first `..` after that place. It is the same whether there is a link, wherever it leads, and whether there
+/// is anything at all, so it is judged and shown in place of `path` until someone has allowed it. It is `None` if the
 /// caller may read the target of the path, unless the path climbs out of such a place again by `..`.
 ///
 /// # Errors
@@ -64,16 +64,16 @@ pub struct ResolvedPath {
 pub fn resolve_for(path: &Path, cwd: &Path, may_read: &mut dyn FnMut(&Path) -> bool) -> io::Result<ResolvedPath> {
     let named = named(path, cwd)?;
     if let Some((path, kind)) = without_links(&named) {
-        return Ok(ResolvedPath { path, veil: None, kind });
+        return Ok(ResolvedPath { path, judged_as: None, kind });
     }
-    let (path, veil) = match follow(&named, may_read) {
+    let (path, judged_as) = match follow(&named, may_read) {
         (resolved, None) => (resolved?, None),
-        (Ok(path), Some(veil)) if !veil.climbs && may_read(&path) => (path, None),
-        (Ok(path), Some(veil)) => (path, Some(veil.named)),
+        (Ok(path), Some(hidden)) if !hidden.climbs && may_read(&path) => (path, None),
+        (Ok(path), Some(hidden)) => (path, Some(hidden.named)),
         // Opening it will fail once someone has allowed it.
-        (Err(_), Some(veil)) => (veil.named.clone(), Some(veil.named)),
+        (Err(_), Some(hidden)) => (hidden.named.clone(), Some(hidden.named)),
     };
-    Ok(ResolvedPath { path, veil, kind: None })
+    Ok(ResolvedPath { path, judged_as, kind: None })
 }
 
 /// The whole path, with `.` and `..` as they were given.
@@ -85,22 +85,22 @@ fn named(path: &Path, cwd: &Path) -> io::Result<PathBuf> {
 }
 
 /// The first place on the path that may not be read and affects where the path leads.
-struct Veil {
+struct HiddenLink {
     named: PathBuf,
     /// A `..` follows, which leads elsewhere if there is a link.
     climbs: bool,
 }
 
-fn follow(named: &Path, may_read: &mut dyn FnMut(&Path) -> bool) -> (io::Result<PathBuf>, Option<Veil>) {
+fn follow(named: &Path, may_read: &mut dyn FnMut(&Path) -> bool) -> (io::Result<PathBuf>, Option<HiddenLink>) {
     let mut done = PathBuf::from("/");
     // A stack, read from its end.
     let mut left: Vec<PathBuf> = parts(named);
     let mut links = 0;
-    let mut veil = None;
+    let mut hidden = None;
     while let Some(part) = left.pop() {
         if part.as_os_str() == ".." {
-            if veil.is_none() && !may_read(&done) {
-                veil = Some(Veil { named: done.clone(), climbs: true });
+            if hidden.is_none() && !may_read(&done) {
+                hidden = Some(HiddenLink { named: done.clone(), climbs: true });
             }
             done.pop();
             continue;
@@ -110,16 +110,16 @@ fn follow(named: &Path, may_read: &mut dyn FnMut(&Path) -> bool) -> (io::Result<
             Ok(Ok(target)) => target,
             // Nothing exists or nothing is visible there, so no link can lead elsewhere.
             Ok(Err(_)) => continue,
-            Err(error) => return (Err(error.into()), veil),
+            Err(error) => return (Err(error.into()), hidden),
         };
-        if veil.is_none() && !may_read(&done) {
+        if hidden.is_none() && !may_read(&done) {
             let names = left.iter().rev().take_while(|part| part.as_os_str() != "..");
             let named = names.fold(done.clone(), |named, part| named.join(part));
-            veil = Some(Veil { named, climbs: left.iter().any(|part| part.as_os_str() == "..") });
+            hidden = Some(HiddenLink { named, climbs: left.iter().any(|part| part.as_os_str() == "..") });
         }
         links += 1;
         if links > MAX_LINKS {
-            return (Err(Errno::LOOP.into()), veil);
+            return (Err(Errno::LOOP.into()), hidden);
         }
         done.pop();
         if target.is_absolute() {
@@ -127,7 +127,7 @@ fn follow(named: &Path, may_read: &mut dyn FnMut(&Path) -> bool) -> (io::Result<
         }
         left.extend(parts(&target));
     }
-    (Ok(done), veil)
+    (Ok(done), hidden)
 }
 
 /// The path itself if no link is on it, as far as it exists, and what is there: one look instead of one for each component.
@@ -420,19 +420,19 @@ mod tests {
             resolve_for(Path::new(path), &work, &mut |place| place.starts_with(&work) || work.starts_with(place))
                 .unwrap()
         };
-        let veil = |path: &str| resolved(path).veil.map(|veil| veil.strip_prefix(&root).unwrap().to_owned());
+        let judged_as = |path: &str| resolved(path).judged_as.map(|path| path.strip_prefix(&root).unwrap().to_owned());
         // A link of the caller's own that leads to a file it may read.
-        assert_eq!(resolved("own/x"), ResolvedPath { path: root.join("far/deep/x"), veil: None, kind: None });
-        assert_eq!(resolved("../back/x"), ResolvedPath { path: work.join("x"), veil: None, kind: None });
-        assert_eq!(resolved("../none/x"), ResolvedPath { path: root.join("none/x"), veil: None, kind: None });
-        assert_eq!(veil("../there/x").as_deref(), Some(Path::new("there/x")));
-        assert_eq!(veil("../ring/x").as_deref(), Some(Path::new("ring/x")));
+        assert_eq!(resolved("own/x"), ResolvedPath { path: root.join("far/deep/x"), judged_as: None, kind: None });
+        assert_eq!(resolved("../back/x"), ResolvedPath { path: work.join("x"), judged_as: None, kind: None });
+        assert_eq!(resolved("../none/x"), ResolvedPath { path: root.join("none/x"), judged_as: None, kind: None });
+        assert_eq!(judged_as("../there/x").as_deref(), Some(Path::new("there/x")));
+        assert_eq!(judged_as("../ring/x").as_deref(), Some(Path::new("ring/x")));
         // Climbing gives the same result with and without a link.
-        assert_eq!(veil("../there/x/../y").as_deref(), Some(Path::new("there/x")));
-        assert_eq!(veil("../none/x/../y").as_deref(), Some(Path::new("none/x")));
-        assert_eq!(veil("../back/../work/x").as_deref(), Some(Path::new("back")));
-        assert_eq!(veil("../none/../work/x").as_deref(), Some(Path::new("none")));
-        assert_eq!(veil("x/../../work/y"), None);
+        assert_eq!(judged_as("../there/x/../y").as_deref(), Some(Path::new("there/x")));
+        assert_eq!(judged_as("../none/x/../y").as_deref(), Some(Path::new("none/x")));
+        assert_eq!(judged_as("../back/../work/x").as_deref(), Some(Path::new("back")));
+        assert_eq!(judged_as("../none/../work/x").as_deref(), Some(Path::new("none")));
+        assert_eq!(judged_as("x/../../work/y"), None);
     }
 
     #[test]

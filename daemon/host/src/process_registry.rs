@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process};
 
 use toold_engine::cx::Cx;
-use toold_engine::session::{Hold, Session, Sessions, Starter};
+use toold_engine::session::{Session, SessionOwner, Sessions, Starter};
 
 use crate::descendants;
 
@@ -67,12 +67,12 @@ impl Drop for TrackedProcess {
 
 /// The hold on processes whose topmost ancestor below the daemon is `pid`: the call that started it. Waits while a
 /// process is being started.
-pub fn holder_of(sessions: &Sessions, pid: u32) -> Hold {
+pub fn holder_of(sessions: &Sessions, pid: u32) -> SessionOwner {
     let find = |session: Arc<Session>| {
         let chain = session.slot_if_any::<StartedProcesses>()?.0.lock().get(&pid)?.clone();
         Some(Starter { session, chain })
     };
-    sessions.list().into_iter().find_map(find).map_or(Hold::Unknown, Hold::Tool)
+    sessions.list().into_iter().find_map(find).map_or(SessionOwner::UnknownTool, SessionOwner::Tool)
 }
 
 /// Stops all programs that calls started, with everything below them, or lets them go on; returns how many. Reads some files of each

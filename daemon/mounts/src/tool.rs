@@ -89,7 +89,7 @@ impl<A: MountAdapter> Callable for MountedTool<A> {
 
     fn needs<'a>(&'a self, input: &'a Value, _: &'a Cx) -> BoxFuture<'a, Result<Vec<Need>, ToolError>> {
         let target = self.mount.adapter.permission_target(&self.mount.config.name, self.upstream_name());
-        // Of a tool that says both, the person learns nothing.
+        // A tool that claims to be both tells the person nothing.
         let Annotations { read_only, destructive, .. } = self.spec.annotations;
         let reads_only = self.mount.config.trusts_hints && read_only == Some(true) && destructive != Some(true);
         let need = Need { reads_only, ..Need::new(Category::Mcp, target) };

@@ -88,7 +88,7 @@ impl ChainCheck {
     fn look_at(&mut self, row: &Row) -> rusqlite::Result<()> {
         self.at_id = row.get(0)?;
         let Some(own) = ChainHash::read(row.get(14)?) else {
-            // Of a version that had no chain: there are none behind the first that has one.
+            // Written by a version that had no chain: no such row comes after the first that has one.
             match self.verification.rows {
                 0 => self.verification.without_chain += 1,
                 _ => self.add_break(self.at_id, "this row has no hash"),

@@ -40,7 +40,7 @@ struct JournalState {
     /// Or why there is none.
     file: Result<File, String>,
     size: u64,
-    /// Of the last event.
+    /// The number of the last event.
     number: u64,
     chain: JournalChain,
     /// Calls that have begun and not ended: their begin as a line without its hash, and their decisions.

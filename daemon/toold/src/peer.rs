@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use tokio::net::UnixStream;
 use toold_engine::call::Principal;
-use toold_engine::session::{Hold, Sessions};
+use toold_engine::session::{SessionOwner, Sessions};
 
 use crate::peer::agent_processes::{AgentProcesses, Lineage, ProcessId};
 
@@ -33,7 +33,7 @@ pub struct Peer {
     /// The current working folder of its process.
     pub cwd: Option<PathBuf>,
     /// The owner of the sessions that it opens.
-    pub hold: Hold,
+    pub owner: SessionOwner,
     pub lineage: Lineage,
     /// The profile of its token, which limits all its sessions.
     pub token_profile: Option<String>,
@@ -67,12 +67,12 @@ impl Peer {
 
     /// A client with a token: a program of any machine, with no known folder here.
     pub fn of_token(principal: Principal) -> Self {
-        let (hold, lineage) = (Hold::Free, Lineage::default());
+        let (owner, lineage) = (SessionOwner::Frontend, Lineage::default());
         Self {
             principal,
             pid: None,
             cwd: None,
-            hold,
+            owner,
             lineage,
             token_profile: None,
             page: None,
@@ -94,10 +94,10 @@ impl Peer {
     /// The working folder of its process, or, if that is outside of its tool's session, the
     /// session's folder.
     pub fn folder(&self) -> Option<PathBuf> {
-        match &self.hold {
-            Hold::Free => self.cwd.clone(),
-            Hold::Unknown | Hold::Plugin { .. } => None,
-            Hold::Tool(starter) => {
+        match &self.owner {
+            SessionOwner::Frontend => self.cwd.clone(),
+            SessionOwner::UnknownTool | SessionOwner::Plugin { .. } => None,
+            SessionOwner::Tool(starter) => {
                 let own = self.cwd.as_ref().filter(|cwd| starter.session.contains(cwd));
                 Some(own.unwrap_or(&starter.session.cwd).clone())
             }
@@ -106,7 +106,7 @@ impl Peer {
 
     /// The same process, known to be a descendant of a tool of another daemon.
     pub fn of_a_tool(self) -> Self {
-        Self { principal: Principal::ToolDescendant, hold: Hold::Unknown, ..self }
+        Self { principal: Principal::ToolDescendant, owner: SessionOwner::UnknownTool, ..self }
     }
 
     /// The agent that it is a descendant of, or an orphan of, if one is known by now.
@@ -160,18 +160,20 @@ impl Peer {
             return Err(PeerRefused::OtherUser);
         }
         let pid = credentials.pid().and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid > 0);
-        let ancestry::PeerOrigin { hold, lineage, orphan } = ancestry::origin_of(stream, pid, sessions)?;
+        let ancestry::PeerOrigin { owner, lineage, orphan } = ancestry::origin_of(stream, pid, sessions)?;
         let lineage = agents.shared(lineage);
         let is_left = || orphan.as_ref().is_some_and(|orphan| agents.left_by(orphan, &lineage).is_some());
         Ok(Self {
-            principal: match hold {
-                Hold::Free if agents.above(&lineage).is_some() || is_left() => Principal::Agent,
-                Hold::Free => Principal::Person,
-                Hold::Tool(_) | Hold::Unknown | Hold::Plugin { .. } => Principal::ToolDescendant,
+            principal: match owner {
+                SessionOwner::Frontend if agents.above(&lineage).is_some() || is_left() => Principal::Agent,
+                SessionOwner::Frontend => Principal::Person,
+                SessionOwner::Tool(_) | SessionOwner::UnknownTool | SessionOwner::Plugin { .. } => {
+                    Principal::ToolDescendant
+                }
             },
             pid,
             cwd: pid.and_then(|pid| std::fs::read_link(format!("/proc/{pid}/cwd")).ok()),
-            hold,
+            owner,
             lineage,
             token_profile: None,
             orphan,

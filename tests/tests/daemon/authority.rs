@@ -114,7 +114,7 @@ const FOR_PERSONS: &[&str] = &[
 /// Only for a person's frontend on this machine, so not for the token of administrators either. Sorted.
 const FOR_LOCAL_PERSONS: &[&str] = &["page.open", "page.revoke", "page.sessions", "secrets.give_back"];
 
-/// Of the methods for persons, those that the page may call. Sorted.
+/// The methods for persons that the page may call. Sorted.
 const PAGE_DECIDES: &[&str] = &[
     "daemon.pause",
     "daemon.resume",
@@ -147,7 +147,7 @@ const PAGE_DECIDES: &[&str] = &[
     "shells.kill",
 ];
 
-/// Of the methods for everybody, those that the page may not call. Sorted.
+/// The methods for everybody that the page may not call. Sorted.
 const FOR_PROGRAMS: &[&str] = &[
     "hooks.run",
     "permissions.confine",

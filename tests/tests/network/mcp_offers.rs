@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use toold_tests::{Setup, TestDaemon, Wire, until};
 
 const ALLOW: &str = "[[permission.rules]]\ncategory = \"mcp\"\npattern = \"s/*\"\naction = \"allow\"\n";
-/// Of both eras.
+/// The options for a server of each revision.
 const SERVERS: [&[&str]; 2] = [&[], &["--modern"]];
 
 fn server(name: &str, options: &[&str], more: &str) -> String {

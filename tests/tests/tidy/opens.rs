@@ -171,7 +171,7 @@ fn nothing_is_read_to_its_end_without_a_limit() {
     let daemon = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("daemon");
     let mut files = Vec::new();
     sources(&daemon, &mut files);
-    // Of `std::fs`, the function is found above, with its reason.
+    // The functions of `std::fs` are found above, with their reasons.
     let reads = Regex::new(r"(^|[^:])\bread_to_(end|string)\(|io::Read::read_to_(end|string)\(").unwrap();
     let mut unbounded = Vec::new();
     let mut seen = 0;

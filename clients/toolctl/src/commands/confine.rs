@@ -50,7 +50,7 @@ struct ConfineCommandLine {
     confine: ConfineArgs,
 }
 
-/// Of a shell that could not run a program.
+/// The exit status of a shell that could not run a program.
 const NOT_RUN: u8 = 126;
 
 /// Runs it if this program was started by the name of one of its links, or as the subcommand.

@@ -165,7 +165,7 @@ pub(crate) fn run_first(arguments: &[OsString]) -> Option<ExitCode> {
 
 /// More than an agent's input with the largest file that it writes, in bytes.
 const MAX_INPUT: u64 = 15 << 20;
-/// Of a larger input, only what tells the event and the mode is read.
+/// In a larger input, only what tells the event and the mode is read.
 const MAX_SKIMMED: u64 = 1 << 30;
 
 /// Answers one hook; returns the exit status, which is that of a denial only when no form of the agent can say it.

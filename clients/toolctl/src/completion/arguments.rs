@@ -24,7 +24,7 @@ pub(super) fn pairs(current: &OsStr) -> Vec<CompletionCandidate> {
         None => offer(current, keys(&tool)),
         Some((key, value)) => {
             let property = &tool.input_schema["properties"][key];
-            // Of a list, the last item is completed.
+            // The last item of a list is completed.
             let before = match (is_list(&tool.input_schema, property), value.rfind(',')) {
                 (true, Some(comma)) => &value[..=comma],
                 _ => "",

@@ -125,7 +125,7 @@ fn draw_tabs(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenState) {
     }
     for (at, title) in titles.iter().enumerate().skip(first) {
         let room = usize::from(end.saturating_sub(x));
-        // Of the last one only the gap behind it may not fit.
+        // Behind the last title, the gap alone may not fit.
         let title = cut(if cells(title) > room { title.trim_end() } else { title }, room);
         let wide = cells(&title) as u16;
         if wide == 0 {

@@ -89,8 +89,8 @@ impl Deriving<'_> {
             Category::FileRead => Ok(read_needs(&Located::new(target, self.cx)?, self.cx)),
             Category::FileWrite => {
                 let located = Located::new(target, self.cx)?;
-                let veil = located.is_veiled().then(|| located.to_write(self.cx));
-                Ok(veil.into_iter().chain([located.beyond_veil_to_write(self.cx)]).collect())
+                let link = located.hides_its_target().then(|| located.to_write(self.cx));
+                Ok(link.into_iter().chain([located.target_to_write(self.cx)]).collect())
             }
             Category::Shell => self.command(target, None),
             Category::Network if target.contains("://") => self.fetch(target),
@@ -109,7 +109,7 @@ impl Deriving<'_> {
         let not_known = |why: &str| {
             self.partial.lock().get_or_insert_with(|| why.to_owned());
         };
-        if located.is_veiled() {
+        if located.hides_its_target() {
             not_known("the files that it searches are not known");
             return Ok(needs);
         }
@@ -165,7 +165,7 @@ impl Deriving<'_> {
     /// The folder that a command runs in, and whether it is one of the session's.
     fn folder(&self, cwd: &str) -> anyhow::Result<(PathBuf, bool)> {
         let located = Located::new(cwd, self.cx)?;
-        if located.is_veiled() {
+        if located.hides_its_target() {
             return Ok((self.cx.cwd.clone(), false));
         }
         let inside = self.cx.session.contains(&located.path);
@@ -208,8 +208,8 @@ impl Deriving<'_> {
 
 /// A place on the path that needs permission comes before the file.
 fn read_needs(located: &Located, cx: &Cx) -> Vec<Need> {
-    let veil = located.is_veiled().then(|| located.to_read(cx));
-    veil.into_iter().chain([located.beyond_veil_to_read(cx)]).collect()
+    let link = located.hides_its_target().then(|| located.to_read(cx));
+    link.into_iter().chain([located.target_to_read(cx)]).collect()
 }
 
 /// The change of files that an action makes.

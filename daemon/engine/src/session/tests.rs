@@ -17,7 +17,7 @@ fn new(id: &str) -> NewSession {
 fn below(session: &Arc<Session>, id: &str, chain: &[&str]) -> Arc<Session> {
     let chain = chain.iter().map(|name| (*name).to_owned()).collect();
     let new = NewSession { cwd: "/p/deep".into(), roots: Vec::new(), ..new(id) };
-    Arc::new(Session::held(new, Hold::Tool(Starter { session: session.clone(), chain })))
+    Arc::new(Session::owned_by(new, SessionOwner::Tool(Starter { session: session.clone(), chain })))
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn of_too_many_sessions_that_nobody_uses_the_oldest_are_closed() {
 
 #[test]
 fn session_of_an_unknown_tool_may_only_read() {
-    let lost = Session::held(new("lost"), Hold::Unknown);
+    let lost = Session::owned_by(new("lost"), SessionOwner::UnknownTool);
     lost.set_mode(Mode::Yolo);
     assert_eq!(lost.mode(), Mode::Plan);
 }

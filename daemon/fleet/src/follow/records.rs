@@ -313,7 +313,7 @@ mod tests {
         let moved = watched.message("b", now_ms(), "under another name");
         watched.put("build.a", &moved);
         assert_eq!(watched.counts.refused().map(|(_, number)| number).sum::<u64>(), 3);
-        // Of strangers, one entry counts: their daemons renew their records all the time.
+        // One entry counts for all strangers: their daemons renew their records all the time.
         for _ in 0..2 {
             watched.put("mallory.a", &sign(&stranger, kind, &name("mallory"), "mallory.a", record("unknown")));
         }

@@ -95,7 +95,7 @@ struct ReadFolder {
 #[derive(Debug)]
 struct NamedSecret {
     path: PathBuf,
-    /// Of the file and of its repository's index, when the rest was determined.
+    /// The stamps of the file and of its repository's index when the rest was determined.
     stamps: Option<(Stamp, Option<Stamp>)>,
     /// It is a public certificate, or Git has its content.
     is_public: bool,

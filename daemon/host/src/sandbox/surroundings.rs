@@ -39,7 +39,7 @@ const SYSTEM: &[&str] = &[
 /// Temporary files of all users. Not shown where the session works in it: others come and go there.
 const TEMP: &str = "/tmp";
 
-/// Of the home folder: programs with their libraries and caches of builds, and settings without tokens.
+/// What is shown of the home folder: programs with their libraries and caches of builds, and settings without tokens.
 const AT_HOME: &[&str] = &[
     ".asdf",
     ".bun",

@@ -280,7 +280,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         let [folder] = self.state.folders()? else { return None };
         let path = folder.join(file.literal()?);
         let found = crate::files::resolve_for(&path, std::path::Path::new("/"), self.surroundings.may_read).ok()?;
-        if found.veil.is_some() || !(self.surroundings.may_read)(&found.path) {
+        if found.judged_as.is_some() || !(self.surroundings.may_read)(&found.path) {
             return None;
         }
         let text = crate::files::read_whole(&found.path, super::MAX_BYTES as u64).ok()?;

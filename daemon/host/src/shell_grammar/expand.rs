@@ -57,7 +57,7 @@ pub(super) fn expand(arg: &Arg, cwd: &Path, may_read: &mut dyn FnMut(&Path) -> b
         for path in &found {
             // The caller must not learn the contents of a folder that it may not read.
             let real = crate::files::resolve_for(path, Path::new("/"), may_read).ok()?;
-            if real.veil.is_some() || !may_read(&real.path) {
+            if real.judged_as.is_some() || !may_read(&real.path) {
                 return None;
             }
             let Ok(entries) = std::fs::read_dir(&real.path) else { continue };

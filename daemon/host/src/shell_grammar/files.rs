@@ -316,9 +316,9 @@ impl ShellWalk<'_, '_, '_> {
         };
         let (first, mut files) = (named.first()?.path.clone(), Vec::new());
         for named in named {
-            let ResolvedPath { path, veil, .. } =
+            let ResolvedPath { path, judged_as, .. } =
                 resolve_for(&named.path, Path::new("/"), self.surroundings.may_read).ok()?;
-            if veil.is_some() || !(self.surroundings.may_read)(&path) {
+            if judged_as.is_some() || !(self.surroundings.may_read)(&path) {
                 return None;
             }
             match (&named.covers, path.is_dir()) {
@@ -484,7 +484,7 @@ impl NamedFile {
             let target = format!("{} {}", self.command, self.path.display());
             vec![Need { hides_file: true, ..SimpleCommand::not_understood(&target, why).need(line) }]
         };
-        let Ok(ResolvedPath { mut path, veil, .. }) = resolve_for(&self.path, Path::new("/"), may_read) else {
+        let Ok(ResolvedPath { mut path, judged_as, .. }) = resolve_for(&self.path, Path::new("/"), may_read) else {
             return not_known("a loop of symbolic links");
         };
         // Only names are shown, and they belong to the folder.
@@ -507,8 +507,8 @@ impl NamedFile {
             let of_command = self.is_operand.then(|| self.command.clone());
             Need { command: Some(line.to_owned()), of_command, is_public, ..need }
         };
-        if let Some(veil) = veil {
-            return vec![on(&veil), on(&path)];
+        if let Some(judged_as) = judged_as {
+            return vec![on(&judged_as), on(&path)];
         }
         let mut needs = vec![on(&path)];
         if let Some(from) = &self.copy_of {
@@ -531,8 +531,8 @@ impl NamedFile {
             // Through a link, the file that it names is written.
             let covers = put.from.iter().flat_map(|from| copied(from, std::slice::from_ref(&file))).collect();
             match resolve_for(&file, Path::new("/"), may_read) {
-                Ok(ResolvedPath { path, veil, .. }) => {
-                    needs.extend(veil.map(|veil| on(&veil)));
+                Ok(ResolvedPath { path, judged_as, .. }) => {
+                    needs.extend(judged_as.map(|judged_as| on(&judged_as)));
                     needs.push(Need { covers, ..on(&path) });
                 }
                 Err(_) => return not_known("a loop of symbolic links"),

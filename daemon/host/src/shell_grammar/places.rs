@@ -5,7 +5,7 @@ use toold_engine::need::Word;
 use super::arg::Arg;
 use super::programs::{ProgramTable, Takes, find};
 
-/// Of a program: options without a value, and options with one.
+/// The names of a program, its options without a value, and those with one.
 type FirstOptions = (&'static [&'static str], &'static [&'static str], &'static [&'static str]);
 
 /// An approval of `git commit` covers `git -P commit`. Options with a folder are in the tables, and the folder needs a

@@ -120,11 +120,11 @@ impl Redirected {
             needs.push(Need { hides_file: *hides_file, ..not_known(why) });
         }
         for folder in folders {
-            let Ok(ResolvedPath { path, veil, .. }) = resolve_for(Path::new(&self.path), folder, may_read) else {
+            let Ok(ResolvedPath { path, judged_as, .. }) = resolve_for(Path::new(&self.path), folder, may_read) else {
                 needs.push(not_known("a loop of symbolic links"));
                 continue;
             };
-            for path in veil.iter().chain([&path]) {
+            for path in judged_as.iter().chain([&path]) {
                 let is_public = self.category == Category::FileRead && is_public(path);
                 needs.push(Need { command: Some(line.to_owned()), is_public, ..on_file(path, exclusions) });
             }

@@ -291,9 +291,9 @@ enum WordRole {
     /// It may be a command, a keyword or an assignment.
     Command,
     Operand,
-    /// Of a command that sets the variables that its operands name.
+    /// An operand of a command that sets the variables that its operands name.
     Setter,
-    /// Of `set`.
+    /// An argument of `set`.
     Options,
     /// Behind `for`.
     Loop,

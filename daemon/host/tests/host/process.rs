@@ -310,7 +310,7 @@ async fn left_by(owner: String) -> (i32, CancellationToken, JoinHandle<ProcessOu
 async fn leftovers_of_a_killed_daemon_are_ended() {
     let own = owner();
     let [_, _, namespace] = own.split('.').collect::<Vec<_>>()[..] else { panic!("{own}") };
-    // Of a process that has ended: no process has this start time.
+    // The process has ended: none has this start time.
     let (pid, _, task) = left_by(format!("{}.1.{namespace}", std::process::id())).await;
     wait_until_gone(pid).await;
     assert_eq!(task.await.unwrap().signal, Some(9));

@@ -170,8 +170,8 @@ impl Program {
     /// Checks the folder before anything else: whether it exists, and where it leads, is only for those who may read
     /// it.
     async fn require(&self) -> Result<Vec<Need>, ToolError> {
-        if let Some(ResolvedPath { path, veil, .. }) = &self.dir {
-            for place in veil.iter().chain([path]).filter(|place| !self.plugin.owns(place)) {
+        if let Some(ResolvedPath { path, judged_as, .. }) = &self.dir {
+            for place in judged_as.iter().chain([path]).filter(|place| !self.plugin.owns(place)) {
                 self.call.require(file_needs::read_need(place, &mut Exclusions::default())).await?;
             }
         }
@@ -286,7 +286,7 @@ impl OutputQueue {
 /// The bytes of both streams as the program wrote them, each until it is too long.
 struct RawOutput(Mutex<StreamBytes>);
 
-/// Of stdout and stderr; `None` for one that is too long.
+/// The bytes of stdout and of stderr; `None` for a stream that is too long.
 type StreamBytes = (Option<Vec<u8>>, Option<Vec<u8>>);
 
 impl Default for RawOutput {

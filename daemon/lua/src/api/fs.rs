@@ -174,8 +174,8 @@ enum Access {
 /// A path that a script names, and the call that it is checked for.
 struct FsTarget {
     path: PathBuf,
-    /// See [`ResolvedPath::veil`].
-    veil: Option<PathBuf>,
+    /// See [`ResolvedPath::judged_as`].
+    judged_as: Option<PathBuf>,
     access: Access,
     call: Arc<ScriptRun>,
     plugin: Arc<PluginVersion>,
@@ -198,8 +198,8 @@ impl FsTarget {
         let base = call.authority().map_or_else(|_| plugin.real_dir(), |cx| &cx.cwd);
         let host_call = base.join(path);
         let found = files::resolve_for(path.as_ref(), base, &mut |place| may_know(&call, &plugin, place));
-        let ResolvedPath { path, veil, .. } = found.map_err(|error| format!("{path}: {error}"))?;
-        Ok(Self { path, veil, access, call, plugin, host_call })
+        let ResolvedPath { path, judged_as, .. } = found.map_err(|error| format!("{path}: {error}"))?;
+        Ok(Self { path, judged_as, access, call, plugin, host_call })
     }
 
     fn cache_notes(&self) -> CacheNotes {
@@ -210,9 +210,9 @@ impl FsTarget {
     /// The path, once the policy or the user has allowed it: first as it was named, if only that may be checked at
     /// first, and then as it resolves.
     async fn checked(self) -> Result<PathBuf, String> {
-        let Self { path, veil, access, call, plugin, host_call: _ } = self;
+        let Self { path, judged_as, access, call, plugin, host_call: _ } = self;
         let is_open = |path: &Path| access == Access::Read && plugin.owns(path);
-        for place in veil.into_iter().chain([path.clone()]) {
+        for place in judged_as.into_iter().chain([path.clone()]) {
             if is_open(&place) {
                 continue;
             }

@@ -52,9 +52,9 @@ pub(crate) fn written_needs(fields: &Fields, call: &ScriptRun, plugin: &PluginVe
     let cx = call.cx()?;
     if matches!(category, Category::FileRead | Category::FileWrite) {
         let found = files::resolve_for(target.as_ref(), &cx.cwd, &mut |place| may_know(call, plugin, place));
-        let ResolvedPath { path, veil, .. } = found.map_err(|error| fields.wrong("target", error))?;
+        let ResolvedPath { path, judged_as, .. } = found.map_err(|error| fields.wrong("target", error))?;
         // The destination is checked when something accesses it.
-        target = veil.unwrap_or(path).display().to_string();
+        target = judged_as.unwrap_or(path).display().to_string();
     }
     check_target(category, &target).map_err(|error| fields.wrong("target", error))?;
     let mut needs = match category {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::json;
 use toold_engine::cx::Cx;
 use toold_engine::registry::SourceScope;
-use toold_engine::session::{Hold, NewSession, Session, SessionFilter};
+use toold_engine::session::{NewSession, Session, SessionFilter, SessionOwner};
 use toold_engine::tool::Denial;
 use toold_host::files;
 use toold_proto::tool::SessionId;
@@ -40,7 +40,7 @@ fn context(plugin: &PluginVersion) -> Arc<Cx> {
         filter: SessionFilter::default(),
         workspace: None,
     };
-    let session = Session::held(session, Hold::Plugin { profile });
+    let session = Session::owned_by(session, SessionOwner::Plugin { profile });
     let about = (plugin.name().to_owned(), String::new());
     let spec = handler::spec("load", plugin.name(), about, json!({"type": "object"}), plugin);
     Cx::of_plugin(&shared.engine, &spec, session, shared.stop.child_token())

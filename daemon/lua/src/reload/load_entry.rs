@@ -259,7 +259,7 @@ fn run_version(plugin: Arc<PluginVersion>, run: bool) -> Result<LoadedVersion, L
     if only_registered && let Some(cache) = cache {
         cache.keep(&plugin, &plugin.digest, &registered);
     }
-    // Of a thousand plugins only a few are called, but a slow load should not be repeated.
+    // Few of a thousand plugins are called, but a slow load should not be repeated.
     let loaded = (!only_registered || start.elapsed() > QUICK).then(|| Box::new(loaded));
     Ok(LoadedVersion { plugin, loaded, registered, only_registered, loaded_before: None })
 }

@@ -78,7 +78,7 @@ impl InterceptingTransport {
                 ServerNotification::SubscriptionsAcknowledgedNotification(_) => {
                     Some(JsonRpcMessage::Notification(notification))
                 }
-                // Of tasks, which the daemon does not use.
+                // About tasks, which the daemon does not use.
                 _ => None,
             },
             JsonRpcMessage::Request(request) => {

@@ -48,7 +48,7 @@ pub(super) struct ServerLogins {
     challenges: Mutex<HashMap<MountKey, LoginChallenge>>,
     /// By their `state`, which is random and comes back with the redirect.
     pending: Mutex<HashMap<String, PendingLogin>>,
-    /// Of each login that is in use: whether its authorization server has refused the client.
+    /// For each login that is in use, whether its authorization server has refused the client.
     client_refused: Mutex<HashMap<MountKey, Arc<AtomicBool>>>,
 }
 

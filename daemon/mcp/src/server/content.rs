@@ -30,7 +30,7 @@ pub(super) fn result(result: ToolResult, any_structure: bool) -> CallToolResult 
     let mut converted = CallToolResult::success(content);
     converted.is_error = Some(result.is_error);
     converted.structured_content = structured;
-    // Of a mounted server, for clients that show its results in its own user interface.
+    // From a mounted server, for clients that show its results in its own user interface.
     let mut meta = match metadata.remove(MCP_META) {
         Some(Value::Object(own)) => MetaObject(own),
         Some(other) => {

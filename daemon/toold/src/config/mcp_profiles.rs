@@ -64,7 +64,7 @@ pub struct McpProfileConfig {
     /// Lowers `permission.level` in its sessions.
     #[cfg_attr(test, schemars(schema_with = "crate::config::schema::foreign::optional_level"))]
     pub level: Option<Level>,
-    /// Of the folders that you chose, only these and the folders in them are workspaces for its clients: absolute paths,
+    /// Among the folders that you chose, only these and the folders in them are workspaces for its clients: absolute paths,
     /// which may begin with `~/`. All when absent.
     #[cfg_attr(test, schemars(with = "Option<Vec<String>>"))]
     pub workspaces: Option<Vec<Spanned<String>>>,

@@ -115,7 +115,7 @@ pub struct McpClientConfig {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct TokenConfig {
-    /// Of the folders that you chose, only these and the folders in them are workspaces for this token: absolute
+    /// Among the folders that you chose, only these and the folders in them are workspaces for this token: absolute
     /// paths, which may begin with `~/`. All when absent.
     pub workspaces: Option<Vec<String>>,
 }
@@ -163,7 +163,7 @@ impl McpOAuthConfig {
 #[serde(deny_unknown_fields, default)]
 pub struct ServerOAuthConfig {
     pub client_id: Option<String>,
-    /// Of a confidential client: `${secret:NAME}`, rather than the secret itself.
+    /// For a confidential client: `${secret:NAME}`, rather than the secret itself.
     pub client_secret: Option<String>,
     /// The scopes to ask for; those that the server names when empty.
     pub scopes: Vec<String>,
@@ -174,7 +174,7 @@ pub struct ServerOAuthConfig {
     /// The file with a JSON Web Token, which another program renews: that of the workload for the grant `jwt_bearer`, your
     /// identity token for `id_jag`.
     pub assertion_file: Option<String>,
-    /// Of your organisation, for the grant `id_jag`.
+    /// Your organisation's, for the grant `id_jag`.
     pub identity_provider: Option<IdentityProviderConfig>,
 }
 

@@ -33,7 +33,7 @@ pub(super) fn trusted_place(client: &str, folder: &Path, home: &Path) -> Option<
         let place = place.is_absolute().then(|| place.canonicalize().ok()).flatten()?;
         folder.starts_with(&place).then_some((place, is_trusted))
     });
-    // Of two answers about one folder, such as by a link to it, the refusal counts.
+    // If there are two answers about one folder, such as through a link to it, the refusal counts.
     let (place, is_trusted) = around.max_by_key(|(place, is_trusted)| (place.components().count(), !is_trusted))?;
     is_trusted.then_some(place)
 }

@@ -8,7 +8,7 @@
 //! between.
 
 use tokio::net::UnixStream;
-use toold_engine::session::{Hold, Sessions};
+use toold_engine::session::{SessionOwner, Sessions};
 
 use crate::peer::PeerRefused;
 use crate::peer::agent_processes::{Lineage, ProcessId};
@@ -16,7 +16,7 @@ use crate::peer::agent_processes::{Lineage, ProcessId};
 /// The findings about a process.
 pub(super) struct PeerOrigin {
     /// The owner of its sessions.
-    pub(super) hold: Hold,
+    pub(super) owner: SessionOwner,
     /// The process and its ancestors; empty where they cannot be read.
     pub(super) lineage: Lineage,
     /// The process that lost its parent, if it or one of its ancestors has.
@@ -24,8 +24,8 @@ pub(super) struct PeerOrigin {
 }
 
 impl PeerOrigin {
-    fn of(hold: Hold) -> Self {
-        Self { hold, lineage: Lineage::default(), orphan: None }
+    fn of(owner: SessionOwner) -> Self {
+        Self { owner, lineage: Lineage::default(), orphan: None }
     }
 }
 
@@ -77,11 +77,11 @@ pub(super) fn ancestors_of(_pid: u32) -> Vec<ProcessId> {
 pub(super) fn origin_of(stream: &UnixStream, pid: Option<u32>, sessions: &Sessions) -> Result<PeerOrigin, PeerRefused> {
     let peer = match HeldProcess::of_peer(stream, pid) {
         Ok(Some(peer)) => peer,
-        Ok(None) => return Ok(PeerOrigin::of(Hold::Unknown)),
+        Ok(None) => return Ok(PeerOrigin::of(SessionOwner::UnknownTool)),
         Err(error) => return refused_or_unknown(&error),
     };
     if peer.pid == std::process::id() {
-        return Ok(PeerOrigin::of(Hold::Free));
+        return Ok(PeerOrigin::of(SessionOwner::Frontend));
     }
     // Parents end, and their children are re-parented, while they are examined.
     for _ in 0..TRIES {
@@ -91,7 +91,7 @@ pub(super) fn origin_of(stream: &UnixStream, pid: Option<u32>, sessions: &Sessio
             Err(error) => return refused_or_unknown(&error),
         }
     }
-    Ok(PeerOrigin::of(Hold::Unknown))
+    Ok(PeerOrigin::of(SessionOwner::UnknownTool))
 }
 
 /// The process and its ancestors, if no tool started it; `None` for a tool's, and where that cannot be told.
@@ -101,7 +101,7 @@ pub(super) fn lineage_of_a_persons(pid: u32) -> Option<Lineage> {
     // Whose tool it is does not matter here.
     let sessions = Sessions::default();
     let origin = (0..TRIES).find_map(|_| look(&process, &sessions).transpose())?.ok()?;
-    matches!(origin.hold, Hold::Free).then_some(origin.lineage)
+    matches!(origin.owner, SessionOwner::Frontend).then_some(origin.lineage)
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -116,7 +116,7 @@ pub(super) fn origin_of(
     _pid: Option<u32>,
     _sessions: &Sessions,
 ) -> Result<PeerOrigin, PeerRefused> {
-    Ok(PeerOrigin::of(Hold::Free))
+    Ok(PeerOrigin::of(SessionOwner::Frontend))
 }
 
 /// A living process, identified from then on.
@@ -157,7 +157,7 @@ mod linux {
     use nix::sys::socket::{getsockopt, sockopt::PeerPidfd};
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use tokio::net::UnixStream;
-    use toold_engine::session::{Hold, Sessions};
+    use toold_engine::session::{SessionOwner, Sessions};
     use toold_host::descendants::program_of;
     use toold_host::process_registry::holder_of;
     use toold_host::tool_mark;
@@ -244,17 +244,17 @@ mod linux {
     /// The origin of a process; `None` when something changed meanwhile.
     pub(super) fn look(peer: &HeldProcess, sessions: &Sessions) -> io::Result<Option<PeerOrigin>> {
         let (links, top) = climb(peer.pid, Some(std::process::id()))?;
-        let hold = match (top, links.last()) {
+        let owner = match (top, links.last()) {
             // A tool of a daemon that has ended.
-            (AncestryEnd::Nobody, _) if links.iter().any(|link| link.marked) => Hold::Unknown,
-            (AncestryEnd::Nobody, _) => Hold::Free,
+            (AncestryEnd::Nobody, _) if links.iter().any(|link| link.marked) => SessionOwner::UnknownTool,
+            (AncestryEnd::Nobody, _) => SessionOwner::Frontend,
             (AncestryEnd::ThisDaemon, Some(topmost)) => match holder_of(sessions, topmost.pid) {
                 // Its parents have ended, and it stayed in the session that its tool's program
                 // leads.
-                Hold::Unknown => holder_of(sessions, topmost.session),
+                SessionOwner::UnknownTool => holder_of(sessions, topmost.session),
                 found => found,
             },
-            (AncestryEnd::ThisDaemon, None) | (AncestryEnd::AnotherDaemon, _) => Hold::Unknown,
+            (AncestryEnd::ThisDaemon, None) | (AncestryEnd::AnotherDaemon, _) => SessionOwner::UnknownTool,
         };
         for link in links.iter().rev() {
             if read(link.pid)? != *link {
@@ -264,7 +264,7 @@ mod linux {
         let in_order = links.windows(2).all(|pair| pair[1].started <= pair[0].started);
         let orphan = orphan_among(&links);
         let lineage = Lineage::new(links.into_iter().map(AncestryLink::id));
-        Ok((in_order && peer.lives()).then_some(PeerOrigin { hold, lineage, orphan }))
+        Ok((in_order && peer.lives()).then_some(PeerOrigin { owner, lineage, orphan }))
     }
 
     /// Sessions are inherited, so that the leader of a process's session is one of its ancestors, unless one of those has
@@ -334,7 +334,7 @@ mod linux {
     pub(super) fn refused_or_unknown(error: &io::Error) -> Result<PeerOrigin, PeerRefused> {
         match error.raw_os_error().map(Errno::from_raw) {
             Some(Errno::EMFILE | Errno::ENFILE) => Err(PeerRefused::TooManyFiles),
-            Some(_) | None => Ok(PeerOrigin::of(Hold::Unknown)),
+            Some(_) | None => Ok(PeerOrigin::of(SessionOwner::UnknownTool)),
         }
     }
 }
@@ -351,7 +351,7 @@ mod tests {
         // Kernels before Linux 6.5 give the number only, and none was given here.
         assert!(peer.is_none_or(|peer| peer.pid == std::process::id()));
         let origin = origin_of(&one, Some(std::process::id()), &Sessions::default()).unwrap();
-        assert!(matches!(origin.hold, Hold::Free));
+        assert!(matches!(origin.owner, SessionOwner::Frontend));
     }
 
     #[tokio::test]

@@ -19,7 +19,7 @@ use toold_builtins::toolkit::Toolkit;
 use toold_engine::Engine;
 use toold_engine::client_profile::ClientProfile;
 use toold_engine::redact::redact;
-use toold_engine::session::{Hold, NewSession, Session, SessionFilter, Starter};
+use toold_engine::session::{NewSession, Session, SessionFilter, SessionOwner, Starter};
 use toold_engine::workspace::{Workspace, WorkspaceFolder};
 use toold_host::files::resolve;
 use toold_proto::event::EventBody;
@@ -232,17 +232,19 @@ impl SessionService {
     }
 
     fn create_in_folders(&self, kind: OpenerKind, peer: &Peer, open: SessionRequest) -> anyhow::Result<Session> {
-        match (&peer.hold, kind) {
-            (Hold::Tool(starter), _) => Self::session_below(starter, &peer.hold, open),
+        match (&peer.owner, kind) {
+            (SessionOwner::Tool(starter), _) => Self::session_below(starter, &peer.owner, open),
             // Nothing can be read at the root by default, and grants for projects do not apply
             // there.
-            (Hold::Unknown | Hold::Plugin { .. }, _) => {
+            (SessionOwner::UnknownTool | SessionOwner::Plugin { .. }, _) => {
                 let open = SessionRequest { roots: Vec::new(), env: BTreeMap::new(), ..open };
-                Ok(Session::held(new_session(open, "/".into(), Vec::new(), "/".into(), None), peer.hold.clone()))
+                Ok(Session::owned_by(new_session(open, "/".into(), Vec::new(), "/".into(), None), peer.owner.clone()))
             }
             // A person chose the folder of those of the fleet, in the configuration.
-            (Hold::Free, OpenerKind::Person | OpenerKind::Page | OpenerKind::Fleet) => self.session_of_person(open),
-            (Hold::Free, OpenerKind::Agent | OpenerKind::Token | OpenerKind::Descendant) => {
+            (SessionOwner::Frontend, OpenerKind::Person | OpenerKind::Page | OpenerKind::Fleet) => {
+                self.session_of_person(open)
+            }
+            (SessionOwner::Frontend, OpenerKind::Agent | OpenerKind::Token | OpenerKind::Descendant) => {
                 self.session_of_client(kind, peer, open)
             }
         }
@@ -323,7 +325,7 @@ impl SessionService {
 
     /// A tool's process works in the folders of its tool's session, in its environment, and sees
     /// its project.
-    fn session_below(starter: &Starter, hold: &Hold, open: SessionRequest) -> anyhow::Result<Session> {
+    fn session_below(starter: &Starter, owner: &SessionOwner, open: SessionRequest) -> anyhow::Result<Session> {
         let tool = &starter.session;
         let wanted = open.cwd.clone().unwrap_or_else(|| tool.cwd.clone());
         let cwd = real_dir(&wanted).with_context(|| format!("{} is not a folder to work in", wanted.display()))?;
@@ -337,7 +339,7 @@ impl SessionService {
         env.extend(open.env.clone());
         let open = SessionRequest { env, ..open };
         let new = new_session(open, cwd, roots, tool.own_project().to_owned(), None);
-        Ok(Session::held(new, hold.clone()).with_grants_of(tool.own_grant_project().to_owned()))
+        Ok(Session::owned_by(new, owner.clone()).with_grants_of(tool.own_grant_project().to_owned()))
     }
 
     /// Splits variables into those that a client may set, and the sorted names of the others.

@@ -27,7 +27,7 @@ use toold_engine::agent_request::{AgentRequest, Judgement};
 use toold_engine::call::{Call, CallError};
 use toold_engine::execute::execute_tool;
 use toold_engine::progress::broadcast;
-use toold_engine::session::{Hold, Session};
+use toold_engine::session::{Session, SessionOwner};
 use toold_engine::time::rfc3339;
 use toold_host::environment::Environment;
 use toold_proto::agent_request::{
@@ -278,9 +278,9 @@ fn digest_of(params: &RequestPermission) -> blake3::Hash {
 }
 
 fn requester(connection: &ClientConnection) -> RequestingAgent {
-    let below = match &connection.peer.hold {
-        Hold::Tool(starter) => Some(starter.session.id.clone()),
-        Hold::Free | Hold::Unknown | Hold::Plugin { .. } => None,
+    let below = match &connection.peer.owner {
+        SessionOwner::Tool(starter) => Some(starter.session.id.clone()),
+        SessionOwner::Frontend | SessionOwner::UnknownTool | SessionOwner::Plugin { .. } => None,
     };
     RequestingAgent { opener: connection.opener(), below }
 }

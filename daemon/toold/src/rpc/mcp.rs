@@ -136,7 +136,7 @@ fn hide(server: &mut McpServer) {
     server.stderr.clear();
     server.error = server.error.take().map(|_| "it does not run".to_owned());
     for instance in &mut server.instances {
-        // Of others, perhaps.
+        // They may belong to other users of the daemon's clients.
         (instance.session, instance.project) = (None, None);
         instance.error = instance.error.take().map(|_| "it does not run".to_owned());
     }

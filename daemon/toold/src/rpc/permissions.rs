@@ -186,7 +186,7 @@ async fn would(request: MethodRequest, params: CheckPermission) -> Result<Checke
         Some(cwd) if !may_decide(&request) => {
             let cwd = absolute_path(cwd)?;
             located(&request.services.engine, &session, cwd)
-                .map_or(cwd.to_owned(), |found| found.veil.unwrap_or(found.path))
+                .map_or(cwd.to_owned(), |found| found.judged_as.unwrap_or(found.path))
         }
         Some(cwd) => absolute(cwd)?,
         None => session.cwd.clone(),
@@ -232,7 +232,7 @@ async fn would(request: MethodRequest, params: CheckPermission) -> Result<Checke
     Ok(checked)
 }
 
-/// Of the versions that a table of programs names, that of the program; all of them where none is named after it.
+/// The version of this program among those that a table names; all of them where none is named after it.
 fn version_of<'v>(name: &str, versions: &'v str) -> &'v str {
     let program = name.split(' ').next().unwrap_or_default();
     let is_its = |version: &&str| version.split(' ').any(|word| word.eq_ignore_ascii_case(program));
@@ -329,7 +329,7 @@ fn explain(
     let resolved = || {
         let found = located(engine, session, &cwd.join(target));
         let found = found.map_err(|error| invalid_params(&format!("target: {target}: {error}")))?;
-        Ok::<PathBuf, ErrorObjectOwned>(found.veil.unwrap_or(found.path))
+        Ok::<PathBuf, ErrorObjectOwned>(found.judged_as.unwrap_or(found.path))
     };
     let mut exclusions = Exclusions::default();
     let needs = match category {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jsonrpsee::types::ErrorObjectOwned;
 use toold_engine::call::Principal;
-use toold_engine::session::{Hold, Session, SessionFilter};
+use toold_engine::session::{Session, SessionFilter, SessionOwner};
 use toold_proto::PROTOCOL;
 use toold_proto::error::{self, ErrorData};
 use toold_proto::event::EventBody;
@@ -201,7 +201,7 @@ fn open_below(
             && open.tools.is_none();
         return if same { Ok(answer(&session, true, env_ignored)) } else { Err(no("it has a session already")) };
     }
-    if matches!(connection.peer.hold, Hold::Unknown) {
+    if matches!(connection.peer.owner, SessionOwner::UnknownTool) {
         return Err(no("toold can't tell which tool started it"));
     }
     if open.session_id.is_some() {

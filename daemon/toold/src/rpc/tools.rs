@@ -403,7 +403,7 @@ pub(super) fn to_call(request: &MethodRequest, params: Execute) -> Result<Call, 
 pub(super) fn within(engine: &Engine, session: &Session, cwd: &str) -> Result<PathBuf, ErrorObjectOwned> {
     let found = located(engine, session, &session.cwd.join(cwd))
         .map_err(|error| invalid_params(&format!("cwd: {cwd}: {error}")))?;
-    if found.veil.is_some() || !session.contains(&found.path) {
+    if found.judged_as.is_some() || !session.contains(&found.path) {
         let own = session.cwd.display();
         return Err(invalid_params(&format!("cwd: {cwd} is outside the session's folder {own}")));
     }

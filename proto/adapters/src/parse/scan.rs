@@ -195,7 +195,7 @@ impl Scanner {
                     Match::None(held) if *begins_line && held.starts_with('[') && !self.quoting.is_quoted() => {
                         self.state =
                             ScanState::Line(Box::new(ProseLine { raw: "[".to_owned(), ..ProseLine::default() }));
-                        // Of the mark's characters only the last can be no part of a name.
+                        // Only the last character of the mark can be no part of a name.
                         held[1..].chars().for_each(|c| {
                             self.push(c, out);
                         });

@@ -109,7 +109,7 @@ fn as_namespace(name: &str, tool: &Tool, tools: Vec<Value>) -> Value {
 fn found(tools: &[Tool]) -> Vec<Value> {
     let (mut list, mut of_sources) = (Vec::new(), BTreeMap::new());
     for tool in tools {
-        // Of the options, the search knows none.
+        // The search has none of the options.
         let mut written = definition(tool, &ProviderOptions::default(), &mut Vec::new());
         written["defer_loading"] = true.into();
         match namespace(tool) {

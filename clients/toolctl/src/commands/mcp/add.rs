@@ -26,7 +26,7 @@ use crate::{connection, keys, terminal};
 /// `toolctl mcp add NAME` mounts one of the MCP registry. Each adds `[mcp.servers.NAME]` to your configuration, shows the
 /// change, and has the daemon read it; `toolctl mcp test NAME` then tries the server.
 ///
-/// Of a server of the registry, the command or URL and the values and secrets that it wants are shown before anything is
+/// For a server of the registry, the command or URL and the values and secrets that it wants are shown before anything is
 /// written. Values that are not set with --set are asked for. A secret is never written: its entry refers to `toolctl
 /// secrets set`.
 #[derive(Debug, Args)]
@@ -40,13 +40,13 @@ pub(crate) struct McpAddArgs {
     launch: Vec<String>,
     #[command(flatten)]
     settings: ServerSettings,
-    /// Of the registry: mount it under this name; defaults to the last part of the server's name
+    /// Registry only: mount it under this name; defaults to the last part of the server's name
     #[arg(long = "as", value_name = "NAME")]
     alias: Option<String>,
-    /// Of the registry: run or reach it in this way: npm, pypi, oci, nuget or remote; defaults to the first that works
+    /// Registry only: run or reach it in this way: npm, pypi, oci, nuget or remote; defaults to the first that works
     #[arg(long, value_name = "KIND")]
     via: Option<String>,
-    /// Of the registry: set a value that the server wants; can be repeated
+    /// Registry only: set a value that the server wants; can be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
     /// Do not ask for confirmation, nor for values

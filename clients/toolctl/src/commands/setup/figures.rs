@@ -20,7 +20,7 @@ pub(super) struct Figures {
     servers: usize,
     /// Resident memory of the servers that could be started, and of as many processes as there are entries.
     memory: Option<(u64, u64)>,
-    /// Of a bridge, as this process has it.
+    /// Memory of a bridge, as this process has it.
     bridge_bytes: Option<u64>,
     tokens: Option<(u64, u64)>,
     /// Servers that did not start.

@@ -108,7 +108,7 @@ fn find_json(text: &str, path: &[String]) -> Option<EntrySpan> {
     for name in path {
         let JsonNode::Object(object) = node else { return None };
         let mut same: Vec<_> = object.properties.into_iter().filter(|member| member.name.as_str() == name).collect();
-        // Of several members of one name, agents do not agree which one counts.
+        // Agents do not agree which of several members of one name counts.
         node = if same.len() == 1 { same.pop()?.value } else { return None };
     }
     let range = node.range();

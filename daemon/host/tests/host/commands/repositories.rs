@@ -179,7 +179,7 @@ fn settings_and_hooks_that_run_a_program_count_wherever_they_are() {
     run(&set("core.fsmonitor"), "git status", "fsmonitor");
     run(
         &|clone, trap| {
-            // Of the size that the index has: otherwise git knows without the filter that the file has changed.
+            // As large as the index says: otherwise git knows without the filter that the file has changed.
             write(&clone.place.workspace, &[(".gitattributes", "*.txt filter=lfs\n"), ("notes.txt", "one\nTWO\n")]);
             clone.git(&["config", "filter.lfs.clean", trap]);
         },

@@ -157,7 +157,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("uvx --from x CMD", "uvx *"),
     ("uv tool run CMD", "uv *"),
     ("pipx run --spec x CMD", "pipx *"),
-    // Of a program that no table knows.
+    // A wrapper that no table knows.
     ("wrap -- CMD", "wrap *"),
     ("wrap --level 3 x -- CMD", "wrap *"),
 ];

@@ -88,7 +88,7 @@ impl CommandApprovals {
     }
 }
 
-/// Of a line in its folder, which a link may name.
+/// The digest of a line in its folder, which may be named by a link.
 fn digest(line: &str, cwd: &str) -> blake3::Hash {
     let real = Path::new(cwd).canonicalize().unwrap_or_else(|_| cwd.into());
     blake3::hash(format!("{line}\0{}", real.display()).as_bytes())

@@ -43,7 +43,7 @@ impl Ranking {
             };
             found.extend(quality.map(|quality| (quality, name.len(), at)));
         }
-        // Of equal matches, the shorter name has less that was not searched for.
+        // Among equal matches, the shorter name has less that was not searched for.
         found.sort_by_key(|(quality, length, at)| (Reverse(*quality), *length, *at));
         found.into_iter().map(|(_, _, at)| at).collect()
     }

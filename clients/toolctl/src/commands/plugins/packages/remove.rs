@@ -25,7 +25,7 @@ pub(crate) async fn remove(name: &str, yes: bool, json: bool, globals: &Globals)
     std::fs::rename(&entry, &beside).with_context(|| format!("can't remove {}", entry.display()))?;
     PluginLock::change(&folder, |plugins| drop(plugins.remove(name)))?;
     taken_up(&client, &entry).await;
-    // Of a symbolic link, only the link is removed.
+    // Only a symbolic link itself is removed.
     let removed = if beside.is_dir() && !beside.is_symlink() {
         std::fs::remove_dir_all(&beside)
     } else {

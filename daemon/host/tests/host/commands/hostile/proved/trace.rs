@@ -142,7 +142,7 @@ fn opened(call: &SystemCall, line: &str, root: &ThrowAwayRoot) -> Option<String>
         || is_below(place.home.join("notes.txt"))
         || is_below(place.home.join(".ssh"))
         || is_below(place.config.clone());
-    // Of other processes: its own are `/proc/self`, which is shown by its number.
+    // Files of other processes: its own are `/proc/self`, which is shown by its number.
     let of_process = path.strip_prefix("/proc/").and_then(|rest| rest.split_once('/'));
     let is_private = of_process.is_some_and(|(process, file)| {
         process.parse::<u32>().is_ok() && process != call.process && ["environ", "mem", "auxv"].contains(&file)
