@@ -6,7 +6,7 @@
 
 mod index;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
@@ -20,6 +20,7 @@ use toold_host::folder_events::WatchBudget;
 
 use crate::journal::contents::KeptContents;
 use crate::journal::{ChangingCall, Journal, PathChange};
+use crate::stamps::FileDigest;
 use index::{FolderIndex, WindowChanges};
 
 /// How long a command waits for the index, before it and after it.
@@ -157,6 +158,16 @@ impl CommandChanges {
     /// Drops all indexes that no command uses, since the contents that they need are gone.
     pub(crate) fn forget(&self) {
         self.folders.lock().retain(|_, folder| folder.is_used());
+    }
+
+    /// The contents that the indexes need; `None` while one of them is brought up to date. Never waits.
+    pub(crate) fn needed(&self) -> Option<HashSet<FileDigest>> {
+        let folders: Vec<Arc<IndexedFolder>> = self.folders.lock().values().cloned().collect();
+        let mut needed = HashSet::new();
+        for folder in folders {
+            needed.extend(folder.index.try_lock()?.contents());
+        }
+        Some(needed)
     }
 
     fn folder(&self, root: &Path, own_folder: Option<&Path>) -> Option<Arc<IndexedFolder>> {

@@ -21,6 +21,7 @@ use toold_engine::cx::Cx;
 use toold_engine::redact;
 use toold_proto::tool::{CallId, SessionId, ToolName};
 
+use crate::stamps::FileDigest;
 use contents::KeptContents;
 pub use state::{PathState, RawPath};
 
@@ -279,16 +280,21 @@ impl Journal {
         Ok(forgotten)
     }
 
-    fn needed(&self) -> HashSet<String> {
+    fn needed(&self) -> HashSet<FileDigest> {
         let records = self.read(JournalScope::Everybody);
         let changes = records.iter().flat_map(|record| &record.changes);
         let states = changes.flat_map(|change| [&change.before, &change.after]).flatten();
-        states.filter_map(PathState::content).map(|digest| digest.to_hex().to_string()).collect()
+        states.filter_map(PathState::content).collect()
     }
 
     /// Removes the records that are too old, if `may_remove` allows it for one more of that many, then the oldest until their
-    /// contents fit, and all contents that nobody needs. Blocks.
-    pub(crate) fn clean(&self, may_remove: &mut dyn FnMut(u64) -> bool) {
+    /// contents fit, and all contents that nobody needs; `indexed` gives those that indexes need, or `None` if that is not
+    /// known now. Blocks.
+    pub(crate) fn clean(
+        &self,
+        may_remove: &mut dyn FnMut(u64) -> bool,
+        indexed: impl FnOnce() -> Option<HashSet<FileDigest>>,
+    ) {
         let Some(place) = &self.place else { return };
         let records = self.read(JournalScope::Everybody);
         let (mut seen, mut bytes, most) = (HashSet::new(), 0, place.contents.most());
@@ -312,7 +318,10 @@ impl Journal {
                 }
             }
         }
-        place.contents.clean(&self.needed(), false);
+        if let Some(mut needed) = indexed() {
+            needed.extend(self.needed());
+            place.contents.clean(&needed, false);
+        }
     }
 }
 

@@ -106,7 +106,7 @@ impl Toolkit {
     /// Removes recorded changes that are too old, if `may_remove` allows it for one more of that many, and the contents that
     /// nobody needs. Blocks.
     pub fn clean_changes(&self, may_remove: &mut dyn FnMut(u64) -> bool) {
-        self.journal.clean(may_remove);
+        self.journal.clean(may_remove, || self.command_changes.needed());
     }
 
     /// Sets how long a command waits for the index of its folder, before and after it; by default 300 ms.

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::Metadata;
+use std::io;
 use std::ops::Bound;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -14,8 +15,9 @@ use toold_host::files;
 use toold_host::folder_events::{WatchBudget, WatchedFolders};
 use toold_host::ignore_files::IgnoreFiles;
 
-use crate::journal::contents::KeptContents;
+use crate::journal::contents::{ContentBatch, KeptContents};
 use crate::journal::{PathChange, PathState, RawPath};
+use crate::stamps::FileDigest;
 
 /// The largest file whose content is kept, and the largest that is ignored by Git.
 const MAX_FILE: u64 = 64 << 20;
@@ -208,14 +210,28 @@ impl FolderIndex {
         }
     }
 
+    /// The contents of the files as they are now, and as they were before the calls that run.
+    pub(super) fn contents(&self) -> impl Iterator<Item = FileDigest> {
+        let before = self.windows.iter().flat_map(|window| window.touched.values().flatten());
+        self.entries.values().chain(before).filter_map(|entry| entry.state.content())
+    }
+
     /// Brings the index up to date.
     fn settle(&mut self, contents: &KeptContents) -> Result<(), String> {
         if let Some(off) = &self.off {
             return Err(off.clone());
         }
+        let mut batch = contents.batch();
         if !self.is_built {
-            return self.build(contents).inspect_err(|why| self.turn_off(why));
+            self.most = contents.most();
+            self.build(&mut batch).inspect_err(|why| self.turn_off(why))?;
+        } else {
+            self.update(&mut batch)?;
         }
+        batch.finish().map_err(not_kept).inspect_err(|why| self.turn_off(why))
+    }
+
+    fn update(&mut self, contents: &mut ContentBatch<'_>) -> Result<(), String> {
         let mut dirty: BTreeMap<PathBuf, bool> = BTreeMap::new();
         let is_complete = self
             .watched
@@ -234,17 +250,16 @@ impl FolderIndex {
     }
 
     /// The first look at the folder.
-    fn build(&mut self, contents: &KeptContents) -> Result<(), String> {
+    fn build(&mut self, contents: &mut ContentBatch<'_>) -> Result<(), String> {
         let facts = std::fs::symlink_metadata(&self.root).map_err(|error| format!("can't read its folder: {error}"))?;
         self.device = facts.dev();
-        self.most = contents.most();
         self.watched = Some(WatchedFolders::new(&self.root, self.budget.clone()));
         self.walk(contents, &self.root.clone(), None)?;
         self.is_built = true;
         Ok(())
     }
 
-    fn look_through(&mut self, contents: &KeptContents) -> Result<(), String> {
+    fn look_through(&mut self, contents: &mut ContentBatch<'_>) -> Result<(), String> {
         let deadline = Instant::now() + MAX_WALK;
         let walked = self.walk(contents, &self.root.clone(), Some(deadline));
         if let Err(why) = &walked {
@@ -264,7 +279,7 @@ impl FolderIndex {
     }
 
     /// Looks at everything below a folder.
-    fn walk(&mut self, contents: &KeptContents, top: &Path, deadline: Option<Instant>) -> Result<(), String> {
+    fn walk(&mut self, contents: &mut ContentBatch<'_>, top: &Path, deadline: Option<Instant>) -> Result<(), String> {
         let mut seen: HashSet<PathBuf> = HashSet::new();
         let mut left = vec![top.to_owned()];
         while let Some(folder) = left.pop() {
@@ -298,7 +313,7 @@ impl FolderIndex {
     }
 
     /// Looks at one path, and below it if `is_deep`, or if it is a folder that was not known.
-    fn refresh(&mut self, contents: &KeptContents, path: &Path, is_deep: bool) -> Result<(), String> {
+    fn refresh(&mut self, contents: &mut ContentBatch<'_>, path: &Path, is_deep: bool) -> Result<(), String> {
         if path == self.root {
             return Ok(());
         }
@@ -326,7 +341,7 @@ impl FolderIndex {
     }
 
     /// Looks at one path; returns whether it is a folder, and `None` if it has no place in the index.
-    fn look_at(&mut self, contents: &KeptContents, path: &Path) -> Result<Option<bool>, String> {
+    fn look_at(&mut self, contents: &mut ContentBatch<'_>, path: &Path) -> Result<Option<bool>, String> {
         let is_record = path.file_name().is_some_and(|name| OWN_RECORDS.iter().any(|own| name == *own));
         if is_record || self.own_folder.as_deref() == Some(path) {
             return Ok(None);
@@ -366,14 +381,14 @@ impl FolderIndex {
     }
 
     /// The content of a file, kept; `None` if it cannot be read.
-    fn keep(&mut self, contents: &KeptContents, path: &Path) -> Result<Option<crate::stamps::FileDigest>, String> {
+    fn keep(&mut self, contents: &mut ContentBatch<'_>, path: &Path) -> Result<Option<FileDigest>, String> {
         let Ok(mut file) = files::open(path) else { return Ok(None) };
         let Ok(content) = files::read_opened(&mut file, path, MAX_FILE) else { return Ok(None) };
         self.bytes += content.len() as u64;
         if self.bytes > self.most {
             return Err(format!("the contents of its folder take more than {} MiB", self.most >> 20));
         }
-        contents.keep_of(&content, &file).map(Some).map_err(|error| format!("contents cannot be kept: {error}"))
+        contents.keep_of(&content, &file).map(Some).map_err(not_kept)
     }
 
     fn rules(&mut self) -> &IgnoreFiles {
@@ -412,4 +427,8 @@ impl FolderIndex {
             }
         }
     }
+}
+
+fn not_kept(error: io::Error) -> String {
+    format!("contents cannot be kept: {error}")
 }

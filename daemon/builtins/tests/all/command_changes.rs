@@ -49,6 +49,10 @@ fn repository(test: &BuiltinTest) {
     ] {
         test.write(path, content);
     }
+    // So many are kept in one file.
+    for n in 0..60 {
+        test.write(&format!("many/{n}"), format!("file {n}\n"));
+    }
     let bytes: std::ffi::OsString = std::os::unix::ffi::OsStringExt::from_vec(b"odd/\xff".to_vec());
     std::fs::write(test.root.join(bytes), "not UTF-8").unwrap();
     std::os::unix::fs::symlink("src/main.rs", test.root.join("link")).unwrap();
@@ -93,7 +97,7 @@ async fn commands_are_undone_byte_for_byte() {
     repository(&test);
     let before = tree(&test.root);
     let lines = [
-        "rm -rf src nothing link README .hidden kept.log && ./wipe odd",
+        "rm -rf src nothing link README .hidden kept.log many && ./wipe odd",
         "sed -i 's/one/ONE/; s/fn/FN/' README src/main.rs src/deep/er/lib.rs",
         "mv src source && mv README source/deep/ && mv link other && mv odd/empty odd/full",
         "chmod 600 README && chmod -x format && chmod 700 src && ln -sfn README link",
@@ -173,14 +177,47 @@ async fn a_change_while_two_commands_run_may_be_of_both() {
 #[tokio::test]
 async fn forgotten_changes_and_their_contents_are_gone() {
     let test = BuiltinTest::new();
+    repository(&test);
     test.write("secret", "a password\n");
     command(&test, "one", "echo other > secret; echo x > made").await;
     assert_eq!(test.toolkit.forget_changes(Some(&test.root.join("secret"))).unwrap(), 1);
     assert_eq!(records(&test)[0].changes.len(), 1);
     let kept = test.root.parent().unwrap().join("undo/@contents");
     for entry in std::fs::read_dir(kept).unwrap().flatten() {
-        assert_ne!(std::fs::read(entry.path()).unwrap(), b"a password\n");
+        let content = std::fs::read(entry.path()).unwrap();
+        assert!(!content.windows(10).any(|part| part == b"a password"), "{:?}", entry.path());
     }
     assert_eq!(test.toolkit.forget_changes(None).unwrap(), 1);
     assert!(records(&test).is_empty());
+}
+
+/// As if everything had been kept two days ago.
+fn two_days_pass(kept: &Path) -> usize {
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(2 * 24 * 3600);
+    let files: Vec<PathBuf> = std::fs::read_dir(kept).unwrap().flatten().map(|entry| entry.path()).collect();
+    for file in &files {
+        std::fs::File::open(file).unwrap().set_modified(long_ago).unwrap();
+    }
+    files.len()
+}
+
+#[tokio::test]
+async fn old_contents_stay_while_a_change_or_the_folder_needs_them() {
+    let test = BuiltinTest::new();
+    repository(&test);
+    let before = tree(&test.root);
+    let kept = test.root.parent().unwrap().join("undo/@contents");
+    command(&test, "one", "sed -i s/file/FILE/ many/1*").await;
+    assert!(two_days_pass(&kept) < 60, "many contents are one file");
+    test.toolkit.clean_changes(&mut |_| false);
+    // Its former content was kept before the first command, two days ago.
+    command(&test, "two", "rm -r many src").await;
+    two_days_pass(&kept);
+    test.toolkit.clean_changes(&mut |_| false);
+    taken_back(&test, of("two")).await.unwrap();
+    taken_back(&test, of("one")).await.unwrap();
+    assert_eq!(tree(&test.root), before);
+    // Nothing needs the contents any more.
+    assert!(test.toolkit.forget_changes(None).unwrap() > 0);
+    assert_eq!(std::fs::read_dir(&kept).unwrap().count(), 0);
 }
