@@ -161,8 +161,22 @@ pub enum StartError {
     NotFound(String),
     #[error("can't run in {}: it is not a folder, or it cannot be entered", .0.display())]
     NoFolder(PathBuf),
+    #[error(
+        "can't start {0}: the command line is longer than the system takes, 128 KiB for one argument; write what is long \
+         into a file, and name that"
+    )]
+    TooLong(String),
     #[error("can't start {program}: {source}")]
     System { program: String, source: std::io::Error },
+}
+
+impl StartError {
+    fn of_system(program: String, source: std::io::Error) -> Self {
+        match source.kind() {
+            std::io::ErrorKind::ArgumentListTooLong => Self::TooLong(program),
+            _ => Self::System { program, source },
+        }
+    }
 }
 
 /// After the program has ended: how long its pipes must be silent before we stop waiting for other processes that hold
@@ -316,7 +330,7 @@ fn start_at_terminal(
     }
     let start = || terminal::spawn(system, size, input);
     let spawned = start_for(started_for, start, |spawned| spawned.child.id());
-    let (spawned, known) = spawned.map_err(|source| StartError::System { program, source })?;
+    let (spawned, known) = spawned.map_err(|source| StartError::of_system(program, source))?;
     let mut running = RunningProcess::new(spawned.child, mark, known, ward);
     running.writer = Some(spawned.writer);
     running.stdout = Some(Box::new(spawned.output));
@@ -326,7 +340,7 @@ fn start_at_terminal(
 /// With one pipe for all its output.
 fn spawn_with_one_output(command: ProcessCommand, stdin: Stdio) -> Result<RunningProcess, StartError> {
     let program = command.program.display().to_string();
-    let failed = |source| StartError::System { program: program.clone(), source };
+    let failed = |source| StartError::of_system(program.clone(), source);
     let (reader, writer) = std::io::pipe().map_err(failed)?;
     let output = PipeReceiver::from_owned_fd(reader.into()).map_err(failed)?;
     let other = writer.try_clone().map_err(failed)?;
@@ -350,7 +364,7 @@ fn spawn_with(
     let Prepared { mut system, mark, ward } = prepare(&command)?;
     system.stdin(stdin).stdout(stdout).stderr(stderr);
     let spawned = start_for(command.started_for, || system.spawn(), Child::id);
-    let (child, known) = spawned.map_err(|source| StartError::System { program, source })?;
+    let (child, known) = spawned.map_err(|source| StartError::of_system(program, source))?;
     Ok(RunningProcess::new(child, mark, known, ward))
 }
 

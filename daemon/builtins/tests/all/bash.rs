@@ -165,3 +165,10 @@ async fn builds_have_longer_by_default() {
     let result = test.call("bash", json!({"command": "make --version", "timeout_ms": 20_000})).await;
     assert_eq!(result.metadata["timeout_ms"], json!(20_000));
 }
+
+#[tokio::test]
+async fn a_command_line_that_is_too_long_says_what_to_do() {
+    let test = BuiltinTest::new();
+    let text = test.bad("bash", json!({"command": format!("echo {}", "x".repeat(200_000))})).await;
+    assert!(text.contains("128 KiB for one argument; write what is long into a file"), "{text}");
+}
