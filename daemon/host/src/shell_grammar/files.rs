@@ -481,7 +481,7 @@ impl NamedFile {
         clock: JudgingClock,
     ) -> Vec<Need> {
         let not_known = |why: &str| {
-            let target = format!("{} {}", self.command, self.path.display());
+            let target = format!("{} (what is in {})", self.command, self.path.display());
             vec![Need { hides_file: true, ..SimpleCommand::not_understood(&target, why).need(line) }]
         };
         let Ok(ResolvedPath { mut path, judged_as, .. }) = resolve_for(&self.path, Path::new("/"), may_read) else {

@@ -549,3 +549,13 @@ fn links_lead_searches_to_files_that_they_leave_out() {
         check(&project, &[], &[(line, Allow)]);
     }
 }
+
+/// A person is not asked about the same words twice.
+#[test]
+fn the_files_in_a_folder_that_are_too_many_are_a_part_with_words_of_its_own() {
+    let project = TestProject::make();
+    let judged = judge("rm -rf /", &project.place, &[]);
+    let targets: Vec<&str> = judged.parts.iter().map(|part| part.target.as_str()).collect();
+    assert_eq!(targets, ["rm -rf /", "rm -rf / (what is in /)"]);
+    assert!(judged.parts.iter().all(|part| part.verdict == Verdict::Ask));
+}
