@@ -3,7 +3,7 @@
 //! Styles are always written; anstream removes them for a pipe, for `NO_COLOR`, for `--plain` and for terminals without
 //! colours.
 
-mod fold;
+pub(crate) mod fold;
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};

@@ -305,7 +305,7 @@ mod tests {
         1 2 3 4 5:Tools 6 7 8 9
         ┌ permission ────────────────┐
         │? bash asks for permission: │
-        │     shell                  │
+        │  shell                     │
         │14 more: PgDn, n to deny    │
         └────────────────────────────┘
         q quit  ? help  r run

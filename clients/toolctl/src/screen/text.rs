@@ -3,10 +3,7 @@
 use ratatui::text::{Line, Span};
 
 use super::theme::{Theme, Tone};
-use crate::output::plain;
-
-/// The prefix of a folded line's continuation, so that it does not look like a line of its own.
-const FOLD: &str = "     ";
+use crate::output::{fold, plain};
 
 /// More lines of one text would only make the screen slow.
 const MAX_LINES: usize = 5_000;
@@ -64,21 +61,9 @@ pub(super) fn folded(lines: &[PaneLine], width: usize, theme: Theme) -> Vec<Line
     lines.iter().flat_map(fold_one).collect()
 }
 
+/// A line, broken between words as on a terminal.
 pub(super) fn fold(line: &str, width: usize) -> Vec<String> {
-    // A narrower terminal shows the start of each part.
-    let width = width.max(FOLD.len() + 2);
-    let mut parts = vec![String::new()];
-    let mut used = 0;
-    for c in line.chars() {
-        let wide = width_of(c);
-        if used + wide > width {
-            parts.push(FOLD.to_owned());
-            used = FOLD.len();
-        }
-        used += wide;
-        parts.last_mut().expect("it begins with one").push(c);
-    }
-    parts
+    fold::fold(line, width).split('\n').map(str::to_owned).collect()
 }
 
 /// The start of a text that fits, with a mark when something is missing.
@@ -116,9 +101,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folding_loses_nothing_and_marks_continuations() {
-        assert_eq!(fold("abcdefghijkl", 10), ["abcdefghij", "     kl"]);
-        assert_eq!(fold("日本語日本語", 8), ["日本語日", "     本", "     語"]);
+    fn lines_break_between_words_and_continuations_are_indented() {
+        assert_eq!(fold("asks for permission", 10), ["asks for", "  permissi", "  on"]);
+        assert_eq!(fold("abcdefghijkl", 10), ["abcdefgh", "  ijkl"]);
+        assert_eq!(fold("日本語日本語", 8), ["日本語", "  日本語"]);
         assert_eq!(fold("", 8), [""]);
     }
 
