@@ -51,7 +51,7 @@ const TICK: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ScreenArgs {
-    /// Colours of the full screen; also by TOOLCTL_THEME
+    /// Its colours; also by TOOLCTL_THEME
     #[arg(long, value_enum, value_name = "NAME", help_heading = "Full screen")]
     theme: Option<ThemeName>,
     /// Leave the mouse to the terminal, which then selects text
@@ -77,6 +77,7 @@ pub(crate) async fn run(args: ScreenArgs, globals: &Globals) -> anyhow::Result<u
     };
     state.theme = Theme::detect(theme, variable("COLORFGBG").as_deref(), variable("NO_COLOR").as_deref());
     state.data.zone = clock::zone();
+    state.cwd = std::env::current_dir().ok().map(|cwd| cwd.to_string_lossy().into_owned());
     let link = ScreenLink::open(client).await?;
     let mut screen = OpenScreen::open(globals, state, link)?;
     let ended = screen.watch().await;

@@ -7,10 +7,11 @@ use toold_proto::file::UndoFiles;
 use toold_proto::level::{Level, SetLevel};
 use toold_proto::mcp::RestartMcpServer;
 use toold_proto::method::{
-    FilesUndo, McpRestart, PermissionsReply, PermissionsRevoke, PermissionsSetLevel, PluginsDisable, PluginsEnable,
-    PluginsReload, QuestionsReply, RemotesReconnect, SessionClose, ShellsKill, ToolsCancel, ToolsExecute,
+    FilesUndo, McpRestart, PermissionsGrant, PermissionsReply, PermissionsRevoke, PermissionsSetLevel, PluginsDisable,
+    PluginsEnable, PluginsReload, QuestionsReply, RemotesReconnect, SessionClose, ShellsKill, ToolsCancel,
+    ToolsExecute,
 };
-use toold_proto::permission::{ReplyPermission, RevokePermission};
+use toold_proto::permission::{GrantPermission, ReplyPermission, RevokePermission};
 use toold_proto::plugin::{NamePlugin, ReloadPlugins};
 use toold_proto::question::{Question, ReplyQuestion};
 use toold_proto::remote::ReconnectRemote;
@@ -53,6 +54,7 @@ pub(super) enum Request {
     RestartServer(String),
     ReconnectRemote(String),
     Revoke(String),
+    Grant(Box<GrantPermission>),
     PlanUndo(UndoFiles),
     Undo(UndoFiles),
     Execute(Box<Execute>),
@@ -128,6 +130,10 @@ async fn perform(client: &Client, request: Request) -> Result<Option<ScreenAnswe
         Request::Revoke(id) => {
             client.call::<PermissionsRevoke>(RevokePermission { id: id.clone() }).await?;
             format!("revoked the grant {id}")
+        }
+        Request::Grant(grant) => {
+            let stored = client.call::<PermissionsGrant>(*grant).await?;
+            format!("allowed from now on: {} {}", stored.category, stored.pattern)
         }
         Request::PlanUndo(undo) => {
             let plan = client.call::<FilesUndo>(UndoFiles { dry_run: true, ..undo.clone() }).await?;

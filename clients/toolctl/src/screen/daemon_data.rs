@@ -12,7 +12,7 @@ use toold_proto::event::{Event, EventBody};
 use toold_proto::file::FileChange;
 use toold_proto::fleet::FleetStatus;
 use toold_proto::mcp::McpServer;
-use toold_proto::permission::{PermissionEvent, PermissionList};
+use toold_proto::permission::{PermissionEvent, PermissionList, SuggestedRule};
 use toold_proto::plugin::Plugin;
 use toold_proto::question::QuestionEvent;
 use toold_proto::remote::Remote;
@@ -49,6 +49,8 @@ pub(super) struct DaemonData {
     /// Commands in the background, the oldest first.
     pub(super) shells: Vec<ShellInfo>,
     pub(super) permissions: Option<PermissionList>,
+    /// Rules that would have given the person's last answers.
+    pub(super) suggested: Vec<SuggestedRule>,
     /// The last calls that have ended, the oldest first.
     pub(super) audit: Vec<AuditEntry>,
     /// The oldest first.
@@ -110,6 +112,7 @@ impl Default for DaemonData {
             changes: Vec::new(),
             shells: Vec::new(),
             permissions: None,
+            suggested: Vec::new(),
             audit: Vec::new(),
             running: Vec::new(),
             events: VecDeque::new(),
@@ -151,6 +154,7 @@ impl DaemonData {
             Fetched::Changes(changes) => self.changes = changes,
             Fetched::Shells(shells) => self.shells = shells,
             Fetched::Permissions(permissions) => self.permissions = Some(permissions),
+            Fetched::Suggestions(rules) => self.suggested = rules,
             Fetched::Audit(audit) => self.audit = audit,
             Fetched::Status(status) => self.status = Some(status),
         }
@@ -219,7 +223,7 @@ impl DaemonData {
                 push_bounded(of_tool, *duration_ms, MAX_TOOL_DURATIONS);
                 &[ListKind::Audit, ListKind::Changes]
             }
-            EventBody::PermissionResolved { .. } => &[ListKind::Permissions],
+            EventBody::PermissionResolved { .. } => &[ListKind::Permissions, ListKind::Suggestions],
             EventBody::PermissionAsked { .. }
             | EventBody::QuestionAsked { .. }
             | EventBody::QuestionAnswered { .. }

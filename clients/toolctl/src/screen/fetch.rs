@@ -9,10 +9,10 @@ use toold_proto::file::{FileChange, FileHistory};
 use toold_proto::fleet::FleetStatus;
 use toold_proto::mcp::McpServer;
 use toold_proto::method::{
-    self, DaemonGetStatus, FilesHistory, FleetGetStatus, McpServersList, PermissionsList, PluginsList, RemotesList,
-    SessionsList, ToolsList,
+    self, DaemonGetStatus, FilesHistory, FleetGetStatus, McpServersList, PermissionsList, PermissionsSuggest,
+    PluginsList, RemotesList, SessionsList, ToolsList,
 };
-use toold_proto::permission::PermissionList;
+use toold_proto::permission::{PermissionList, SuggestRules, SuggestedRule};
 use toold_proto::plugin::{ListPlugins, Plugin};
 use toold_proto::remote::Remote;
 use toold_proto::session::SessionInfo;
@@ -29,18 +29,20 @@ pub(super) enum ListKind {
     Changes,
     Shells,
     Permissions,
+    Suggestions,
     Audit,
     Status,
 }
 
 impl ListKind {
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 9] = [
         Self::Tools,
         Self::Sources,
         Self::Sessions,
         Self::Changes,
         Self::Shells,
         Self::Permissions,
+        Self::Suggestions,
         Self::Audit,
         Self::Status,
     ];
@@ -54,6 +56,7 @@ pub(super) enum Fetched {
     Changes(Vec<FileChange>),
     Shells(Vec<ShellInfo>),
     Permissions(PermissionList),
+    Suggestions(Vec<SuggestedRule>),
     Audit(Vec<AuditEntry>),
     Status(Box<DaemonStatus>),
 }
@@ -90,6 +93,10 @@ async fn fetch(client: &Client, what: ListKind) -> Result<Fetched, ClientError> 
             Fetched::Shells(client.call::<method::ShellsList>(all).await?.shells)
         }
         ListKind::Permissions => Fetched::Permissions(client.call::<PermissionsList>(NoParams {}).await?),
+        // Only for a person who decides.
+        ListKind::Suggestions => Fetched::Suggestions(
+            client.call::<PermissionsSuggest>(SuggestRules::default()).await.unwrap_or_default().rules,
+        ),
         ListKind::Audit => Fetched::Audit(client.call::<method::AuditQuery>(AuditQuery::default()).await?.entries),
         ListKind::Status => Fetched::Status(Box::new(client.call::<DaemonGetStatus>(NoParams {}).await?)),
     })

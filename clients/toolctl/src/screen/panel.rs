@@ -213,7 +213,7 @@ impl Panel {
             Self::Sessions => &[ListKind::Sessions],
             Self::Changes => &[ListKind::Changes],
             Self::Shells => &[ListKind::Shells],
-            Self::Rules => &[ListKind::Permissions],
+            Self::Rules => &[ListKind::Permissions, ListKind::Suggestions],
             Self::Audit => &[ListKind::Audit],
             Self::Tools | Self::Events => &[],
         }

@@ -50,6 +50,8 @@ pub(super) struct ScreenState {
     pub(super) hits: Vec<HitArea>,
     last_click: Option<Click>,
     pub(super) outdated: Outdated,
+    /// The folder that toolctl was started in.
+    pub(super) cwd: Option<String>,
 }
 
 /// Whether there is a daemon.
@@ -224,7 +226,9 @@ impl ScreenState {
     pub(super) fn event(&mut self, event: Value) {
         for kind in self.data.event(event) {
             match kind {
-                ListKind::Changes | ListKind::Audit | ListKind::Permissions => self.outdated.stale.insert(*kind),
+                ListKind::Changes | ListKind::Audit | ListKind::Permissions | ListKind::Suggestions => {
+                    self.outdated.stale.insert(*kind)
+                }
                 _ => self.outdated.wanted.insert(*kind),
             };
         }
@@ -396,6 +400,8 @@ impl ScreenState {
             | KeyCommand::CallTool
             | KeyCommand::Undo
             | KeyCommand::Revoke
+            | KeyCommand::AllowInProject
+            | KeyCommand::AllowAlways
             | KeyCommand::StartDaemon => return self.run_on_item(command),
         }
         None

@@ -1,6 +1,8 @@
-//! Permission rules and grants, in the order in which they are listed: grants first.
+//! Permission rules and grants, in the order in which they are listed: grants first. Before them, rules that the person's
+//! last answers suggest.
 
-use toold_proto::permission::{GrantInfo, RuleInfo, Verdict};
+use toold_proto::effect::in_words;
+use toold_proto::permission::{Action, GrantInfo, RuleInfo, SuggestedRule, Verdict};
 
 use crate::clock::date_and_time_in;
 use crate::screen::daemon_data::DaemonData;
@@ -25,6 +27,30 @@ pub(in crate::screen) fn find_grant<'a>(data: &'a DaemonData, wanted: &str) -> O
     data.permissions.as_ref()?.grants.iter().find(|grant| grant_key(grant) == wanted)
 }
 
+/// The suggested rule with this key.
+pub(in crate::screen) fn find_suggested<'a>(data: &'a DaemonData, wanted: &str) -> Option<&'a SuggestedRule> {
+    suggested(data).find(|rule| suggested_key(rule) == wanted)
+}
+
+/// Those that are not accepted already.
+fn suggested(data: &DaemonData) -> impl Iterator<Item = &SuggestedRule> {
+    let grants = data.permissions.as_ref().map(|list| list.grants.as_slice()).unwrap_or_default();
+    let is_granted = |rule: &SuggestedRule| {
+        let mut allowing = grants.iter().filter(|grant| grant.action == Action::Allow);
+        allowing.any(|grant| (grant.category, &grant.pattern) == (rule.category, &rule.pattern))
+    };
+    data.suggested.iter().filter(move |rule| !is_granted(rule))
+}
+
+fn suggested_key(rule: &SuggestedRule) -> String {
+    format!("suggested {} {}", rule.category, rule.pattern)
+}
+
+/// Why a rule is suggested.
+pub(in crate::screen) fn reason(rule: &SuggestedRule) -> String {
+    format!("would have given {} of your answers of the last 7 days", rule.count)
+}
+
 fn grant_key(grant: &GrantInfo) -> String {
     format!("grant {}", grant.id)
 }
@@ -39,6 +65,17 @@ pub(in crate::screen) fn rule_key(rule: &RuleInfo) -> String {
 
 pub(in crate::screen) fn rows(data: &DaemonData) -> Vec<PanelRow> {
     let Some(list) = &data.permissions else { return Vec::new() };
+    let suggested = suggested(data).map(|rule| PanelRow {
+        key: suggested_key(rule),
+        cells: vec![
+            PanelCell::new(Tone::Warn, "allow?").number(-1.0),
+            PanelCell::plain(rule.category.as_str()),
+            PanelCell::name(&rule.pattern),
+            PanelCell::plain(rule.count.to_string()).number(rule.count as f64),
+            PanelCell::plain(""),
+            PanelCell::plain(format!("suggested: {}", reason(rule))),
+        ],
+    });
     let grants = list.grants.iter().map(|grant| {
         let used = grant.used_at.as_deref().map(|at| date_and_time_in(at, data.zone)).unwrap_or_default();
         PanelRow {
@@ -64,13 +101,13 @@ pub(in crate::screen) fn rows(data: &DaemonData) -> Vec<PanelRow> {
             PanelCell::plain(&rule.source),
         ],
     });
-    grants.chain(rules).collect()
+    suggested.chain(grants).chain(rules).collect()
 }
 
 fn grant_verdict(grant: &GrantInfo) -> Verdict {
     match grant.action {
-        toold_proto::permission::Action::Allow => Verdict::Allow,
-        toold_proto::permission::Action::Deny => Verdict::Deny,
+        Action::Allow => Verdict::Allow,
+        Action::Deny => Verdict::Deny,
     }
 }
 
@@ -92,6 +129,15 @@ pub(in crate::screen) fn origin(grant: &GrantInfo) -> String {
 }
 
 pub(in crate::screen) fn details(data: &DaemonData, wanted: &str) -> Option<Details> {
+    if let Some(rule) = find_suggested(data, wanted) {
+        let mut lines = vec![
+            field("suggested", &reason(rule)),
+            field("category", rule.category.as_str()),
+            field("pattern", &rule.pattern),
+        ];
+        lines.extend((!rule.effects.is_empty()).then(|| field("effects", &in_words(&rule.effects))));
+        return Some(Details { title: "suggested rule".to_owned(), lines, query: None });
+    }
     let list = data.permissions.as_ref()?;
     if let Some(grant) = find_grant(data, wanted) {
         let mut lines = vec![

@@ -3,7 +3,8 @@
 use toold_proto::level::Level;
 
 use super::{ConfirmDialog, DaemonLink, DetailsView, ScreenState, Scroll};
-use toold_proto::permission::Action;
+use toold_proto::effect::in_words;
+use toold_proto::permission::{Action, GrantPermission, Scope};
 
 use crate::output::one_line;
 use crate::screen::action::{Request, ScreenAction};
@@ -117,6 +118,39 @@ impl ScreenState {
                 let request = Request::Revoke(grant.id.clone());
                 self.ask(key, question, lines, request);
             }
+            KeyCommand::AllowInProject | KeyCommand::AllowAlways => {
+                let Some(rule) = rules::find_suggested(&self.data, key) else {
+                    let message = "only a suggested rule can be accepted; it has allow? before it";
+                    self.say(Tone::Warn, message.to_owned());
+                    return None;
+                };
+                let (scope, cwd, place) = match (command, &self.cwd) {
+                    (KeyCommand::AllowAlways, _) => (Scope::Always, None, "everywhere".to_owned()),
+                    (_, Some(cwd)) => (Scope::Project, Some(cwd.clone()), format!("in the project of {cwd}")),
+                    (_, None) => {
+                        self.say(Tone::Warn, "the folder where toolctl was started is gone".to_owned());
+                        return None;
+                    }
+                };
+                let mut lines = vec![
+                    PaneLine::new(Tone::Name, format!("{} {}", rule.category, rule.pattern)),
+                    PaneLine::new(Tone::Plain, format!("{place}, to every agent, until you revoke it")),
+                    PaneLine::new(Tone::Dim, rules::reason(rule)),
+                ];
+                lines.extend((!rule.effects.is_empty()).then(|| PaneLine::new(Tone::Warn, in_words(&rule.effects))));
+                let request = Request::Grant(Box::new(GrantPermission {
+                    category: rule.category,
+                    pattern: rule.pattern.clone(),
+                    scope,
+                    action: Action::Allow,
+                    tools: None,
+                    session_id: None,
+                    cwd,
+                    chain: Vec::new(),
+                    expires_in: None,
+                }));
+                self.ask(key, "Allow this from now on?".to_owned(), lines, request);
+            }
             KeyCommand::Undo => {
                 let change = changes::find(&self.data, key)?;
                 if change.undone {
@@ -218,9 +252,12 @@ fn id_of(state: &ScreenState, key: &str) -> Option<String> {
         Panel::Calls => calls::find(data, key)?.call_id.as_str().to_owned(),
         Panel::Shells => shells::find(data, key)?.shell_id.clone(),
         Panel::Changes => changes::find(data, key)?.path.clone(),
-        Panel::Rules => match rules::find_grant(data, key) {
-            Some(grant) => grant.id.clone(),
-            None => data.permissions.as_ref()?.rules.iter().find(|rule| rules::rule_key(rule) == key)?.pattern.clone(),
+        Panel::Rules => match (rules::find_grant(data, key), rules::find_suggested(data, key)) {
+            (Some(grant), _) => grant.id.clone(),
+            (None, Some(rule)) => rule.pattern.clone(),
+            (None, None) => {
+                data.permissions.as_ref()?.rules.iter().find(|rule| rules::rule_key(rule) == key)?.pattern.clone()
+            }
         },
         Panel::Sources => match sources::find(data, key)? {
             ToolSource::Plugin(plugin) => plugin.name.clone(),

@@ -2,7 +2,7 @@
 
 use crossterm::event::{KeyModifiers, MouseEvent, MouseEventKind};
 use serde_json::json;
-use toold_proto::permission::Action;
+use toold_proto::permission::{Action, Scope};
 
 use super::*;
 use crate::screen::action::Request;
@@ -374,4 +374,42 @@ fn esc_does_not_quit() {
     let mut state = state();
     assert_eq!(press(&mut state, KeyCode::Esc), None);
     assert_eq!(press_char(&mut state, 'q'), Some(ScreenAction::Quit));
+}
+
+#[test]
+fn a_suggested_rule_is_accepted_after_a_question_that_says_where_it_holds() {
+    let mut state = ScreenState { panel: Panel::Rules, cwd: Some("/home/me/x".to_owned()), ..ScreenState::default() };
+    let suggested = json!([{"category": "shell", "pattern": "cargo test *", "count": 12, "effects": ["build"]}]);
+    let grants = |grants: serde_json::Value| {
+        Fetched::Permissions(serde_json::from_value(json!({"mode": "default", "rules": [], "grants": grants})).unwrap())
+    };
+    take(&mut state, ListKind::Suggestions, Fetched::Suggestions(serde_json::from_value(suggested).unwrap()));
+    take(&mut state, ListKind::Permissions, grants(json!([])));
+    let screen = drawn(&mut state, 120, 12);
+    for text in
+        ["allow? shell     cargo test * 12", "suggested: would have given 12 of your answers of the last 7 days"]
+    {
+        assert!(screen.contains(text), "{text}\n{screen}");
+    }
+    for (key, place, scope, cwd) in [
+        ('a', "in the project of /home/me/x, to every agent", Scope::Project, Some("/home/me/x")),
+        ('A', "everywhere, to every agent", Scope::Always, None),
+    ] {
+        assert_eq!(press_char(&mut state, key), None, "a question comes first");
+        let screen = drawn(&mut state, 120, 16);
+        assert!(screen.contains("Allow this from now on?") && screen.contains(place), "{screen}");
+        let Some(ScreenAction::Request(Request::Grant(grant))) = press_char(&mut state, 'y') else {
+            panic!("expected a grant")
+        };
+        assert_eq!((grant.pattern.as_str(), grant.action), ("cargo test *", Action::Allow));
+        assert_eq!((grant.scope, grant.cwd.as_deref()), (scope, cwd));
+    }
+    // An accepted one is a grant, and no suggestion any more.
+    let grant = json!({"id": "g1", "category": "shell", "pattern": "cargo test *", "action": "allow", "scope": "always",
+        "granted_at": ""});
+    take(&mut state, ListKind::Permissions, grants(json!([grant])));
+    let screen = drawn(&mut state, 120, 12);
+    assert!(!screen.contains("allow?") && screen.contains("grant: always"), "{screen}");
+    press_char(&mut state, 'a');
+    assert!(drawn(&mut state, 120, 12).contains("only a suggested rule can be accepted"));
 }
