@@ -13,7 +13,7 @@ use crate::prompts::{PromptOutcome, Prompter, WaitingPrompt};
 use crate::terminal::EchoOff;
 use crate::{connection, keys};
 
-/// Answer permission prompts and questions as they arrive, with one key each
+/// Answer permission prompts and questions as they arrive
 ///
 /// Shows the prompts of all sessions, the oldest first. A prompt closes when it is answered elsewhere or its call
 /// ends. Press Escape to exit.
@@ -49,7 +49,10 @@ async fn answer(client: &Client) -> anyhow::Result<()> {
         if prompter.waiting() > 0 {
             writeln!(output::stderr(), "{DIM}{} more waiting{DIM:#}", prompter.waiting())?;
         }
-        writeln!(output::stderr(), "{DIM}session {}{DIM:#}", prompt.session_id())?;
+        // A permission prompt says itself who asks.
+        if let WaitingPrompt::Question(question) = &prompt {
+            writeln!(output::stderr(), "{DIM}session {}{DIM:#}", question.session_id)?;
+        }
         if prompter.show(&prompt).await? == PromptOutcome::Exited {
             break;
         }

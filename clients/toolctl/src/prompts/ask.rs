@@ -7,10 +7,12 @@ use anstyle::Style;
 use toold_proto::permission::{Action, Ask, ReplyPermission, Resolution, Resolved, Scope};
 use toold_proto::tool::Category;
 
-use crate::output::{BAD, BOLD, DIM, GOOD, NAME, WARN, one_line, plain};
+use crate::output::{BAD, BOLD, DIM, GOOD, NAME, WARN, one_line, plain, shorten};
 
 /// How many lines of a diff are shown where it cannot be scrolled; a note says how many are hidden.
 const MAX_DIFF_LINES: usize = 400;
+/// How many characters of a session's id are shown, where it has no name.
+const MAX_ID: usize = 20;
 
 /// One way to answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,8 +149,13 @@ fn show_up_to(ask: &Ask, diff_lines: usize, out: &mut impl Write) -> io::Result<
     if let Some(subagent) = &ask.subagent {
         agents.push_str(&format!("sub-agent {}, ", one_line(subagent)));
     }
-    let session = one_line(ask.session_id.as_str());
-    writeln!(out, "  {DIM}agent:{DIM:#} {agents}session {session}, level {}", ask.level)?;
+    // As in the answer for the session, unless that is the agent's name again. An id says little to a person.
+    let session = match &ask.session_name {
+        Some(name) if ask.agent.as_ref().is_some_and(|agent| name.contains(agent.as_str())) => String::new(),
+        Some(name) => format!("{}, ", one_line(name)),
+        None => format!("session {}, ", shorten(&one_line(ask.session_id.as_str()), MAX_ID)),
+    };
+    writeln!(out, "  {DIM}agent:{DIM:#} {agents}{session}level {}", ask.level)?;
     if ask.cwd != ask.target {
         writeln!(out, "  {DIM}folder:{DIM:#} {}", one_line(&ask.cwd))?;
     }
@@ -256,7 +263,7 @@ mod tests {
           command: git push origin && echo \u{1b}[2J
                    rm x
           part 1: shell make
-          agent: claude-code, sub-agent Explore (a1), session s, level edit
+          agent: claude-code, sub-agent Explore (a1), level edit
           folder: /home/me/x
           agent says: publishes the release
           careful: it has characters that cannot be seen: U+200B
@@ -303,7 +310,7 @@ mod tests {
         insta::assert_snapshot!(anstream::adapter::strip_str(&text).to_string(), @r"
         ? list asks for permission: use this workspace
           /home/me/docs
-          agent: claude-code, session s, level edit
+          agent: claude-code, level edit
           reason: use /home/me/docs as a workspace of claude: its tools may read everything in there
           y  allow, and remember it for this client
           s  allow in this claude-code session
