@@ -20,13 +20,8 @@ use crate::groups::GROUPS;
 use crate::screen;
 
 /// Talk to toold, the daemon that runs the tools of every agent and editor.
-///
-/// Without a subcommand, toolctl opens a full-screen view of the daemon: running calls, permission prompts that
-/// you answer with one key, tools, plugins, sessions and events.
-///
-/// toolctl starts the daemon if none is running: the `toold` beside this program, or else the one in PATH.
 #[derive(Debug, Parser)]
-#[command(name = "toolctl", version, propagate_version = true, after_help = STATUS_HELP)]
+#[command(name = "toolctl", version, propagate_version = true, after_help = format!("{ABOUT}\n\n{STATUS_HELP}"))]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) globals: Globals,
@@ -35,6 +30,12 @@ pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Option<CliCommand>,
 }
+
+/// Below the options, so that the subcommands are in sight.
+const ABOUT: &str = "\
+Without a subcommand, toolctl opens a full-screen view of the daemon: running calls, permission prompts that you answer with \
+one key, tools, plugins, sessions and events. It starts the daemon if none is running: the `toold` beside this program, or \
+else the one in PATH.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CliCommand {
@@ -112,7 +113,7 @@ pub(crate) fn command() -> Command {
     let mut command = Cli::command();
     command = command.subcommand(
         Command::new(DAEMON)
-            .about("Show, check, restart and stop the daemon; its logs, and how it was installed")
+            .about("Show, check, restart and stop the daemon; its logs")
             .subcommand_required(true)
             .arg_required_else_help(true),
     );
@@ -229,6 +230,20 @@ mod tests {
             let tip = error.lines().find(|line| line.contains("tip:")).unwrap();
             assert!(tip.ends_with(&format!("a similar subcommand exists: {meant}")), "{error}");
         }
+    }
+
+    #[test]
+    fn the_help_fits_on_a_screen_with_a_line_for_each_subcommand() {
+        let all = command();
+        for subcommand in all.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()) {
+            let about = subcommand.get_about().unwrap().to_string();
+            assert!(about.chars().count() <= 65, "80 columns cannot hold {}: {about}", subcommand.get_name());
+        }
+        let help = parse(vec!["toolctl".into(), "--help".into()]).unwrap_err().to_string();
+        let lines = help.lines().count();
+        assert!(lines <= 55, "{lines} lines\n{help}");
+        let place = |name: &str| help.find(&format!("\n  {name}")).unwrap();
+        assert!(ORDER.windows(2).all(|two| place(two[0]) < place(two[1])), "{help}");
     }
 
     #[test]

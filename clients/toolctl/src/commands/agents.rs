@@ -21,7 +21,7 @@ use crate::output::{self, one_line, print_json};
 use crate::table;
 use found::FoundAgent;
 
-/// Let toold judge the own tools of other agents: Claude Code, Codex, Gemini CLI, Cursor, Copilot CLI, opencode, Qwen Code, VS Code
+/// Let toold judge the own tools of Claude Code, Codex and others
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct AgentsArgs {

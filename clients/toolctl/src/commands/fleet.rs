@@ -18,7 +18,7 @@ use crate::exit::OK;
 use crate::globals::Globals;
 use crate::output::{self, print_json};
 
-/// Set up, show and diagnose a fleet: daemons that share their tools through a NATS server
+/// Set up and show a fleet: daemons that share tools over NATS
 ///
 /// The first machine starts a fleet with init, each other one takes part with join, and every machine names with
 /// trust whose messages count on it. docs/fleet.md is a guide from nothing to the first call.

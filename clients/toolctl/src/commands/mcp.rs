@@ -34,7 +34,7 @@ use crate::exit::OK;
 use crate::globals::Globals;
 use crate::sources;
 
-/// Serve an MCP client on stdin and stdout, with the tools of the shared daemon
+/// Serve MCP clients; set up MCP servers and the clients' entries
 ///
 /// For clients that start their MCP servers themselves: set `toolctl mcp` as the command. The daemon is started if
 /// none is running. If another daemon replaces it, the client's session continues there. Clients that offer roots work

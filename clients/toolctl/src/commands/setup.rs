@@ -45,7 +45,7 @@ use allowances::AgentAllowance;
 use plan::{PlanInput, SetupPlan};
 use record::SetupRecord;
 
-/// Set toold up for all agents and editors of this machine, or take that back
+/// Set toold up for the agents and editors here, or take that back
 ///
 /// Finds agents, editors and the MCP servers that they start, shows what would change, and asks once. Each server then runs
 /// once, in the daemon: its entry keeps its name and its tools, and starts `toolctl mcp --source NAME`. Secrets move from the

@@ -14,7 +14,7 @@ use crate::globals::Globals;
 use crate::output::{self, DIM, first_sentence, one_line, print_json};
 use crate::{connection, table, tool_names};
 
-/// List, search and describe the tools, in the format of a model API too, and show what they cost
+/// List, search and describe the tools, and show what they cost
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct ToolsArgs {

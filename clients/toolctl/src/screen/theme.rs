@@ -20,14 +20,15 @@ pub(super) enum Tone {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ThemeName {
-    /// The terminal's own 16 colours
+    // Not documentation, which would make the help of toolctl long.
+    // The terminal's own 16 colours.
     #[default]
     Terminal,
-    /// For a dark background
+    // For a dark background.
     Dark,
-    /// For a light background
+    // For a light background.
     Light,
-    /// Bright colours and bold text on black
+    // Bright colours and bold text on black.
     HighContrast,
 }
 
