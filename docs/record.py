@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Records the moving picture of the README: a real session of the real programs in tmux, as an SVG that plays itself.
+"""Records the pictures of the README: real sessions of the real programs in tmux. One is an SVG that plays itself.
 
-    docs/record.py --bin FOLDER [--out docs/demo.svg]
+    docs/record.py --bin FOLDER             docs/demo.svg, which moves
+    docs/record.py --bin FOLDER --screen    clients/toolctl/screen.svg, the full screen of toolctl
 
 FOLDER has toold and toolctl. Needs tmux and git. The session works in a home folder of its own, and stops the daemon that
 it started.
@@ -27,7 +28,7 @@ import time
 from html import escape
 from pathlib import Path
 
-COLUMNS, ROWS = 84, 17
+DEMO, SCREEN = (84, 17), (104, 30)
 # In seconds: how often the screen is read, how long nothing may change in the picture, how long its end stays, and the
 # longest wait for a text.
 STEP, LONGEST, END, PATIENCE = 0.1, 1.6, 4.0, 60.0
@@ -52,7 +53,8 @@ DARK = ["#6e7681", "#ff7b72", "#3fb950", "#d29922", "#58a6ff", "#bc8cff", "#39c5
 class Session:
     """A shell in tmux, with folders and a daemon of its own."""
 
-    def __init__(self, bin: Path) -> None:
+    def __init__(self, bin: Path, size: tuple[int, int]) -> None:
+        self.columns, self.rows = size
         # Short: a socket's path must be.
         self.root = Path(tempfile.mkdtemp(prefix="toold-record-")).resolve()
         self.home, self.work = self.root / "you", self.root / "you/shop"
@@ -81,7 +83,7 @@ class Session:
         return self.run("tmux", "-S", self.root / "tmux", "-f", "/dev/null", *arguments)
 
     def start(self) -> None:
-        self.tmux("new-session", "-d", "-x", str(COLUMNS), "-y", str(ROWS), "exec env PS1='$ ' bash --norc --noprofile")
+        self.tmux("new-session", "-d", "-x", str(self.columns), "-y", str(self.rows), "exec env PS1='$ ' bash --norc --noprofile")
         self.tmux("set-option", "-g", "status", "off")
         self.wait_for(r"^\$")
         threading.Thread(target=self.record, daemon=True).start()
@@ -163,8 +165,8 @@ def hooks(session: Session) -> None:
         subprocess.run(command, input=json.dumps(payload), env=session.environment, cwd=session.work, capture_output=True, text=True)
 
 
-def play(session: Session) -> None:
-    """What the picture shows."""
+def prepare(session: Session) -> None:
+    """A repository in which an agent works."""
     (session.work / "prices.txt").write_text("green tea  4.20\n")
     for command in (
         "git init -q -b main . && git init -q --bare ../origin.git && git remote add origin ../origin.git",
@@ -174,6 +176,36 @@ def play(session: Session) -> None:
     session.daemon = json.loads(session.run("toolctl", "status", "--json"))["pid"]
     session.run("toolctl", "workspaces", "allow", session.work)
     session.run("toolctl", "permissions", "grant", "file.write", f"{session.work}/**")
+
+
+def show_screen(session: Session) -> None:
+    """The full screen, while one call of an agent runs and another one waits."""
+    prepare(session)
+    test = session.work / "test.sh"
+    test.write_text("#!/bin/sh\necho 12 of 40 tests pass\nexec sleep 600\n")
+    test.chmod(0o755)
+    session.run("toolctl", "permissions", "grant", "shell", "./test.sh")
+    session.start()
+    session.type("toolctl")
+    session.wait_for("1:Calls")
+    agent = Agent(session)
+    for name, arguments in (
+        ("read", {"path": "prices.txt"}),
+        ("edit", {"path": "prices.txt", "old": "4.20", "new": "4.40"}),
+        ("bash", {"command": "git diff --stat"}),
+        ("bash", {"command": "./test.sh"}),
+    ):
+        agent.call(name, arguments)
+        time.sleep(1.0)
+    session.wait_for("12 of 40")
+    agent.call("bash", {"command": "git push -q origin main"})
+    session.wait_for("deny, with a reason")
+    time.sleep(1.5)
+
+
+def play(session: Session) -> None:
+    """What the moving picture shows."""
+    prepare(session)
     session.start()
     session.type("toolctl approve    # an agent in another window wants to push")
     session.wait_for(r"approve.*\n\S")
@@ -237,16 +269,28 @@ def pieces(line: str, state: dict[str, str]) -> list[Piece]:
     return found
 
 
-def draw(frames: list[tuple[float, str]], home: str) -> str:
+def at_home(screen: str, home: str) -> str:
+    """With the home folder of a person, in as many columns; also where a path is cut."""
+
+    def replaced(found: re.Match[str]) -> str:
+        return f"/home/you{found[1]}".ljust(len(found[0]))
+
+    cut = "|".join(re.escape(home[:length]) for length in range(len(home), len("/tmp/"), -1))
+    screen = re.sub(f"(?:{cut})()…", replaced, screen)
+    return re.sub(rf"{re.escape(home)}(\S*)", replaced, screen)
+
+
+def draw(session: Session, frames: list[tuple[float, str]], title: str) -> str:
     """The frames as one picture that plays itself."""
-    width, height = round(COLUMNS * CELL + 2 * MARGIN), ROWS * LINE + 2 * MARGIN + BAR
+    home = str(session.home)
+    width, height = round(session.columns * CELL + 2 * MARGIN), session.rows * LINE + 2 * MARGIN + BAR
     lines: dict[tuple[Piece, ...], int] = {}
     film: list[str] = []
     starts: list[float] = []
     at = 0.0
     for index, (begin, seen) in enumerate(frames):
         following = frames[index + 1][0] if index + 1 < len(frames) else begin + END
-        *screen, cursor = seen.replace(home, "/home/you").rstrip("\n").split("\n")
+        *screen, cursor = at_home(seen, home).rstrip("\n").split("\n")
         state = {"colour": "", "weight": ""}
         used = []
         for row, line in enumerate(screen):
@@ -277,7 +321,7 @@ def draw(frames: list[tuple[float, str]], home: str) -> str:
         return "".join(f".c{number}{{fill:{value}}}" for number, value in enumerate(values))
 
     return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">
-<title>A terminal: a plugin is saved, its tool is called with progress, and an agent's git push is approved</title>
+<title>{title}</title>
 <style>
 text{{font:14px ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:#24292f;white-space:pre}}
 .page{{fill:#f6f8fa;stroke:#d1d9e0}}.cursor{{fill:#24292f;opacity:.45}}.b{{font-weight:700}}.d{{opacity:.6}}
@@ -290,7 +334,7 @@ text{{font:14px ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:#2
 </style>
 <defs>
 {chr(10).join(texts)}
-<clipPath id="screen"><rect width="{width - 2 * MARGIN}" height="{ROWS * LINE}"/></clipPath>
+<clipPath id="screen"><rect width="{width - 2 * MARGIN}" height="{session.rows * LINE}"/></clipPath>
 </defs>
 <rect class="page" x=".5" y=".5" width="{width - 1}" height="{height - 1}" rx="8"/>
 <g><circle cx="20" cy="18" r="5.5" fill="#ff5f57"/><circle cx="38" cy="18" r="5.5" fill="#febc2e"/><circle cx="56" cy="18" r="5.5" fill="#28c840"/></g>
@@ -304,15 +348,21 @@ text{{font:14px ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:#2
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", type=Path, required=True, help="the folder of toold and toolctl")
-    parser.add_argument("--out", type=Path, default=Path(__file__).resolve().parent / "demo.svg")
+    parser.add_argument("--screen", action="store_true", help="the full screen of toolctl")
     options = parser.parse_args()
-    session = Session(options.bin.resolve())
+    root = Path(__file__).resolve().parents[1]
+    session = Session(options.bin.resolve(), SCREEN if options.screen else DEMO)
     try:
         (session.home / ".config/toold/plugins").mkdir(parents=True)
-        play(session)
+        (show_screen if options.screen else play)(session)
     finally:
         session.end()
-    options.out.write_text(draw(session.frames, str(session.home)))
+    if options.screen:
+        title = "The full screen of toolctl: one call of an agent runs, and another one waits for an approval"
+        (root / "clients/toolctl/screen.svg").write_text(draw(session, session.frames[-1:], title))
+    else:
+        title = "A terminal: a push of an agent is approved, one rule stops four agents, and an edit is taken back"
+        (root / "docs/demo.svg").write_text(draw(session, session.frames, title))
 
 
 if __name__ == "__main__":
