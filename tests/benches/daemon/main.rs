@@ -6,6 +6,7 @@
 //! being slow.
 
 mod commands;
+mod files;
 mod floods;
 mod pipelined;
 mod progress;
@@ -25,6 +26,7 @@ fn main() {
     match words.as_slice() {
         // The servers under test are this program too, in processes of their own.
         ["serve-echo", socket] => served::echo(&PathBuf::from(socket)),
+        ["serve-echo-reading", socket, file] => served::echo_reading(&PathBuf::from(socket), &PathBuf::from(file)),
         ["serve-echo-tokio", socket] => served::echo_on_tokio(&PathBuf::from(socket)),
         ["serve-by-hand", socket] => served::by_hand(&PathBuf::from(socket)),
         ["serve-rmcp", socket] => served::rmcp(&PathBuf::from(socket)),
@@ -44,6 +46,7 @@ fn main() {
             pipelined::run(quick);
             progress::run(quick);
             floods::run(quick);
+            files::run(quick);
             commands::run(quick);
         }
     }

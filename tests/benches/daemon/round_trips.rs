@@ -1,5 +1,6 @@
 //! One small call after another, each candidate in turn; and how soon a saved plugin takes effect.
 
+use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -110,28 +111,63 @@ fn list(candidates: &[Candidate], values: &[Duration]) -> String {
     shown.collect::<Vec<_>>().join(", ")
 }
 
-struct Candidate {
-    name: &'static str,
+pub(crate) struct Candidate {
+    pub(crate) name: &'static str,
     stream: BufReader<UnixStream>,
     request: String,
+    /// The request after this one, and so on.
+    next: VecDeque<String>,
     headers: bool,
     answer: Vec<u8>,
-    p50: Vec<Duration>,
+    pub(crate) p50: Vec<Duration>,
     p99: Vec<Duration>,
 }
 
 impl Candidate {
-    fn new(name: &'static str, socket: &Path, request: String, headers: bool) -> Self {
-        let stream = BufReader::new(UnixStream::connect(socket).unwrap());
-        let mut candidate =
-            Self { name, stream, request, headers, answer: Vec::new(), p50: Vec::new(), p99: Vec::new() };
-        candidate.once();
-        let answer = String::from_utf8_lossy(&candidate.answer).into_owned();
-        assert!(!answer.contains("\"error\"") && !answer.contains("\"is_error\":true"), "{name}: {answer}");
+    pub(crate) fn new(name: &'static str, socket: &Path, request: String, headers: bool) -> Self {
+        let mut candidate = Self::connected(name, socket, request, headers);
+        candidate.check();
         candidate
     }
 
-    fn once(&mut self) -> Duration {
+    /// One that makes these requests in turn, after those `before` were answered once.
+    pub(crate) fn in_session(name: &'static str, socket: &Path, before: &[String], requests: Vec<String>) -> Self {
+        let mut candidate = Self::connected(name, socket, String::new(), false);
+        for request in before {
+            request.clone_into(&mut candidate.request);
+            candidate.check();
+        }
+        candidate.request.clear();
+        candidate.next = requests.into();
+        candidate.turn();
+        for _ in 0..=candidate.next.len() {
+            candidate.check();
+        }
+        candidate
+    }
+
+    fn connected(name: &'static str, socket: &Path, request: String, headers: bool) -> Self {
+        let stream = BufReader::new(UnixStream::connect(socket).unwrap());
+        let (answer, next, p50, p99) = Default::default();
+        Self { name, stream, request, next, headers, answer, p50, p99 }
+    }
+
+    /// The first request is the last one from now on.
+    fn turn(&mut self) {
+        if let Some(next) = self.next.pop_front() {
+            let last = std::mem::replace(&mut self.request, next);
+            self.next.extend((!last.is_empty()).then_some(last));
+        }
+    }
+
+    fn check(&mut self) {
+        self.once();
+        let answer = String::from_utf8_lossy(&self.answer).into_owned();
+        let is_error = answer.contains("\"error\"") || answer.contains("\"is_error\":true");
+        assert!(!is_error, "{}: {answer}", self.name);
+    }
+
+    pub(crate) fn once(&mut self) -> Duration {
         let start = Instant::now();
         self.stream.get_mut().write_all(self.request.as_bytes()).unwrap();
         self.answer.clear();
@@ -143,7 +179,9 @@ impl Candidate {
             self.answer.resize(length + 2, 0);
             self.stream.read_exact(&mut self.answer).unwrap();
         }
-        start.elapsed()
+        let took = start.elapsed();
+        self.turn();
+        took
     }
 }
 

@@ -35,6 +35,13 @@ impl ServedProgram {
         Self::spawn(command.args([what]).arg(place), || std::os::unix::net::UnixStream::connect(socket).ok()).0
     }
 
+    /// The same of one that serves on `socket` and has one more argument.
+    pub(crate) fn start_with(what: &str, socket: &Path, argument: &Path) -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.arg(what).args([socket, argument]);
+        Self::spawn(&mut command, || std::os::unix::net::UnixStream::connect(socket).ok()).0
+    }
+
     /// jsonrpsee's own WebSocket server, and its port.
     pub(crate) fn start_jsonrpsee(port_file: &Path) -> (Self, u16) {
         let mut command = Command::new(toold_tests::jsonrpsee_server());
@@ -65,14 +72,25 @@ impl Drop for ServedProgram {
 /// Echoes each line, with one thread per connection that waits in `read(2)`. No daemon on a socket can be faster, and
 /// none that holds ten thousand connections can be as fast.
 pub(crate) fn echo(socket: &Path) {
+    echo_after(socket, || {});
+}
+
+/// As [`echo`], but opens and reads a file before each answer.
+pub(crate) fn echo_reading(socket: &Path, file: &Path) {
+    let file = file.to_owned();
+    echo_after(socket, move || drop(std::fs::read(&file).unwrap()));
+}
+
+fn echo_after(socket: &Path, work: impl Fn() + Clone + Send + 'static) {
     let listener = UnixListener::bind(socket).unwrap();
     for stream in listener.incoming() {
-        let stream = stream.unwrap();
+        let (stream, work) = (stream.unwrap(), work.clone());
         std::thread::spawn(move || {
             let mut reader = BufReader::new(stream.try_clone().unwrap());
             let mut writer = stream;
             let mut line = Vec::new();
             while reader.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
+                work();
                 if writer.write_all(&line).is_err() {
                     return;
                 }
