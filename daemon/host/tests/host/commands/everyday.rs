@@ -154,8 +154,26 @@ fn one_line(text: &str) -> String {
 const TABLE_BEGIN: &str = "<!-- everyday lines by level -->\n";
 const TABLE_END: &str = "<!-- end -->\n";
 
-/// How many of the lines ask without any rule, by level. Where commands cannot be confined, as for those of the agents' own
-/// tools, a level frees none: they ask as at `read`.
+/// What toold can free of the commands of an agent's own tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FreedCommands {
+    /// What the level frees: they run confined.
+    OfLevel,
+    /// What only reads.
+    Reading,
+    /// A hook cannot take the agent's prompts away.
+    None,
+}
+
+/// The columns of the table. The tables in AGENTS.md say which agents can be confined, and what an `allow` does in each.
+const AGENTS: [(&str, FreedCommands); 4] = [
+    ("toold's `bash`, confined", FreedCommands::OfLevel),
+    ("Claude Code, confined", FreedCommands::OfLevel),
+    ("toold's `bash` and Claude Code, not confined; Codex, Qwen Code", FreedCommands::Reading),
+    ("Gemini CLI, opencode, Copilot CLI, Cursor, VS Code", FreedCommands::None),
+];
+
+/// How many of the lines ask without any rule, by level and agent.
 #[test]
 fn the_document_says_how_many_lines_ask_at_each_level() {
     let project = TestProject::make();
@@ -182,8 +200,16 @@ fn the_document_says_how_many_lines_ask_at_each_level() {
     assert!(counts.is_sorted_by(|before, next| before >= next), "a level asks more than the one before it: {counts:?}");
     let shown = |count: usize| format!("{count} ({:.1} %)", 100.0 * count as f64 / lines.len() as f64);
     let rows = Level::ALL.iter().zip(counts);
-    let rows = rows.map(|(level, count)| format!("| `{level}` | {} | {} |\n", shown(count), shown(counts[0])));
-    let head = "| level | toold's `bash`, confined | not confined; the agents' own commands |\n|---|---|---|\n";
+    let rows = rows.map(|(level, count)| {
+        let cells = AGENTS.map(|(_, freed)| match freed {
+            FreedCommands::OfLevel => shown(count),
+            FreedCommands::Reading => shown(counts[0]),
+            FreedCommands::None => shown(lines.len()),
+        });
+        format!("| `{level}` | {} |\n", cells.join(" | "))
+    });
+    let names = AGENTS.map(|(name, _)| name).join(" | ");
+    let head = format!("| level | {names} |\n|---|{}\n", "---|".repeat(AGENTS.len()));
     let table = format!("{head}{}", rows.collect::<String>());
     let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../COMMANDS.md");
     let text = std::fs::read_to_string(&document).unwrap();
