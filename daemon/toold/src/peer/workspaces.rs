@@ -170,14 +170,18 @@ impl Workspaces {
     /// Why no client may ever work in this folder; `None` when a person can allow it.
     fn never(&self, folder: &Path) -> Option<String> {
         let policy = self.engine.policy.load();
-        let own = policy.control.iter().chain(policy.private.iter()).find(|own| folder.starts_with(own));
-        let named = folder
-            .components()
-            .any(|part| matches!(part, Component::Normal(name) if name == ".toold" || name == ".hygge"));
-        (own.is_some() || named).then(|| {
-            let folder = folder.display();
-            format!("{folder} cannot be a workspace: it holds toold's own files, such as its configuration or plugins")
-        })
+        if let Some(own) = policy.control.iter().chain(policy.private.iter()).find(|own| folder.starts_with(own)) {
+            let place = if folder == own { "it".to_owned() } else { format!("it lies in {}, which", own.display()) };
+            return Some(format!("{} cannot be a workspace: {place} has files of toold itself", folder.display()));
+        }
+        let is_projects_own =
+            |part: &Component<'_>| matches!(part, Component::Normal(name) if *name == ".toold" || *name == ".hygge");
+        let at = folder.components().position(|part| is_projects_own(&part))?;
+        let project: PathBuf = folder.components().take(at).collect();
+        let (folder, project) = (folder.display(), project.display());
+        Some(format!(
+            "{folder} cannot be a workspace: it has the configuration and plugins of a project; name {project} instead"
+        ))
     }
 }
 

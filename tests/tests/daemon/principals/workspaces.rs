@@ -418,3 +418,23 @@ fn a_refusal_names_the_folder_as_the_client_did_and_not_where_it_leads() {
         assert!(!refused.contains("Documents"), "{tool}: {refused}");
     }
 }
+
+#[test]
+fn a_folder_that_can_never_be_a_workspace_is_refused_with_the_reason() {
+    let daemon = setup().start();
+    let (state, project) = (path(&daemon, "state/toold"), path(&daemon, "home/src/project"));
+    std::fs::create_dir_all(format!("{state}/deep")).unwrap();
+    std::fs::create_dir_all(format!("{project}/.toold/plugins")).unwrap();
+    let mut person = daemon.connect();
+    for (folder, reason) in [
+        (state.clone(), "it has files of toold itself".to_owned()),
+        (format!("{state}/deep"), format!("it lies in {state}, which has files of toold itself")),
+        (
+            format!("{project}/.toold/plugins"),
+            format!("it has the configuration and plugins of a project; name {project} instead"),
+        ),
+    ] {
+        let refused = person.error("workspaces.allow", json!({"path": folder}));
+        assert_eq!(refused["message"], format!("{folder} cannot be a workspace: {reason}"), "{refused}");
+    }
+}
