@@ -66,12 +66,36 @@ pub(super) fn find(
     Err("there is no repository".to_owned().into())
 }
 
+/// Variables that change nothing about commands that only read: those of editors and prompts, and for connections.
+const HARMLESS_VARIABLES: &[&str] = &[
+    "GIT_PAGER",
+    "GIT_TERMINAL_PROMPT",
+    "GIT_EDITOR",
+    "GIT_SEQUENCE_EDITOR",
+    "GIT_MERGE_AUTOEDIT",
+    "GIT_OPTIONAL_LOCKS",
+    "GIT_CONFIG_NOSYSTEM",
+    "GIT_LFS_SKIP_SMUDGE",
+    "GIT_SSL_CAINFO",
+    "GIT_SSL_CAPATH",
+    "GIT_SSL_CERT",
+    "GIT_SSL_KEY",
+    "GIT_SSL_NO_VERIFY",
+    "GIT_HTTP_LOW_SPEED_LIMIT",
+    "GIT_HTTP_LOW_SPEED_TIME",
+    "GIT_HTTP_USER_AGENT",
+];
+
+/// Programs for connections: reading runs them only where it may fetch objects. Editors set the first in their terminals.
+const CONNECTING_VARIABLES: &[&str] =
+    &["GIT_ASKPASS", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSH_VARIANT", "GIT_PROXY_COMMAND"];
+
 fn check_environment(environment: &Environment) -> Result<(), String> {
-    let harmless = ["GIT_PAGER", "GIT_TERMINAL_PROMPT", "GIT_EDITOR", "GIT_OPTIONAL_LOCKS"];
     for (name, value) in environment.iter() {
         let name = name.to_string_lossy();
         let is_person = name.starts_with("GIT_AUTHOR_") || name.starts_with("GIT_COMMITTER_");
-        if name.starts_with("GIT_") && !is_person && !harmless.contains(&&*name) {
+        let is_harmless = is_person || HARMLESS_VARIABLES.contains(&&*name) || CONNECTING_VARIABLES.contains(&&*name);
+        if name.starts_with("GIT_") && !is_harmless {
             return Err(format!("{name} is set"));
         }
         let pages = matches!(&*name, "GIT_PAGER" | "PAGER");
@@ -141,6 +165,10 @@ impl RepositoryReader<'_> {
         self.check_hooks(top, &common, &settings)?;
         if let Some(why) = settings.runs_to_fetch.filter(|_| settings.is_partial) {
             return Err(format!("reading may fetch objects, and {why}").into());
+        }
+        let connects = CONNECTING_VARIABLES.iter().find(|name| self.environment.get(name).is_some());
+        if let Some(name) = connects.filter(|_| settings.is_partial) {
+            return Err(format!("reading may fetch objects, and {name} is set").into());
         }
         let index = own.join("index");
         let entries = match index.symlink_metadata() {
@@ -242,5 +270,29 @@ impl Repository {
         let names = entries.iter().map(|entry| &entry.name).filter(|name| Path::new(name).starts_with(below));
         let files = names.map(|name| self.top.join(name)).collect();
         Some(Rc::new(NameSet::printed(self.folder.clone(), files, &self.folder)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_of_editors_and_for_connections_leave_git_reading() {
+        let check = |variables: &[(&str, &str)]| {
+            let variables = variables.iter().map(|(name, value)| (*name, std::ffi::OsStr::new(value)));
+            check_environment(&Environment::default().with(variables))
+        };
+        for harmless in [
+            [("GIT_SSL_CAINFO", "/etc/ssl/ca.pem"), ("GIT_EDITOR", "true")],
+            [("GIT_ASKPASS", "/opt/editor/askpass.sh"), ("GIT_PAGER", "cat")],
+            [("GIT_SSH_COMMAND", "ssh -i key"), ("GIT_AUTHOR_NAME", "Ada")],
+        ] {
+            assert_eq!(check(&harmless), Ok(()), "{harmless:?}");
+        }
+        for other in ["GIT_EXTERNAL_DIFF", "GIT_DIR", "GIT_CONFIG_COUNT", "GIT_TRACE", "GIT_EXEC_PATH", "GIT_SSL"] {
+            assert!(check(&[(other, "x")]).is_err(), "{other}");
+        }
+        assert!(check(&[("PAGER", "./x")]).is_err());
     }
 }
