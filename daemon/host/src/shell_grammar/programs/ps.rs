@@ -28,6 +28,11 @@ pub(super) fn ps(words: &[Arg]) -> Option<Reading> {
 /// A word that is not certain to be something else. When a word with a dash is not understood, `ps` reads all of them as if
 /// they had none: with a user that does not exist, `-eu x` is `eu x`.
 fn odd_word(words: &[Arg]) -> Option<&Arg> {
+    // A column, among those that `-o` names.
+    let is_column = |word: &&Arg| word.start().to_ascii_lowercase().contains("environ");
+    if let Some(word) = words.iter().find(is_column) {
+        return Some(word);
+    }
     let (mut has_e, mut named) = (false, None);
     let mut at = 0;
     while let Some(word) = words.get(at) {
@@ -115,6 +120,9 @@ mod tests {
             "ps -",
             "ps o pid e",
             "ps -p 1 -- e",
+            "ps -o environ -p 1",
+            "ps -eo pid,environ=X",
+            "ps --format=ENVIRON",
         ] {
             assert!(is_odd(line), "{line}");
         }
