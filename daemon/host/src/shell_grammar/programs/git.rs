@@ -368,9 +368,12 @@ fn shows_secrets(name: &str, words: &[Arg], site: &CommandContext, folder: Optio
 /// Whether it may print lines of any file: a patch. `log` does so only with an option.
 fn shows_changes(name: &str, words: &[Arg]) -> bool {
     let has = |options: &[&str]| {
-        words
-            .iter()
-            .any(|word| options.iter().any(|option| word.is(option) || word.start().starts_with(&format!("{option}="))))
+        words.iter().any(|word| {
+            options.iter().any(|option| match word.start().strip_prefix(option) {
+                Some(rest) => rest.is_empty() || rest.starts_with('=') || option.len() == 2,
+                None => false,
+            })
+        })
     };
     let lists = has(&[
         "--stat",
@@ -390,15 +393,25 @@ fn shows_changes(name: &str, words: &[Arg]) -> bool {
         "-U",
         "--unified",
         "--patch-with-stat",
+        "--patch-with-raw",
         "-L",
         "--word-diff",
         "--color-words",
         "-c",
         "--cc",
+        "--dd",
+        "--remerge-diff",
+        "--diff-merges",
+        "--binary",
+        "--check",
+        "-W",
+        "--function-context",
     ]);
     match name {
         "show" | "diff" => !lists || prints,
-        "log" | "whatchanged" | "stash" | "diff-tree" | "diff-index" | "diff-files" => prints,
+        "log" | "whatchanged" | "stash" | "diff-tree" | "diff-index" | "diff-files" | "reflog" => prints,
+        "status" => has(&["-v", "--verbose"]),
+        "range-diff" => !has(&["-s", "--no-patch"]),
         _ => false,
     }
 }

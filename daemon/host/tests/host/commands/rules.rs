@@ -387,7 +387,20 @@ fn git_shows_no_secret_that_the_repository_tracks() {
     let project = TestProject::make();
     let place = &project.place;
     let verdict = |line: &str| judge(line, place, &[]).verdict;
-    let patches = ["git diff", "git diff HEAD~1", "git show HEAD", "git log -p -2", "git stash show -p"];
+    let patches = [
+        "git diff",
+        "git diff HEAD~1",
+        "git show HEAD",
+        "git log -p -2",
+        "git stash show -p",
+        "git log -U1",
+        "git log --remerge-diff",
+        "git log --patch-with-raw -1",
+        "git reflog -p",
+        "git stash list --binary",
+        "git status -v",
+        "git range-diff HEAD~1 HEAD HEAD",
+    ];
     let others = [
         "git status",
         "git diff --stat",
