@@ -323,11 +323,18 @@ const SCRIPT_OPTIONS: &[&str] = &["-c", "-e", "-x", "--command", "--cmd", "--exe
 /// So many commands are found there.
 const MAX_INNER: usize = 4;
 
-/// Whether these are the name of a program and of a subcommand that it has.
+/// Whether these are the name of a program and of a subcommand that it has, behind options with one value each at most.
 fn names_operation(words: &[Arg]) -> bool {
-    let known = words.first().and_then(Arg::literal).and_then(|name| known::find(name.rsplit('/').next()?));
-    let verb = words.iter().skip(1).filter_map(Arg::literal).find(|word| !word.starts_with('-'));
-    known.zip(verb).is_some_and(|(known, verb)| known.subcommands.contains_key(verb))
+    let Some((first, rest)) = words.split_first() else { return false };
+    let known = first.literal().and_then(|name| known::find(name.rsplit('/').next()?));
+    let is_option =
+        |at: Option<usize>| at.and_then(|at| rest.get(at)).is_some_and(|word| word.start().starts_with('-'));
+    known.is_some_and(|known| {
+        let names = |word: &Arg| word.literal().is_some_and(|text| known.subcommands.contains_key(text));
+        let skipped =
+            (0..rest.len()).take_while(|at| is_option(Some(*at)) || is_option(at.checked_sub(1)) && !names(&rest[*at]));
+        rest.get(skipped.count()).is_some_and(names)
+    })
 }
 
 /// A user's own program: its words are known, and expansions come after the first of them. What stands behind `--` may be a

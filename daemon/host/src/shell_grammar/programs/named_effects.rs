@@ -11,6 +11,10 @@ const NAMED: &[(Effect, &[&str])] = &[
         Effect::Publish,
         &[
             "npm publish",
+            "cargo release",
+            "cargo smart-release",
+            "cargo workspaces publish",
+            "cargo ws publish",
             "pnpm publish",
             "yarn publish",
             "yarn npm publish",

@@ -48,8 +48,11 @@ impl Parsed {
             self.known.name.starts_with("docker container ") || self.known.name.starts_with("podman container ");
         let subcommands = self.subcommands.iter().skip(usize::from(is_container));
         let plain = subcommands.chain(&self.operands).chain(&self.rest).chain(&self.command);
+        // `-race` and `--race` are one option of such a program.
+        let two_dashes = |name: &String| (self.known.one_dash && !name.starts_with("--")).then(|| format!("-{name}"));
         let options = self.given.iter().map(|given| FormOption {
-            names: [std::slice::from_ref(&given.name), self.spellings(&given.name)].concat(),
+            names: [std::slice::from_ref(&given.name), self.spellings(&given.name), two_dashes(&given.name).as_slice()]
+                .concat(),
             values: given.values.iter().map(Arg::word).collect(),
         });
         Some(CommandForm { plain: plain.map(Arg::word).collect(), options: options.collect() })
@@ -266,10 +269,10 @@ impl<'a> OptionParser<'a> {
             None if word.literal().is_none() => return self.unlisted(word, text, None),
             None => (text, None),
         };
-        let takes = self.known().options.get(name).or_else(|| {
+        let takes = self.known().options.get_key_value(name).or_else(|| {
             // Most programs that take long options with one dash also take two.
             let short = name.strip_prefix('-').filter(|short| short.starts_with('-') && self.known().one_dash);
-            short.and_then(|short| self.known().options.get(short))
+            short.and_then(|short| self.known().options.get_key_value(short))
         });
         match takes {
             None => {
@@ -280,7 +283,7 @@ impl<'a> OptionParser<'a> {
                 }
                 self.unlisted(word, name, attached);
             }
-            Some(takes) => self.take(word, name, takes, attached),
+            Some((name, takes)) => self.take(word, name, takes, attached),
         }
     }
 
@@ -448,12 +451,29 @@ impl<'a> OptionParser<'a> {
         self.parsed.is_uncertain = true;
     }
 
+    /// The beginning of a long option stands for it in most programs (`getopt_long`), or is an error. For rules that deny or
+    /// ask, it is each option that it may stand for. False if it is the beginning of none.
+    fn abbreviated(&mut self, word: &Arg, name: &str, attached: Option<&Arg>) -> bool {
+        let known = self.known();
+        let mut meant: Vec<(&String, &Takes)> =
+            known.options.iter().filter(|(option, _)| option.len() > name.len() && option.starts_with(name)).collect();
+        meant.sort_by_key(|(option, _)| *option);
+        let Some(((first, takes), others)) = meant.split_first() else { return false };
+        self.parsed.reading.doubt(format!("{name} is an abbreviation of {first}, or of another option"));
+        // Otherwise it is not certain whether the next word is its value.
+        let takes_none = |takes: &Takes| matches!(takes, Takes::Nothing | Takes::Attached | Takes::WriteAttached);
+        self.parsed.is_uncertain |=
+            others.iter().any(|(_, other)| other != takes && !(takes_none(other) && takes_none(takes)));
+        self.take(word, first, takes, attached.cloned());
+        let names = others.iter().map(|(option, _)| (*option).clone());
+        self.parsed.given.extend(names.map(|name| GivenOption { name, values: Vec::new() }));
+        true
+    }
+
     fn unlisted(&mut self, word: &Arg, name: &str, attached: Option<Arg>) {
         let known = self.known();
-        let is_abbreviated = |option: &String| option.len() > name.len() && option.starts_with(name);
-        if known.closed && name.starts_with("--") && known.options.keys().any(is_abbreviated) {
-            self.parsed.is_uncertain = true;
-            return self.parsed.reading.doubt(format!("{name} is an abbreviation of other options"));
+        if name.starts_with("--") && word.literal().is_some() && self.abbreviated(word, name, attached.as_ref()) {
+            return;
         }
         if known.closed {
             self.uncertain = true;

@@ -1,8 +1,9 @@
 //! Operations that have several names: a rule that denies or asks about one of them is about the others as well.
 
-use toold_engine::need::{CommandForm, Word};
+use toold_engine::need::{CommandForm, FormOption, Word};
 
-/// One operation a row. Names that begin with `docker` count for programs with the same commands too.
+/// One operation a row. Names that begin with `docker` count for programs with the same commands too. Options of a name, with
+/// `|` between their spellings, stand anywhere in the command.
 const NAMES: &[&[&str]] = &[
     &[
         "npm install",
@@ -66,6 +67,14 @@ const NAMES: &[&[&str]] = &[
     &["brew uninstall", "brew remove", "brew rm"],
     &["git add", "git stage"],
     &["git remote remove", "git remote rm"],
+    &["git branch -D", "git branch -d|--delete -f|--force"],
+    &["git branch -M", "git branch -m|--move -f|--force"],
+    &["git branch -C", "git branch -c|--copy -f|--force"],
+    &["git checkout -b", "git switch -c|--create"],
+    &["git checkout -B", "git switch -C|--force-create"],
+    &["terraform destroy", "terraform apply -destroy|--destroy"],
+    &["tofu destroy", "tofu apply -destroy|--destroy"],
+    &["apt purge", "apt-get purge", "apt remove --purge", "apt-get remove --purge"],
     &["svn commit", "svn ci"],
     &["svn delete", "svn del", "svn remove", "svn rm"],
     &["gh pr create", "gh pr new"],
@@ -110,6 +119,68 @@ const NAMES: &[&[&str]] = &[
 /// Programs with the commands of Docker.
 const LIKE_DOCKER: &[&str] = &["podman", "nerdctl"];
 
+/// Operations that do what another one does, and more.
+const INCLUDE: &[(&str, &str)] = &[
+    ("cp -a|--archive", "cp -r|-R|--recursive"),
+    ("rsync -a|--archive", "rsync -r|--recursive"),
+    ("git push --mirror", "git push -f|--force"),
+    ("git push --mirror", "git push -d|--delete"),
+    ("git push --prune", "git push -d|--delete"),
+    ("systemctl enable --now", "systemctl start"),
+    ("systemctl disable --now", "systemctl stop"),
+];
+
+/// Programs that take the beginning of a command's name for the whole name, and their commands: npm 10 and 11, RubyGems 3.6,
+/// Bundler 2.6, Composer 2.8, Mercurial 6.9, iproute2 6.1, tmux 3.5.
+const ABBREVIATED: &[(&str, &str)] = &[
+    (
+        "npm",
+        "access adduser approve-scripts audit bugs cache ci completion config dedupe deny-scripts deprecate diff dist-tag docs \
+         doctor edit exec explain explore find-dupes fund get help help-search hook init install install-ci-test \
+         install-scripts install-test link ll login logout ls org outdated owner pack ping pkg prefix profile prune publish \
+         query rebuild repo restart root run run-script sbom search set shrinkwrap stage star stars start stop team test \
+         token trust undeprecate uninstall unpublish unstar update version view whoami",
+    ),
+    (
+        "gem",
+        "build cert check cleanup contents dependency environment exec fetch generate_index help info install list lock \
+         mirror open outdated owner pristine push query rdoc rebuild search server signin signout sources specification stale \
+         uninstall unpack update which yank",
+    ),
+    (
+        "bundle",
+        "add binstubs cache check clean config console doctor exec fund gem help info init install issue licenses list lock \
+         open outdated platform plugin pristine remove show update version viz",
+    ),
+    (
+        "composer",
+        "about archive audit browse bump check-platform-reqs clear-cache config create-project depends diagnose \
+         dump-autoload exec fund global help home init install licenses list outdated prohibits reinstall remove require \
+         run-script search self-update show status suggests update validate",
+    ),
+    (
+        "hg",
+        "add addremove annotate archive backout bisect bookmarks branch branches bundle cat clone commit config copy diff \
+         export files forget graft grep heads help histedit identify import incoming init locate log manifest merge outgoing \
+         parents paths phase pull push rebase recover remove rename resolve revert rollback root serve shelve status strip \
+         summary tag tags tip unbundle unshelve update verify version",
+    ),
+    ("ip", "address addrlabel link maddress monitor mroute neighbour netns ntable route rule tunnel tuntap vrf xfrm"),
+    (
+        "tmux",
+        "attach-session bind-key break-pane capture-pane choose-buffer choose-client choose-tree clear-history \
+         command-prompt confirm-before copy-mode delete-buffer detach-client display-menu display-message display-popup \
+         find-window has-session if-shell join-pane kill-pane kill-server kill-session kill-window last-pane last-window \
+         link-window list-buffers list-clients list-commands list-keys list-panes list-sessions list-windows load-buffer \
+         lock-client lock-server lock-session move-pane move-window new-session new-window next-window paste-buffer pipe-pane \
+         previous-window refresh-client rename-session rename-window resize-pane resize-window respawn-pane respawn-window \
+         rotate-window run-shell save-buffer select-layout select-pane select-window send-keys send-prefix set-buffer \
+         set-environment set-hook set-option set-window-option show-buffer show-environment show-hooks show-messages \
+         show-options source-file split-window start-server suspend-client swap-pane swap-window switch-client unbind-key \
+         unlink-window wait-for",
+    ),
+];
+
 /// Programs whose versions are installed beside each other: `pip3.11`, `clang-17`.
 const VERSIONED: &[&str] =
     &["python", "pip", "pypy", "ruby", "perl", "php", "lua", "node", "gcc", "g++", "clang", "clang++"];
@@ -125,9 +196,10 @@ pub(in crate::shell_grammar) struct NamedCommand {
 pub(in crate::shell_grammar) fn other_names(words: &[Word], form: Option<&CommandForm>) -> Vec<NamedCommand> {
     let command = NamedCommand { words: words.to_vec(), form: form.cloned() };
     let mut found = command.renamed();
-    if let Some(module) = command.module() {
-        found.extend(module.renamed());
-        found.push(module);
+    let others = command.module().into_iter().chain(command.whole_names()).chain(command.included());
+    for other in others.chain(command.of_refspecs()) {
+        found.extend(other.renamed());
+        found.push(other);
     }
     found
 }
@@ -138,10 +210,24 @@ fn unversioned(name: &str) -> &str {
     if VERSIONED.contains(&plain) { plain } else { name }
 }
 
-/// The program of a name, and the words behind it.
-fn parts(name: &str) -> (&str, impl Iterator<Item = &str>) {
-    let (first, verbs) = name.split_once(' ').unwrap_or((name, ""));
-    (first, verbs.split_whitespace())
+/// A name of an operation.
+struct OperationName<'a> {
+    program: &'a str,
+    verbs: Vec<&'a str>,
+    /// The spellings of each option.
+    options: Vec<Vec<&'a str>>,
+}
+
+impl<'a> OperationName<'a> {
+    fn read(name: &'a str) -> Self {
+        let (program, rest) = name.split_once(' ').unwrap_or((name, ""));
+        let (options, verbs): (Vec<&str>, Vec<&str>) = rest.split_whitespace().partition(|word| word.starts_with('-'));
+        Self { program, verbs, options: options.iter().map(|option| option.split('|').collect()).collect() }
+    }
+
+    fn len(&self) -> usize {
+        self.verbs.len() + self.options.len()
+    }
 }
 
 impl NamedCommand {
@@ -162,62 +248,132 @@ impl NamedCommand {
         Some(Self { words: words.to_vec(), form: None })
     }
 
+    /// `npm publish` of `npm publ`: each command that the first word may stand for.
+    fn whole_names(&self) -> Vec<Self> {
+        let program = match self.program() {
+            "bundler" => "bundle",
+            "chg" => "hg",
+            program => program,
+        };
+        let Some((_, commands)) = ABBREVIATED.iter().find(|(name, _)| *name == program) else { return Vec::new() };
+        let plain = match &self.form {
+            Some(form) => form.plain.first().into_iter().collect::<Vec<_>>(),
+            // The first ones may be values of options.
+            None => self.words.iter().skip(1).filter(|word| !word.text.starts_with('-')).collect(),
+        };
+        let commands = || commands.split_whitespace();
+        let begins = |word: &&&Word| word.literal && commands().any(|name| name.starts_with(&word.text));
+        let Some(given) = plain.iter().find(begins).filter(|word| !word.text.is_empty()) else { return Vec::new() };
+        let given = given.text.as_str();
+        let own = OperationName { program, verbs: vec![given], options: Vec::new() };
+        commands()
+            .filter(|name| name.starts_with(given) && *name != given && !commands().any(|name| name == given))
+            .map(|name| self.with_name(&OperationName { program, verbs: vec![name], options: Vec::new() }, &own))
+            .collect()
+    }
+
+    fn included(&self) -> Vec<Self> {
+        let names = INCLUDE.iter().map(|(own, other)| (OperationName::read(own), OperationName::read(other)));
+        let is_it = |(own, _): &(OperationName, OperationName)| own.program == self.program() && self.has(own);
+        names.filter(is_it).map(|(own, other)| self.with_name(&other, &own)).collect()
+    }
+
+    /// `git push --force` of `git push origin +main`, and `git push --delete` of `git push origin :main` (git-push(1)).
+    fn of_refspecs(&self) -> Vec<Self> {
+        let push = OperationName::read("git push");
+        if self.program() != push.program || !self.has(&push) {
+            return Vec::new();
+        }
+        let begins = |start: char| self.words.iter().any(|word| word.literal && word.text.starts_with(start));
+        [('+', "git push -f|--force"), (':', "git push -d|--delete")]
+            .into_iter()
+            .filter(|(start, _)| begins(*start))
+            .map(|(_, name)| self.with_name(&OperationName::read(name), &push))
+            .collect()
+    }
+
     fn renamed(&self) -> Vec<Self> {
         let program = self.program();
         let plain = unversioned(program);
         let mut found = Vec::new();
         if plain != program {
-            found.push(self.with_name((plain, &[]), &[]));
+            let only = |program| OperationName { program, verbs: Vec::new(), options: Vec::new() };
+            found.push(self.with_name(&only(plain), &only(program)));
         }
         let is_own =
             |first: &str| first == plain || first == program || first == "docker" && LIKE_DOCKER.contains(&program);
-        for row in NAMES {
-            let own = row.iter().copied().filter_map(|name| {
-                let (first, verbs) = parts(name);
-                let verbs: Vec<&str> = is_own(first).then(|| verbs.collect())?;
-                self.has(&verbs).then_some((name, first, verbs))
-            });
-            let Some((own, first, verbs)) = own.max_by_key(|(.., verbs)| verbs.len()) else { continue };
-            for other in row.iter().filter(|other| **other != own) {
-                let (other_first, others) = parts(other);
-                let name = if other_first == first { program } else { other_first };
-                found.push(self.with_name((name, &others.collect::<Vec<_>>()), &verbs));
+        let is_of_program = |row: &&&[&str]| row.iter().any(|name| is_own(name.split(' ').next().unwrap_or_default()));
+        for row in NAMES.iter().filter(is_of_program) {
+            let names: Vec<OperationName> = row.iter().map(|name| OperationName::read(name)).collect();
+            let own = names.iter().enumerate().filter(|(_, name)| is_own(name.program) && self.has(name));
+            let Some((at, own)) = own.max_by_key(|(_, name)| name.len()) else { continue };
+            for (_, other) in names.iter().enumerate().filter(|(other, _)| *other != at) {
+                let program = if other.program == own.program { program } else { other.program };
+                let (verbs, options) = (other.verbs.clone(), other.options.clone());
+                found.push(self.with_name(&OperationName { program, verbs, options }, own));
             }
         }
         found
     }
 
     /// Whether these are the words that choose what it does. Where its words cannot be told apart, they occur in this order.
-    fn has(&self, verbs: &[&str]) -> bool {
+    fn has(&self, name: &OperationName) -> bool {
         let is = |word: &Word, verb: &str| word.literal && word.text == verb;
-        match &self.form {
+        let has_verbs = match &self.form {
             Some(form) => {
-                form.plain.len() >= verbs.len() && form.plain.iter().zip(verbs).all(|(word, verb)| is(word, verb))
+                form.plain.len() >= name.verbs.len()
+                    && form.plain.iter().zip(&name.verbs).all(|(word, verb)| is(word, verb))
             }
             None => {
                 let mut words = self.words.iter().skip(1);
-                verbs.iter().all(|verb| words.any(|word| is(word, verb)))
+                name.verbs.iter().all(|verb| words.any(|word| is(word, verb)))
             }
-        }
+        };
+        let has_option = |spellings: &Vec<&str>| match &self.form {
+            Some(form) => form.options.iter().any(|option| is_one_of(option, spellings)),
+            None => self.words.iter().any(|word| {
+                let name = word.text.split('=').next().unwrap_or_default();
+                let is_bundle = word.text.len() > 1 && word.text.starts_with('-') && !word.text.starts_with("--");
+                spellings.contains(&name)
+                    || is_bundle && spellings.iter().any(|one| one.len() == 2 && word.text.contains(&one[1..]))
+            }),
+        };
+        has_verbs && name.options.iter().all(has_option)
     }
 
-    /// The same with another name instead of these words.
-    fn with_name(&self, (program, verbs): (&str, &[&str]), replaced: &[&str]) -> Self {
+    /// The same with another name instead of its own.
+    fn with_name(&self, name: &OperationName, own: &OperationName) -> Self {
         let word = |text: &&str| Word { text: (*text).to_owned(), literal: true };
-        let mut waiting = replaced.iter().peekable();
-        let rest = self
-            .words
-            .iter()
-            .skip(1)
-            .filter(|word| waiting.next_if(|verb| word.literal && word.text == **verb).is_none());
-        let first: Vec<Word> = std::iter::once(&program).chain(verbs).map(word).collect();
-        let words = first.iter().chain(rest).cloned().collect();
+        let mut waiting = own.verbs.iter().peekable();
+        let rest = self.words.iter().skip(1).filter(|word| {
+            let is_option = own.options.iter().any(|spellings| spellings.contains(&word.text.as_str()));
+            !is_option && waiting.next_if(|verb| word.literal && word.text == **verb).is_none()
+        });
+        let options = name.options.iter().filter_map(|spellings| spellings.first());
+        let words = std::iter::once(&name.program).chain(&name.verbs).chain(options).map(word);
+        let words = words.chain(rest.cloned()).collect();
         let form = self.form.as_ref().map(|form| {
-            let behind = form.plain.iter().skip(replaced.len()).cloned();
-            CommandForm { plain: first[1..].iter().cloned().chain(behind).collect(), options: form.options.clone() }
+            let behind = form.plain.iter().skip(own.verbs.len()).cloned();
+            let kept = form
+                .options
+                .iter()
+                .filter(|option| !own.options.iter().any(|spellings| is_one_of(option, spellings)))
+                .cloned();
+            let added = name.options.iter().map(|spellings| FormOption {
+                names: spellings.iter().map(|name| (*name).to_owned()).collect(),
+                values: Vec::new(),
+            });
+            CommandForm {
+                plain: name.verbs.iter().map(word).chain(behind).collect(),
+                options: added.chain(kept).collect(),
+            }
         });
         Self { words, form }
     }
+}
+
+fn is_one_of(option: &FormOption, spellings: &[&str]) -> bool {
+    option.names.iter().any(|name| spellings.contains(&name.as_str()))
 }
 
 #[cfg(test)]
@@ -246,12 +402,23 @@ mod tests {
             ("yarn run deploy", "yarn deploy"),
             ("yarnpkg publish", "yarn publish"),
             ("apt-get remove x", "apt remove x"),
+            ("npm publ", "npm publish"),
+            ("npm -s pub --tag x", "npm publish -s --tag x"),
+            ("npm run-s deploy", "npm run deploy"),
+            ("hg -R repo pus", "hg push -R repo"),
+            ("terraform apply -auto-approve -destroy", "terraform destroy -auto-approve"),
+            ("git branch -df x", "git branch -D -df x"),
+            ("git branch -D x", "git branch -d -f x"),
+            ("git push origin +main", "git push -f origin +main"),
+            ("git push origin :main", "git push -d origin :main"),
         ] {
             let found = named(line);
             assert!(found.iter().any(|name| name == other), "{line}: {found:?}");
         }
         assert_eq!(named("git push origin"), Vec::<String>::new());
         assert_eq!(named("mytool run x"), Vec::<String>::new());
+        assert_eq!(named("npm pack publ"), Vec::<String>::new());
+        assert_eq!(named("git push origin main"), Vec::<String>::new());
     }
 
     #[test]

@@ -186,7 +186,11 @@ fn targets(name: &str, words: &[Arg]) -> Reading {
 /// A rule that denies one target holds for it behind others as well: `make build deploy`.
 pub(super) fn each_target(name: &str, operands: &[Arg], reading: &mut Reading) {
     let targets = operands.iter().skip(1).filter(|word| !word.start().contains('=') && !word.start().starts_with('-'));
-    reading.elsewhere.extend(targets.take(MAX_TARGETS).map(|target| vec![Arg::text(name), target.clone()]));
+    let targets = targets.take(MAX_TARGETS).cloned();
+    // `./deploy` is the target `deploy` (GNU make, Ninja).
+    let named = |word: &Arg| Some(Arg::text(word.literal()?.strip_prefix("./")?.trim_start_matches(['.', '/'])));
+    let in_folder = operands.iter().take(MAX_TARGETS).filter_map(named);
+    reading.elsewhere.extend(targets.chain(in_folder).map(|target| vec![Arg::text(name), target]));
     if operands.len() > MAX_TARGETS {
         reading.doubt("it has too many targets");
     }

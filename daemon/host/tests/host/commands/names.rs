@@ -65,8 +65,88 @@ fn a_rule_that_denies_an_operation_means_all_of_its_names() {
             &["yarn deploy", "git stage x", "git -C . stage x", "cargo b", "cargo +nightly b"],
             Deny,
         ),
+        // Programs that take the beginning of a name for it.
+        (
+            &[
+                "allow shell **",
+                "deny shell npm publish *",
+                "deny shell npm run deploy *",
+                "deny shell gem push *",
+                "deny shell hg push *",
+                "deny shell bundle remove *",
+                "deny shell composer require *",
+                "deny shell ip link *",
+                "deny shell tmux kill-server *",
+            ],
+            &[
+                "npm publ",
+                "npm -s pub --tag next",
+                "npm --prefix web publis",
+                "npm run-s deploy",
+                "gem pus x.gem",
+                "hg -R repo pus",
+                "chg pus",
+                "bundle rem x",
+                "composer req x",
+                "ip li set eth0 down",
+                "tmux kill-ser",
+                "bash -c 'npm publ'",
+            ],
+            Deny,
+        ),
+        (
+            &["allow shell **", "deny shell npm publish *", "deny shell hg push *"],
+            &["npm pack publ", "npm run pub", "npm unpublish x", "hg status pus", "hg pull"],
+            Allow,
+        ),
+        // Operations that an option, an operand or another one does.
+        (
+            &[
+                "allow shell **",
+                "deny shell git branch --delete --force *",
+                "deny shell git branch -M *",
+                "deny shell git push --force *",
+                "deny shell git push --delete *",
+                "deny shell git switch -C *",
+                "deny shell terraform destroy *",
+                "deny shell apt-get purge *",
+                "deny shell cp -r *",
+                "deny shell systemctl stop *",
+            ],
+            &[
+                "git branch -D x",
+                "git branch -fd x",
+                "git -C . branch -qD x",
+                "git branch -m --force a b",
+                "git push origin +main",
+                "git push origin :main",
+                "git push --mirror",
+                "git checkout -B x",
+                "terraform apply -destroy",
+                "terraform -chdir=src apply --destroy -auto-approve",
+                "apt-get remove --purge x",
+                "apt remove -y --purge x",
+                "cp -a x y",
+                "systemctl disable --now x",
+            ],
+            Deny,
+        ),
+        (
+            &[
+                "allow shell **",
+                "deny shell git branch --delete --force *",
+                "deny shell git branch -D *",
+                "deny shell git push --force *",
+                "deny shell terraform destroy *",
+                "deny shell cp -a *",
+            ],
+            &["git branch -d x", "git branch -f x HEAD", "git push origin main:main", "terraform apply", "cp -r x y"],
+            Allow,
+        ),
         // An approval is for the name that it has.
         (&["allow shell npm install *"], &["npm install"], Allow),
+        (&["allow shell npm publish *", "allow shell git branch -d *"], &["npm publ", "git branch -D x"], Ask),
+        (&["allow shell git branch -D *"], &["git branch -D x"], Allow),
         (&["allow shell pip install *"], &["python3.11 -m pip install x"], Ask),
     ]);
 }
@@ -111,12 +191,22 @@ fn a_program_in_no_table_may_run_an_operation_of_another() {
                 "wrap -c 'git push'",
                 "wrap --exec 'git push -f'",
                 "hatch -e test run git push",
+                "wrap git -C . push",
+                "wrap -x 3 git --no-pager push",
+                "wrap git -c user.name=x -P push",
+                "wrap -c 'git -C . push'",
             ],
             Deny,
         ),
         (
             &["allow shell **", "deny shell git push *", "deny shell npm *"],
-            &["brew install git npm", "wrap git", "wrap -m 'git push'", "wrap push"],
+            &[
+                "brew install git npm",
+                "wrap git",
+                "wrap -m 'git push'",
+                "wrap push",
+                "wrap git x push",
+                            ],
             Allow,
         ),
         (
@@ -186,5 +276,42 @@ fn git_writes_the_files_whose_paths_it_is_given() {
             ],
             Deny,
         ),
+    ]);
+}
+
+/// GNU programs and Git take the beginning of a long option for it.
+#[test]
+fn a_rule_that_denies_an_option_means_its_beginnings() {
+    check(&[
+        (
+            &[
+                "allow shell **",
+                "deny shell rm -rf *",
+                "deny shell git push -f *",
+                "deny shell git reset --hard *",
+                "deny shell git commit -n *",
+                "deny shell chmod -R *",
+            ],
+            &[
+                "rm --recurs --for x",
+                "rm -f --rec x",
+                "rm --r --f x",
+                "git push --forc",
+                "git push origin main --fo",
+                "git reset --har",
+                "git -C . reset --ha HEAD",
+                "git commit --mess x --no-ver",
+                "chmod --recu 700 x",
+            ],
+            Deny,
+        ),
+        (
+            &["allow shell **", "deny shell rm -rf *", "deny shell git push -f *"],
+            &["rm --for x", "rm --recurs x", "git push --fol", "git push --tag"],
+            Allow,
+        ),
+        // What is abbreviated is covered by no wildcard.
+        (&["allow shell rm --force *", "allow shell git push --tags *"], &["rm --forc x", "git push --tag"], Ask),
+        (&["allow shell **", "deny shell go test -race *"], &["go test --race ./...", "go test -race ./..."], Deny),
     ]);
 }

@@ -503,7 +503,7 @@ fn a_rule_about_an_effect_means_each_operation_that_has_it() {
             "publish",
             "npm publish|pnpm publish|yarn publish|yarn npm publish|cargo publish|twine upload dist/x|poetry publish|uv publish|\
              gem push x.gem|docker push a/b|docker --log-level error push a/b|helm push x oci://y|gh release create v1|git send-email x|\
-             goreleaser release|vsce publish|dotnet nuget push x|mvn deploy|git push|npx semantic-release|sudo docker push a/b",
+             goreleaser release|cargo release minor|cargo workspaces publish|vsce publish|dotnet nuget push x|mvn deploy|git push|npx semantic-release|sudo docker push a/b",
         ),
         (
             "destroy",

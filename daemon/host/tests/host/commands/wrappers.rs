@@ -398,6 +398,8 @@ fn each_target_of_a_build_tool_counts() {
             ],
             &[
                 "make deploy",
+                "make ./deploy",
+                "make build .//deploy",
                 "make build deploy",
                 "make -j4 build test deploy",
                 "./gradlew build deploy",
