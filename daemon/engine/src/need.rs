@@ -65,8 +65,8 @@ pub struct Need {
     /// Files only: the target of the command that names the file as an operand. A person who
     /// approves exactly that command has seen the file.
     pub of_command: Option<String>,
-    /// Files only: paths below the target that are read or written with it. A denial of one of them
-    /// denies the need.
+    /// Files: paths below the target that are read or written with it. A denial of one of them denies the need. Shell: files
+    /// whose changes the command may throw away. If writing one of them is denied, a person is asked about the command.
     pub covers: Vec<String>,
     /// Files only: those of the target and of `covers` that are no secrets here in spite of their names: they were looked at
     /// and hold public certificates alone, or the program takes them as its own input and does not show them.

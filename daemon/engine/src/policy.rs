@@ -254,6 +254,7 @@ fn decide_from_policy(policy: &Policy, grants: &[Grant], subject: &Subject, need
     // command, or a person, knows.
     let doubted = doubts(need).then(|| doubted_by(rules(), grants, subject, need)).flatten();
     let doubted = doubted.or_else(|| policy.rules.iter().find_map(|rule| rule.doubts_effect(subject, need)));
+    let doubted = doubted.or_else(|| denied_change(policy, grants, subject, need));
     // 3. The mode. Approving edits is not approving what a write makes run later.
     let protected = policy.protected_write(subject.project, need);
     if let Some(decision) = by_mode(policy, subject, need, protected.is_some())
@@ -343,6 +344,23 @@ fn doubted_by<'a>(
     let strict = || grants.iter().find(|grant| grant.may_deny(subject, need)).map(Grant::describe);
     let why = need.unsure.as_deref().unwrap_or("the program that it runs is unknown");
     rule.or_else(strict).map(|rule| format!("{why}, so it may be about this: {rule}"))
+}
+
+/// The rule or grant that denies writing a file whose changes a command may throw away, in words.
+fn denied_change(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need) -> Option<String> {
+    if need.category != Category::Shell || need.covers.is_empty() {
+        return None;
+    }
+    let any = Need::new(Category::FileWrite, "");
+    let denying = |rule: &&Rule| rule.action == Verdict::Deny && rule.concerns(subject, &any);
+    let rules: Vec<&Rule> = policy.rules.iter().filter(denying).collect();
+    let grants: Vec<&Grant> = grants.iter().filter(|grant| grant.may_deny(subject, &any)).collect();
+    let files = need.covers.iter().filter(|_| !rules.is_empty() || !grants.is_empty());
+    files.map(|file| Need::new(Category::FileWrite, file.as_str())).find_map(|file| {
+        let rule = rules.iter().find(|rule| rule.pattern.may_match(&file).is_some()).map(|rule| rule.name());
+        let denial = rule.or_else(|| Some(grants.iter().find(|grant| grant.denies(subject, &file))?.describe()))?;
+        Some(format!("it may throw away changes of {}, which may not be written: {denial}", file.target))
+    })
 }
 
 /// Whether the mode or `**` would allow it.

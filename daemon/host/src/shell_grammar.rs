@@ -174,7 +174,8 @@ fn read_actions(
     for found in found {
         let needs = found.needs(line, surroundings, &mut exclusions, clock);
         needs_so_far += needs.len();
-        files_so_far += needs.iter().map(|need| need.covers.len()).sum::<usize>();
+        let files = needs.iter().filter(|need| need.category != Category::Shell);
+        files_so_far += files.map(|need| need.covers.len()).sum::<usize>();
         if clock.is_over() {
             return Err(Unjudged::TooSlow);
         }
@@ -256,6 +257,8 @@ struct SimpleCommand {
     /// See [`Need::head`] and [`Need::operands`].
     head: Option<usize>,
     operands: Vec<usize>,
+    /// See [`Need::covers`].
+    discards: Vec<String>,
     effects: CommandEffects,
     /// The entry of the tables that describes it.
     known: Option<&'static programs::ProgramTable>,
@@ -283,6 +286,7 @@ impl SimpleCommand {
             elsewhere: Vec::new(),
             head: None,
             operands: Vec::new(),
+            discards: Vec::new(),
             effects: CommandEffects::default(),
             known: None,
             notes: Vec::new(),
@@ -309,6 +313,7 @@ impl SimpleCommand {
             elsewhere: Vec::new(),
             head: None,
             operands: Vec::new(),
+            discards: Vec::new(),
             effects: CommandEffects::default(),
             known: None,
             notes: vec![Note { text: target.to_owned(), meaning: meaning.to_owned() }],
@@ -336,9 +341,11 @@ impl SimpleCommand {
             _ => None,
         };
         self.elsewhere.extend(other.elsewhere);
+        self.discards.extend(other.discards);
         self.effects.join(other.effects);
         self.makes.join(other.makes);
         self.unsure = self.unsure.take().or(other.unsure);
+        self.script = self.script.take().or(other.script);
         self.may_run_any |= other.may_run_any;
         self.hides_file |= other.hides_file;
         self.reads_only &= other.reads_only;
@@ -359,6 +366,7 @@ impl SimpleCommand {
             elsewhere: self.elsewhere.clone(),
             head: self.head,
             operands: self.operands.clone(),
+            covers: self.discards.clone(),
             effects: self.effects.clone(),
             ..Need::new(Category::Shell, self.target.clone())
         }

@@ -170,6 +170,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
             elsewhere,
             head,
             operands,
+            discards: std::mem::take(&mut reading.discards),
             effects,
             known: reading.known,
             notes: std::mem::take(&mut reading.notes),

@@ -123,6 +123,8 @@ pub(super) struct Reading {
     /// `NAME=value` words that set variables for the command that it runs.
     pub(super) assignments: Vec<Arg>,
     pub(super) files: Vec<FileUse>,
+    /// Files whose changes it may throw away, by their absolute paths.
+    pub(super) discards: Vec<String>,
     /// See [`toold_engine::need::Need::form`].
     pub(super) form: Option<CommandForm>,
     /// Effects that neither an option nor an operand of the tables shows.

@@ -187,6 +187,7 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
                 };
                 if let Ok(repository) = &repository {
                     overwritten::add(name, &words[at..], &mut of, repository, site, folder.as_ref());
+                    of.discards = overwritten::discarded(name, of.form.as_ref(), repository);
                 }
                 finish(name, &mut of, repository, &words[at..]);
                 if shows_secrets(name, &words[at..], site, folder.as_ref()) {
@@ -218,9 +219,15 @@ fn subcommand(name: &str, known: &'static super::ProgramTable, words: &[Arg], fo
         return reading;
     }
     let parsed = parse(known, words);
-    // `git config KEY --` sets the key.
-    if name == "config" && words.iter().any(|word| word.is("--")) {
-        return parsed.into_reading().unsure("-- may be a value here");
+    if name == "config" {
+        let mut reading = parsed.into_reading();
+        // `git config KEY --` sets the key.
+        if words.iter().any(|word| word.is("--")) {
+            reading.doubt("-- may be a value here");
+        }
+        // What it sets, any later command of Git may run.
+        reading.may_run_any |= reading.unsure.is_some() && may_set_program(words);
+        return reading;
     }
     if matches!(name, "add" | "stage") && parsed.has(&["-f", "--force"]) {
         return parsed.into_reading().unsure("-f adds ignored files, which may hold secrets");
@@ -274,6 +281,18 @@ fn subcommand(name: &str, known: &'static super::ProgramTable, words: &[Arg], fo
         file.folder = file.folder.take().or_else(|| folder.cloned());
     }
     reading
+}
+
+/// Whether `git config` may set a key that names a program.
+fn may_set_program(words: &[Arg]) -> bool {
+    let only_removes = ["--unset", "--unset-all", "--remove-section", "unset", "remove-section"];
+    let is_harmless =
+        |word: &Arg| word.literal().is_some_and(|text| HARMLESS_SETTINGS.contains(&text.to_ascii_lowercase().as_str()));
+    let is_key = |word: &&Arg| word.literal().is_none_or(|text| !text.starts_with('-') && text.contains('.'));
+    // A file that an option names looks like a key as well.
+    let mut keys = words.iter().filter(is_key);
+    let removes = words.iter().any(|word| only_removes.iter().any(|option| word.is(option)));
+    !removes && !keys.next().is_some_and(is_harmless)
 }
 
 /// The files that the words name: `REVISION:PATH`, or paths.

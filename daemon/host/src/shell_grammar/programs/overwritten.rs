@@ -1,14 +1,17 @@
-//! The files of the working tree that Git overwrites or removes by their paths: `git checkout PATH`, `git restore PATH`,
-//! `git rm PATH`.
+//! The files of the working tree that Git overwrites or removes: by their paths (`git checkout PATH`, `git restore PATH`,
+//! `git rm PATH`), and wherever they are (`git reset --hard`, `git stash`, `git clean`).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
+
+use toold_engine::need::CommandForm;
 
 use super::repository::Repository;
 use super::{CommandContext, FileAccess, FileUse, Reading};
+use crate::ignore_files::IgnoreFiles;
 use crate::shell_grammar::arg::Arg;
 use crate::shell_grammar::expand;
-use crate::shell_grammar::names::NameSet;
+use crate::shell_grammar::names::{self, NameSet};
 use crate::shell_grammar::state::logical;
 
 /// Options of these subcommands with a value as the next word.
@@ -73,4 +76,45 @@ fn tracked_below(path: &Arg, repository: &Repository) -> Vec<PathBuf> {
     }
     let named = logical(&repository.folder.join(text));
     all().filter(|file| file.starts_with(&named)).collect()
+}
+
+/// More files are not looked at: Git changes them all the same.
+const MAX_FILES: usize = 50_000;
+
+/// The files whose changes since the last commit the command may throw away, wherever they are. `form` is that of the words
+/// behind the subcommand, which is the first of its plain words; `None` if these cannot be told apart.
+pub(super) fn discarded(name: &str, form: Option<&CommandForm>, repository: &Repository) -> Vec<String> {
+    let has = |names: &[&str]| {
+        form.is_none_or(|form| {
+            form.options.iter().any(|option| option.names.iter().any(|name| names.contains(&name.as_str())))
+        })
+    };
+    let verb = form.and_then(|form| form.plain.get(1)).map(|word| word.text.as_str());
+    let (tracked, untracked) = match name {
+        "reset" => (has(&["--hard", "--merge", "--keep"]), false),
+        "checkout" => (has(&["-f", "--force"]), false),
+        "switch" => (has(&["-f", "--force", "--discard-changes"]), false),
+        "stash" if matches!(verb, Some("list" | "show" | "drop" | "clear" | "create" | "store")) => (false, false),
+        "stash" => (true, has(&["-u", "--include-untracked", "-a", "--all"])),
+        "clean" => (false, form.is_none() || !has(&["-n", "--dry-run"])),
+        _ => (false, false),
+    };
+    let all = || repository.tracked_names().map(|name| repository.top.join(name));
+    if !tracked && !untracked || all().count() > MAX_FILES {
+        return Vec::new();
+    }
+    let shown = |path: PathBuf| path.to_string_lossy().into_owned();
+    let mut found: Vec<String> = all().filter(|_| tracked).map(shown).collect();
+    if untracked {
+        let known: std::collections::HashSet<PathBuf> = all().collect();
+        let ignored = IgnoreFiles::for_daemon(&repository.top);
+        let is_ignored = |path: &Path, is_folder| ignored.matched(path, is_folder).is_ignore();
+        let inside = names::tree(
+            &repository.top,
+            |entry| entry.name != ".git" && !is_ignored(entry.path, true),
+            |entry| !known.contains(entry.path) && !is_ignored(entry.path, false),
+        );
+        found.extend(inside.unwrap_or_default().into_iter().map(shown));
+    }
+    found
 }

@@ -2,6 +2,8 @@
 
 use toold_proto::permission::Verdict;
 
+use crate::commands::folders::{TestProject, write};
+use crate::commands::judge::{RuleLine, judge};
 use crate::commands::rules::check;
 
 use Verdict::{Allow, Ask, Deny};
@@ -206,7 +208,8 @@ fn a_program_in_no_table_may_run_an_operation_of_another() {
                 "wrap -m 'git push'",
                 "wrap push",
                 "wrap git x push",
-                            ],
+                "wrap git log push",
+            ],
             Allow,
         ),
         (
@@ -314,4 +317,88 @@ fn a_rule_that_denies_an_option_means_its_beginnings() {
         (&["allow shell rm --force *", "allow shell git push --tags *"], &["rm --forc x", "git push --tag"], Ask),
         (&["allow shell **", "deny shell go test -race *"], &["go test --race ./...", "go test -race ./..."], Deny),
     ]);
+}
+
+/// Git runs what its settings name, with any command after.
+#[test]
+fn a_setting_that_may_name_a_program_is_a_doubt() {
+    check(&[
+        (
+            &["allow shell **", "deny shell rm *"],
+            &[
+                "git config core.pager x",
+                "git config --global core.hooksPath x",
+                "git config --add diff.x.textconv x",
+                "git config set core.editor x",
+                "git config -f .git/config core.fsmonitor x",
+                "git config \"$key\" x",
+            ],
+            Ask,
+        ),
+        (
+            &["allow shell **", "deny shell rm *"],
+            &["git config core.pager 'rm -rf x'", "git config alias.x '!rm x'"],
+            Deny,
+        ),
+        (
+            &["allow shell **", "deny shell rm *"],
+            &[
+                "git config user.name Ada",
+                "git config --global pull.rebase true",
+                "git config --unset core.pager",
+                "git config --get core.pager",
+                "git config set user.email ada@example.com",
+            ],
+            Allow,
+        ),
+        (&["allow shell git *"], &["git config core.pager x"], Ask),
+    ]);
+}
+
+/// A person is asked where a command may throw away changes of a file that may not be written.
+#[test]
+fn what_git_throws_away_is_compared_with_rules_that_deny_writing() {
+    let rules = &["allow shell **", "deny file.write **/README.md", "deny file.write **/note.txt"];
+    check(&[
+        (
+            rules,
+            &[
+                "git reset --hard",
+                "git reset -q --hard HEAD~1",
+                "git reset --har",
+                "git checkout -f main",
+                "git switch --discard-changes main",
+                "git stash",
+                "git stash push -m x",
+                "git stash pop",
+                "git -C src stash",
+                "echo x > other; git stash -u",
+            ],
+            Ask,
+        ),
+        (
+            rules,
+            &[
+                "git reset",
+                "git reset --soft HEAD~1",
+                "git checkout main",
+                "git switch main",
+                "git stash list",
+                "git stash drop",
+                "git clean -n",
+                "git clean -fd",
+                "git pull",
+            ],
+            Allow,
+        ),
+        (&["allow shell **", "deny file.write **/data/*"], &["git reset --hard"], Ask),
+        (&["allow shell git stash", "deny file.write **/README.md"], &["git stash"], Allow),
+        (&["allow shell git *", "deny file.write **/elsewhere/**"], &["git stash", "git stash pop"], Allow),
+    ]);
+    let project = TestProject::make();
+    let read: Vec<RuleLine> = rules.iter().map(|rule| RuleLine::parse(rule).unwrap()).collect();
+    write(&project.place.workspace, &[("src/note.txt", "untracked\n")]);
+    for (line, verdict) in [("git clean -f", Ask), ("git clean -n", Allow), ("git stash -a", Ask)] {
+        assert_eq!(judge(line, &project.place, &read).verdict, verdict, "{line}");
+    }
 }
