@@ -54,7 +54,7 @@ pub struct Need {
     /// Shell only: it reads or writes a file whose name is not known, and which may be one that no tool touches: `**` and
     /// modes do not allow it. False in every sandbox, which keeps such files from the command, or as they are.
     pub hides_file: bool,
-    /// Shell only: the text of a script in a file that the command runs, for rules that deny or ask.
+    /// Shell only: a text that may hold commands, for rules that deny or ask: a script that the command runs, or its own words.
     pub script: Option<String>,
     /// The command changes nothing outside of its own process; the files that it names are needs of their own. Or a server,
     /// which a person trusts with that, says that its tool only reads.

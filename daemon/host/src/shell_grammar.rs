@@ -247,7 +247,7 @@ struct SimpleCommand {
     reads_only: bool,
     /// The matches of its wildcards were looked up, and none of them is an option.
     looked_up: bool,
-    /// The text of the script that it runs.
+    /// See [`Need::script`].
     script: Option<String>,
     makes: MadeNames,
     /// See [`Need::form`], [`Need::short`] and [`Need::elsewhere`].

@@ -215,8 +215,7 @@ impl Pattern {
                         given.as_deref().is_some_and(|given| words.may_match(given, form.as_ref()))
                             || (is_unsure || given.is_none()) && words.may_occur_in(target)
                     };
-                let is_unsure = need.unsure.is_some() || need.may_run_any;
-                concerns(&need.words, &need.form, &need.target, is_unsure)
+                concerns(&need.words, &need.form, &need.target, need.may_run_any)
                     || need.script.as_deref().is_some_and(|script| words.may_occur_in(script))
                     || need.elsewhere.iter().any(|inner| {
                         concerns(&inner.words, &inner.form, &inner.target, inner.is_unsure || inner.may_run_any)

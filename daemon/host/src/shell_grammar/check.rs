@@ -251,7 +251,9 @@ pub(super) fn evaluates_its_words(words: &[Word]) -> bool {
                 word.literal && !word.text.split('=').next().unwrap_or_default().contains('[')
                     || word.text.split_once('=').is_some_and(|(name, _)| is_name(name.trim_end_matches('+')))
             };
-            option_with("inaA") || !rest.iter().all(is_plain)
+            // `declare -A names` makes an array; in values of one, subscripts are evaluated.
+            let has_values = || rest.iter().any(|word| word.text.contains('='));
+            option_with("in") || option_with("aA") && has_values() || !rest.iter().all(is_plain)
         }
         "printf" => {
             let at = rest.iter().position(|word| word.text.starts_with("-v"));

@@ -15,6 +15,7 @@ use super::made::MadeNames;
 use super::programs::{self, CommandContext, CommandOutput, FileAccess, FileUse, Reading};
 use super::{
     LineItem, MAX_DEPTH, MAX_NEEDS, ShellWalk, SimpleCommand, Unreadable, Walked, all, check, heredocs, places, shown,
+    variables,
 };
 
 impl<'t> ShellWalk<'_, '_, '_> {
@@ -65,6 +66,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         })?;
         let reads_a_line =
             words.first().is_some_and(|name| name.is("read") || name.is("mapfile") || name.is("readarray"));
+        let assigned = self.found.len();
         for assignment in assignments {
             let name = assignment.child_by_field_name("name").map(|name| self.text(name)).unwrap_or_default();
             // The field separators, for this one command.
@@ -84,7 +86,9 @@ impl<'t> ShellWalk<'_, '_, '_> {
         let hides_output = redirects.iter().chain(&own).filter(is_redirect).any(|child| goes_elsewhere(&child));
         let may_fail = redirects.iter().chain(&own).any(|child| is_redirect(&child));
         let before = self.state.clone();
+        let run = self.found.len();
         self.simple(words, doubt, &self.lifted.shown(node.start_byte()..end))?;
+        self.forget_values(assigned..run);
         if hides_output {
             self.output = CommandOutput::Unknown;
         }
@@ -93,6 +97,26 @@ impl<'t> ShellWalk<'_, '_, '_> {
         }
         self.input = input;
         Ok(())
+    }
+
+    /// Rules that deny are about the values of variables that are set for commands which may run them. Those that only read
+    /// do not, but for variables that name a program.
+    fn forget_values(&mut self, assigned: Range<usize>) {
+        let only_read = |found: &LineItem| match found {
+            LineItem::Command(command) => command.reads_only,
+            LineItem::Redirect(_) | LineItem::File(_) => true,
+        };
+        let run = &self.found[assigned.end..];
+        if run.is_empty() || !run.iter().all(only_read) {
+            return;
+        }
+        for found in &mut self.found[assigned] {
+            if let LineItem::Command(variable) = found
+                && !variables::names_program(variable.target.split(['=', '+']).next().unwrap_or_default())
+            {
+                variable.script = None;
+            }
+        }
     }
 
     /// A command with its words, and as it was written. `doubt`: the words do not show everything that it does.
@@ -130,6 +154,9 @@ impl<'t> ShellWalk<'_, '_, '_> {
         list_wildcards(&words, &mut reading);
         let operands = operands_of(&words, &reading);
         let effects = programs::effects_of(&words, &reading, head);
+        // Doubts about files are no doubts about what runs, and no word of a closed program runs anything.
+        let is_closed = reading.known.is_some_and(|known| known.closed);
+        let may_hold_command = doubt || reading.unsure.is_some() && !is_closed;
         let files = self.named_files(&mut reading);
         let makes = MadeNames::of(reading.known, reading.form.as_ref(), &files, self.state.folders());
         let hides = doubt || reading.is_open;
@@ -142,6 +169,11 @@ impl<'t> ShellWalk<'_, '_, '_> {
         let script = reading.script_file.take().and_then(|file| self.script_text(&file));
         let script = script.or_else(|| programs::inline_script(&words));
         let target = if hides { raw.to_owned() } else { shown(&plain) };
+        let script = match (script, may_hold_command) {
+            (Some(script), true) => Some([target.as_str(), &script].join("\n")),
+            (None, true) => Some(target.clone()),
+            (script, false) => script,
+        };
         let (inner, scripts) = (std::mem::take(&mut reading.elsewhere), std::mem::take(&mut reading.scripts_elsewhere));
         let mut elsewhere = self.elsewhere(inner, &scripts)?;
         let renamed = programs::other_names(&plain, reading.form.as_ref()).into_iter();
@@ -179,9 +211,11 @@ impl<'t> ShellWalk<'_, '_, '_> {
             file.command.clone_from(&target);
             self.found.push(LineItem::File(file));
         }
+        let assigned = self.found.len();
         for assignment in std::mem::take(&mut reading.assignments) {
             self.exported(&assignment);
         }
+        let run = self.found.len();
         let before = self.state.clone();
         if name.as_deref() == Some("trap") {
             // The command that it names may run at any time.
@@ -195,6 +229,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         for inner in commands {
             self.inner(inner)?;
         }
+        self.forget_values(assigned..run);
         for (command, found) in on_found {
             let names = self.names_of(&found);
             let replaced = command.into_iter().map(|word| match (&names, word.is("{}")) {
@@ -263,8 +298,10 @@ impl<'t> ShellWalk<'_, '_, '_> {
         for found in found {
             if let LineItem::Command(command) = found {
                 inner.extend(command.elsewhere);
+                // Rules that deny are about words in a text only if it may hold a command.
+                let is_text = command.script.is_some() || command.words.is_none() || command.may_run_any;
                 inner.push(InnerCommand {
-                    target: command.target,
+                    target: if is_text { command.target } else { String::new() },
                     words: command.words,
                     form: command.form,
                     is_unsure: command.unsure.is_some(),

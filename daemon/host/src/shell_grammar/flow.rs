@@ -68,6 +68,13 @@ impl<'t> ShellWalk<'_, '_, '_> {
                 self.unsure(node, "it is unknown when it runs, and with which variables")?;
                 self.state.lose();
                 let bodies: Vec<Node> = children_of_field(node, "body");
+                // Rules are about each of these commands, and not about words between them.
+                if let ("function_definition", Some(LineItem::Command(function)), Some(first)) =
+                    (node.kind(), self.found.last_mut(), bodies.first())
+                {
+                    let head = cut::between(self.source, node.start_byte()..first.start_byte());
+                    function.target = head.trim().to_owned();
+                }
                 bodies.into_iter().try_for_each(|body| self.statement(body))?;
                 self.failed = None;
                 Ok(())

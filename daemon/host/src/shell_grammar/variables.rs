@@ -242,6 +242,15 @@ pub(super) fn loads_code(name: &str) -> bool {
     LOADERS.contains(&name) || name.starts_with("LD_") || name.starts_with("DYLD_")
 }
 
+/// Whether programs that only read may run its value.
+pub(super) fn names_program(name: &str) -> bool {
+    let parts = ["GIT_", "LESS", "PAGER", "EDITOR", "VISUAL", "BROWSER", "SHELL", "ENV", "PROMPT", "PS4"];
+    let endings = ["COMMAND", "CMD", "PROGRAM", "ASKPASS"];
+    loads_code(name)
+        || parts.iter().any(|part| name.contains(part))
+        || endings.iter().any(|ending| name.ends_with(ending))
+}
+
 /// Whether a shell variable affects neither the shell nor the programs that it starts: it is not exported and not
 /// special.
 pub(super) fn is_the_shells_own(name: &str, environment: &Environment) -> bool {

@@ -84,7 +84,7 @@ pub(super) fn declare(words: &[Arg]) -> Reading {
         let text = word.start();
         let is_option = text.starts_with(['-', '+']);
         if is_option
-            && !word.literal().is_some_and(|text| cut::after_first(text).chars().all(|c| "fFgprxlu".contains(c)))
+            && !word.literal().is_some_and(|text| cut::after_first(text).chars().all(|c| "aAfFgprxlu".contains(c)))
         {
             reading.doubt(format!("{} is not known to be harmless", word.raw));
         } else if let Some((name, _)) = text.split_once('=') {

@@ -550,3 +550,118 @@ fn effects_of(line: &str, place: &CommandSetting) -> Vec<toold_proto::effect::Ef
         .flat_map(|effects| effects.all().iter().collect::<Vec<_>>())
         .collect()
 }
+
+/// Of lines that only name what rules deny, none is refused, and none is asked about that would not be without the rule.
+#[test]
+fn a_rule_that_denies_is_not_about_words_that_run_nothing() {
+    const NAMES: [&str; 10] = [
+        "rm",
+        "sudo",
+        "git push",
+        "npm publish",
+        "curl",
+        "docker rm",
+        "rm -rf",
+        "kubectl delete",
+        "make deploy",
+        "terraform destroy",
+    ];
+    // `P` is the program of the rule, and `CMD` all of its words.
+    const LINES: &[&str] = &[
+        "env FOO=P ls",
+        "env FOO='CMD' ls",
+        "FOO='CMD' ls",
+        "git show HEAD:P",
+        "git log --grep 'CMD'",
+        "git log --author=P -- P",
+        "git commit -m 'CMD'",
+        "git commit -m P",
+        "git commit -F - <<'END'\nCMD\nEND",
+        "git branch --list 'P*'",
+        "git diff HEAD -- P",
+        "declare -A P",
+        "declare x='CMD'",
+        "local P=1",
+        "export P=1",
+        "f() { ls -la; }; f",
+        "f() { grep 'CMD' README.md; }; f",
+        "echo P",
+        "echo 'CMD'",
+        "echo \"CMD $HOME\"",
+        "printf '%s\\n' 'CMD'",
+        "grep P README.md",
+        "grep -rn 'CMD' src",
+        "grep -e 'CMD' -e P README.md",
+        "rg 'CMD' src",
+        "find . -name P",
+        "find . -name 'P*' -type f",
+        "ls P",
+        "cat README.md | grep 'CMD'",
+        "which P",
+        "type P",
+        "command -v P",
+        "command -V P",
+        "man P",
+        "[ -x /usr/bin/P ]",
+        "test P = P && echo yes",
+        "[[ $x == P ]]",
+        "case P in P) echo yes;; esac",
+        "for P in a b; do echo $P; done",
+        "x='CMD'; echo \"$x\"",
+        "x=P; echo $x; ls $x",
+        "# CMD\nls",
+        "ls # CMD",
+        "cat <<'END'\nCMD\nEND",
+        "cat <<END\nCMD\nEND",
+        "sed -n '/P/p' README.md",
+        "sed 's/P/x/' README.md",
+        "jq '.P' package.json",
+        "sort P.txt",
+        "mkdir P",
+        "touch P",
+        "cp P.txt x.txt",
+        "tar -tf P.tar",
+        "python3 P.py",
+        "cargo test P",
+        "npm test -- P",
+        "pytest -k P",
+        "docker ps --filter name=P",
+        "kubectl get pods -l app=P",
+        "ssh web1 ls P",
+        "docker exec web ls P",
+        "mytool --name P",
+        "mytool list P",
+        "ps aux | grep P",
+        "pgrep P",
+        "wc -l P",
+        "diff P x",
+        "unset P",
+        "read P < README.md",
+        "timeout 5 ls P",
+        "xargs ls P",
+        "! grep -q P README.md",
+        "if grep -q 'CMD' README.md; then echo yes; fi",
+        "while read -r P; do echo \"$P\"; done < README.md",
+        "(cd src && ls P)",
+        "bash -c 'echo P'",
+        "bash -c 'grep P README.md'",
+    ];
+    let project = TestProject::make();
+    let mut wrong = Vec::new();
+    for name in NAMES {
+        let program = name.split(' ').next().unwrap();
+        let allow = RuleLine::parse("allow shell **").unwrap();
+        let deny = RuleLine::parse(&format!("deny shell {name} *")).unwrap();
+        for line in LINES {
+            let line = line.replace("CMD", name).replace('P', program);
+            let without = judge(&line, &project.place, std::slice::from_ref(&allow)).verdict;
+            let with = judge(&line, &project.place, &[allow.clone(), deny.clone()]);
+            if with.verdict != without {
+                let why = with.parts.iter().filter(|part| part.verdict == with.verdict).map(|part| &part.rule);
+                let why = why.cloned().collect::<Vec<_>>().join("; ");
+                wrong.push(format!("{name}: {line}: {without:?}, and {:?} with the rule: {why}", with.verdict));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
