@@ -179,9 +179,10 @@ impl BucketEntries {
     }
 }
 
+/// How many entries the bucket has now. `Store::status` returns the number of the time when it was opened.
 async fn size(store: &Store, name: &str) -> Result<u64, String> {
-    let status = store.status().await;
-    Ok(status.map_err(|error| format!("can't read the state of the bucket {name}: {error}"))?.values())
+    let info = store.stream.get_info().await;
+    Ok(info.map_err(|error| format!("can't read the state of the bucket {name}: {error}"))?.state.messages)
 }
 
 async fn follow_daemons(member: &Arc<Member>, reader: &EntryReader) -> Result<Infallible, String> {

@@ -133,10 +133,10 @@ fn lost(error: &dyn std::error::Error) -> String {
     format!("the broker stopped showing the grants: {error}")
 }
 
+/// The state of the bucket now. `Store::status` returns that of the time when it was opened.
 async fn info(store: &kv::Store) -> Result<Info, String> {
-    let status =
-        store.status().await.map_err(|error| format!("can't read the state of the bucket of grants: {error}"))?;
-    Ok(status.info)
+    let info = store.stream.get_info().await;
+    info.map_err(|error| format!("can't read the state of the bucket of grants: {error}"))
 }
 
 fn take_over(member: &Member, entry: &kv::Entry) {

@@ -186,6 +186,20 @@ fn grants_that_the_server_loses_end_and_revoked_ones_do_not_come_back() {
     scene.wait_for("touch never", "allow");
 }
 
+/// Nothing but the state of the bucket tells that: no entry arrives.
+#[test]
+fn a_bucket_that_is_emptied_while_nothing_else_happens_allows_nothing_more() {
+    let Some(mut scene) = GrantScene::start() else { return };
+    scene.grant("allow", "touch *");
+    scene.wait_for("touch a", "allow");
+    // It reads all grants when it starts, and sees no change afterwards.
+    scene.build.restart("TERM");
+    scene.wait_for("touch a", "allow");
+    let bus = Bus::connect(&scene.nats.url());
+    bus.request("$JS.API.STREAM.PURGE.KV_toold_grants", b"", PATIENCE).unwrap();
+    scene.wait_for("touch a", "ask");
+}
+
 #[test]
 fn only_the_person_who_made_a_grant_revokes_it_and_others_may_deny() {
     let Some(scene) = GrantScene::start() else { return };
