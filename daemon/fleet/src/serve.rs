@@ -145,9 +145,13 @@ fn admit(
         let text = format!("{} on {here} has changed since it was listed", request.tool);
         return Err((CallRefusal::ChangedTool, text));
     }
-    let Some(running) = CountedCall::enter(member) else {
+    let Some(running) = CountedCall::enter(member, &from) else {
         let (now, most) = (member.counts.running.load(Ordering::Relaxed), member.settings.load().max_calls);
-        return Err((CallRefusal::Busy, format!("{here} is busy: it runs {now} of {most} calls")));
+        let why = match (now as usize) < most {
+            true => "others that have fewer calls there wait too".to_owned(),
+            false => format!("it runs {now} of {most} calls"),
+        };
+        return Err((CallRefusal::Busy, format!("{here} is busy: {why}")));
     };
     let folder = member.connection.state_dir.clone();
     let backlog = Backlog::new(move || {

@@ -1,6 +1,7 @@
 //! The calls that run here for others.
 
 pub(crate) mod backlog;
+mod shares;
 pub(crate) mod window;
 
 use std::collections::HashMap;
@@ -17,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::messages::AliveCall;
 use crate::names::FleetName;
 use crate::refusal::MessageRefusal;
+use crate::served_calls::shares::CallerShares;
 use crate::served_calls::window::ReplyWindow;
 use crate::silence::Silence;
 
@@ -25,12 +27,14 @@ const REPEAT_AFTER: Duration = Duration::from_millis(500);
 
 pub(crate) struct ServedCalls {
     calls: Mutex<HashMap<String, Arc<ServedCall>>>,
+    /// Changed together with the number of running calls.
+    pub(crate) shares: Mutex<CallerShares>,
     changed: watch::Sender<()>,
 }
 
 impl Default for ServedCalls {
     fn default() -> Self {
-        Self { calls: Mutex::default(), changed: watch::Sender::new(()) }
+        Self { calls: Mutex::default(), shares: Mutex::default(), changed: watch::Sender::new(()) }
     }
 }
 

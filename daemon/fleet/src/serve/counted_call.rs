@@ -9,11 +9,13 @@ use toold_engine::progress::ProgressSink;
 use toold_proto::call::Progress;
 
 use crate::member::Member;
+use crate::names::FleetName;
 use crate::served_calls::ServedCall;
 
 /// Counts a call as running until it is dropped.
 pub(super) struct CountedCall {
     member: Arc<Member>,
+    from: FleetName,
     begun: OnceLock<Instant>,
     /// It waits for a person, and counts as that.
     asks: AtomicBool,
@@ -23,14 +25,20 @@ pub(super) struct CountedCall {
 const ASKING_FOR_EACH: u64 = 16;
 
 impl CountedCall {
-    /// `None` when as many calls run as this daemon takes.
-    pub(super) fn enter(member: &Arc<Member>) -> Option<Self> {
-        let most = member.settings.load().max_calls as u64;
-        let running = &member.counts.running;
-        let entered = running.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| (now < most).then_some(now + 1));
-        entered.ok()?;
+    /// `None` when as many calls run as this daemon takes, or those that may run are for machines with fewer calls.
+    pub(super) fn enter(member: &Arc<Member>, from: &FleetName) -> Option<Self> {
+        let most = member.settings.load().max_calls;
+        {
+            let mut shares = member.served.shares.lock();
+            let running = member.counts.running.load(Ordering::Relaxed) as usize;
+            if !shares.enter(from, most.saturating_sub(running), Instant::now()) {
+                return None;
+            }
+            member.counts.running.fetch_add(1, Ordering::Relaxed);
+        }
         member.served.note_change();
-        Some(Self { member: member.clone(), begun: OnceLock::new(), asks: AtomicBool::new(false) })
+        let (member, from) = (member.clone(), from.clone());
+        Some(Self { member, from, begun: OnceLock::new(), asks: AtomicBool::new(false) })
     }
 
     pub(super) fn begin(&self) {
@@ -44,6 +52,7 @@ impl CountedCall {
         if asks == self.asks.load(Ordering::Relaxed) {
             return;
         }
+        let mut shares = self.member.served.shares.lock();
         if asks {
             let most = ASKING_FOR_EACH * self.member.settings.load().max_calls as u64;
             let enter = |now| (now < most).then_some(now + 1);
@@ -51,11 +60,14 @@ impl CountedCall {
                 return;
             }
             counts.running.fetch_sub(1, Ordering::Relaxed);
+            shares.leave(&self.from);
         } else {
             counts.running.fetch_add(1, Ordering::Relaxed);
+            shares.resume(&self.from);
             counts.asking.fetch_sub(1, Ordering::Relaxed);
         }
         self.asks.store(asks, Ordering::Relaxed);
+        drop(shares);
         self.member.served.note_change();
     }
 }
@@ -63,8 +75,13 @@ impl CountedCall {
 impl Drop for CountedCall {
     fn drop(&mut self) {
         let counts = &self.member.counts;
-        let counted = if *self.asks.get_mut() { &counts.asking } else { &counts.running };
-        counted.fetch_sub(1, Ordering::Relaxed);
+        if *self.asks.get_mut() {
+            counts.asking.fetch_sub(1, Ordering::Relaxed);
+        } else {
+            let mut shares = self.member.served.shares.lock();
+            counts.running.fetch_sub(1, Ordering::Relaxed);
+            shares.leave(&self.from);
+        }
         if let Some(begun) = self.begun.get() {
             counts.served.fetch_add(1, Ordering::Relaxed);
             let took = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
