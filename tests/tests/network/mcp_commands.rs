@@ -134,6 +134,11 @@ fn a_secret_that_a_server_wants_is_asked_for_once() {
     let server = json!({"command": "python3", "args": [stand_in()], "env": {"KEY": "${input:token}"}});
     std::fs::write(&import, json!({"servers": {"asks": server}}).to_string()).unwrap();
     let daemon = setup.config(&format!("[mcp]\nimport = [{import:?}]\n")).through(&["env", &credentials]).start();
+    let missing = "there is no secret token; `toolctl secrets set token` sets it";
+    let refused = words(&daemon.toolctl(&["call", "asks_add"]));
+    assert!(refused.contains(missing), "{refused}");
+    let checked = words(&daemon.toolctl(&["config", "check"]));
+    assert!(checked.contains(&format!("the MCP server asks cannot be used: {missing}")), "{checked}");
     let tmux = Tmux::start(&daemon);
     let pane = tmux.first();
     pane.run("toolctl mcp test asks");
@@ -144,6 +149,8 @@ fn a_secret_that_a_server_wants_is_asked_for_once() {
     pane.run("toolctl mcp test asks");
     let screen = pane.wait_for("ok   mcp server  asks");
     assert!(!screen.contains("wants token"), "{screen}");
+    let checked = words(&daemon.toolctl(&["config", "check"]));
+    assert!(!checked.contains("token"), "{checked}");
     pane.wait_for_prompt();
     // The server ends before the terminal is gone: no process may be left then.
     std::fs::write(daemon.setup.path("config/toold/config.toml"), "").unwrap();

@@ -7,10 +7,11 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
+use toold_client::ClientError;
 use toold_proto::config::{ConfigEntry, ShownConfig};
 use toold_proto::daemon::NoParams;
 use toold_proto::mcp::McpServerState;
-use toold_proto::method::{DaemonGetConfig, DaemonReload, McpServersList};
+use toold_proto::method::{DaemonGetConfig, DaemonReload, McpServersList, SecretsList};
 use toold_proto::nearest::did_you_mean;
 
 use crate::commands::mcp::server_health;
@@ -72,7 +73,13 @@ pub(crate) async fn run(args: ConfigArgs, globals: &Globals) -> anyhow::Result<u
     match args.action {
         ConfigAction::Show { origin, key, json } => show(globals, origin, key.as_deref(), json).await,
         ConfigAction::Edit { project } => edit(project).await,
-        ConfigAction::Check { file, json, servers: false } => check(file.as_deref(), json).await,
+        ConfigAction::Check { file, json, servers: false } => {
+            let checked = check(file.as_deref(), json).await?;
+            if file.is_none() && !json {
+                warn_of_missing_secrets(globals).await?;
+            }
+            Ok(checked)
+        }
         ConfigAction::Check { servers: true, .. } => check_with_servers(globals).await,
         ConfigAction::Path => program::run(&["config".as_ref(), "path".as_ref()]).await,
         ConfigAction::Schema => program::run(&["config".as_ref(), "schema".as_ref()]).await,
@@ -148,6 +155,35 @@ async fn check_with_servers(globals: &Globals) -> anyhow::Result<u8> {
     show_findings(&findings, &mut out)?;
     out.flush()?;
     Ok(if any_bad(&findings) { checked.max(TOOL_ERROR) } else { checked })
+}
+
+/// Names the MCP servers whose secrets are not set. Only a running daemon knows that, and only while the secrets are open.
+async fn warn_of_missing_secrets(globals: &Globals) -> anyhow::Result<()> {
+    let Some(client) = connection::open_running(globals).await? else { return Ok(()) };
+    let servers = client.call::<McpServersList>(NoParams {}).await?.servers;
+    let servers = servers.iter().filter(|server| server.state != McpServerState::Disabled);
+    let mut wanted = servers.flat_map(|server| server.secrets.iter().map(move |secret| (server, secret))).peekable();
+    if wanted.peek().is_none() {
+        return Ok(());
+    }
+    let known = match client.call::<SecretsList>(NoParams {}).await {
+        Ok(list) => list.secrets,
+        // Not for an agent.
+        Err(ClientError::Rpc(_)) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    let mut err = output::stderr();
+    for (server, secret) in wanted {
+        if known.iter().any(|known| known.name == *secret && known.is_set == Some(false)) {
+            let (server, secret) = (one_line(&server.name), one_line(secret));
+            writeln!(
+                err,
+                "{WARN}warning:{WARN:#} the MCP server {server} cannot be used: there is no secret {secret}; \
+                 `toolctl secrets set {secret}` sets it"
+            )?;
+        }
+    }
+    Ok(())
 }
 
 async fn reload(globals: &Globals) -> anyhow::Result<u8> {

@@ -38,9 +38,10 @@ fn of_server(server: &McpServer) -> Option<Finding> {
 /// For a server that does not start or does not answer.
 fn advice(server: &McpServer) -> String {
     let name = &server.name;
-    let secrets = match server.secrets.as_slice() {
+    let set: Vec<String> = server.secrets.iter().map(|secret| format!("`toolctl secrets set {secret}`")).collect();
+    let secrets = match set.as_slice() {
         [] => String::new(),
-        secrets => format!(" (`toolctl secrets list` shows whether {} are set)", secrets.join(", ")),
+        set => format!(", or set a secret that is not set: {}", set.join(", ")),
     };
     let place = match (&server.project, server.transport.as_str()) {
         (Some(_), _) => "with `toolctl config edit --project`",
@@ -96,7 +97,7 @@ mod tests {
         bad  mcp server  locked: why
                          > run `toolctl secrets unlock`
         bad  mcp server  noisy: why
-                         > see `toolctl mcp logs noisy`; correct its command, args and env in [mcp.servers.noisy] with `toolctl config edit` (`toolctl secrets list` shows whether KEY are set); then run `toolctl mcp test noisy`
+                         > see `toolctl mcp logs noisy`; correct its command, args and env in [mcp.servers.noisy] with `toolctl config edit`, or set a secret that is not set: `toolctl secrets set KEY`; then run `toolctl mcp test noisy`
         ok   mcp server  fine runs
         ok   mcp server  odd runs
         warn mcp tool    odd: t is left out: no schema
