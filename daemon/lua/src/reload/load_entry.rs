@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
 
 use toold_engine::registry::SourceScope;
@@ -259,13 +260,17 @@ fn run_version(plugin: Arc<PluginVersion>, run: bool) -> Result<LoadedVersion, L
     if only_registered && let Some(cache) = cache {
         cache.keep(&plugin, &plugin.digest, &registered);
     }
-    // Few of a thousand plugins are called, but a slow load should not be repeated.
-    let loaded = (!only_registered || start.elapsed() > QUICK).then(|| Box::new(loaded));
+    // Few of a thousand plugins are called, but a slow load should not be repeated. On a busy machine all are slow.
+    let has_room = plugin.shared.usage.memory.load(Ordering::Relaxed) < MOST_KEPT;
+    let is_kept = !only_registered || start.elapsed() > QUICK && has_room;
+    let loaded = is_kept.then(|| Box::new(loaded));
     Ok(LoadedVersion { plugin, loaded, registered, only_registered, loaded_before: None })
 }
 
 /// A load that takes at most this long can be repeated at the first call.
 const QUICK: Duration = Duration::from_millis(20);
+/// Bytes of all Lua states together beyond which none is kept for its first call.
+const MOST_KEPT: usize = 64 << 20;
 
 /// Whether another source has one of the names: then the script runs, so that the error has its line.
 fn is_refused(plugin: &PluginVersion, registered: &Registrations) -> bool {

@@ -55,3 +55,24 @@ async fn a_plugin_that_never_loads_delays_no_other() {
     let hungry = world.until_failed("b").await;
     assert!(hungry.error.unwrap().message.contains("memory"));
 }
+
+/// As when all plugins are new on a busy computer, where each load is slow.
+#[tokio::test(flavor = "multi_thread")]
+async fn plugins_that_load_slowly_keep_little_memory_together() {
+    let plugins: Vec<(String, String)> = (0..12)
+        .map(|number| {
+            let script = format!(
+                "held = ('x'):rep(12e6) local sum = 0 for i = 1, 2e6 do sum = sum + i end
+                 hygge.register_tool{{name = 't{number}', execute = function() return tostring(#held) end}}"
+            );
+            (format!("p{number}.lua"), script)
+        })
+        .collect();
+    let plugins: Vec<(&str, &str)> = plugins.iter().map(|(name, script)| (name.as_str(), script.as_str())).collect();
+    let world = TestPlugins::with(&plugins, |options| options.load_limit = Duration::from_secs(60)).await;
+    let memory = world.host.lua_usage().memory_bytes;
+    assert!(memory < 100 << 20, "12 plugins that are loaded use {memory} bytes");
+    for number in 0..12 {
+        assert_eq!(world.text(&format!("t{number}"), json!({})).await, "12000000");
+    }
+}
