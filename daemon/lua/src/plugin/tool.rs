@@ -14,7 +14,7 @@ use toold_engine::tool::{ToolError, ToolOutput, ToolSpec};
 use toold_host::file_systems::answering;
 use toold_proto::plugin::PluginError;
 use toold_proto::provide::CallWait;
-use toold_proto::tool::Category;
+use toold_proto::tool::{Block, Category};
 
 use crate::plugin::failures::HandlerName;
 use crate::plugin::handler::run_script;
@@ -40,6 +40,17 @@ pub(crate) struct LuaTool {
 /// How often, and how far apart, a call looks for a plugin's file that is not there.
 const GONE_LOOKS: u32 = 3;
 const GONE_PAUSE: Duration = Duration::from_millis(50);
+
+/// The output of a call that failed says which permission it was refused: a script may take a refusal for something else.
+fn with_refusal(mut output: ToolOutput, call: &ScriptRun) -> ToolOutput {
+    if let Some(denial) = call.refused().filter(|_| output.is_error) {
+        let is_said = |block: &Block| block.as_text().is_some_and(|text| text.contains(&denial.message));
+        if !output.content.iter().any(is_said) {
+            output.content.push(Block::text(format!("[{}]", denial.message)));
+        }
+    }
+    output
+}
 
 impl Callable for LuaTool {
     fn spec(&self) -> &ToolSpec {
@@ -105,7 +116,8 @@ impl LuaTool {
             None => ScriptRun::of_call(cx.shared()),
         };
         let output = run_script(states, &loaded, (handler, execute), &call, &input, &[&input], read).await;
-        output.map(|output| if self.knows_secrets { without_secrets(output) } else { output })
+        let output = output.map(|output| if self.knows_secrets { without_secrets(output) } else { output });
+        output.map(|output| with_refusal(output, &call))
     }
 
     /// A plugin whose files were deleted serves no call from then on, even before the daemon has heard of it. An editor may

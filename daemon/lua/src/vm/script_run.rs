@@ -2,8 +2,8 @@
 
 use std::cell::RefCell;
 use std::future::Future;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use futures_util::FutureExt;
@@ -41,6 +41,8 @@ pub(crate) struct ScriptRun {
     endings: Option<Mutex<Vec<Function>>>,
     /// That of a call which runs while no other serial call of its plugin runs.
     turn: Option<Mutex<SerialTurn>>,
+    /// The first refused permission, for a script that does not say why it failed.
+    refused: OnceLock<Arc<Denial>>,
 }
 
 /// The turn of a serial call among those of its plugin.
@@ -173,6 +175,7 @@ impl ScriptRun {
             owns_thread,
             endings: None,
             turn: None,
+            refused: OnceLock::new(),
         }
     }
 
@@ -203,10 +206,18 @@ impl ScriptRun {
     pub(crate) async fn require(&self, need: Need) -> Result<(), ToolError> {
         let cx = self.authority().map_err(ToolError::Failed)?;
         let answer = check_permission(cx, &self.chain, &need).await;
-        if let (Some(load), Err(ToolError::Denied(denial))) = (&self.load, &answer) {
-            (load.on_refusal)(cx, need, denial);
+        if let Err(ToolError::Denied(denial)) = &answer {
+            match &self.load {
+                Some(load) => (load.on_refusal)(cx, need, denial),
+                None => _ = self.refused.set(denial.clone()),
+            }
         }
         answer
+    }
+
+    /// The first permission that the script was refused.
+    pub(crate) fn refused(&self) -> Option<&Denial> {
+        self.refused.get().map(|denial| &**denial)
     }
 
     /// The context whose permissions count: that of the call, or the plugin's own while it loads.

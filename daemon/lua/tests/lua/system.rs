@@ -43,6 +43,20 @@ async fn a_refused_program_does_not_run() {
     assert!(!world.work().join("made").exists());
 }
 
+/// Plugins that were written for other hosts take a refusal for a program that is not installed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_call_says_what_it_was_refused_though_its_script_does_not() {
+    let world = TestPlugins::of(&tool(
+        "if hygge.exec('touch', {'made'}).code ~= 0 then return {content = 'no touch in PATH', is_error = not input.fine} end",
+    ))
+    .await;
+    let result = world.call("t", json!({})).await;
+    let text = result.text();
+    assert!(result.is_error && text.starts_with("no touch in PATH"), "{text}");
+    assert!(text.contains("not allowed: shell touch made") && text.contains("toolctl plugins grant p"), "{text}");
+    assert_eq!(world.text("t", json!({"fine": true})).await, "no touch in PATH");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_is_none_raises() {
     let world =
