@@ -2,6 +2,7 @@
 //! examples run.
 
 use std::fmt::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -144,7 +145,12 @@ async fn the_plugins_of_the_porting_guide_load_and_answer() {
     let errors: Vec<_> = world.host.list().iter().filter_map(|plugin| plugin.error.clone()).collect();
     assert_eq!(errors, []);
     world.allow_all();
-    assert_eq!(world.text("word_count", json!({"text": "a b c"})).await, "3");
+    let program = world.work().join(".agents/tools/word_count");
+    let text = guide.split_once("```python\n").and_then(|(_, rest)| rest.split_once("```")).unwrap().0;
+    std::fs::create_dir_all(program.parent().unwrap()).unwrap();
+    std::fs::write(&program, text).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
+    assert_eq!(world.text("word_count", json!({"text": "a b c"})).await.trim(), "3");
     assert_eq!(world.text("repeat_text", json!({"text": "ab"})).await, "abab");
     assert_eq!(world.text("trimmed", json!({"text": "  a "})).await, "a");
 }
