@@ -8,7 +8,7 @@ use futures_util::StreamExt;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::runtime::Runtime;
-use toold_test_kit::until;
+use toold_test_kit::{PATIENCE, until};
 
 /// A message as the server delivered it.
 #[derive(Clone, Debug)]
@@ -61,6 +61,42 @@ impl Bus {
         // It spawns a task.
         let jetstream = runtime.block_on(async { jetstream::new(client.clone()) });
         Self { runtime, client, jetstream, seen }
+    }
+
+    /// Which of these subjects the server refuses to somebody who logs in so: to publish to, and to subscribe to.
+    pub fn refused(
+        url: &str,
+        options: async_nats::ConnectOptions,
+        publish: &[&str],
+        subscribe: &[&str],
+    ) -> Vec<String> {
+        /// Refused to everybody. Answers come in order, so all others have come before.
+        const LAST: &str = "refused.to.everybody";
+        let (sender, violations) = std::sync::mpsc::channel();
+        let options = options.event_callback(move |event| {
+            if let async_nats::Event::ServerError(error) = event {
+                // Fails only when nobody waits any more.
+                let _ = sender.send(error.to_string());
+            }
+            std::future::ready(())
+        });
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let _subscribed = runtime.block_on(async {
+            let client = options.connect(url).await.unwrap();
+            let mut subscribed = Vec::new();
+            for subject in subscribe {
+                subscribed.push(client.subscribe((*subject).to_owned()).await.unwrap());
+            }
+            for subject in publish.iter().chain([&LAST]) {
+                client.publish((*subject).to_owned(), "".into()).await.unwrap();
+            }
+            client.flush().await.unwrap();
+            (client, subscribed)
+        });
+        // Permissions Violation for Publish to "subject"
+        let next = || violations.recv_timeout(PATIENCE).expect("the last one is refused");
+        let subject = || next().split('"').nth(1).unwrap_or_default().to_owned();
+        std::iter::repeat_with(subject).take_while(|subject| subject != LAST).collect()
     }
 
     /// Everything that has been recorded and fits, in the order of its arrival.

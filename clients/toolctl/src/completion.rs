@@ -81,6 +81,7 @@ const COMPLETERS: &[(&str, &str, ValueLookup)] = &[
     ("mcp login", "name", values::mcp_servers),
     ("mcp logout", "name", values::mcp_servers),
     ("remotes reconnect", "name", values::remotes),
+    ("fleet broker-config", "machines", values::fleet_daemons),
     ("fleet forget", "name", values::fleet_members),
     ("fleet grant", "category", values::categories),
     ("fleet grant", "pattern", values::paths),

@@ -32,7 +32,7 @@ pub(crate) async fn run(member: &Arc<Member>) -> Result<(), String> {
         let is_there = move |session: &_| member.upgrade().is_some_and(|member| people::can_be_asked(&member, session));
         engine.asks.subscribe_elsewhere(is_there)
     });
-    let answers = member.broker.client.subscribe(subjects::answer("*")).await;
+    let answers = member.broker.client.subscribe(subjects::answer(&ask_id(&member.name, "*"))).await;
     let mut answers = answers.map_err(|error| format!("can't receive answers: {error}"))?;
     while let Some(event) = subscription.try_next() {
         take(member, asks, event);
@@ -161,7 +161,8 @@ async fn publish(member: &Member, person: &FleetName, message: &FleetAsk) -> Res
 async fn end_forgotten(member: &Member, asks: &[OwnAsk]) -> Result<(), String> {
     let failed = |error: &dyn std::fmt::Display| format!("can't read the asks on the broker: {error}");
     let stream = member.broker.jetstream.get_stream(subjects::ASKS).await.map_err(|error| failed(&error))?;
-    let mut stored = stream.info_with_subjects("toold.ask.>").await.map_err(|error| failed(&error))?;
+    let mut stored =
+        stream.info_with_subjects(format!("toold.ask.*.{}.>", member.name)).await.map_err(|error| failed(&error))?;
     while let Some((subject, _)) = stored.try_next().await.map_err(|error| failed(&error))? {
         let Some((person, id)) = subject.strip_prefix("toold.ask.").and_then(|rest| rest.split_once('.')) else {
             continue;
@@ -170,7 +171,7 @@ async fn end_forgotten(member: &Member, asks: &[OwnAsk]) -> Result<(), String> {
         if request_id(&member.name, id).is_none() || asks.iter().any(|own| own.message.ask_id == id) {
             continue;
         }
-        let last = stream.get_last_raw_message_by_subject(&subject).await.ok();
+        let last = stream.direct_get_last_for_subject(&subject).await.ok();
         let last = last.and_then(|last| read_own::<FleetAsk>(member.key(), &last.payload, SignedKind::Ask, &subject));
         if last.is_none_or(|last| last.body.ended.is_none()) {
             let message = FleetAsk {

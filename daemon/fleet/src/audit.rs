@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use async_nats::jetstream::context::{PublishError, PublishErrorKind};
 use async_nats::jetstream::message::PublishMessage;
-use async_nats::jetstream::stream::LastRawMessageErrorKind;
+use async_nats::jetstream::stream::DirectGetErrorKind;
 use tokio::time::sleep;
 use toold_proto::audit::AuditEntry;
 
@@ -102,9 +102,10 @@ async fn last_in_stream(member: &Arc<Member>) -> Result<(Option<AuditPosition>, 
     let failed = |error: &dyn std::fmt::Display| format!("can't read the stream {}: {error}", subjects::AUDIT);
     let subject = subjects::audit(&member.name);
     let stream = member.broker.jetstream.get_stream_no_info(subjects::AUDIT).await.map_err(|error| failed(&error))?;
-    let last = match stream.get_last_raw_message_by_subject(&subject).await {
+    // Direct, since the subject of such a request names the one that is read.
+    let last = match stream.direct_get_last_for_subject(&subject).await {
         Ok(last) => last,
-        Err(error) if matches!(error.kind(), LastRawMessageErrorKind::NoMessageFound) => return Ok((None, 0)),
+        Err(error) if matches!(error.kind(), DirectGetErrorKind::NotFound) => return Ok((None, 0)),
         Err(error) => return Err(failed(&error)),
     };
     let Some(message) = read_own::<AuditMessage>(member.key(), &last.payload, SignedKind::Audit, &subject) else {

@@ -148,6 +148,7 @@ impl Broker {
             max_messages_per_subject: 1,
             max_age: ASK_LIFETIME,
             max_bytes: ASKS_BYTES,
+            allow_direct: true,
             ..stream::Config::default()
         };
         // The oldest rows go when it is full. Each daemon has them in its own audit log.
@@ -155,6 +156,7 @@ impl Broker {
             name: subjects::AUDIT.to_owned(),
             subjects: vec!["toold.audit.>".to_owned()],
             max_bytes: AUDIT_BYTES,
+            allow_direct: true,
             ..stream::Config::default()
         };
         for config in [asks, audit] {
@@ -174,16 +176,20 @@ impl Broker {
         Ok(())
     }
 
-    /// Creates a stream, or gives one that was made without a limit that of `config`.
+    /// Creates a stream, or gives one that an earlier version made the limit of `config`, and lets it be read by subject.
     async fn prepare_stream(&self, config: stream::Config) -> Result<(), String> {
         let limited = |max_bytes| stream::Config { max_bytes, ..config.clone() };
         let bytes = config.max_bytes;
         match self.jetstream.get_stream(&config.name).await {
-            Ok(found) if found.cached_info().config.max_bytes > 0 => Ok(()),
-            Ok(_) => {
+            Ok(found) => {
+                let found = &found.cached_info().config;
+                if found.max_bytes > 0 && found.allow_direct {
+                    return Ok(());
+                }
+                let bytes = if found.max_bytes > 0 { found.max_bytes } else { bytes };
                 let changed = with_room(bytes, |bytes| self.jetstream.update_stream(limited(bytes))).await;
                 if let Err(error) = changed {
-                    tracing::warn!(%error, stream = config.name, "a stream of the fleet has no limit");
+                    tracing::warn!(%error, stream = config.name, "a stream of the fleet is as an earlier version made it");
                 }
                 Ok(())
             }

@@ -36,14 +36,15 @@ pub struct FleetCall {
     pub timeout_ms: Option<u64>,
 }
 
-/// A text in the object store, as UTF-8.
+/// A text in the object store, as UTF-8, encrypted: every machine reads there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blob {
-    /// BLAKE3, in hexadecimal digits. The object's name is `DIGEST.CALL`, so that calls with the same text do not delete each
-    /// other's.
+    /// BLAKE3 of what is stored, in hexadecimal digits. The object's name is `DIGEST.CALL`.
     pub digest: String,
-    /// In bytes.
+    /// Bytes that are stored.
     pub size: u64,
+    /// Random, for this text alone; see `blobs`.
+    pub key: String,
 }
 
 /// Where a call comes from.
@@ -219,10 +220,10 @@ pub struct ToolRecord {
     pub grammar: Option<ToolGrammar>,
 }
 
-/// Stream `TOOLD_ASKS`, `toold.ask.PERSON.ASK`, of kind `ask`. The ended one replaces the open one.
+/// Stream `TOOLD_ASKS`, `toold.ask.PERSON.DAEMON.ASK`, of kind `ask`. The ended one replaces the open one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FleetAsk {
-    /// The name of the daemon that asks, `-`, and the id of the ask there.
+    /// The name of the daemon that asks, a dot, and the id of the ask there.
     pub ask_id: String,
     /// The instance of the daemon that asks.
     pub instance: String,
@@ -252,7 +253,7 @@ pub struct EndedFleetAsk {
     pub by: Option<String>,
 }
 
-/// `toold.answer.ASK`, of kind `answer`, signed by a person. It is answered by `answered`.
+/// `toold.answer.DAEMON.ASK`, of kind `answer`, signed by a person. It is answered by `answered`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AskAnswerMessage {
     pub ask_id: String,

@@ -28,14 +28,15 @@ pub(crate) struct OwnAsk {
     pub(crate) was_sent: bool,
 }
 
-/// The id of an ask in the fleet. A daemon's name contains no `-`, so the ids of two daemons are never the same.
+/// The id of an ask in the fleet. The daemon's name is a token of subjects of its own, so that the server can limit a login to
+/// the asks of its machine.
 pub(crate) fn ask_id(daemon: &FleetName, request_id: &str) -> String {
-    format!("{daemon}-{request_id}")
+    format!("{daemon}.{request_id}")
 }
 
 /// The id on its own daemon; `None` for asks of others.
 pub(crate) fn request_id<'i>(daemon: &FleetName, ask_id: &'i str) -> Option<&'i str> {
-    ask_id.strip_prefix(daemon.as_str())?.strip_prefix('-')
+    ask_id.strip_prefix(daemon.as_str())?.strip_prefix('.')
 }
 
 /// The person or client that answered, as other machines and the audit log show it.

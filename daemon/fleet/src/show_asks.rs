@@ -21,7 +21,7 @@ use crate::messages::{EndedFleetAsk, FleetAsk};
 use crate::names::FleetName;
 use crate::own_asks::{MAX_ASK, request_id};
 use crate::show_asks::answer::Sent;
-use crate::signed::{self, CLOCK_TOLERANCE, MessageRefusal, SignedKind};
+use crate::signed::{self, CLOCK_TOLERANCE, MessageRefusal, SignedKind, random_id};
 use crate::subjects;
 
 /// Runs while the broker is connected. Cancelled when the connection is lost.
@@ -60,7 +60,9 @@ async fn follow(
     }
     let stream = member.broker.jetstream.get_stream(subjects::ASKS).await.map_err(failed)?;
     let config = pull::OrderedConfig {
-        filter_subject: subjects::ask(person, "*"),
+        // Named, so that the server sees in the subject of the request what is read.
+        name: Some(random_id()),
+        filter_subject: subjects::ask(person, ">"),
         deliver_policy: DeliverPolicy::LastPerSubject,
         ..pull::OrderedConfig::default()
     };
@@ -71,8 +73,8 @@ async fn follow(
 
 /// Takes over a message; `None` when it is refused, or about an ask of this daemon.
 fn note(member: &Member, message: &Message) -> Option<Noted> {
-    let id = message.subject.rsplit('.').next().unwrap_or_default();
-    if request_id(&member.name, id).is_some() {
+    let id = message.subject.strip_prefix("toold.ask.").and_then(|rest| rest.split_once('.')).map(|(_, id)| id);
+    if id.is_some_and(|id| request_id(&member.name, id).is_some()) {
         return None;
     }
     let ask = match verified(member, message) {

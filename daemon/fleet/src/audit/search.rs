@@ -22,7 +22,7 @@ use crate::counts::FleetCounts;
 use crate::member::Member;
 use crate::messages::AuditMessage;
 use crate::names::FleetName;
-use crate::signed::{Message, SignedKind, read_own};
+use crate::signed::{Message, SignedKind, random_id, read_own};
 use crate::subjects;
 
 const DEFAULT_ENTRIES: u64 = 100;
@@ -121,6 +121,8 @@ fn read_row(member: &Member, subject: &str, payload: &[u8]) -> Option<(FleetName
 /// The messages with these numbers and this subject, the oldest first.
 async fn read(stream: &Stream, subject: &str, window: std::ops::Range<u64>) -> Result<Vec<StreamMessage>, String> {
     let config = pull::OrderedConfig {
+        // Named, so that the server sees in the subject of the request what is read.
+        name: Some(random_id()),
         filter_subject: subject.to_owned(),
         // A stream that nothing was written to begins at 0, from which the server delivers nothing.
         deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: window.start.max(1) },

@@ -167,7 +167,7 @@ fn the_first_answer_counts_everywhere_and_is_stored_where_it_was_asked() {
     at_desk.error("permissions.reply", reply);
     at_laptop.error("permissions.reply", json!({"request_id": laptop["request_id"], "action": "deny"}));
     let open = scene.bus.wait_for("the ask", |message| {
-        message.subject.starts_with("toold.ask.anna.build-") && message.json()["ask"].is_object()
+        message.subject.starts_with("toold.ask.anna.build.") && message.json()["ask"].is_object()
     });
     let late = scene.sign_answer(&open.json(), "anna", &scene.person_key("anna"), |answer| {
         answer["decision"] = "deny".into();
@@ -233,7 +233,7 @@ fn only_the_person_who_was_asked_answers() {
     let _at_desk = scene.known_frontend(&scene.desk, "desk");
     let mut local = scene.build.connect();
     let call = local.request("tools.execute", bash("touch made"));
-    let open = scene.bus.wait_for("the ask", |message| message.subject.starts_with("toold.ask.anna.build-")).json();
+    let open = scene.bus.wait_for("the ask", |message| message.subject.starts_with("toold.ask.anna.build.")).json();
     let subject = format!("toold.answer.{}", open["ask_id"].as_str().unwrap());
     let anna = scene.person_key("anna");
     let stranger = SigningKey::generate(KeyOwner::Person);
@@ -248,7 +248,7 @@ fn only_the_person_who_was_asked_answers() {
         // Bert is known, but does not decide here.
         ("not_permitted", scene.sign_answer(&open, "bert", &scene.person_key("bert"), |_| ())),
         ("replayed", of_build(|answer| answer["challenge"] = "0".repeat(32).into())),
-        ("misdirected", of_build(|answer| answer["ask_id"] = "build-ask_other_1".into())),
+        ("misdirected", of_build(|answer| answer["ask_id"] = "build.ask_other_1".into())),
         ("malformed", of_build(|answer| answer["message"] = "x".repeat(100_000).into())),
     ];
     for (reason, bytes) in refused {
@@ -258,7 +258,7 @@ fn only_the_person_who_was_asked_answers() {
         assert_eq!(scene.refused(reason), before + 1, "{reason}");
     }
     // Answers to asks of others are none of build's business.
-    scene.bus.send("toold.answer.desk-ask_1_1", None, b"{}");
+    scene.bus.send("toold.answer.desk.ask_1_1", None, b"{}");
     assert_eq!(scene.refused("malformed"), 2);
     let reply = scene.bus.request(&subject, &ordinary, Duration::from_secs(60)).unwrap().json();
     assert!(reply.get("error").is_none() && reply["pending"] == false, "{reply}");
@@ -275,7 +275,7 @@ fn only_a_daemon_itself_asks_in_its_name() {
     let mut local = scene.build.connect();
     let first = local.request("tools.execute", bash("touch first"));
     let ask = asked(&mut at_desk);
-    let open = scene.bus.wait_for("the ask", |message| message.subject.starts_with("toold.ask.anna.build-"));
+    let open = scene.bus.wait_for("the ask", |message| message.subject.starts_with("toold.ask.anna.build."));
     at_desk.result("permissions.reply", json!({"request_id": ask["request_id"], "action": "allow"}));
     assert_eq!(local.answer(first)["result"]["is_error"], false);
     resolved(&mut at_desk, &ask);
@@ -291,7 +291,7 @@ fn only_a_daemon_itself_asks_in_its_name() {
         body.as_object_mut().unwrap().retain(|member, _| !header.contains(&member.as_str()));
         signed::sign(&laptop, SignedKind::Ask, &FleetName::parse("laptop").unwrap(), subject, body)
     };
-    let other = "toold.ask.anna.laptop-ask_00000000_1";
+    let other = "toold.ask.anna.laptop.ask_00000000_1";
     for (reason, subject, bytes) in [
         ("replayed", open.subject.as_str(), open.payload.clone()),
         ("misdirected", other, open.payload.clone()),
@@ -321,7 +321,7 @@ fn a_machine_that_was_asleep_sees_what_still_waits_in_order() {
     at_desk.result("permissions.reply", json!({"request_id": asks[1]["request_id"], "action": "allow"}));
     assert_eq!(locals[1].answer(calls[1])["result"]["is_error"], false);
     scene.bus.wait_for("its end", |message| {
-        message.subject.starts_with("toold.ask.anna.build-") && message.json()["ended"].is_object()
+        message.subject.starts_with("toold.ask.anna.build.") && message.json()["ended"].is_object()
     });
     scene.laptop.signal("CONT");
     // One that ended meanwhile may be shown for a moment, until its end has arrived too.

@@ -138,13 +138,18 @@ async fn broker(server: &str) -> Vec<Finding> {
 /// The server's words when its store has no room left (error code 10023 of JetStream).
 const STORE_IS_FULL: &str = "insufficient resources";
 
+/// The server's word for a subject that a login does not reach.
+const NOT_PERMITTED: &str = "permissions violation";
+
 fn advice_for(message: &str) -> &'static str {
-    match message.contains(STORE_IS_FULL) {
-        true => {
-            "the store of the server is full: raise max_file_store in its jetstream { ... }, or remove streams there that \
-             the fleet does not use"
-        }
-        false => "check the server, `credentials` and `ca_file` of [fleet]; `toolctl logs` has the details",
+    if message.contains(STORE_IS_FULL) {
+        "the store of the server is full: raise max_file_store in its jetstream { ... }, or remove streams there that \
+         the fleet does not use"
+    } else if message.to_lowercase().contains(NOT_PERMITTED) {
+        "`credentials` of [fleet] must be the login of this machine, and the server's configuration must name its person: print \
+         it again with `toolctl fleet broker-config MACHINE=PERSON ...`"
+    } else {
+        "check the server, `credentials` and `ca_file` of [fleet]; `toolctl logs` has the details"
     }
 }
 

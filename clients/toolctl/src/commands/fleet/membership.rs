@@ -121,7 +121,7 @@ pub(super) async fn init(args: InitArgs, globals: &Globals) -> anyhow::Result<u8
     )?;
     writeln!(err, "  toolctl fleet join INVITATION NAME")?;
     if options.credentials.is_some() {
-        writeln!(err, "  {DIM}with --credentials, and a copy of that file there{DIM:#}")?;
+        writeln!(err, "  {DIM}with --credentials and the login of that machine{DIM:#}")?;
     }
     warn_of_local(&args.servers)?;
     writeln!(err, "with this invitation:")?;
