@@ -16,6 +16,7 @@ use toold_host::process::{self, ProcessCommand, ProcessEnding, ProcessOutput};
 use toold_host::process_registry::StartedFor;
 use toold_host::sandbox::{CommandToConfine, Confinement, overwritten};
 use toold_host::shell_grammar::{self, Surroundings};
+use toold_proto::level::Level;
 use toold_proto::shell::TerminalSize;
 use toold_proto::tool::Category;
 
@@ -24,6 +25,7 @@ use crate::builds::is_build;
 use crate::builtin::{Builtin, CHANGES, ToolFacts};
 use crate::command_changes::{CommandChanges, CommandWindow};
 use crate::journal::ChangingCall;
+use crate::locked_installs::LineLocks;
 use crate::named_hosts::named_hosts;
 use crate::paths::{Located, knows, may_read};
 use crate::plain_output::PlainLines;
@@ -102,7 +104,13 @@ impl Builtin for BashTool {
     async fn needs(&self, input: &BashInput, cx: &Cx) -> anyhow::Result<Vec<Need>> {
         let cwd = folder(input, cx)?;
         let mut needs = needs(&input.command, &cwd, input.description.as_deref(), &self.toolkit.environment, cx);
-        self.toolkit.mark_confined(&mut needs, cx.level_once_chosen(), &cx.session, &cwd);
+        let level = cx.level_once_chosen();
+        let locks = match level >= Level::Develop {
+            true => LineLocks::of(&needs, &self.toolkit, cx).await,
+            false => LineLocks::default(),
+        };
+        locks.explain(&mut needs, &cx.session);
+        self.toolkit.mark_confined_by(&mut needs, level, &cx.session, &cwd, &locks);
         let rules = self.toolkit.sandbox.rules_in(cx.session.project());
         if let Some(confined) = rules.describe() {
             let of_command = |need: &&mut Need| need.category != Category::Shell && need.of_command.is_some();
@@ -119,6 +127,7 @@ impl Builtin for BashTool {
         if let Some(hosts) = rules.hosts.as_ref().filter(|_| may_read(&cwd, cx)) {
             let environment = self.toolkit.environment.clone().with(&cx.session.env);
             let named = named_hosts(&needs, &cwd, &environment);
+            let hosts = hosts.with_locked(locks.hosts());
             needs.extend(named.iter().filter_map(|host| hosts.need_before(host)));
         }
         Ok(needs)
@@ -155,7 +164,10 @@ impl BashTool {
             CommandToConfine { needs: &judged, cwd: &cwd, environment: &environment, seen: &[], opens_network: true };
         let mut confinement = sandbox.confine(cx, &to_confine)?;
         let only_shown = confinement.as_ref().is_some_and(Confinement::only_reads);
-        let network = sandbox.open_network(cx, &mut confinement, &input.command, input.background).await?;
+        let locks = LineLocks::known(&judged, &cx.session);
+        locks.note_seen(cx);
+        let network =
+            sandbox.open_network(cx, &mut confinement, &input.command, locks.hosts(), input.background).await?;
         let environment = match &network {
             Some(network) => network.in_environment(environment),
             None => environment,

@@ -19,7 +19,7 @@ use toold_host::file_systems::{answering, free_bytes};
 use toold_host::folder_events::WatchBudget;
 
 use crate::journal::contents::KeptContents;
-use crate::journal::{ChangingCall, Journal, PathChange};
+use crate::journal::{ChangingCall, Journal, JournalScope, PathChange, made};
 use crate::stamps::FileDigest;
 use index::{FolderIndex, WindowChanges};
 
@@ -143,6 +143,16 @@ impl CommandChanges {
             drop(runtime.spawn_blocking(move || sender.send(folder.keeps(&journal, &below, longest))));
             answer.recv_timeout(longest).unwrap_or(false)
         })
+    }
+
+    /// Whether the session made what is at a path, with all that is in it, as [`made::made`]. Blocks: it reads the session's
+    /// records and these files.
+    pub(crate) fn made(&self, session: &Session, path: &Path) -> bool {
+        let longest = *self.wait.lock();
+        let mut unrecorded = self.unrecorded.lock();
+        let wait = self.recorded.wait_while_for(&mut unrecorded, |unrecorded| *unrecorded > 0, longest);
+        drop(unrecorded);
+        !wait.timed_out() && made::made(&self.journal.read(JournalScope::Session(&session.id)), path, session.opened_at)
     }
 
     /// Paths that the daemon changes by itself now: no command did it. Blocks for a moment at most.

@@ -6,6 +6,7 @@
 
 pub(crate) mod contents;
 pub(crate) mod draft;
+pub(crate) mod made;
 pub(crate) mod state;
 
 use std::collections::HashSet;

@@ -49,6 +49,7 @@ mod edits;
 mod front_matter;
 mod globs;
 mod lines;
+mod locked_installs;
 mod loose;
 mod named_hosts;
 mod near_names;

@@ -12,7 +12,7 @@ use toold_engine::schema::Schema;
 use toold_engine::session::Session;
 use toold_host::environment::Environment;
 use toold_host::kept_programs::KeptPrograms;
-use toold_host::sandbox::Sandbox;
+use toold_host::sandbox::{Sandbox, SessionRecords};
 use toold_proto::level::Level;
 use toold_proto::tool::SessionId;
 
@@ -20,6 +20,7 @@ use crate::agents::{AgentType, Agents};
 use crate::buffers::Buffers;
 use crate::command_changes::CommandChanges;
 use crate::journal::Journal;
+use crate::locked_installs::{self, LineLocks};
 use crate::shells::BackgroundShells;
 use crate::skills::SkillPlaces;
 use crate::stamps::Stamps;
@@ -95,8 +96,34 @@ impl Toolkit {
     /// Marks the needs of a command line of a session that its level frees if it runs confined, as
     /// [`Sandbox::mark_confined`]. Blocks for a moment at most.
     pub fn mark_confined(&self, needs: &mut [Need], level: Level, session: &Session, cwd: &Path) {
+        let locks = LineLocks::known(needs, session);
+        self.mark_confined_by(needs, level, session, cwd, &locks);
+    }
+
+    /// The same with these lock files.
+    pub(crate) fn mark_confined_by(
+        &self,
+        needs: &mut [Need],
+        level: Level,
+        session: &Session,
+        cwd: &Path,
+        locks: &LineLocks,
+    ) {
         let keeps = |files: &[&Path]| self.command_changes.keeps(session, files);
-        self.sandbox.mark_confined(needs, level, session, cwd, Some(&keeps));
+        let made = |path: &Path| self.command_changes.made(session, path);
+        let is_locked = |need: &Need| locks.is_free(need);
+        let records = SessionRecords { keeps: &keeps, made: &made, is_locked: &is_locked };
+        self.sandbox.mark_confined(needs, level, session, cwd, Some(&records));
+    }
+
+    /// Records what a session finds when it begins. Reads a few small files.
+    pub fn note_began(&self, session: &Session) {
+        locked_installs::note_began(session);
+    }
+
+    /// Records that a session has begun before, with an earlier daemon or before it was closed as unused.
+    pub fn note_restored(&self, session: &Session) {
+        locked_installs::note_restored(session);
     }
 
     pub fn skill_places(&self) -> &SkillPlaces {

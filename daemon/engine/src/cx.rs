@@ -479,6 +479,11 @@ impl Cx {
         self.notes().granted_once.iter().any(|(granted, by)| *granted == need && by == chain)
     }
 
+    /// Whether a person was asked about it during this call, and allowed it.
+    pub fn was_answered(&self, category: Category, target: &str) -> bool {
+        self.notes().granted_once.iter().any(|(granted, _)| granted.category == category && granted.target == target)
+    }
+
     /// The files that the command names as operands are approved with it.
     pub(crate) fn approve_command(&self, target: &str) {
         self.notes().approved_commands.push(target.to_owned());

@@ -73,8 +73,10 @@ pub const TABLE: &[(Effect, FloorRights)] = &[
     (Effect::Read, READ),
     (Effect::Write, WRITE),
     (Effect::History, WRITE),
+    (Effect::Destroy, WRITE),
     (Effect::Build, BUILD),
     (Effect::Fetch, FETCH),
+    (Effect::Install, BUILD),
 ];
 
 impl FloorRights {

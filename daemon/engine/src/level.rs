@@ -72,6 +72,13 @@ pub const TABLE: &[FreedEffect] = &[
         "commits, branches, the index, with the hooks that they run",
     ),
     freed(
+        Level::Edit,
+        Effect::Destroy,
+        FreedWork::Commands,
+        LevelNeeds::Confinement,
+        "rm -r of what the session made, as long as nobody else has changed it and undo keeps it",
+    ),
+    freed(
         Level::Develop,
         Effect::Build,
         FreedWork::Commands,
@@ -85,7 +92,13 @@ pub const TABLE: &[FreedEffect] = &[
         LevelNeeds::Confinement,
         "curl and wget of the hosts in [sandbox] network, and of servers that the session started",
     ),
-    freed(Level::Develop, Effect::Install, FreedWork::Commands, LevelNeeds::Unavailable, "packages of the lock file"),
+    freed(
+        Level::Develop,
+        Effect::Install,
+        FreedWork::Commands,
+        LevelNeeds::Confinement,
+        "installations of what the committed lock file names: npm ci, uv sync --locked",
+    ),
     freed(
         Level::Operate,
         Effect::Change,

@@ -1,5 +1,7 @@
 //! Something that a call will touch: the unit that the policy decides about.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 use toold_proto::tool::Category;
 
@@ -42,6 +44,8 @@ pub struct Need {
     pub operands: Vec<usize>,
     /// Shell only: what it does, as far as that is known.
     pub effects: CommandEffects,
+    /// Shell only: the folder that it runs in, as `cd` computes it, where that is certain.
+    pub folder: Option<PathBuf>,
     /// Shell only: why no pattern with a wildcard covers the command. A person sees all of it, and
     /// a rule for exactly this command covers it.
     pub unsure: Option<String>,
@@ -104,6 +108,7 @@ impl Need {
             head: None,
             operands: Vec::new(),
             effects: CommandEffects::default(),
+            folder: None,
             unsure: None,
             may_run_any: false,
             is_unjudged: false,
@@ -132,10 +137,13 @@ impl Need {
     }
 }
 
-/// Whether `[sandbox] network` lists a host.
+/// Whether a command may connect to a host without an ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostListing {
+    /// `[sandbox] network` lists it.
     Listed,
+    /// A lock file names it that was committed when the session began, or that a person has seen since.
+    Locked,
     Unlisted,
 }
 

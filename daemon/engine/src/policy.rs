@@ -690,7 +690,7 @@ fn default_of(policy: &Policy, subject: &Subject, need: &Need) -> Verdict {
         Category::Agent => Verdict::Allow,
         Category::Shell if need.harmless => Verdict::Allow,
         Category::Network => match need.by_host {
-            Some(HostListing::Listed) => Verdict::Allow,
+            Some(HostListing::Listed | HostListing::Locked) => Verdict::Allow,
             Some(HostListing::Unlisted) => Verdict::Ask,
             None => Verdict::Deny,
         },
@@ -710,6 +710,9 @@ fn default_name(need: &Need, default: Verdict) -> String {
         }
         _ if need.by_host == Some(HostListing::Listed) && default == Verdict::Allow => {
             "[sandbox] network lists it".to_owned()
+        }
+        _ if need.by_host == Some(HostListing::Locked) && default == Verdict::Allow => {
+            "the lock file of the command names it".to_owned()
         }
         _ => default_rule(need.category),
     }

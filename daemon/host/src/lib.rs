@@ -7,7 +7,7 @@
 //! - Commands: [`shell_grammar`] reads a command line and lists the permissions that it needs.
 //! - Files: [`files`] resolves and opens paths, [`replace`] writes them atomically, [`file_needs`] lists the permissions for
 //!   them, [`exclude`] reads `.aiexclude` and `.toolignore`, and [`read_access`] tells which files a call may read.
-//!   [`tree`] walks folders and skips files named by [`ignore_files`].
+//!   [`tree`] walks folders and skips files named by [`ignore_files`]. [`checked_out`] knows what files hold in a commit.
 //! - Changes of files: [`stamps`] for cached results, [`times`] and [`folders`] for walks and watchers, and
 //!   [`file_systems`] for those that report no changes or do not answer.
 //! - [`secrets`] keeps the values that [`secret_text`] names.
@@ -29,6 +29,7 @@ pub mod tool_mark;
 
 pub mod shell_grammar;
 
+pub mod checked_out;
 mod credentials;
 pub mod exclude;
 mod file_facts;

@@ -31,7 +31,7 @@ use crate::sandbox::network::hosts::NetworkHosts;
 use crate::sandbox::secret_index::SecretIndex;
 
 pub use crate::launcher::order::Confinement;
-pub use crate::sandbox::floors::{CommandToConfine, KeepsFiles, LineToConfine, confined_effects_of, overwritten};
+pub use crate::sandbox::floors::{CommandToConfine, LineToConfine, SessionRecords, confined_effects_of, overwritten};
 
 /// The files that a confined program may change.
 ///
@@ -248,7 +248,8 @@ impl Sandbox {
     }
 
     /// Opens the network by host for the program that `confinement` confines; `None` if it has none. The network must
-    /// live as long as the program. `line`: for the person who is asked. `background`: the program outlives its call.
+    /// live as long as the program. `line`: for the person who is asked. `locked`: hosts that its lock file names.
+    /// `background`: the program outlives its call.
     ///
     /// # Errors
     /// When the system does not provide it.
@@ -257,11 +258,13 @@ impl Sandbox {
         cx: &Cx,
         confinement: &mut Option<Confinement>,
         line: &str,
+        locked: Vec<String>,
         background: bool,
     ) -> Result<Option<Arc<CallNetwork>>, SandboxUnavailable> {
         let Some(confinement) = confinement.as_mut().filter(|confinement| confinement.by_host) else { return Ok(None) };
         // Without rules, which have just changed, no host is listed.
         let hosts = self.rules_in(cx.session.project()).hosts.clone().unwrap_or_default();
+        let hosts = if locked.is_empty() { hosts } else { Arc::new(hosts.with_locked(locked)) };
         network::open(cx, hosts, line, background, confinement).await.map(Some).map_err(SandboxUnavailable)
     }
 

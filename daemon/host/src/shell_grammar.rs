@@ -46,7 +46,7 @@ pub use programs::{Note, withheld};
 
 use std::ops::{ControlFlow, Range};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use toold_engine::effects::CommandEffects;
 use toold_engine::need::{CommandForm, InnerCommand, Need, Word};
@@ -260,6 +260,8 @@ struct SimpleCommand {
     /// See [`Need::covers`].
     discards: Vec<String>,
     effects: CommandEffects,
+    /// See [`Need::folder`].
+    folder: Option<PathBuf>,
     /// The entry of the tables that describes it.
     known: Option<&'static programs::ProgramTable>,
     notes: Vec<Note>,
@@ -288,6 +290,7 @@ impl SimpleCommand {
             operands: Vec::new(),
             discards: Vec::new(),
             effects: CommandEffects::default(),
+            folder: None,
             known: None,
             notes: Vec::new(),
         }
@@ -315,6 +318,7 @@ impl SimpleCommand {
             operands: Vec::new(),
             discards: Vec::new(),
             effects: CommandEffects::default(),
+            folder: None,
             known: None,
             notes: vec![Note { text: target.to_owned(), meaning: meaning.to_owned() }],
         }
@@ -343,6 +347,7 @@ impl SimpleCommand {
         self.elsewhere.extend(other.elsewhere);
         self.discards.extend(other.discards);
         self.effects.join(other.effects);
+        self.folder = self.folder.take().filter(|folder| other.folder.as_ref() == Some(folder));
         self.makes.join(other.makes);
         self.unsure = self.unsure.take().or(other.unsure);
         self.script = self.script.take().or(other.script);
@@ -368,6 +373,7 @@ impl SimpleCommand {
             operands: self.operands.clone(),
             covers: self.discards.clone(),
             effects: self.effects.clone(),
+            folder: self.folder.clone(),
             ..Need::new(Category::Shell, self.target.clone())
         }
     }

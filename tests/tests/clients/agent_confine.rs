@@ -139,6 +139,35 @@ fn a_line_runs_once_for_each_judgement() {
 }
 
 #[test]
+fn an_approval_is_for_the_session_and_the_folder_of_the_judgement() {
+    let daemon = daemon(RULES);
+    let claude = FakeClaude::new(&daemon);
+    let text = |line: &str| format!("true && eval '{line}' < /dev/null");
+    let elsewhere = daemon.work().join("deep");
+    std::fs::create_dir(&elsewhere).unwrap();
+    let line = "mytool --version; echo ran >> ran";
+    let run_as = |change: &dyn Fn(&mut Command)| {
+        assert_eq!(claude.hook(line), Value::Null);
+        let mut command = claude.command(Path::new(&claude.prefix), "agent");
+        change(command.arg(text(line)));
+        texts(&answered(command, ""))
+    };
+    for change in [
+        &(|command: &mut Command| drop(command.env("CLAUDE_CODE_SESSION_ID", "s-2"))) as &dyn Fn(&mut Command),
+        &|command: &mut Command| drop(command.env_remove("CLAUDE_CODE_SESSION_ID")),
+        &|command: &mut Command| drop(command.current_dir(&elsewhere)),
+    ] {
+        let (status, _, words) = run_as(change);
+        assert_eq!(status, Some(126), "{words}");
+        assert!(words.contains("needs approval") || words.contains("not run"), "{words}");
+    }
+    assert!(!daemon.work().join("ran").exists() && !elsewhere.join("ran").exists());
+    // As it was judged.
+    run_as(&|_| {});
+    assert!(daemon.work().join("ran").exists());
+}
+
+#[test]
 fn what_no_person_allowed_runs_confined_or_is_left_to_the_agent() {
     let confines = toolctl_confines();
     let daemon = daemon(&format!("[permission]\nlevel = \"develop\"\n{RULES}"));

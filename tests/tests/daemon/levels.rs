@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use toold_tests::{Setup, TestDaemon, Wire, skip, toold, until};
 
 /// Whether this machine can confine what a level frees.
-fn machine_confines() -> bool {
+pub(crate) fn machine_confines() -> bool {
     let arguments = ["sandbox-exec", "--needs-scope", "--", "/bin/true"];
     let confines = std::process::Command::new(toold()).args(arguments).output().unwrap().status.success();
     if !confines {
@@ -57,7 +57,7 @@ fn each_level_frees_what_the_table_says() {
         for line in [
             "echo x > out/kept.txt",
             "echo x > ~/toold-level-test",
-            "rm -r folder",
+            "rm -r out",
             "git push",
             "npm install",
             "mytool x",
@@ -97,6 +97,51 @@ fn what_a_level_lets_commands_overwrite_can_be_undone() {
     // Its content is too long to be kept.
     asked(&bash(&mut wire, "echo x > big.bin"));
     assert_eq!(std::fs::metadata(daemon.work().join("big.bin")).unwrap().len(), (64 << 20) + 1);
+}
+
+#[test]
+fn a_session_removes_what_it_made_itself() {
+    if !machine_confines() {
+        return;
+    }
+    let setup = Setup::new().file("old/a.txt", "old\n").file("kept.txt", "kept\n").file("b.txt", "b\n");
+    let daemon = at("edit", setup);
+    let mut wire = daemon.connect();
+    // Until the daemon knows the folder, it does not know who made what.
+    until("it is free", || {
+        ran(&bash(&mut wire, "mkdir -p made/deep && cat b.txt > made/deep/b.txt && ln -s b.txt made/deep/link"));
+        let result = wire
+            .result("tools.execute", json!({"name": "bash", "arguments": {"command": "rm -rf made"}, "call_id": "c"}));
+        result["metadata"]["permission"].is_null().then(|| ran(&result))
+    });
+    assert!(!daemon.work().join("made").exists());
+    daemon.connect().result("files.undo", json!({"all": true, "call_id": "c"}));
+    assert_eq!(std::fs::read_to_string(daemon.work().join("made/deep/b.txt")).unwrap(), "b\n");
+    // Others made it, made a part of it, moved a file into it, or changed it.
+    for line in
+        ["mkdir part", "echo x > part/own.txt", "mkdir in && mv kept.txt in/", "mkdir changed && echo x > changed/x"]
+    {
+        ran(&bash(&mut wire, line));
+    }
+    std::fs::write(daemon.work().join("part/theirs.txt"), "theirs\n").unwrap();
+    std::fs::write(daemon.work().join("changed/x"), "theirs\n").unwrap();
+    for line in [
+        "rm -r old",
+        "rm -r part",
+        "rm -r in",
+        "rm -r changed",
+        "rm -r made old",
+        "rm -r .",
+        "cp -r old own && rm -r own",
+        "find in -delete",
+    ] {
+        asked(&bash(&mut wire, line));
+    }
+    for file in ["old/a.txt", "part/theirs.txt", "in/kept.txt", "changed/x"] {
+        assert!(daemon.work().join(file).exists(), "{file}");
+    }
+    // What another session made.
+    asked(&bash(&mut daemon.connect(), "rm -r made"));
 }
 
 struct RemovedFiles<'a>(&'a [String]);

@@ -16,6 +16,7 @@ mod fuzz_corpora;
 mod grants;
 mod hooks;
 mod levels;
+mod locked_installs;
 mod many_tools;
 mod models;
 mod no_match;

@@ -115,7 +115,7 @@ impl Sandbox {
     }
 
     /// Marks the needs of a line that a level frees if it runs confined, by [`confined_effects_of`]. A line that only reads
-    /// is left as it is, unless there are more secrets than can be kept from it. `keeps` is `None` for what an agent runs
+    /// is left as it is, unless there are more secrets than can be kept from it. `records` is `None` for what an agent runs
     /// itself, whose changes and network are not held. Reads a few folders.
     pub fn mark_confined(
         &self,
@@ -123,7 +123,7 @@ impl Sandbox {
         level: Level,
         session: &Session,
         cwd: &Path,
-        keeps: Option<&KeepsFiles>,
+        records: Option<&SessionRecords>,
     ) {
         let is_free = |need: &Need| need.reads_only || need.category == Category::FileRead;
         let rules = self.rules_in(session.project());
@@ -147,9 +147,10 @@ impl Sandbox {
             return;
         }
         let places = places();
-        let hosts = keeps.and_then(|_| self.hosts_of_floor(&rules));
-        let keeps = keeps.unwrap_or(&|_| false);
-        let line = LineToConfine { needs, places: &places, cwd, made: &session.made(), keeps, hosts: hosts.as_deref() };
+        let hosts = records.and_then(|_| self.hosts_of_floor(&rules));
+        let records = records.unwrap_or(&SessionRecords::NONE);
+        let line =
+            LineToConfine { needs, places: &places, cwd, made: &session.made(), records, hosts: hosts.as_deref() };
         let effects = confined_effects_of(level, &line);
         let found = || self.secrets_in(&places, rules.home.as_deref());
         if !effects.is_empty() && found().is_ok_and(|(_, counts)| counts.secrets <= MAX_COVERS) {
@@ -298,8 +299,21 @@ impl Confinement {
     }
 }
 
-/// Whether `undo` keeps what is in all of these files.
-pub type KeepsFiles<'a> = dyn Fn(&[&Path]) -> bool + 'a;
+/// What the daemon has recorded of a session.
+pub struct SessionRecords<'a> {
+    /// Whether `undo` keeps what is in all of these files.
+    pub keeps: &'a dyn Fn(&[&Path]) -> bool,
+    /// Whether the session made this file or folder and all that is in it, and nobody has changed it since.
+    pub made: &'a dyn Fn(&Path) -> bool,
+    /// Whether a command fetches only what a lock file names that was committed when the session began, or that a person has
+    /// seen since.
+    pub is_locked: &'a dyn Fn(&Need) -> bool,
+}
+
+impl SessionRecords<'static> {
+    /// Nothing was recorded.
+    pub const NONE: Self = Self { keeps: &|_| false, made: &|_| false, is_locked: &|_| false };
+}
 
 /// A line that a level may free.
 pub struct LineToConfine<'a> {
@@ -309,15 +323,16 @@ pub struct LineToConfine<'a> {
     pub cwd: &'a Path,
     /// As [`Session::made`].
     pub made: &'a [PathBuf],
-    pub keeps: &'a KeepsFiles<'a>,
+    pub records: &'a SessionRecords<'a>,
     /// The hosts that it reaches without an ask; `None` where it has no network.
     pub hosts: Option<&'a NetworkHosts>,
 }
 
 /// The effects that are possible where a line runs if the level frees it; none if it does not. All its commands must be free
 /// at the level, and what it writes must lie in the session's folders or be a file of the session's below `/tmp`; what it
-/// overwrites must be kept, and what it downloads must come from listed hosts. A line that writes no file may be free where
-/// nothing can be changed. Reads a few folders.
+/// overwrites must be kept, what it removes with all that is in it must be the session's own, and what it downloads must come
+/// from listed hosts or be named by a lock file. A line that writes no file may be free where nothing can be changed. Reads a
+/// few folders.
 pub fn confined_effects_of(level: Level, line: &LineToConfine) -> EffectSet {
     let of = |category: Category| line.needs.iter().filter(move |need| need.category == category);
     let is_here = |need: &Need| matches!(need.category, Category::Shell | Category::FileRead | Category::FileWrite);
@@ -330,16 +345,25 @@ pub fn confined_effects_of(level: Level, line: &LineToConfine) -> EffectSet {
         return EffectSet::EMPTY;
     }
     let overwritten = overwritten(line.needs, line.places);
-    if !overwritten.is_empty() && !(line.keeps)(&overwritten) {
+    if !overwritten.is_empty() && !(line.records.keeps)(&overwritten) {
         effects = effects.without(Effect::Write);
+    }
+    let removes = |need: &Need| need.effects.all().contains(Effect::Destroy);
+    if of(Category::Shell).any(|need| removes(need) && !removes_only_own(need, line)) {
+        effects = effects.without(Effect::Destroy);
     }
     let top = line.cwd.ancestors().map(|folder| folder.join(".git")).find(|git| git.symlink_metadata().is_ok());
     if !top.is_some_and(|git| git.is_dir() && !git.is_symlink() && is_inside(&git)) {
         effects = effects.without(Effect::History);
     }
+    let is_locked = |need: &Need| line.hosts.is_some() && (line.records.is_locked)(need);
     let is_listed = |need: &Need| line.hosts.is_some_and(|hosts| hosts.lists_all_of(need));
-    if of(Category::Shell).any(|need| need.effects.all().contains(Effect::Fetch) && !is_listed(need)) {
+    let has = |need: &Need, effect: Effect| need.effects.all().contains(effect);
+    if of(Category::Shell).any(|need| has(need, Effect::Fetch) && !is_listed(need) && !is_locked(need)) {
         effects = effects.without(Effect::Fetch);
+    }
+    if of(Category::Shell).any(|need| has(need, Effect::Install) && !is_locked(need)) {
+        effects = effects.without(Effect::Install);
     }
     let frees = |effects| of(Category::Shell).all(|need| need.reads_only || frees_command(level, need, effects));
     let only_reads = of(Category::FileWrite).next().is_none();
@@ -348,6 +372,16 @@ pub fn confined_effects_of(level: Level, line: &LineToConfine) -> EffectSet {
         .flatten()
         .find(|effects| frees(*effects))
         .unwrap_or(EffectSet::EMPTY)
+}
+
+/// Whether a command is `rm`, and what it names was made by the session. What it names must not come from the line itself.
+fn removes_only_own(need: &Need, line: &LineToConfine) -> bool {
+    let is_rm = need.words.as_ref().and_then(|words| words.first()).is_some_and(|program| program.text == "rm");
+    let is_its = |file: &&Need| file.of_command.as_deref() == Some(need.target.as_str());
+    let mut files = line.needs.iter().filter(|file| file.category == Category::FileWrite).filter(is_its).peekable();
+    let others_read =
+        || line.needs.iter().all(|other| other == need || other.category != Category::Shell || other.reads_only);
+    is_rm && files.peek().is_some() && others_read() && files.all(|file| (line.records.made)(Path::new(&file.target)))
 }
 
 /// The files in the session's folders that hold something, and that a line writes.

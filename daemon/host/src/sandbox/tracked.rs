@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use sha1::{Digest, Sha1};
 
+use crate::checked_out::git_folder;
 use crate::files;
 
 /// A larger index is not read, and its files count as untracked.
@@ -47,17 +48,6 @@ impl GitIndexes {
         let object = index.as_ref().zip(name).and_then(|(index, name)| index.get(name.as_bytes()));
         object.is_some_and(|object| files::read_named(file, MAX_FILE).is_ok_and(|content| blob(&content) == *object))
     }
-}
-
-/// The folder of the repository whose files lie in `top`.
-fn git_folder(top: &Path) -> Option<PathBuf> {
-    let git = top.join(".git");
-    if git.is_dir() {
-        return Some(git);
-    }
-    // A worktree or a submodule.
-    let text = String::from_utf8(files::read_named(&git, 4096).ok()?).ok()?;
-    Some(top.join(text.strip_prefix("gitdir: ")?.trim_end()))
 }
 
 fn blob(content: &[u8]) -> [u8; OBJECT] {

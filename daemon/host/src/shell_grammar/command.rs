@@ -204,6 +204,10 @@ impl<'t> ShellWalk<'_, '_, '_> {
             operands,
             discards: std::mem::take(&mut reading.discards),
             effects,
+            folder: self
+                .state
+                .folders()
+                .and_then(|folders| Some(folders.first()?.clone()).filter(|_| folders.len() == 1)),
             known: reading.known,
             notes: std::mem::take(&mut reading.notes),
         }));

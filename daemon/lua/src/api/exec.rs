@@ -207,7 +207,7 @@ impl Program {
             opens_network: true,
         };
         command.confinement = sandbox.confine(&cx, &to_confine).map_err(|error| format!("hygge.exec: {error}"))?;
-        let network = sandbox.open_network(&cx, &mut command.confinement, &line, false).await;
+        let network = sandbox.open_network(&cx, &mut command.confinement, &line, Vec::new(), false).await;
         if let Some(network) = network.map_err(|error| format!("hygge.exec: {error}"))? {
             command.environment = network.in_environment(command.environment);
             command.network = Some(network);

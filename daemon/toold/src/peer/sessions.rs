@@ -140,8 +140,9 @@ impl SessionService {
         let project = session.own_project().to_owned();
         self.config.enter(&project);
         let (session, there) = self.engine.sessions.open(session);
-        if there {
-            self.config.release(&project);
+        match there {
+            true => self.config.release(&project),
+            false => self.builtins.note_began(&session),
         }
         let open = self.engine.sessions.len();
         if open.is_multiple_of(LOOK_AT_SESSIONS_EVERY) && open > self.config.loaded().config.daemon.max_unused_sessions

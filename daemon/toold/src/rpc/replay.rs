@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use jsonrpsee::types::ErrorObjectOwned;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
+use toold_engine::effects::EffectSet;
 use toold_engine::level::{confined_effects, frees_command};
 use toold_engine::need::Need;
 use toold_engine::policy::grants::Grant;
@@ -186,8 +187,9 @@ impl<'r> RuleReplay<'r> {
 
     /// As the sandbox marks a line, but for what only the disk knows.
     fn mark_confined(&self, call: &DecidedCall, needs: &mut [(Need, bool, PastVerdict)]) {
-        // It is not known which hosts a command reached.
-        let effects = confined_effects().without(Effect::Fetch);
+        // It is not known which hosts a command reached, what a lock file was, and who had made a file.
+        let effects =
+            [Effect::Fetch, Effect::Install, Effect::Destroy].into_iter().fold(confined_effects(), EffectSet::without);
         let leaves = |(need, inside, _): &(Need, bool, PastVerdict)| match need.category {
             Category::FileWrite => !inside,
             Category::Network | Category::Mcp | Category::Agent | Category::Plugin => true,

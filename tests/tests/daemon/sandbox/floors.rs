@@ -53,21 +53,21 @@ fn with_program(setup: Setup, name: &str, program: &str) -> TestDaemon {
     })
 }
 
-#[test]
-fn a_program_that_the_tables_wrongly_call_harmless_does_no_harm() {
-    if !machine_has_floors() {
-        return;
-    }
-    // The program of this name is in the tables as one that only reads.
-    let setup = Setup::new()
+/// A project with secrets in it and beside it.
+fn among_secrets() -> Setup {
+    Setup::new()
         .file("kept.txt", "kept\n")
         .file("folder/x", "x\n")
         .file(".env", "KEY=secret-of-the-project\n")
         .file("deep/er/.env.local", "KEY=secret-of-the-project\n")
         .file("../home/note", "secret-of-the-person\n")
         .file("../other/code.txt", "secret-of-the-person\n")
-        .file("../home/.ssh/id_ed25519", "secret-of-the-person\n");
-    let daemon = with_program(setup, "uniq", "#!/bin/sh\nexec python3 \"$PWD/red.py\" $(cat \"$PWD/arguments\")\n");
+        .file("../home/.ssh/id_ed25519", "secret-of-the-person\n")
+}
+
+/// What `red.py` could do that none of these names, when `line` runs it; the file `arguments` has its arguments.
+#[track_caller]
+fn harm_done(daemon: &TestDaemon, line: &str, harmless: &[&str]) -> Vec<String> {
     std::fs::write(daemon.work().join("red.py"), include_str!("red.py")).unwrap();
     let mut outside = Command::new("sleep").arg("1000").env("OUTSIDE", "secret-of-a-process").spawn().unwrap();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -75,21 +75,72 @@ fn a_program_that_the_tables_wrongly_call_harmless_does_no_harm() {
     let arguments =
         format!("{} {port} {} {}", daemon.socket().display(), outside.id(), daemon.setup.path("home").display());
     std::fs::write(daemon.work().join("arguments"), arguments).unwrap();
-    let result = bash(&mut daemon.connect(), "uniq kept.txt");
+    let result = bash(&mut daemon.connect(), line);
     let alive = outside.try_wait().unwrap().is_none();
     outside.kill().unwrap();
     outside.wait().unwrap();
     let said = text(&result);
     let lines: Vec<&str> = said.lines().filter(|line| !line.starts_with('[')).collect();
     assert!(lines.len() > 50 && said.contains("\nall was tried"), "{said}");
-    let done: Vec<&&str> = lines.iter().filter(|line| line.ends_with(" done")).collect();
-    assert!(done.is_empty(), "{done:#?}\n{said}");
     assert!(!said.contains("secret-of"), "{said}");
     assert!(alive, "a process outside was ended");
+    let done = lines.iter().filter_map(|line| line.strip_suffix(" done"));
+    done.filter(|name| !harmless.contains(name)).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_program_that_the_tables_wrongly_call_harmless_does_no_harm() {
+    if !machine_has_floors() {
+        return;
+    }
+    // The program of this name is in the tables as one that only reads.
+    let program = "#!/bin/sh\nexec python3 \"$PWD/red.py\" $(cat \"$PWD/arguments\")\n";
+    let daemon = with_program(among_secrets(), "uniq", program);
+    assert_eq!(harm_done(&daemon, "uniq kept.txt", &[]), [] as [&str; 0]);
     let mut left: Vec<_> = std::fs::read_dir(daemon.work()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     left.sort();
     assert_eq!(left, [".env", "arguments", "deep", "folder", "kept.txt", "red.py"]);
     assert_eq!(std::fs::read_to_string(daemon.work().join("kept.txt")).unwrap(), "kept\n");
+}
+
+/// Changes in the session's folders.
+const CHANGES: [&str; 20] = [
+    "new file",
+    "append",
+    "overwrite",
+    "truncate",
+    "truncate on opening",
+    "remove",
+    "rename",
+    "exchange",
+    "hard link",
+    "soft link",
+    "folder",
+    "remove folder",
+    "mode",
+    "owner",
+    "times",
+    "attribute",
+    "pipe",
+    "unnamed file",
+    "through /proc/self/root",
+    "through /proc/self/cwd",
+];
+
+#[test]
+fn a_build_changes_the_sessions_folders_and_nothing_else() {
+    if !machine_has_floors() {
+        return;
+    }
+    let daemon = at("develop", among_secrets());
+    let build = "#!/bin/sh\nexec python3 red.py $(cat arguments)\n";
+    std::fs::write(daemon.work().join("build.sh"), build).unwrap();
+    // Where a socket leads nowhere, connecting it to an address sends nothing yet.
+    let harmless = [CHANGES.as_slice(), &["UDP"]].concat();
+    assert_eq!(harm_done(&daemon, "sh build.sh", &harmless), [] as [&str; 0]);
+    let beside: Vec<_> =
+        std::fs::read_dir(daemon.setup.path("home")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(!beside.iter().any(|path| path.ends_with(".bashrc")), "{beside:?}");
 }
 
 #[test]

@@ -16,6 +16,8 @@ use crate::http::target::HostPort;
 pub struct NetworkHosts {
     /// The lists of the user and of a project: what one of them leaves out is not listed.
     lists: Vec<HostList>,
+    /// Hosts with their ports that a command's lock file names.
+    locked: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -60,20 +62,30 @@ impl NetworkHosts {
         if list.loopback.len() > MAX_LOOPBACK {
             return Err(format!("at most {MAX_LOOPBACK} ports of this machine can be named"));
         }
-        Ok(Self { lists: vec![list] })
+        Ok(Self { lists: vec![list], locked: Vec::new() })
     }
 
     /// What both list.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
-        Self { lists: self.lists.iter().chain(&other.lists).cloned().collect() }
+        Self { lists: self.lists.iter().chain(&other.lists).cloned().collect(), locked: Vec::new() }
+    }
+
+    /// With the hosts that a command's lock file names, each as `host:port`. They are public hosts, whatever the lists say.
+    #[must_use]
+    pub fn with_locked(&self, locked: Vec<String>) -> Self {
+        Self { lists: self.lists.clone(), locked }
     }
 
     /// The need of a connection to a host. What is certain without a look-up is forbidden before anybody is asked.
     pub(super) fn need(&self, target: &HostPort) -> Need {
         let mut need = Need::new(Category::Network, target.to_string());
         let is_listed = self.lists(&need);
-        need.by_host = Some(if is_listed { HostListing::Listed } else { HostListing::Unlisted });
+        need.by_host = Some(match is_listed {
+            true => HostListing::Listed,
+            false if self.locked.contains(&need.target) => HostListing::Locked,
+            false => HostListing::Unlisted,
+        });
         let here = || is_loopback_name(&target.host).then_some(IpAddr::V4(Ipv4Addr::LOCALHOST));
         let address = target.address.or_else(here);
         need.forbidden = address.filter(|address| !self.admits(*address, target, is_listed)).map(not_named);

@@ -10,7 +10,7 @@ use toold_engine::policy::{Policy, Subject, check, decide};
 use toold_engine::tool::Origin;
 use toold_host::environment::Environment;
 use toold_host::sandbox::network::hosts::NetworkHosts;
-use toold_host::sandbox::{LineToConfine, confined_effects_of};
+use toold_host::sandbox::{LineToConfine, SessionRecords, confined_effects_of};
 use toold_host::shell_grammar::{Surroundings, as_read_by, needs};
 use toold_proto::level::Level;
 use toold_proto::permission::{CheckedPart, Verdict};
@@ -115,7 +115,7 @@ pub(crate) fn judge_in(shell: &str, level: Level, line: &str, place: &CommandSet
         places: &places,
         cwd: &place.workspace,
         made: &[],
-        keeps: &keeps,
+        records: &SessionRecords { keeps: &keeps, ..SessionRecords::NONE },
         hosts: Some(&NetworkHosts::default()),
     };
     let confined = confined_effects_of(level, &confined);

@@ -158,6 +158,7 @@ impl SessionService {
         session.opened_at = saved.opened_at;
         session.set_mode(saved.mode);
         session.set_level(level);
+        self.builtins.note_restored(&session);
         Ok(Some((session, opener)))
     }
 
