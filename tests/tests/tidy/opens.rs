@@ -50,7 +50,8 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("toold/src/config/tools.rs", 1, "names of tools in the folders of plugins that the user's configuration names"),
     // The daemon's own folders.
     ("builtins/src/journal.rs", 10, "the daemon's own folder of changes"),
-    ("builtins/src/journal/contents.rs", 9, "the daemon's own folder of contents"),
+    ("builtins/src/journal/contents.rs", 10, "the daemon's own folder of contents"),
+    ("builtins/src/journal/contents/packs.rs", 3, "the daemon's own folder of contents"),
     ("fleet/src/grant_book.rs", 1, "the daemon's own file of grants"),
     ("fleet/src/serve.rs", 1, "the folder of the fleet in the daemon's own state"),
     ("fleet/src/keys.rs", 2, "the key file that the user's configuration or command line names"),
