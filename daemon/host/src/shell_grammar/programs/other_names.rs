@@ -335,7 +335,8 @@ impl NamedCommand {
                 let name = word.text.split('=').next().unwrap_or_default();
                 let is_bundle = word.text.len() > 1 && word.text.starts_with('-') && !word.text.starts_with("--");
                 spellings.contains(&name)
-                    || is_bundle && spellings.iter().any(|one| one.len() == 2 && word.text.contains(&one[1..]))
+                    || is_bundle
+                        && spellings.iter().any(|one| one.len() == 2 && word.text.contains(one.trim_start_matches('-')))
             }),
         };
         has_verbs && name.options.iter().all(has_option)
