@@ -47,7 +47,8 @@ fn daemon_with_registry(config: &str) -> Option<TestDaemon> {
         return None;
     }
     let setup = Setup::new().config(&format!("[permission]\nlevel = \"develop\"\n{config}"));
-    let setup = setup.file(".gitignore", "node_modules/\nbuilt\n");
+    // npm would look for a newer npm at another host.
+    let setup = setup.file(".gitignore", "node_modules/\nbuilt\n").file(".npmrc", "update-notifier=false\n");
     let work = setup.path("work");
     make(&work, "1.0.0");
     run(&work, "git", &["init", "-q"]);
@@ -132,10 +133,17 @@ fn what_a_committed_lock_file_names_is_installed_and_another_one_is_asked_about_
 #[test]
 fn no_host_follows_from_the_settings_of_the_project() {
     let Some(daemon) = daemon_with_registry("") else { return };
+    // Where the lock file names no host, npm takes the one of its settings.
+    let file = daemon.work().join("package-lock.json");
+    let lock = std::fs::read_to_string(&file).unwrap();
+    let unresolved = lock.replace("\"resolved\": \"http://registry.example:4873/a/-/a-1.0.0.tgz\",", "");
+    assert_ne!(unresolved, lock);
+    std::fs::write(&file, unresolved).unwrap();
+    let settings = "update-notifier=false\nregistry=http://other.example:4873/\n";
+    std::fs::write(daemon.work().join(".npmrc"), settings).unwrap();
+    commit(&daemon.work(), "without hosts");
     let (mut person, mut agent) = (daemon.connect(), daemon.connect());
     person.result("permissions.subscribe", json!({}));
-    let settings = "registry=http://other.example:4873/\nreplace-registry-host=always\n";
-    std::fs::write(daemon.work().join(".npmrc"), settings).unwrap();
     let call = json!({"name": "bash", "arguments": {"command": "npm ci --no-audit"}, "call_id": "c"});
     let id = agent.request("tools.execute", call);
     let ask = asked(&mut person);
@@ -166,7 +174,6 @@ fn installations_that_no_lock_file_settles_are_asked_about() {
     std::fs::create_dir(daemon.work().join("web")).unwrap();
     make(&daemon.work().join("web"), "1.0.0");
     let result = install(&mut agent, "cd web && npm ci");
-    let text = result["content"][0]["text"].to_string();
-    assert!(text.contains("needs approval") && !result["metadata"]["permission"].is_null(), "{result}");
+    assert!(!result["metadata"]["permission"].is_null(), "{result}");
     assert!(!daemon.work().join("web/node_modules").exists() && !daemon.work().join("node_modules").exists());
 }

@@ -51,6 +51,8 @@ class Registry(http.server.BaseHTTPRequestHandler):
 
 
 def serve(ready):
+    # It is no process of the test's folders, in which none may be left.
+    os.chdir("/")
     with socket.socket() as any_socket:
         up = lambda name: fcntl.ioctl(any_socket, 0x8914, struct.pack("16sh14x", name, 0x41))
         up(b"lo")

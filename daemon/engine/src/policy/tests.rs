@@ -949,9 +949,15 @@ fn a_level_frees_by_effect_what_nothing_else_decides() {
         (command("cargo test", Effect::Build), [Ask, Ask, Allow, Allow]),
         // The sandbox marks it where the lock file is known, where the host is listed, or where the session has made the files.
         (command("npm ci", Effect::Install), [Ask, Ask, Allow, Allow]),
-        (Need { confined: confined.without(Effect::Install), ..command("npm ci", Effect::Install) }, [Ask, Ask, Ask, Ask]),
+        (
+            Need { confined: confined.without(Effect::Install), ..command("npm ci", Effect::Install) },
+            [Ask, Ask, Ask, Ask],
+        ),
         (command("rm -r a", Effect::Destroy), [Ask, Allow, Allow, Allow]),
-        (Need { confined: confined.without(Effect::Destroy), ..command("rm -r a", Effect::Destroy) }, [Ask, Ask, Ask, Ask]),
+        (
+            Need { confined: confined.without(Effect::Destroy), ..command("rm -r a", Effect::Destroy) },
+            [Ask, Ask, Ask, Ask],
+        ),
         (command("curl x", Effect::Fetch), [Ask, Ask, Allow, Allow]),
         (Need { confined: confined.without(Effect::Fetch), ..command("curl x", Effect::Fetch) }, [Ask, Ask, Ask, Ask]),
         (command("git push", Effect::Publish), [Ask, Ask, Ask, Ask]),
