@@ -30,7 +30,7 @@ fn commit(folder: &Path, message: &str) {
 }
 
 /// A daemon at the level `develop` in a project whose lock file is committed; `None` where this machine cannot have one.
-fn daemon_with_registry(config: &str) -> Option<TestDaemon> {
+fn daemon_with_registry() -> Option<TestDaemon> {
     for program in ["/usr/bin/npm", "/usr/bin/python3"] {
         if !Path::new(program).exists() {
             skip_uninstalled(program);
@@ -46,7 +46,7 @@ fn daemon_with_registry(config: &str) -> Option<TestDaemon> {
     if !machine_confines() {
         return None;
     }
-    let setup = Setup::new().config(&format!("[permission]\nlevel = \"develop\"\n{config}"));
+    let setup = Setup::new().config("[permission]\nlevel = \"develop\"\n");
     // npm would look for a newer npm at another host.
     let setup = setup.file(".gitignore", "node_modules/\nbuilt\n").file(".npmrc", "update-notifier=false\n");
     let work = setup.path("work");
@@ -88,7 +88,7 @@ fn answer(person: &mut Wire, ask: &Value, action: &str) {
 
 #[test]
 fn what_a_committed_lock_file_names_is_installed_and_another_one_is_asked_about_once() {
-    let Some(daemon) = daemon_with_registry("") else { return };
+    let Some(daemon) = daemon_with_registry() else { return };
     let (mut person, mut agent) = (daemon.connect(), daemon.connect());
     person.result("permissions.subscribe", json!({}));
     // Nobody is asked, and the scripts of the packages run on the floor of a build.
@@ -132,7 +132,7 @@ fn what_a_committed_lock_file_names_is_installed_and_another_one_is_asked_about_
 
 #[test]
 fn no_host_follows_from_the_settings_of_the_project() {
-    let Some(daemon) = daemon_with_registry("") else { return };
+    let Some(daemon) = daemon_with_registry() else { return };
     // Where the lock file names no host, npm takes the one of its settings.
     let file = daemon.work().join("package-lock.json");
     let lock = std::fs::read_to_string(&file).unwrap();
@@ -155,7 +155,7 @@ fn no_host_follows_from_the_settings_of_the_project() {
 
 #[test]
 fn installations_that_no_lock_file_settles_are_asked_about() {
-    let Some(daemon) = daemon_with_registry("") else { return };
+    let Some(daemon) = daemon_with_registry() else { return };
     let mut agent = daemon.connect();
     for line in [
         "npm install",
