@@ -153,9 +153,9 @@ fn an_approval_is_for_the_session_and_the_folder_of_the_judgement() {
         texts(&answered(command, ""))
     };
     for change in [
-        &(|command: &mut Command| drop(command.env("CLAUDE_CODE_SESSION_ID", "s-2"))) as &dyn Fn(&mut Command),
-        &|command: &mut Command| drop(command.env_remove("CLAUDE_CODE_SESSION_ID")),
-        &|command: &mut Command| drop(command.current_dir(&elsewhere)),
+        &(|command: &mut Command| _ = command.env("CLAUDE_CODE_SESSION_ID", "s-2")) as &dyn Fn(&mut Command),
+        &|command: &mut Command| _ = command.env_remove("CLAUDE_CODE_SESSION_ID"),
+        &|command: &mut Command| _ = command.current_dir(&elsewhere),
     ] {
         let (status, _, words) = run_as(change);
         assert_eq!(status, Some(126), "{words}");
