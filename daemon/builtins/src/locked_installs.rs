@@ -57,7 +57,7 @@ struct LockFileVersion {
 /// Records what the session's repositories have checked out now. A session that a process of a tool opens has none: the tool
 /// may have committed anything before. Reads a few small files.
 pub(crate) fn note_began(session: &Session) {
-    let commits = || match session.hold() {
+    let commits = || match session.owner() {
         SessionOwner::Frontend => {
             let places = std::iter::once(&session.cwd).chain(&session.roots);
             places.filter_map(|place| CheckedOutCommit::around(place)).collect()

@@ -435,6 +435,10 @@ fn a_folder_that_can_never_be_a_workspace_is_refused_with_the_reason() {
         ),
     ] {
         let refused = person.error("workspaces.allow", json!({"path": folder}));
-        assert_eq!(refused["message"], format!("{folder} cannot be a workspace: {reason}"), "{refused}");
+        assert_eq!(
+            refused["message"],
+            format!("invalid params: {folder} cannot be a workspace: {reason}"),
+            "{refused}"
+        );
     }
 }
