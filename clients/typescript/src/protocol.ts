@@ -38,9 +38,9 @@ export type Block = {
   text?: string;
   /** Base64 (RFC 4648, section 4). */
   blob?: string;
-  /** Of a link. */
+  /** Only for a link. */
   name?: string;
-  /** Of a link. */
+  /** Only for a link. */
   description?: string;
   /** The `_meta` of a mounted MCP server, unchanged. */
   meta?: Record<string, unknown>;
@@ -604,9 +604,9 @@ export interface AuditEntry {
   cached?: boolean;
   /** With `cached`: how long the call took that produced the result. */
   original_ms?: number;
-  /** Of the arguments. */
+  /** Size of the arguments. */
   input_bytes: number;
-  /** Of the result's text. */
+  /** Size of the result's text. */
   output_bytes: number;
 }
 
@@ -976,15 +976,15 @@ export interface DaemonStatus {
     waiting_for_person: number;
     /** Notifications that clients have not read yet. */
     outboxes: {
-      /** Of all connections. */
+      /** Notifications of all connections. */
       messages: number;
-      /** Of the connection that has the most. */
+      /** Notifications of the connection that has the most. */
       most: number;
       /** The limit of each connection; beyond it progress is dropped and subscriptions wait. */
       capacity: number;
       /** Connections that are at `capacity`. */
       full: number;
-      /** Of all connections, in notifications of 4 KiB and more. Of each at most 1 MiB, or one notification that is longer. */
+      /** Bytes of all connections in notifications of 4 KiB and more. A connection has at most 1 MiB, or one notification that is longer. */
       long_bytes: number;
     };
     /** Events and their subscribers. */
@@ -1461,7 +1461,7 @@ export interface FilesUndoParams {
 /** Answer of `files.undo`. */
 export interface FilesUndoResult {
   paths: string[];
-  /** Of a dry run: from each file as it is to what it would be, as a unified diff. */
+  /** Only for a dry run: the unified diff from each file as it is to what it would be. */
   diff?: string;
 }
 
@@ -1630,7 +1630,7 @@ export interface FleetStatusResult {
     /** The daemons that are online, and those that are away. */
     online: string[];
     away: string[];
-    /** Of all that are online. */
+    /** Calls that run on all daemons that are online. */
     running: number;
     max_calls: number;
     /** The tools of the label under their names here; none when `[fleet.use_labels]` does not name it. */
