@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
-use toold_engine::session::{SessionOwner, Session};
+use toold_engine::session::{Session, SessionOwner};
 use toold_host::checked_out::CheckedOutCommit;
 use toold_host::files;
 use toold_proto::tool::Category;
@@ -81,7 +81,7 @@ struct LineLock {
     of: (String, Option<PathBuf>),
     command: LockedCommand,
     now: LockFileVersion,
-    /// What it names in a version that was committed or seen; `None` if this one was not.
+    /// Whether this version was committed or seen.
     is_seen: bool,
     /// For a person, how it differs.
     difference: String,
