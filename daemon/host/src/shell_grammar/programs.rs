@@ -123,7 +123,7 @@ pub(super) struct Reading {
     /// `NAME=value` words that set variables for the command that it runs.
     pub(super) assignments: Vec<Arg>,
     pub(super) files: Vec<FileUse>,
-    /// Files whose changes it may throw away, by their absolute paths.
+    /// Files whose changes it may throw away or that a patch may change, by their absolute paths.
     pub(super) discards: Vec<String>,
     /// See [`toold_engine::need::Need::form`].
     pub(super) form: Option<CommandForm>,

@@ -1,5 +1,5 @@
 //! The files of the working tree that Git overwrites or removes: by their paths (`git checkout PATH`, `git restore PATH`,
-//! `git rm PATH`), and wherever they are (`git reset --hard`, `git stash`, `git clean`).
+//! `git rm PATH`), and wherever they are (`git reset --hard`, `git stash`, `git clean`, `git apply`).
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -78,10 +78,14 @@ fn tracked_below(path: &Arg, repository: &Repository) -> Vec<PathBuf> {
     all().filter(|file| file.starts_with(&named)).collect()
 }
 
+/// Options with which `git apply` changes nothing in the working tree.
+const ONLY_SHOW: &[&str] = &["--stat", "--numstat", "--summary", "--check", "--cached"];
+
 /// More files are not looked at: Git changes them all the same.
 const MAX_FILES: usize = 50_000;
 
-/// The files whose changes since the last commit the command may throw away, wherever they are. `form` is that of the words
+/// The files whose changes since the last commit the command may throw away, or that a patch may change, wherever they are.
+/// `form` is that of the words
 /// behind the subcommand, which is the first of its plain words; `None` if these cannot be told apart.
 pub(super) fn discarded(name: &str, form: Option<&CommandForm>, repository: &Repository) -> Vec<String> {
     let has = |names: &[&str]| {
@@ -96,6 +100,8 @@ pub(super) fn discarded(name: &str, form: Option<&CommandForm>, repository: &Rep
         "switch" => (has(&["-f", "--force", "--discard-changes"]), false),
         "stash" if matches!(verb, Some("list" | "show" | "drop" | "clear" | "create" | "store")) => (false, false),
         "stash" => (true, has(&["-u", "--include-untracked", "-a", "--all"])),
+        "apply" => (has(&["--apply"]) || form.is_none() || !has(ONLY_SHOW), false),
+        "am" => (form.is_none() || !has(&["--abort", "--quit", "--show-current-patch"]), false),
         "clean" => (false, form.is_none() || !has(&["-n", "--dry-run"])),
         _ => (false, false),
     };

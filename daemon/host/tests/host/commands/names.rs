@@ -355,7 +355,7 @@ fn a_setting_that_may_name_a_program_is_a_doubt() {
     ]);
 }
 
-/// A person is asked where a command may throw away changes of a file that may not be written.
+/// A person is asked where a command may throw away changes of a file that may not be written, or a patch may change it.
 #[test]
 fn what_git_throws_away_is_compared_with_rules_that_deny_writing() {
     let rules = &["allow shell **", "deny file.write **/README.md", "deny file.write **/note.txt"];
@@ -371,6 +371,9 @@ fn what_git_throws_away_is_compared_with_rules_that_deny_writing() {
                 "git stash",
                 "git stash push -m x",
                 "git stash pop",
+                "git apply fix.diff",
+                "git apply --check --apply fix.diff",
+                "git am fix.mbox",
                 "git -C src stash",
                 "echo x > other; git stash -u",
             ],
@@ -387,6 +390,9 @@ fn what_git_throws_away_is_compared_with_rules_that_deny_writing() {
                 "git stash drop",
                 "git clean -n",
                 "git clean -fd",
+                "git apply --check fix.diff",
+                "git apply --stat fix.diff",
+                "git am --abort",
                 "git pull",
             ],
             Allow,
