@@ -9,6 +9,7 @@ use serde::Deserialize;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::tool::{ToolError, ToolOutput};
+use toold_host::checked_out::CheckedOutCommit;
 use toold_host::environment::Environment;
 use toold_host::exclude::Exclusions;
 use toold_host::output_buffer::OutputBuffer;
@@ -25,10 +26,11 @@ use crate::builds::is_build;
 use crate::builtin::{Builtin, CHANGES, ToolFacts};
 use crate::command_changes::{CommandChanges, CommandWindow};
 use crate::journal::ChangingCall;
-use crate::locked_installs::LineLocks;
+use crate::locked_installs::{self, LineLocks};
 use crate::named_hosts::named_hosts;
 use crate::paths::{Located, knows, may_read};
 use crate::plain_output::PlainLines;
+use crate::reader_program::ReaderProgram;
 use crate::stopped::{explanation, is_refusal};
 use crate::toolkit::Toolkit;
 
@@ -78,6 +80,27 @@ pub(crate) struct BashTool {
     toolkit: Arc<Toolkit>,
 }
 
+impl BashTool {
+    /// The lock files of a line. Runs Git, once for each file, to read what was committed when the session began.
+    async fn line_locks(&self, needs: &[Need], cx: &Cx) -> LineLocks {
+        for lookup in locked_installs::to_look_up(needs, &cx.session) {
+            let committed = match &lookup.commit {
+                Some(commit) => self.committed(commit, &lookup.file, cx).await,
+                None => None,
+            };
+            lookup.found(committed, &cx.session);
+        }
+        LineLocks::known(needs, &cx.session)
+    }
+
+    /// What a commit has of a file, read by Git where that can change nothing.
+    async fn committed(&self, commit: &CheckedOutCommit, file: &Path, cx: &Cx) -> Option<Vec<u8>> {
+        let git = ReaderProgram { names: &["git"], package: "git", arguments: commit.arguments() };
+        let output = git.read(commit.question(file)?, &self.toolkit, cx).await.ok()?;
+        commit.answer(file, &output.bytes)
+    }
+}
+
 impl Builtin for BashTool {
     type Input = BashInput;
 
@@ -106,7 +129,7 @@ impl Builtin for BashTool {
         let mut needs = needs(&input.command, &cwd, input.description.as_deref(), &self.toolkit.environment, cx);
         let level = cx.level_once_chosen();
         let locks = match level >= Level::Develop {
-            true => LineLocks::of(&needs, &self.toolkit, cx).await,
+            true => self.line_locks(&needs, cx).await,
             false => LineLocks::default(),
         };
         locks.explain(&mut needs, &cx.session);

@@ -8,7 +8,7 @@ mod commands;
 mod formats;
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
@@ -19,9 +19,7 @@ use toold_host::checked_out::CheckedOutCommit;
 use toold_host::files;
 use toold_proto::tool::Category;
 
-use crate::reader_program::ReaderProgram;
 use crate::stamps::FileDigest;
-use crate::toolkit::Toolkit;
 use commands::{LockedCommand, locked_command};
 use formats::{LockFormat, LockedPackages};
 
@@ -88,15 +86,7 @@ struct LineLock {
 }
 
 impl LineLocks {
-    /// Looks at the lock files of a line, as they are now. Runs Git at the first look at a file.
-    pub(crate) async fn of(needs: &[Need], toolkit: &Toolkit, cx: &Cx) -> Self {
-        for (_, command) in locked_commands(needs, &cx.session) {
-            look_up(&command, toolkit, cx).await;
-        }
-        Self::known(needs, &cx.session)
-    }
-
-    /// The same, for what the session knows already. Reads the files.
+    /// Looks at the lock files of a line, as they are now, and compares them with those that the session knows. Reads the files.
     pub(crate) fn known(needs: &[Need], session: &Session) -> Self {
         let known = session.slot::<SessionLockFiles>();
         let lock = |(need, command): (&Need, LockedCommand)| {
@@ -190,29 +180,41 @@ fn version(format: LockFormat, content: &[u8]) -> Option<LockFileVersion> {
     Some(LockFileVersion { digest: blake3::hash(content), packages: Arc::new(packages) })
 }
 
-/// Looks once for the version that was committed when the session began.
-async fn look_up(command: &LockedCommand, toolkit: &Toolkit, cx: &Cx) {
-    let known = cx.session.slot::<SessionLockFiles>();
-    let is_looked_up = |file: &KnownLockFile| file.is_looked_up;
-    if known.files.lock().get(&command.file).is_some_and(is_looked_up) {
-        return;
-    }
-    let commits = known.began.get().map(Vec::as_slice).unwrap_or_default();
-    let committed = match commits.iter().find(|commit| commit.has(&command.file)) {
-        Some(commit) => committed(commit, &command.file, toolkit, cx).await,
-        None => None,
-    };
-    let mut files = known.files.lock();
-    let file = files.entry(command.file.clone()).or_default();
-    file.is_looked_up = true;
-    if let Some(version) = committed.and_then(|content| version(command.format, &content)) {
-        file.seen.insert(0, version);
-    }
+/// A lock file whose committed version the session does not know yet.
+pub(crate) struct LockFileToLookUp {
+    pub(crate) file: PathBuf,
+    /// What its repository had checked out when the session began, if that is known.
+    pub(crate) commit: Option<CheckedOutCommit>,
+    format: LockFormat,
 }
 
-/// What the commit has of a file, read by Git where that can change nothing.
-async fn committed(commit: &CheckedOutCommit, file: &Path, toolkit: &Toolkit, cx: &Cx) -> Option<Vec<u8>> {
-    let git = ReaderProgram { names: &["git"], package: "git", arguments: commit.arguments() };
-    let output = git.read(commit.question(file)?, toolkit, cx).await.ok()?;
-    commit.answer(file, &output.bytes)
+/// The lock files of a line that have to be looked up.
+pub(crate) fn to_look_up(needs: &[Need], session: &Session) -> Vec<LockFileToLookUp> {
+    let known = session.slot::<SessionLockFiles>();
+    let commits = known.began.get().map(Vec::as_slice).unwrap_or_default();
+    let commands = locked_commands(needs, session).into_iter().map(|(_, command)| command);
+    let unknown =
+        commands.filter(|command| known.files.lock().get(&command.file).is_none_or(|file| !file.is_looked_up));
+    unknown
+        .map(|LockedCommand { file, format, .. }| {
+            let commit = commits.iter().find(|commit| commit.has(&file)).cloned();
+            LockFileToLookUp { file, commit, format }
+        })
+        .collect()
+}
+
+impl LockFileToLookUp {
+    /// Records what was committed; `None` if nothing was.
+    pub(crate) fn found(self, committed: Option<Vec<u8>>, session: &Session) {
+        let known = session.slot::<SessionLockFiles>();
+        let mut files = known.files.lock();
+        let file = files.entry(self.file).or_default();
+        // Another call may have looked it up meanwhile.
+        if std::mem::replace(&mut file.is_looked_up, true) {
+            return;
+        }
+        if let Some(version) = committed.and_then(|content| version(self.format, &content)) {
+            file.seen.insert(0, version);
+        }
+    }
 }

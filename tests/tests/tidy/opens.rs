@@ -50,6 +50,7 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("toold/src/config/tools.rs", 1, "names of tools in the folders of plugins that the user's configuration names"),
     // The daemon's own folders.
     ("builtins/src/journal.rs", 10, "the daemon's own folder of changes"),
+    ("builtins/src/journal/made.rs", 1, "names in a folder that a line removes, to compare them with the records"),
     ("builtins/src/journal/contents.rs", 10, "the daemon's own folder of contents"),
     ("builtins/src/journal/contents/packs.rs", 3, "the daemon's own folder of contents"),
     ("fleet/src/grant_book.rs", 1, "the daemon's own file of grants"),
@@ -84,6 +85,7 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("host/src/descendants.rs", 16, "/proc"),
     ("host/src/file_systems/answering.rs", 1, "/proc"),
     ("host/src/tool_mark.rs", 1, "/proc"),
+    ("host/src/launcher/installed.rs", 9, "the launcher and its profile where root installs them"),
     ("host/src/launcher/kernel.rs", 1, "/proc"),
     ("host/src/launcher/mounts.rs", 1, "/proc"),
     ("host/src/launcher/network.rs", 2, "/proc"),

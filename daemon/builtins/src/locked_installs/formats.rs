@@ -20,7 +20,7 @@ pub(super) enum LockFormat {
     Pnpm,
     /// `requirements.txt` in which each package has a hash.
     Requirements,
-    /// A file whose packages are not read, with the host that its program fetches from unless it is told otherwise.
+    /// A file whose packages are not read, with the host that its program fetches from by default.
     Unread(&'static str),
 }
 

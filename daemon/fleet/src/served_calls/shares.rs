@@ -13,11 +13,11 @@ const TRIES_AGAIN: Duration = Duration::from_millis(2_500);
 /// The machines that have calls here, and those that have been refused.
 #[derive(Default)]
 pub(crate) struct CallerShares {
-    callers: BTreeMap<FleetName, Caller>,
+    callers: BTreeMap<FleetName, CallerShare>,
 }
 
 #[derive(Default)]
-struct Caller {
+struct CallerShare {
     running: usize,
     waiting: Option<Waiting>,
 }

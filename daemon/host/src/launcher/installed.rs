@@ -54,8 +54,8 @@ fn open_same(path: &Path, image: &[u8]) -> Option<OwnedFd> {
     if !is_ours || metadata.len() != image.len() as u64 {
         return None;
     }
-    let mut content = Vec::with_capacity(image.len());
-    file.read_to_end(&mut content).ok()?;
+    let mut content = vec![0; image.len()];
+    file.read_exact(&mut content).ok()?;
     (content == image).then(|| file.into())
 }
 

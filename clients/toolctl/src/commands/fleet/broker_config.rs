@@ -23,7 +23,7 @@ pub(super) struct BrokerConfigArgs {
     /// The machines, by their names in the fleet, with the person who answers asks there, such as laptop=anna. The first one
     /// sets up what the fleet stores on the server
     #[arg(value_name = "MACHINE[=PERSON]")]
-    machines: Vec<Machine>,
+    machines: Vec<NamedMachine>,
     /// The address that the server listens on; defaults to 127.0.0.1:4222, or with TLS to 0.0.0.0:4222
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<String>,
@@ -44,12 +44,12 @@ pub(super) struct BrokerConfigArgs {
 
 /// A machine of the fleet, and the person at it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Machine {
+struct NamedMachine {
     name: String,
     person: Option<String>,
 }
 
-impl FromStr for Machine {
+impl FromStr for NamedMachine {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -139,7 +139,7 @@ const EVERYTHING: [&str; 10] = [
 const RECEIVED: [&str; 3] = ["toold.>", "$SRV.>", "_INBOX.>"];
 
 /// The subjects that a machine publishes to.
-fn publishes(Machine { name, person }: &Machine, sets_up: bool) -> Vec<String> {
+fn publishes(NamedMachine { name, person }: &NamedMachine, sets_up: bool) -> Vec<String> {
     let mut subjects: Vec<String> = [
         // Calls of any machine, and answers to those that call here.
         "toold.*.call",
@@ -194,7 +194,7 @@ fn publishes(Machine { name, person }: &Machine, sets_up: bool) -> Vec<String> {
 }
 
 /// The subjects that a machine receives. Calls for a label only as one of the queue group.
-fn receives(Machine { name, .. }: &Machine) -> Vec<String> {
+fn receives(NamedMachine { name, .. }: &NamedMachine) -> Vec<String> {
     [
         format!("toold.{name}.>"),
         "toold.any.*.call >".to_owned(),
@@ -259,11 +259,12 @@ mod tests {
 
     #[test]
     fn a_machine_is_read_with_its_person() {
-        let machine = |name: &str, person: Option<&str>| Machine { name: name.into(), person: person.map(Into::into) };
+        let machine =
+            |name: &str, person: Option<&str>| NamedMachine { name: name.into(), person: person.map(Into::into) };
         assert_eq!("build".parse(), Ok(machine("build", None)));
         assert_eq!("desk_2=anna".parse(), Ok(machine("desk_2", Some("anna"))));
         for wrong in ["", "Build", "build box", "*", "build.>", "build=", "build=>", "2", "a=b=c", "ask"] {
-            assert!(wrong.parse::<Machine>().is_err(), "{wrong}");
+            assert!(wrong.parse::<NamedMachine>().is_err(), "{wrong}");
         }
     }
 }

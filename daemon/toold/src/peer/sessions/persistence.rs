@@ -19,7 +19,7 @@ use crate::peer::sessions::{Opener, OpenerKind, SessionRequest, SessionService, 
 
 /// What is stored of a session beside its state: who opened it, and the level that a person chose for it.
 #[derive(Serialize, Deserialize)]
-struct SessionOwner {
+struct StoredOwner {
     #[serde(flatten)]
     opener: Opener,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -27,7 +27,7 @@ struct SessionOwner {
 }
 
 fn owner_of(session: &Session, level: Option<Level>) -> Option<String> {
-    serde_json::to_string(&SessionOwner { opener: opener_of(session), level }).ok()
+    serde_json::to_string(&StoredOwner { opener: opener_of(session), level }).ok()
 }
 
 /// Uses the store on a thread that may block.
@@ -136,7 +136,7 @@ impl SessionService {
                 return Ok(None);
             }
         };
-        let owner: Option<SessionOwner> = saved.owner.as_deref().and_then(|owner| serde_json::from_str(owner).ok());
+        let owner: Option<StoredOwner> = saved.owner.as_deref().and_then(|owner| serde_json::from_str(owner).ok());
         let level = owner.as_ref().and_then(|owner| owner.level);
         let opener = owner.map(|owner| owner.opener);
         // Folders that an agent chose do not become a person's choice when a person resumes the
