@@ -76,7 +76,8 @@ impl HostileBench {
     fn run(&mut self, line: &str) -> LineOutcome {
         self.shell.run(line);
         let (ran, shown) = self.root.recorded();
-        LineOutcome { ran, shown, changes: self.root.changes() }
+        let uses_default_path = line.contains("command -p");
+        LineOutcome { ran, shown, uses_default_path, changes: self.root.changes() }
     }
 
     /// `None` if the line is not allowed, and so did not run.

@@ -26,6 +26,8 @@ pub(super) struct LineOutcome {
     pub(super) ran: Vec<Vec<String>>,
     pub(super) changes: Vec<FileChangeSeen>,
     pub(super) shown: String,
+    /// It runs programs by `command -p`, which finds them elsewhere, so that they are not recorded.
+    pub(super) uses_default_path: bool,
 }
 
 /// The purpose of these programs is to write their operands.
@@ -47,7 +49,6 @@ const READING_GIT: &[&str] = &[
     "archive",
     "rev-list",
     "diff-tree",
-    "format-patch",
     "bundle",
     "help",
 ];
@@ -114,7 +115,13 @@ fn may_change(rules: &[RuleLine], outcome: &LineOutcome, change: &FileChangeSeen
         let folder = rule.pattern.strip_suffix("/**").and_then(|folder| folder.split_once("work/"));
         rule.category == "file.write" && rule.action == "allow" && folder.is_some_and(|(_, it)| path.starts_with(it))
     });
-    by_file_rule || outcome.ran.iter().any(|ran| may_write(rules, ran, path))
+    let by_unrecorded = || {
+        let mut allowed = rules.iter().filter(|rule| rule.category == "shell" && rule.action == "allow");
+        allowed.any(|rule| rule.pattern.split(' ').next().is_some_and(|program| WRITERS.contains(&program)))
+    };
+    by_file_rule
+        || outcome.ran.iter().any(|ran| may_write(rules, ran, path))
+        || outcome.uses_default_path && by_unrecorded()
 }
 
 /// Whether this is a writing program that was allowed and was given the file.
@@ -149,7 +156,7 @@ fn is_index(path: &Path) -> bool {
 
 /// Git's internal files, but nothing that it would run later.
 fn git_may_change(rules: &[RuleLine], outcome: &LineOutcome, path: &Path, change: &FileChangeSeen) -> bool {
-    // Also by `command -p git`, which is found elsewhere and not recorded.
+    // Also by `command -p git`, which is not recorded.
     if is_index(path) {
         return true;
     }
