@@ -22,6 +22,7 @@ mod globals;
 mod groups;
 mod keys;
 mod live;
+mod new_grant;
 mod output;
 mod path_names;
 mod person;

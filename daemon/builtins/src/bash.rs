@@ -93,7 +93,7 @@ impl BashTool {
         LineLocks::known(needs, &cx.session)
     }
 
-    /// What a commit has of a file, read by Git where that can change nothing.
+    /// The content of a file in a commit, which Git reads confined.
     async fn committed(&self, commit: &CheckedOutCommit, file: &Path, cx: &Cx) -> Option<Vec<u8>> {
         let git = ReaderProgram { names: &["git"], package: "git", arguments: commit.arguments() };
         let output = git.read(commit.question(file)?, &self.toolkit, cx).await.ok()?;

@@ -224,9 +224,8 @@ struct KnownContent {
 /// When the change cannot be made and the caller may read its files; then nobody is asked. For other files, the caller
 /// gets this error only after the change is approved.
 pub(crate) async fn needs(change: Change, cx: &Cx) -> anyhow::Result<Vec<Need>> {
-    let behind_hidden_links: Vec<Need> =
-        change.behind_hidden_links().map(|target| target.located.to_write(cx)).collect();
-    if behind_hidden_links.is_empty() { needs_there(&change, cx).await } else { Ok(behind_hidden_links) }
+    let links: Vec<Need> = change.behind_hidden_links().map(|target| target.located.to_write(cx)).collect();
+    if links.is_empty() { needs_there(&change, cx).await } else { Ok(links) }
 }
 
 /// The permissions for a change that an agent makes with a tool of its own. Whether the change fits the file is the
@@ -234,14 +233,14 @@ pub(crate) async fn needs(change: Change, cx: &Cx) -> anyhow::Result<Vec<Need>> 
 pub(crate) async fn needs_of_agent(change: Change, cx: &Cx) -> Vec<Need> {
     let mut needs: Vec<Need> = change.behind_hidden_links().map(|target| target.located.to_write(cx)).collect();
     let writes = change.write_needs(cx);
-    let hides_its_target = !needs.is_empty();
+    let has_hidden_link = !needs.is_empty();
     needs.extend(change.read_needs(cx));
     let is_asked = || {
         cx.agent.as_ref().is_some_and(|agent| agent.asks_until.is_some())
             && writes.iter().any(|need| verdict(need, cx) == Verdict::Ask)
             && cx.engine.asks.can_be_answered(cx)
     };
-    if !hides_its_target && is_asked() {
+    if !has_hidden_link && is_asked() {
         let planning = change.clone();
         if let Ok(plan) = blocking(cx, move |_| planning.plan()).await {
             needs.extend(plan.iter().map(|plan| with_diff(plan, cx)));

@@ -28,10 +28,10 @@ const MAX_FILE: u64 = 16 << 20;
 /// The most versions of a lock file that a session knows.
 const MAX_VERSIONS: usize = 16;
 
-/// What a session knows about lock files.
+/// The lock files that a session has met.
 #[derive(Default)]
 struct SessionLockFiles {
-    /// What the repositories of its folders had checked out when it began; none if that is not known.
+    /// The commits that the repositories of its folders had checked out when it began; empty if they are not known.
     began: OnceLock<Vec<CheckedOutCommit>>,
     files: Mutex<HashMap<PathBuf, KnownLockFile>>,
 }
@@ -160,8 +160,8 @@ impl KnownLockFile {
     }
 }
 
-/// Those whose lock files lie in the session's folders, and before which the line only reads: what runs before could change a
-/// lock file.
+/// The commands of a line whose lock files lie in the session's folders. What runs before such a command must only read, since
+/// it could change the lock file.
 fn locked_commands<'n>(needs: &'n [Need], session: &Session) -> Vec<(&'n Need, LockedCommand)> {
     let reads = |need: &&Need| need.category == Category::FileRead || need.reads_only;
     let first = needs.iter().take_while(reads).count();

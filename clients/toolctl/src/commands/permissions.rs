@@ -21,6 +21,7 @@ use crate::commands::call::session_id;
 use crate::connection;
 use crate::exit::{OK, TOOL_ERROR, usage};
 use crate::globals::Globals;
+use crate::new_grant::allowing;
 use crate::output::{self, BOLD, DIM, one_line, plain, print_json};
 use crate::prompts::ask;
 
@@ -127,16 +128,11 @@ pub(crate) struct GrantReach {
 impl GrantReach {
     /// A grant that allows the pattern to calls that no plugin makes.
     pub(crate) fn allowing(&self, category: Category, pattern: String) -> anyhow::Result<GrantPermission> {
+        let cwd = folder(self.cwd.clone())?;
         Ok(GrantPermission {
-            category,
-            pattern,
-            scope: self.scope.into(),
-            action: Action::Allow,
-            tools: None,
             session_id: self.session.clone(),
-            cwd: Some(folder(self.cwd.clone())?),
-            chain: Vec::new(),
             expires_in: self.expires_in,
+            ..allowing(category, pattern, self.scope.into(), Some(cwd))
         })
     }
 }

@@ -218,7 +218,7 @@ impl KeptContents {
 pub(crate) struct ContentBatch<'c> {
     contents: &'c KeptContents,
     pack: Option<OpenPack>,
-    /// What goes into the pack next.
+    /// Bytes that have to be written to the pack.
     buffer: Vec<u8>,
     /// The places and lengths of the contents in the buffer.
     pending: HashMap<FileDigest, (usize, usize)>,

@@ -1,4 +1,4 @@
-//! What a session made: files and folders that its calls created, and that nobody else has changed since.
+//! The files and folders that a session has made: those that its calls created, and that nobody else has changed since.
 
 use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;

@@ -10,14 +10,13 @@ use toold_client::Client;
 use toold_proto::effect::in_words;
 use toold_proto::level::Level;
 use toold_proto::method::{PermissionsGrant, PermissionsReplay, PermissionsSuggest};
-use toold_proto::permission::{
-    Action, GrantPermission, ReplayRules, ReplayedLine, ReplayedRules, Scope, SuggestRules, SuggestedRule,
-};
+use toold_proto::permission::{ReplayRules, ReplayedLine, ReplayedRules, Scope, SuggestRules, SuggestedRule};
 
 use super::show;
 use crate::confirm::confirm;
 use crate::exit::{OK, usage};
 use crate::keys::has_terminal;
+use crate::new_grant::allowing;
 use crate::output::{self, BAD, BOLD, DIM, one_line, print_json};
 use crate::table;
 
@@ -137,19 +136,9 @@ pub(super) async fn suggest(client: &Client, args: SuggestArgs, json: bool) -> a
                 SuggestScopeArg::Project => Scope::Project,
                 SuggestScopeArg::Always => Scope::Always,
             };
-            let stored = client
-                .call::<PermissionsGrant>(GrantPermission {
-                    category: rule.category,
-                    pattern: rule.pattern.clone(),
-                    scope,
-                    action: Action::Allow,
-                    tools: None,
-                    session_id: None,
-                    cwd: Some(super::folder(None)?),
-                    chain: Vec::new(),
-                    expires_in: None,
-                })
-                .await?;
+            let cwd = super::folder(None)?;
+            let grant = allowing(rule.category, rule.pattern.clone(), scope, Some(cwd));
+            let stored = client.call::<PermissionsGrant>(grant).await?;
             writeln!(out, "{}", show::grant(&stored))?;
         }
     }

@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use toold_client::Client;
 use toold_proto::daemon::NoParams;
 use toold_proto::method::{DaemonReload, PermissionsGrant, SecretsRemove, SecretsSet, WorkspacesAllow};
-use toold_proto::permission::{Action, GrantPermission, Scope};
+use toold_proto::permission::{GrantPermission, Scope};
 use toold_proto::secret::{NameSecret, SecretValue, SetSecret};
 use toold_proto::tool::Category;
 use toold_proto::workspace::NameWorkspace;
@@ -18,6 +18,7 @@ use crate::commands::setup::level;
 use crate::commands::setup::plan::{SetupChange, SetupPlan};
 use crate::commands::setup::record::{SetupRecord, TextStep, hash};
 use crate::config_file::{self, read, replace};
+use crate::new_grant::allowing;
 use crate::person::PersonWrites;
 
 /// What the person chose beside the plan.
@@ -92,17 +93,7 @@ pub(super) async fn run(
 
 /// Its tools, for all agents, until setup is taken back.
 fn for_server(name: &str) -> GrantPermission {
-    GrantPermission {
-        category: Category::Mcp,
-        pattern: format!("{name}/*"),
-        scope: Scope::Always,
-        action: Action::Allow,
-        tools: None,
-        session_id: None,
-        cwd: None,
-        chain: Vec::new(),
-        expires_in: None,
-    }
+    allowing(Category::Mcp, format!("{name}/*"), Scope::Always, None)
 }
 
 async fn forget(client: &Client, names: &[&str]) {

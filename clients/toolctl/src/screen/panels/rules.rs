@@ -32,7 +32,7 @@ pub(in crate::screen) fn find_suggested<'a>(data: &'a DaemonData, wanted: &str) 
     suggested(data).find(|rule| suggested_key(rule) == wanted)
 }
 
-/// Those that are not accepted already.
+/// The suggested rules that no grant has accepted yet.
 fn suggested(data: &DaemonData) -> impl Iterator<Item = &SuggestedRule> {
     let grants = data.permissions.as_ref().map(|list| list.grants.as_slice()).unwrap_or_default();
     let is_granted = |rule: &SuggestedRule| {

@@ -4,8 +4,9 @@ use toold_proto::level::Level;
 
 use super::{ConfirmDialog, DaemonLink, DetailsView, ScreenState, Scroll};
 use toold_proto::effect::in_words;
-use toold_proto::permission::{Action, GrantPermission, Scope};
+use toold_proto::permission::{Action, Scope};
 
+use crate::new_grant::allowing;
 use crate::output::one_line;
 use crate::screen::action::{Request, ScreenAction};
 use crate::screen::keymap::KeyCommand;
@@ -138,17 +139,8 @@ impl ScreenState {
                     PaneLine::new(Tone::Dim, rules::reason(rule)),
                 ];
                 lines.extend((!rule.effects.is_empty()).then(|| PaneLine::new(Tone::Warn, in_words(&rule.effects))));
-                let request = Request::Grant(Box::new(GrantPermission {
-                    category: rule.category,
-                    pattern: rule.pattern.clone(),
-                    scope,
-                    action: Action::Allow,
-                    tools: None,
-                    session_id: None,
-                    cwd,
-                    chain: Vec::new(),
-                    expires_in: None,
-                }));
+                let grant = allowing(rule.category, rule.pattern.clone(), scope, cwd);
+                let request = Request::Grant(Box::new(grant));
                 self.ask(key, "Allow this from now on?".to_owned(), lines, request);
             }
             KeyCommand::Undo => {

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 use crate::stamps::FileDigest;
 
-/// What the names of packs end with.
+/// The extension of packs.
 pub(super) const EXTENSION: &str = "pack";
 const DIGEST: usize = blake3::OUT_LEN;
 /// Bytes before a content: its hash and its length.
