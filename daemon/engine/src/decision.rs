@@ -1,15 +1,29 @@
 //! The policy's decision about a need of a call, without asking anybody.
 
+use toold_proto::agent_request::DecidedBy;
+use toold_proto::permission::Verdict;
 use toold_proto::tool::ToolName;
 
 use crate::cx::Cx;
 use crate::need::Need;
 use crate::policy::{Decision, Subject, decide};
 use crate::tool::Origin;
+use crate::workspace::Workspace;
 
 /// The policy's decision alone, without asking anybody.
 pub fn decide_need(cx: &Cx, chain: &[String], need: &Need) -> Decision {
-    decide_need_for(cx, &cx.tool, cx.origin, chain, need)
+    let decision = decide_need_for(cx, &cx.tool, cx.origin, chain, need);
+    let folders = cx.session.topmost().workspace().filter(|_| need.workspace);
+    match decision.verdict {
+        // An answer to another call opened them: nobody is asked once more.
+        Verdict::Ask if folders.is_some_and(Workspace::is_chosen) => Decision {
+            verdict: Verdict::Allow,
+            by: DecidedBy::Person,
+            rule: "the answer to another call".to_owned(),
+            ..decision
+        },
+        _ => decision,
+    }
 }
 
 /// As [`decide_need`], for a tool that was called within the call.

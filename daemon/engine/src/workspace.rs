@@ -111,6 +111,11 @@ impl Workspace {
         (self.waiting(), has_opened)
     }
 
+    /// Whether a person chose all of the folders.
+    pub(crate) fn is_chosen(&self) -> bool {
+        self.waiting().is_empty()
+    }
+
     /// The folders that no person chose.
     fn waiting(&self) -> Vec<PathBuf> {
         let state = self.folders.lock();

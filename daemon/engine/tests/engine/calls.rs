@@ -12,3 +12,4 @@ mod repeats;
 mod runs;
 mod scenes;
 mod test_engine;
+mod workspaces;
