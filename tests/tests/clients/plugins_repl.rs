@@ -22,7 +22,10 @@ fn repl(daemon: &TestDaemon, arguments: &[&str]) -> Command {
 
 /// The output of the prompt for these lines.
 fn piped(daemon: &TestDaemon, arguments: &[&str], lines: &str) -> Output {
-    let mut command = repl(daemon, arguments);
+    answered(&mut repl(daemon, arguments), lines)
+}
+
+fn answered(command: &mut Command, lines: &str) -> Output {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
     child.wait_with_output().unwrap()
@@ -159,7 +162,12 @@ fn with_fakes_nothing_outside_is_touched() {
     let path = daemon.plugins().join("branch.lua");
     let lines = "call('branch').content\nfake.exec(function(name, args)\n  return {stdout = name .. ' ' .. args[1]}\nend)\n\
                  call('branch').content\nhidden\n";
-    let output = piped(&daemon, &["--fake", path.to_str().unwrap()], lines);
+    // The plugin works in a folder of its own, of which nothing is left.
+    let temporary = daemon.setup.path("temporary");
+    std::fs::create_dir(&temporary).unwrap();
+    let mut command = repl(&daemon, &["--fake", path.to_str().unwrap()]);
+    let output = answered(command.env("TMPDIR", &temporary), lines);
+    assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0);
     let out = text(&output.stdout);
     let shown: Vec<&str> = out.lines().collect();
     assert!(shown[0].contains("hygge.exec is not faked in this test"), "{out}");

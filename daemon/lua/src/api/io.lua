@@ -214,6 +214,11 @@ local function large(path)
   return setmetatable({ path = path, pieces = fs.open(path) }, Large)
 end
 
+-- The text with the piece at this place, over what was there. A gap before it becomes zeros.
+local function placed(text, at, piece)
+  return sub(text, 1, at - 1) .. rep("\0", at - 1 - #text) .. piece .. sub(text, at + #piece)
+end
+
 local io = {}
 local input, output
 
@@ -251,8 +256,7 @@ function io.open(path, mode)
         fs.append(path, piece)
         file.text = file.text and file.text .. piece
       else
-        local old = file.text or fs.read(path)
-        local text = sub(old, 1, at - 1) .. rep("\0", at - 1 - #old) .. piece .. sub(old, at + #piece)
+        local text = placed(file.text or fs.read(path), at, piece)
         fs.write(path, text)
         file.text = file.text and text
       end
@@ -332,8 +336,14 @@ function io.flush()
   return output
 end
 
+-- Nobody else can know its name, so its text is only here, and nothing of it is left.
 function io.tmpfile()
-  return io.open(host.tmpname(), "w+")
+  local file = new { path = "temporary", text = "", size = 0 }
+  file.sink = function(piece)
+    file.text = placed(file.text, file.at, piece)
+    file.at, file.size = file.at + #piece, #file.text
+  end
+  return file
 end
 
 function io.type(value)

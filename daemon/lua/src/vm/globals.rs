@@ -159,7 +159,7 @@ pub(crate) fn undefined(source: &[u8], set: &BTreeSet<String>, is_test: bool) ->
 }
 
 /// What the members of the host need, by the beginning of their paths.
-const CAPABILITIES: [(&str, &str); 20] = [
+const CAPABILITIES: [(&str, &str); 19] = [
     ("hygge.exec", "exec"),
     ("io.popen", "exec"),
     ("os.execute", "exec"),
@@ -179,13 +179,13 @@ const CAPABILITIES: [(&str, &str); 20] = [
     ("hygge.register_hook", "hooks"),
     ("hygge.register_command", "commands"),
     ("hygge.register_subagent", "subagents"),
-    ("io.tmpfile", "fs_write"),
 ];
 
 /// The uses of the host that need a capability, each with its line: the capability, and the member.
 pub(crate) fn needed(source: &[u8]) -> Vec<(u32, &'static str, String)> {
     let words = words(source);
     let mut uses = hygge_paths(&words);
+    let mut needed = Vec::new();
     for at in 0..words.len() {
         let is = |place: usize, text: &str| words.get(place).is_some_and(|word| word.is(text));
         let is_library = (is(at, "io") || is(at, "os")) && !(at > 0 && (is(at - 1, ".") || is(at - 1, ":")));
@@ -203,16 +203,19 @@ pub(crate) fn needed(source: &[u8]) -> Vec<(u32, &'static str, String)> {
                             .and_then(|word| word.quoted())
                             .is_some_and(|mode| !mode.starts_with('r'))
                 });
-            let member = if writes { "tmpfile" } else { member };
-            uses.push((words[at].line, format!("{library}.{member}")));
+            let path = format!("{library}.{member}");
+            if writes {
+                needed.push((words[at].line, "fs_write", path));
+            } else {
+                uses.push((words[at].line, path));
+            }
         }
     }
     let of = |(line, path): (u32, String)| {
         let (_, capability) = CAPABILITIES.iter().find(|(start, _)| path.starts_with(start))?;
-        let path = if path == "io.tmpfile" { "io.open".to_owned() } else { path };
         Some((line, *capability, path))
     };
-    let mut needed: Vec<_> = uses.into_iter().filter_map(of).collect();
+    needed.extend(uses.into_iter().filter_map(of));
     needed.sort();
     needed.dedup();
     needed

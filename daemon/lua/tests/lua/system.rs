@@ -176,6 +176,17 @@ async fn io_works_as_lua_knows_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_temporary_file_needs_no_permission_and_leaves_nothing() {
+    let world = TestPlugins::of(&tool(
+        "local f = assert(io.tmpfile()) f:write('some text', 1) f:seek('set', 5) f:write('word')
+         f:seek('set') local all = f:read('*a') f:seek('set', 12) f:write('!') f:seek('end', -4)
+         return all .. '|' .. (f:read('*a'):gsub('%z', '0')) .. f:seek('end')",
+    ))
+    .await;
+    assert_eq!(world.text("t", json!({})).await, "some word1|100!13");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_plugin_reads_its_own_folder_and_no_other() {
     let world = TestPlugins::new(&[
         ("f/plugin.lua", "local own = io.open(hygge.plugin.dir .. '/data.txt'):read('*a')

@@ -40,7 +40,9 @@ pub(crate) struct ReplArgs {
 pub(crate) async fn run(args: ReplArgs, globals: &Globals) -> anyhow::Result<u8> {
     if args.fake {
         let mut plugin = Evaluators::Faked(FakedPlugin::start(&args.name)?);
-        return read_and_run(&mut plugin).await;
+        let status = read_and_run(&mut plugin).await;
+        plugin.end().await;
+        return status;
     }
     let client = connection::open(globals).await?;
     let session = connection::open_session(&client, None, args.session).await?;

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
@@ -34,6 +35,14 @@ impl Evaluators {
         match self {
             Self::Daemon(plugin) => plugin.evaluate(source, live).await,
             Self::Faked(plugin) => plugin.evaluate(source, live).await,
+        }
+    }
+
+    /// Waits until nothing of it is left.
+    pub(super) async fn end(self) {
+        match self {
+            Self::Daemon(_) => (),
+            Self::Faked(plugin) => plugin.end().await,
         }
     }
 }
@@ -71,6 +80,9 @@ impl DaemonPlugin {
     }
 }
 
+/// How long a `toold` with fakes may take to end, before it is killed and leaves its folder.
+const END_PATIENCE: Duration = Duration::from_secs(10);
+
 /// A plugin in a `toold` of its own, which reads inputs and writes [`PromptLine`]s.
 pub(super) struct FakedPlugin {
     program: Child,
@@ -91,6 +103,12 @@ impl FakedPlugin {
         let inputs = program.stdin.take().context("it has no stdin")?;
         let answers = BufReader::new(program.stdout.take().context("it has no stdout")?).lines();
         Ok(Self { program, inputs, answers, _interrupts: interrupts })
+    }
+
+    async fn end(mut self) {
+        // It ends with its input, and removes the folder that the plugin worked in.
+        drop(self.inputs);
+        let _ = tokio::time::timeout(END_PATIENCE, self.program.wait()).await;
     }
 
     async fn evaluate(&mut self, source: &str, live: &mut LiveOutput) -> anyhow::Result<Option<Evaluation>> {
