@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from place import HERE, Place
@@ -16,9 +17,11 @@ RULES = "".join(
 
 
 def modes_hold(agent: Agent, bin_dir: Path) -> None:
-    """Each row of the table says what happened here."""
+    """The rows of this agent in the table say what happened here, and there are no others."""
     tried = agent.version()
     usual = agent.mode
+    of_agent = re.compile(rf"\| {re.escape(agent.name)} \S+ \| `\S+` \| (runs|does not run) ")
+    rows = [line for line in TABLE.read_text().splitlines() if of_agent.match(line)]
     for mode in agent.modes:
         agent.mode = mode
         with Place(bin_dir, RULES) as place:
@@ -30,5 +33,7 @@ def modes_hold(agent: Agent, bin_dir: Path) -> None:
             files = [place.project / name for name in ("allow1", "deny1", "ask1", "other1")] + [hook]
             held = " | ".join("runs" if file.exists() else "does not run" for file in files)
         row = f"| {agent.name} {tried} | `{mode}` | {held} |"
-        assert row in TABLE.read_text(), f"AGENTS.md has another row than this: {row}\n{said}"
+        assert row in rows, f"AGENTS.md has another row than this: {row}\n{said}"
+        rows.remove(row)
+    assert not rows, f"AGENTS.md has rows that were not tried: {rows}"
     agent.mode = usual
