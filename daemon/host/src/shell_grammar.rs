@@ -106,6 +106,8 @@ pub fn needs(line: &str, surroundings: &mut Surroundings) -> Vec<Need> {
 
 /// Each action of the line, with the permissions it needs.
 fn read(line: &str, surroundings: &mut Surroundings) -> Vec<(LineItem, Vec<Need>)> {
+    // The first line of the process reads them, which is no work of that line.
+    programs::load_tables();
     read_within(line, surroundings, JudgingClock::start())
 }
 

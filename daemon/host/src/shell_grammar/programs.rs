@@ -46,7 +46,7 @@ use super::arg::Arg;
 use super::names::NameSet;
 use super::trees::TreeFilter;
 
-pub(super) use known::{ProgramTable, Takes, find};
+pub(super) use known::{ProgramTable, Takes, find, load_tables};
 pub(super) use operation::head;
 pub(super) use operation_effects::effects_of;
 pub use operation_effects::withheld;

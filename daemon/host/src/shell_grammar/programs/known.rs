@@ -193,6 +193,11 @@ pub(crate) fn all_entries() -> Vec<&'static ProgramTable> {
     all
 }
 
+/// Reads the tables, if nobody has before. That takes longer than judging most lines.
+pub(crate) fn load_tables() {
+    LazyLock::force(&KNOWN);
+}
+
 /// The entry of a program by its name.
 pub(crate) fn find(name: &str) -> Option<&'static ProgramTable> {
     KNOWN.get(name)
