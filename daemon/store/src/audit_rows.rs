@@ -36,7 +36,7 @@ pub(crate) struct StoredRow {
     pub(crate) tool: String,
     pub(crate) source: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) client: Option<String>,
+    pub(crate) client: Option<Arc<str>>,
     pub(crate) connection: i64,
     /// As JSON.
     pub(crate) decisions: Arc<str>,
@@ -80,8 +80,25 @@ impl RowDecisions {
     }
 }
 
+/// The client of a row, and what is stored of it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RowClient {
+    client: Option<Arc<str>>,
+    shown: Option<Arc<str>>,
+}
+
+impl RowClient {
+    pub(crate) fn new(client: Option<&str>) -> Self {
+        Self { client: client.map(Arc::from), shown: client.map(|client| shown(client).into()) }
+    }
+
+    pub(crate) fn is(&self, client: Option<&str>) -> bool {
+        self.client.as_deref() == client
+    }
+}
+
 impl StoredRow {
-    pub(crate) fn new(row: &AuditRow, decisions: &RowDecisions) -> Self {
+    pub(crate) fn new(row: &AuditRow, decisions: &RowDecisions, client: RowClient) -> Self {
         let call_id = match row.call_id.as_str() {
             long if long.len() > MAX_TEXT => row.call_id.to_string(),
             id => id.to_owned(),
@@ -93,7 +110,7 @@ impl StoredRow {
             session_id: row.session_id.as_str().to_owned(),
             tool: row.tool.as_str().to_owned(),
             source: row.source.clone(),
-            client: row.client.as_deref().map(shown),
+            client: client.shown,
             connection: from_count(row.connection),
             decisions: decisions.json.clone(),
             grants: decisions.grants.clone(),

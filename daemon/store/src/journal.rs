@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use parking_lot::Mutex;
 use toold_engine::audit::AuditRow;
 
-use crate::audit_rows::{RowDecisions, StoredRow};
+use crate::audit_rows::{RowClient, RowDecisions, StoredRow};
 use crate::journal::event::{EventKind, JournalChain, JournalEvent, JournalHead};
 
 /// The name of the journal. A daemon that runs at the same time has one with its id behind this name.
@@ -47,6 +47,7 @@ struct JournalState {
     begun: HashMap<u64, (StoredRow, RowDecisions)>,
     /// Calls come in runs of one kind, and looking for secrets takes longer than all else of a row.
     recent: RowDecisions,
+    recent_client: RowClient,
     /// Is woken for the first row of a batch and for a full one, not for each: calls come a hundred thousand times a
     /// second, and a wake-up costs more than a call.
     rows: Vec<StoredRow>,
@@ -84,6 +85,7 @@ impl CallJournal {
             chain: JournalChain::default(),
             begun: HashMap::new(),
             recent: RowDecisions::default(),
+            recent_client: RowClient::default(),
             rows: Vec::new(),
             is_ahead: false,
             closed: false,
@@ -115,8 +117,8 @@ impl CallJournal {
     pub(crate) fn begin(&self, row: &AuditRow) -> Result<u64, String> {
         let mut state = self.state.lock();
         let decisions = state.decisions_of(row);
-        let row = StoredRow::new(row, &decisions);
-        let number = state.append(&self.path, EventKind::Begin, row.clone())?;
+        let row = StoredRow::new(row, &decisions, state.client_of(row));
+        let number = state.append(&self.path, EventKind::Begin, &row)?;
         state.begun.insert(number, (row, decisions));
         Ok(number)
     }
@@ -129,8 +131,8 @@ impl CallJournal {
             Some((_, decisions)) if decisions.are(&row.decisions) => decisions,
             Some(_) | None => state.decisions_of(row),
         };
-        let mut row_to_store = StoredRow::new(row, &decisions);
-        let written = state.append(&self.path, EventKind::End { of: row.begun }, row_to_store.clone());
+        let mut row_to_store = StoredRow::new(row, &decisions, state.client_of(row));
+        let written = state.append(&self.path, EventKind::End { of: row.begun }, &row_to_store);
         let (number, unwritten) = match written {
             Ok(number) => (Some(number), None),
             Err(why) => (None, Some(why)),
@@ -219,8 +221,8 @@ impl CallJournal {
         let mut begun: Vec<(u64, StoredRow)> = begun.collect();
         begun.sort_by_key(|(number, _)| *number);
         state.write_head(&self.id, &self.path)?;
-        for (number, row) in begun {
-            state.write(&self.path, &JournalEvent { number, kind: EventKind::Begin, row })?;
+        for (number, row) in &begun {
+            state.write(&self.path, &JournalEvent { number: *number, kind: EventKind::Begin, row })?;
         }
         left::put_in_place(&self.path).map_err(|error| error.to_string())
     }
@@ -245,6 +247,13 @@ impl JournalState {
         self.recent.clone()
     }
 
+    fn client_of(&mut self, row: &AuditRow) -> RowClient {
+        if !self.recent_client.is(row.client.as_deref()) {
+            self.recent_client = RowClient::new(row.client.as_deref());
+        }
+        self.recent_client.clone()
+    }
+
     fn write_head(&mut self, id: &str, path: &Path) -> Result<(), String> {
         self.chain = JournalChain::default();
         self.line.clear();
@@ -252,7 +261,7 @@ impl JournalState {
         self.write_line(path)
     }
 
-    fn append(&mut self, path: &Path, kind: EventKind, row: StoredRow) -> Result<u64, String> {
+    fn append(&mut self, path: &Path, kind: EventKind, row: &StoredRow) -> Result<u64, String> {
         if self.size >= FULL {
             return Err(format!("{} is full, because the database takes nothing", path.display()));
         }
@@ -262,7 +271,7 @@ impl JournalState {
         Ok(number)
     }
 
-    fn write(&mut self, path: &Path, event: &JournalEvent) -> Result<(), String> {
+    fn write(&mut self, path: &Path, event: &JournalEvent<&StoredRow>) -> Result<(), String> {
         let before = self.chain;
         self.line.clear();
         self.chain.add(event, &mut self.line);

@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::audit_rows::StoredRow;
-
 /// The first line.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct JournalHead {
@@ -12,14 +10,15 @@ pub(super) struct JournalHead {
     pub(super) id: String,
 }
 
+/// `Row` is a [`StoredRow`](crate::audit_rows::StoredRow), borrowed where the event is written.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct JournalEvent {
+pub(super) struct JournalEvent<Row> {
     /// Counts the events of one journal, from 1.
     pub(super) number: u64,
     #[serde(flatten)]
     pub(super) kind: EventKind,
     #[serde(flatten)]
-    pub(super) row: StoredRow,
+    pub(super) row: Row,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]

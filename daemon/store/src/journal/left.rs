@@ -189,7 +189,7 @@ fn parse(bytes: &[u8]) -> JournalEvents {
             }
             continue;
         }
-        let Ok(JournalEvent { number, kind, mut row }) = serde_json::from_slice(json) else {
+        let Ok(JournalEvent::<StoredRow> { number, kind, mut row }) = serde_json::from_slice(json) else {
             bad += 1;
             continue;
         };
