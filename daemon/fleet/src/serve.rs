@@ -98,7 +98,7 @@ async fn receive(member: &Arc<Member>, to: &str, message: NatsMessage) {
             // Its signature is right, so it is from a member, which can correct its clock.
             if let Ok(old) = serde_json::from_slice::<Message<FleetCall>>(&message.payload) {
                 let text = format!(
-                    "{} did not run the call, because it was signed too long ago or the clocks of the machines differ",
+                    "{} refused the call: it was signed too long ago, or the clocks differ (see `toolctl fleet doctor`)",
                     member.name
                 );
                 refuse(member, &reply, &old.body.call_id, CallRefusal::Stale, text).await;
