@@ -180,6 +180,20 @@ fn a_second_daemon_on_the_database_says_which_one_runs_and_what_to_do() {
 }
 
 #[test]
+fn a_relative_home_names_no_place_and_nothing_is_made_there() {
+    let setup = Setup::new();
+    for (program, arguments, status) in [(toold(), &["serve"], 1), (toolctl(), &["status"], 3)] {
+        let mut command = Command::new(program);
+        command.args(arguments).env_clear().env("HOME", "relative").current_dir(setup.path("work"));
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("and HOME is an absolute path; set one"), "{said}");
+        assert_eq!(output.status.code(), Some(status), "{said}");
+    }
+    assert_eq!(fs::read_dir(setup.path("work")).unwrap().count(), 0);
+}
+
+#[test]
 fn the_database_stays_locked_while_one_daemon_hands_over_to_the_next() {
     let mut user = UserFolders::new();
     user.serve_in_the_runtime_folder();
