@@ -106,6 +106,21 @@ fn secrets_do_not_reach_the_disk() {
 }
 
 #[test]
+fn each_row_has_the_client_of_its_own_call() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(&dir.path().join("toold.db"));
+    let clients = [Some("a"), Some("a"), Some("token=s3cr3t"), None, Some("a"), Some("b")];
+    for (number, client) in (0..).zip(clients) {
+        let client = client.map(str::to_owned);
+        let begun = Some(store.begin(&AuditRow { client: client.clone(), ..row(number) }).unwrap());
+        store.record(&AuditRow { begun, client, ..row(number) }).unwrap();
+    }
+    let entries = store.query_audit(&AuditQuery::default(), &|| false).unwrap().entries;
+    let stored: Vec<Option<&str>> = entries.iter().map(|entry| entry.client.as_deref()).collect();
+    assert_eq!(stored, [Some("a"), Some("a"), Some("token=[redacted]"), None, Some("a"), Some("b")]);
+}
+
+#[test]
 fn old_rows_and_too_many_rows_go() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("toold.db");
