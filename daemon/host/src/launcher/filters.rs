@@ -88,7 +88,7 @@ fn refuse_sockets(confinement: &Confinement, refused: &mut SeccompRules) -> Resu
     if confinement.by_host {
         let other = BY_HOST.map(|family| is(0, SeccompCmpOp::Ne, family as u64));
         let other = SeccompRule::new(other.into_iter().collect::<Result<_, _>>()?)?;
-        refused.insert(libc::SYS_socket, vec![other]);
+        refused.insert(libc::SYS_socket, vec![other, other_netlink()?]);
         return Ok(());
     }
     if confinement.network {
@@ -97,13 +97,8 @@ fn refuse_sockets(confinement: &Confinement, refused: &mut SeccompRules) -> Resu
     }
     refused.extend(SOCKETS.map(|call| (call, Vec::new())));
     if confinement.floor {
-        let netlink = libc::AF_NETLINK as u64;
-        let other_protocol = SeccompRule::new(vec![
-            is(0, SeccompCmpOp::Eq, netlink)?,
-            is(2, SeccompCmpOp::Ne, libc::NETLINK_ROUTE as u64)?,
-            is(2, SeccompCmpOp::Ne, libc::NETLINK_SOCK_DIAG as u64)?,
-        ])?;
-        refused.insert(libc::SYS_socket, vec![when(0, SeccompCmpOp::Ne, netlink)?, other_protocol]);
+        let other_family = when(0, SeccompCmpOp::Ne, libc::AF_NETLINK as u64)?;
+        refused.insert(libc::SYS_socket, vec![other_family, other_netlink()?]);
         // Addresses of other families are of other lengths, and no socket of another family can be made.
         let length = size_of::<libc::sockaddr_nl>() as u64;
         for call in [libc::SYS_bind, libc::SYS_connect] {
@@ -111,6 +106,15 @@ fn refuse_sockets(confinement: &Confinement, refused: &mut SeccompRules) -> Resu
         }
     }
     Ok(())
+}
+
+/// Questions to the kernel about anything but addresses, routes and open sockets.
+fn other_netlink() -> Result<SeccompRule, seccompiler::BackendError> {
+    SeccompRule::new(vec![
+        is(0, SeccompCmpOp::Eq, libc::AF_NETLINK as u64)?,
+        is(2, SeccompCmpOp::Ne, libc::NETLINK_ROUTE as u64)?,
+        is(2, SeccompCmpOp::Ne, libc::NETLINK_SOCK_DIAG as u64)?,
+    ])
 }
 
 /// Signals to other processes than those of the program's own group, where Landlock does not refuse them. A program still

@@ -185,7 +185,10 @@ report("packet", lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW))
 report("raw", lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP))
 report("vsock", lambda: socket.socket(40, socket.SOCK_STREAM))
 report("namespace", enter)
-report("netlink", lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0))
+report("routes", lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0))
+report("open-sockets", lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 4))
+report("audit", lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 9))
+report("devices", lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 15))
 "#;
 
 #[test]
@@ -197,13 +200,13 @@ fn there_is_no_other_way_out() {
     let said = run(&mut daemon.connect(), &format!("python3 out.py {port} {}", daemon.socket().display()));
     let lines: Vec<(&str, &str)> = said.lines().filter_map(|line| line.split_once(' ')).collect();
     let of = |name: &str| lines.iter().find(|(own, _)| *own == name).unwrap_or_else(|| panic!("{said}")).1;
-    for name in ["unix", "abstract", "packet", "vsock", "raw"] {
+    for name in ["unix", "abstract", "packet", "vsock", "raw", "audit", "devices"] {
         assert_eq!(of(name), "Operation not permitted", "{name}: {said}");
     }
     for name in ["loopback", "loopback6", "address", "address6", "datagram", "name", "namespace"] {
         assert_ne!(of(name), "reached", "{name}: {said}");
     }
-    assert_eq!(of("netlink"), "reached");
+    assert_eq!((of("routes"), of("open-sockets")), ("reached", "reached"), "{said}");
     let said = run(&mut daemon.connect(), "python3 -c 'import socket; socket.getaddrinfo(\"packages.example\", 80)'");
     assert!(said.contains("[network: hosts are reached only by programs that use the proxy"), "{said}");
     assert!(server.requests().is_empty());
