@@ -56,6 +56,9 @@ pub enum ReplaceError {
 /// links), if no files can be created in the folder, or if the owner cannot be kept. If such a write fails, the old
 /// content is written back.
 ///
+/// The folder is not synced: that would take as long again, and editors do not do it either. So a power cut in the next
+/// seconds may bring the old file back, complete, and leave out a new one.
+///
 /// # Errors
 /// See [`ReplaceError`]. Links that were put on the path meanwhile are refused.
 pub fn replace(resolved: &Path, content: &[u8], expected: Expected<'_>) -> Result<(), ReplaceError> {
@@ -90,9 +93,7 @@ pub fn remove(resolved: &Path, file: &File) -> Result<(), ReplaceError> {
         Some(old) if target.is_same(file, &old)? => {}
         _ => return Err(ReplaceError::Changed(resolved.to_owned())),
     }
-    rustix::fs::unlinkat(&target.0.folder, name, AtFlags::empty()).map_err(|error| target.failed(error))?;
-    target.sync_folder();
-    Ok(())
+    rustix::fs::unlinkat(&target.0.folder, name, AtFlags::empty()).map_err(|error| target.failed(error))
 }
 
 /// The folder and name of a file that is written or removed.
@@ -119,9 +120,7 @@ impl ReplaceTarget<'_> {
         temporary.link(self.0.name).map_err(|error| match error {
             Errno::EXIST => ReplaceError::Exists(self.0.path.to_owned()),
             error => self.failed(error),
-        })?;
-        self.sync_folder();
-        Ok(())
+        })
     }
 
     fn swap(&self, content: &[u8], file: &File, old: &Stat) -> Result<(), ReplaceError> {
@@ -143,9 +142,7 @@ impl ReplaceTarget<'_> {
         if !still.is_some_and(|now| is_unchanged(old, &now)) {
             return Err(ReplaceError::Changed(self.0.path.to_owned()));
         }
-        temporary.rename(self.0.name).map_err(|error| self.failed(error))?;
-        self.sync_folder();
-        Ok(())
+        temporary.rename(self.0.name).map_err(|error| self.failed(error))
     }
 
     /// Writes into the file itself. If that fails half way, the old content is written back.
@@ -168,14 +165,6 @@ impl ReplaceTarget<'_> {
                 Ok(()) => Err(self.system(source)),
                 Err(restore) => Err(ReplaceError::Broken { path: self.0.path.to_owned(), source, restore }),
             },
-        }
-    }
-
-    /// Without this, a crash may restore the old directory entry, with the complete old file. So a failure is no reason
-    /// to stop.
-    fn sync_folder(&self) {
-        if let Err(error) = rustix::fs::fsync(&self.0.folder) {
-            tracing::debug!(path = %self.0.path.display(), %error, "can't sync the folder");
         }
     }
 
