@@ -85,8 +85,10 @@ fn drop_capabilities(no_override: bool) {
     const DAC_OVERRIDE: u8 = 1;
     let is_kept = |number: &u8| KEPT_CAPABILITIES.contains(number) && !(no_override && *number == DAC_OVERRIDE);
     for number in (0..64).filter(|number| !is_kept(number)) {
-        // Fails for capabilities that this kernel does not have, and for processes that have none to drop.
-        let _ = system::drop_capability(number.into());
+        // Fails for the first capability that this kernel does not have, and for processes that have none to drop.
+        if system::drop_capability(number.into()).is_err() {
+            break;
+        }
     }
 }
 
