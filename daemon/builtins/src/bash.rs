@@ -187,7 +187,10 @@ impl BashTool {
             CommandToConfine { needs: &judged, cwd: &cwd, environment: &environment, seen: &[], opens_network: true };
         let mut confinement = sandbox.confine(cx, &to_confine)?;
         let only_shown = confinement.as_ref().is_some_and(Confinement::only_reads);
-        let locks = LineLocks::known(&judged, &cx.session);
+        let locks = match cx.level_once_chosen() >= Level::Develop {
+            true => LineLocks::known(&judged, &cx.session),
+            false => LineLocks::default(),
+        };
         locks.note_seen(cx);
         let network =
             sandbox.open_network(cx, &mut confinement, &input.command, locks.hosts(), input.background).await?;
