@@ -1,7 +1,7 @@
 //! Runs CPU-bound or disk-bound work outside the tasks that serve connections.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -57,5 +57,11 @@ impl Read for CancellableFile<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         check(self.cancel).map_err(io::Error::other)?;
         self.file.read(buffer)
+    }
+}
+
+impl Seek for CancellableFile<'_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
     }
 }

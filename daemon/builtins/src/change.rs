@@ -14,7 +14,7 @@ use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::session::Session;
 use toold_engine::tool::{ToolError, ToolOutput};
-use toold_host::files::{self, OpenError};
+use toold_host::files::{self, CachedFile, OpenError};
 use toold_host::replace::{Expected, ReplaceError, remove, replace};
 use toold_proto::permission::Verdict;
 use toold_proto::tool::Block;
@@ -31,6 +31,8 @@ use crate::toolkit::Toolkit;
 
 /// The part of the diff that the model gets; it knows what it wrote.
 const MAX_SHOWN_DIFF: usize = 8 * 1024;
+/// Files up to this size are read and compared in place if no disk is needed for that.
+const IN_PLACE: usize = 4 * 1024;
 
 /// A file's current state.
 pub(crate) struct Before {
@@ -78,7 +80,17 @@ impl ChangeTarget {
     }
 
     fn open(&self) -> anyhow::Result<Option<Before>> {
-        let before = self.open_file()?;
+        self.unless_unsaved(self.open_file()?)
+    }
+
+    /// As [`Self::open`], if the file is small and the system has it in memory.
+    fn open_cached(&self) -> Option<anyhow::Result<Option<Before>>> {
+        let CachedFile { file, bytes, mode } = files::open_cached(&self.path, IN_PLACE)?;
+        let digest = blake3::hash(&bytes);
+        Some(self.unless_unsaved(Some(Before { file, bytes, digest, mode })))
+    }
+
+    fn unless_unsaved(&self, before: Option<Before>) -> anyhow::Result<Option<Before>> {
         let Some(buffer) = self.buffer() else { return Ok(before) };
         let saved = before.as_ref().is_some_and(|before| before.bytes == buffer.text.as_bytes());
         // A write that the editor does not know of would make one of the two texts get lost.
@@ -94,7 +106,8 @@ impl ChangeTarget {
             Err(OpenError::Folder(_)) => bail!("{} is a folder", self.shown),
             Err(error) => return Err(error.into()),
         };
-        let size = file.metadata()?.len();
+        let metadata = file.metadata()?;
+        let size = metadata.len();
         let limit = MAX_BYTES;
         ensure!(
             size <= limit,
@@ -103,7 +116,7 @@ impl ChangeTarget {
         );
         let bytes = files::read_opened(&mut file, &self.path, limit)?;
         let digest = blake3::hash(&bytes);
-        let mode = file.metadata()?.permissions().mode() & 0o777;
+        let mode = metadata.permissions().mode() & 0o777;
         Ok(Some(Before { file, bytes, digest, mode }))
     }
 }
@@ -144,12 +157,14 @@ pub(crate) struct Change {
     /// The basis of each target.
     bases: Arc<[Basis]>,
     states: Arc<NewStates>,
+    /// Whether what the caller gave is so short that to plan the change of a small file takes no time.
+    is_short: bool,
 }
 
 impl Change {
     pub(crate) fn new(targets: Vec<(ChangeTarget, Basis)>, states: Arc<NewStates>) -> Self {
         let (targets, bases): (Vec<ChangeTarget>, Vec<Basis>) = targets.into_iter().unzip();
-        Self { targets: targets.into(), bases: bases.into(), states }
+        Self { targets: targets.into(), bases: bases.into(), states, is_short: false }
     }
 
     /// A change of one file.
@@ -162,6 +177,11 @@ impl Change {
             targets.iter().zip(before).map(|(target, before)| state(target, before.as_ref())).collect()
         };
         Self::new(vec![(target, basis)], Arc::new(states))
+    }
+
+    /// `given` is the length of the texts that the caller gave, in bytes.
+    pub(crate) fn with_length(self, given: usize) -> Self {
+        Self { is_short: given <= IN_PLACE, ..self }
     }
 
     pub(crate) fn targets(&self) -> &[ChangeTarget] {
@@ -195,8 +215,22 @@ impl Change {
         self.targets.iter().all(|target| target.located.may_read(cx))
     }
 
-    fn plan(&self) -> anyhow::Result<Vec<PlannedChange>> {
-        let before = self.targets.iter().map(ChangeTarget::open).collect::<anyhow::Result<Vec<Option<Before>>>>()?;
+    /// The change as it would be made now. Small files that the system has in memory are read in place: a thread of its own
+    /// takes longer.
+    async fn plan(&self, cx: &Cx) -> anyhow::Result<Vec<PlannedChange>> {
+        let cached = || self.targets.iter().map(ChangeTarget::open_cached).collect::<Option<Vec<_>>>();
+        if let Some(before) = self.is_short.then(cached).flatten() {
+            return self.plan_from(before.into_iter().collect::<anyhow::Result<_>>()?);
+        }
+        let change = self.clone();
+        blocking(cx, move |_| {
+            let before = change.targets.iter().map(ChangeTarget::open);
+            change.plan_from(before.collect::<anyhow::Result<_>>()?)
+        })
+        .await
+    }
+
+    fn plan_from(&self, before: Vec<Option<Before>>) -> anyhow::Result<Vec<PlannedChange>> {
         let states = (self.states)(&self.targets, &before)?;
         let all = self.targets.iter().zip(before).zip(states);
         all.map(|((target, before), state)| PlannedChange::new(target.clone(), before, state)).collect()
@@ -240,12 +274,12 @@ pub(crate) async fn needs_of_agent(change: Change, cx: &Cx) -> Vec<Need> {
             && writes.iter().any(|need| verdict(need, cx) == Verdict::Ask)
             && cx.engine.asks.can_be_answered(cx)
     };
-    if !has_hidden_link && is_asked() {
-        let planning = change.clone();
-        if let Ok(plan) = blocking(cx, move |_| planning.plan()).await {
-            needs.extend(plan.iter().map(|plan| with_diff(plan, cx)));
-            return needs;
-        }
+    if !has_hidden_link
+        && is_asked()
+        && let Ok(plan) = change.plan(cx).await
+    {
+        needs.extend(plan.iter().map(|plan| with_diff(plan, cx)));
+        return needs;
     }
     needs.extend(writes);
     needs
@@ -268,8 +302,7 @@ async fn needs_there(change: &Change, cx: &Cx) -> anyhow::Result<Vec<Need>> {
     if !is_readable && !is_asked {
         return Ok(needs);
     }
-    let planning = change.clone();
-    match blocking(cx, move |_| planning.plan()).await {
+    match change.plan(cx).await {
         Ok(plan) => Ok(plan.iter().map(|plan| with_diff(plan, cx)).collect()),
         Err(error) if is_readable => Err(error),
         Err(_) => Ok(needs.into_iter().map(failing).collect()),
@@ -307,8 +340,7 @@ pub(crate) async fn make(change: Change, cx: &Cx) -> anyhow::Result<ToolOutput> 
     for read in change.read_needs(cx) {
         cx.require(read).await?;
     }
-    let planning = change.clone();
-    let planned = blocking(cx, move |_| planning.plan()).await;
+    let planned = change.plan(cx).await;
     let is_readable = change.is_readable(cx);
     let planned = match planned {
         Ok(planned) => planned,

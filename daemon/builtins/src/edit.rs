@@ -84,7 +84,9 @@ impl EditTool {
     fn change(&self, input: EditInput, cx: &Cx) -> anyhow::Result<Change> {
         let target = ChangeTarget::new(&self.toolkit, &input.path, cx)?;
         let edits = edits(input)?;
-        Ok(Change::of_file(target, Basis::OldText, move |target, before| edited(&edits, target, before)))
+        let given = edits.iter().map(|edit| edit.old.len() + edit.new.len()).sum();
+        let change = Change::of_file(target, Basis::OldText, move |target, before| edited(&edits, target, before));
+        Ok(change.with_length(given))
     }
 }
 

@@ -16,8 +16,8 @@ use toold_engine::tool::ToolOutput;
 use toold_host::exclude::Exclusions;
 use toold_host::ignore_files::IgnoreFiles;
 use toold_host::read_access::ReadAccess;
-use toold_host::times::{FileTimes, ModifiedTime};
-use toold_host::tree::{LeftOutReason, SkippedPlaces, Tree};
+use toold_host::times::{FileStats, ModifiedTime};
+use toold_host::tree::{LeftOutReason, SkippedPlaces, Tree, TreeWalk, WalkedTree};
 use toold_proto::tool::Category;
 
 use crate::blocking::{blocking, check};
@@ -30,6 +30,8 @@ use crate::text::counted;
 use crate::toolkit::Toolkit;
 
 const DEFAULT_RESULTS: usize = 500;
+/// Longer patterns take long to prepare.
+const MAX_IN_PLACE: usize = 256;
 
 /// Arguments of `glob`.
 #[derive(Debug, Deserialize)]
@@ -73,20 +75,28 @@ impl Builtin for GlobTool {
     }
 
     async fn run(&self, input: GlobInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
-        let ReadableTree { root, kind, access, cwd, turn } = ReadableTree::open(input.path.as_deref(), cx).await?;
-        let shared = cx.shared();
+        let ReadableTree { root, kind, access, cwd, is_quick, turn } =
+            ReadableTree::open(input.path.as_deref(), cx).await?;
+        let shown = paths::shown(&root, &cwd);
+        anyhow::ensure!(
+            !kind.is_some_and(|kind| kind.is_file()),
+            "{shown} is a file, and not a folder to look in: use `read`"
+        );
+        if !kind.is_some_and(|kind| kind.is_dir()) {
+            let shared = cx.shared();
+            let hint = blocking(cx, move |_| Ok(near_names::hint(&root, MissingKind::Folder, &shared))).await?;
+            anyhow::bail!("there is no folder {shown}{}", hint.unwrap_or_default());
+        }
+        let max = input.max_results.unwrap_or(DEFAULT_RESULTS);
+        if is_quick && input.pattern.len() <= MAX_IN_PLACE {
+            let walk = GlobWalk::new(&input, root.clone(), access.clone())?;
+            if let Some(few) = walk.few() {
+                return Ok(output(walk.find(Some(few), max, &cx.cancel)?, max, &cwd));
+            }
+        }
         blocking(cx, move |cancel| {
             let _turn = turn;
-            let hint = || near_names::hint(&root, MissingKind::Folder, &shared).unwrap_or_default();
-            let shown = paths::shown(&root, &cwd);
-            anyhow::ensure!(
-                !kind.is_some_and(|kind| kind.is_file()),
-                "{shown} is a file, and not a folder to look in: use `read`"
-            );
-            anyhow::ensure!(kind.is_some_and(|kind| kind.is_dir()), "there is no folder {shown}{}", hint());
-            let max = input.max_results.unwrap_or(DEFAULT_RESULTS);
-            let found = find(&input, &root, max, &access, cancel)?;
-            Ok(output(found, max, &cwd))
+            Ok(output(GlobWalk::new(&input, root, access)?.find(None, max, cancel)?, max, &cwd))
         })
         .await
     }
@@ -106,53 +116,72 @@ struct GlobResults {
     problems: Vec<String>,
 }
 
-fn find(
-    input: &GlobInput,
-    root: &Path,
-    max: usize,
-    access: &Arc<ReadAccess>,
-    cancel: &CancellationToken,
-) -> anyhow::Result<GlobResults> {
-    let globs = globs::build(&input.pattern, root)?;
-    let ignore_files = (!input.include_ignored).then(|| Arc::new(IgnoreFiles::new(root, root, access.clone())));
-    let mut tree = Tree::new(ignore_files.clone());
-    tree.skips_hidden = !input.include_ignored && !names_hidden(&input.pattern);
-    tree.enters_tracked = true;
-    let left_out = Arc::new(SkippedPlaces::default());
-    tree.left_out = Some(left_out.clone());
-    // Not set as the globs of the tree: those would override .gitignore.
-    let unwanted = globs.clone();
-    let walk = tree.walk(root, move |entry| {
-        !entry.is_folder || (entry.name != ".git" && (entry.depth == 0 || !is_unwanted(&unwanted, entry.path)))
-    });
-    let found = Mutex::new(GlobResults::default());
-    let mut workers = GlobWorkers { globs: &globs, max, access, cancel, found: &found };
-    let mut exclusions = Exclusions::of_walk();
-    let may_enter = |folder: &Path| !cancel.is_cancelled() && access.may_read(folder, true, &mut exclusions);
-    match walk.small(may_enter) {
-        Some(tree) => {
-            let mut worker = workers.worker();
-            tree.entries.iter().filter(|(_, kind)| kind.is_file()).for_each(|(path, _)| worker.file(path));
-            tree.problems.iter().for_each(|error| worker.problem(error));
+/// A walk for one pattern.
+struct GlobWalk {
+    pattern: String,
+    globs: Override,
+    root: PathBuf,
+    access: Arc<ReadAccess>,
+    ignore_files: Option<Arc<IgnoreFiles>>,
+    left_out: Arc<SkippedPlaces>,
+    walk: TreeWalk,
+}
+
+impl GlobWalk {
+    /// Reads the ignore files above the root.
+    fn new(input: &GlobInput, root: PathBuf, access: Arc<ReadAccess>) -> anyhow::Result<Self> {
+        let globs = globs::build(&input.pattern, &root)?;
+        let ignore_files = (!input.include_ignored).then(|| Arc::new(IgnoreFiles::new(&root, &root, access.clone())));
+        let mut tree = Tree::new(ignore_files.clone());
+        tree.skips_hidden = !input.include_ignored && !names_hidden(&input.pattern);
+        tree.enters_tracked = true;
+        let left_out = Arc::new(SkippedPlaces::default());
+        tree.left_out = Some(left_out.clone());
+        // Not set as the globs of the tree: those would override .gitignore.
+        let unwanted = globs.clone();
+        let walk = tree.walk(&root, move |entry| {
+            !entry.is_folder || (entry.name != ".git" && (entry.depth == 0 || !is_unwanted(&unwanted, entry.path)))
+        });
+        Ok(Self { pattern: input.pattern.clone(), globs, root, access, ignore_files, left_out, walk })
+    }
+
+    /// The tree, if it is small enough to be read in place.
+    fn few(&self) -> Option<WalkedTree> {
+        let mut exclusions = self.access.exclusions();
+        self.walk.few(|folder| self.access.may_read(folder, true, &mut exclusions))
+    }
+
+    fn find(&self, few: Option<WalkedTree>, max: usize, cancel: &CancellationToken) -> anyhow::Result<GlobResults> {
+        let Self { globs, access, .. } = self;
+        let found = Mutex::new(GlobResults::default());
+        let mut workers = GlobWorkers { globs, max, access, cancel, found: &found };
+        let mut exclusions = access.exclusions();
+        let may_enter = |folder: &Path| !cancel.is_cancelled() && access.may_read(folder, true, &mut exclusions);
+        match few.or_else(|| self.walk.small(may_enter)) {
+            Some(tree) => {
+                let mut worker = workers.worker();
+                tree.entries.iter().filter(|(_, kind)| kind.is_file()).for_each(|(path, _)| worker.file(path));
+                tree.problems.iter().for_each(|error| worker.problem(error));
+            }
+            None => self.walk.parallel().threads(threads()).build_parallel().visit(&mut workers),
         }
-        None => walk.parallel().threads(threads()).build_parallel().visit(&mut workers),
+        check(cancel)?;
+        let mut found = found.into_inner();
+        found.problems.extend(self.ignore_files.iter().flat_map(|files| files.problems()));
+        if let Some(named) = globs::named_file(&self.pattern, &self.root).filter(|_| found.total == 0)
+            && access.may_read(&named, false, &mut Exclusions::default())
+        {
+            // The caller knows its name, so that it is ignored is no reason to hide it.
+            found.files.push((Newest::default(), named));
+            found.total = 1;
+        }
+        if found.total == 0 {
+            found.left_out = left_out::readable(&self.left_out, access);
+        }
+        found.files.sort();
+        found.files.truncate(max);
+        Ok(found)
     }
-    check(cancel)?;
-    let mut found = found.into_inner();
-    found.problems.extend(ignore_files.iter().flat_map(|files| files.problems()));
-    if let Some(named) = globs::named_file(&input.pattern, root).filter(|_| found.total == 0)
-        && access.may_read(&named, false, &mut Exclusions::default())
-    {
-        // The caller knows its name, so that it is ignored is no reason to hide it.
-        found.files.push((Newest::default(), named));
-        found.total = 1;
-    }
-    if found.total == 0 {
-        found.left_out = left_out::readable(&left_out, access);
-    }
-    found.files.sort();
-    found.files.truncate(max);
-    Ok(found)
 }
 
 /// A pattern that names a hidden file or folder asks for hidden files.
@@ -210,8 +239,8 @@ impl<'a> ParallelVisitorBuilder<'a> for GlobWorkers<'a> {
 impl<'a> GlobWorkers<'a> {
     fn worker(&self) -> GlobWorker<'a> {
         let Self { globs, max, access, cancel, found } = *self;
-        let exclusions = Exclusions::of_walk();
-        let (own, times, oldest) = (GlobResults::default(), FileTimes::default(), None);
+        let exclusions = access.exclusions();
+        let (own, times, oldest) = (GlobResults::default(), FileStats::default(), None);
         GlobWorker { globs, max, access, cancel, exclusions, times, own, oldest, found }
     }
 }
@@ -223,7 +252,7 @@ struct GlobWorker<'a> {
     access: &'a ReadAccess,
     cancel: &'a CancellationToken,
     exclusions: Exclusions,
-    times: FileTimes,
+    times: FileStats,
     own: GlobResults,
     /// The oldest file that can still be shown: enough newer ones are known.
     oldest: Option<Newest>,
@@ -268,7 +297,7 @@ impl GlobWorker<'_> {
             return;
         }
         self.own.total += 1;
-        let time = Reverse(self.times.of(path).unwrap_or_default());
+        let time = Reverse(self.times.modified(path).unwrap_or_default());
         if self.oldest.is_some_and(|oldest| time > oldest) {
             return;
         }

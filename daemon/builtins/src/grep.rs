@@ -8,6 +8,7 @@ use serde::Deserialize;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::tool::ToolOutput;
+use toold_host::files::FileType;
 use toold_proto::tool::Category;
 
 use crate::blocking::blocking;
@@ -15,8 +16,8 @@ use crate::buffers::Buffer;
 use crate::builtin::{Builtin, READS, ToolFacts};
 use crate::near_names::{self, MissingKind};
 use crate::paths::{self, ReadableTree};
-use crate::search::left_out;
-use crate::search::{FileHits, RowKind, SearchMode, SearchQuery, SearchResults, SearchRoot, Window, search};
+use crate::search::{FileHits, FileSearch, RowKind, SearchMode, SearchQuery, SearchResults, SearchRoot, Window};
+use crate::search::{is_short, left_out};
 use crate::text::counted;
 use crate::toolkit::Toolkit;
 
@@ -106,19 +107,31 @@ impl Builtin for GrepTool {
     }
 
     async fn run(&self, input: GrepInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
-        let ReadableTree { root, kind, access, cwd, turn } = ReadableTree::open(input.path.as_deref(), cx).await?;
+        let ReadableTree { root, kind, access, cwd, is_quick, turn } =
+            ReadableTree::open(input.path.as_deref(), cx).await?;
         let buffers = self.toolkit.buffers.of_project(cx.session.project());
         let max_bytes = cx.engine.settings.load().max_result_text.saturating_sub(1024);
-        let shared = cx.shared();
+        let Some(kind) = kind else {
+            let is_glob = root.to_str().is_some_and(|root| root.contains(['*', '?', '{', '[']));
+            let glob = if is_glob { ": a glob belongs into `include`" } else { "" };
+            let (shown, shared) = (paths::shown(&root, &cwd), cx.shared());
+            let hint = blocking(cx, move |_| Ok(near_names::hint(&root, MissingKind::Either, &shared))).await?;
+            anyhow::bail!("there is no {shown}{glob}{}", hint.unwrap_or_default());
+        };
+        let (query, place, window) = plan(input, root, kind, &cwd, buffers);
+        let is_quick = is_quick && query.is_simple() && place.include.as_ref().is_none_or(|globs| is_short(globs));
+        let prepare = move || FileSearch::new(query, place, window, access);
+        let search = match is_quick {
+            true => prepare()?,
+            false => blocking(cx, move |_| prepare()).await?,
+        };
+        if is_quick && let Some(found) = search.in_place(&cx.cancel)? {
+            return Ok(output(&found, search.query(), window, &cwd, max_bytes));
+        }
         blocking(cx, move |cancel| {
             let _turn = turn;
-            let hint = || near_names::hint(&root, MissingKind::Either, &shared).unwrap_or_default();
-            let is_glob = || root.to_str().is_some_and(|root| root.contains(['*', '?', '{', '[']));
-            let glob = if kind.is_none() && is_glob() { ": a glob belongs into `include`" } else { "" };
-            anyhow::ensure!(kind.is_some(), "there is no {}{glob}{}", paths::shown(&root, &cwd), hint());
-            let (query, place, window) = plan(input, root, &cwd, buffers);
-            let found = search(&query, &place, window, &access, cancel)?;
-            Ok(output(&found, &query, window, &cwd, max_bytes))
+            let found = search.run(cancel)?;
+            Ok(output(&found, search.query(), window, &cwd, max_bytes))
         })
         .await
     }
@@ -127,6 +140,7 @@ impl Builtin for GrepTool {
 fn plan(
     input: GrepInput,
     root: PathBuf,
+    kind: FileType,
     cwd: &Path,
     buffers: HashMap<PathBuf, Arc<Buffer>>,
 ) -> (SearchQuery, SearchRoot, Window) {
@@ -145,7 +159,8 @@ fn plan(
         },
     };
     let (include, file_type, include_ignored) = (input.include, input.file_type, input.include_ignored);
-    let place = SearchRoot { root, cwd: cwd.to_owned(), include, file_type, include_ignored, buffers };
+    let place =
+        SearchRoot { root, is_file: kind.is_file(), cwd: cwd.to_owned(), include, file_type, include_ignored, buffers };
     let window = Window { skip: input.offset.unwrap_or(0), show: input.max_results.unwrap_or(DEFAULT_RESULTS) };
     (query, place, window)
 }

@@ -6,6 +6,8 @@ use encoding_rs::Decoder;
 
 use crate::text::Charset;
 
+/// The first read: most files have no more, and larger buffers take the system longer to provide.
+const FIRST_CHUNK: usize = 4 * 1024;
 const CHUNK: usize = 64 * 1024;
 /// Longer lines, in characters, are not read to their end.
 const MAX_LINE: usize = 16 * 1024 * 1024;
@@ -43,8 +45,8 @@ impl<R: Read> LineReader<R> {
         Self {
             reader,
             decoder: charset.encoding.new_decoder_with_bom_removal(),
-            bytes: vec![0; CHUNK],
-            text: String::with_capacity(CHUNK * 3 + 16),
+            bytes: Vec::new(),
+            text: String::new(),
             used: 0,
             done: false,
             max_chars,
@@ -147,6 +149,9 @@ impl<R: Read> LineReader<R> {
             if self.done {
                 return Ok(false);
             }
+            let chunk = if self.bytes.is_empty() { FIRST_CHUNK } else { CHUNK };
+            self.bytes.resize(chunk, 0);
+            self.text.reserve(chunk * 3 + 16);
             let read = match self.reader.read(&mut self.bytes) {
                 Ok(read) => read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -205,6 +210,16 @@ mod tests {
     #[test]
     fn long_lines_are_cut_at_characters() {
         check("äöüßéabc\nx".as_bytes(), &[("äöüßé", 3, false), ("x", 0, false)]);
+    }
+
+    #[test]
+    fn lines_reach_over_chunks() {
+        let long = "ä".repeat(FIRST_CHUNK);
+        let text = format!("a{long}\n{long}\nend");
+        let mut lines = LineReader::new(text.as_bytes(), Charset::UTF8, CHUNK);
+        let read: Vec<String> = std::iter::from_fn(|| lines.read().unwrap()).map(|line| line.text).collect();
+        assert_eq!(read, [format!("a{long}"), long, "end".to_owned()]);
+        assert!(!lines.had_errors);
     }
 
     #[test]

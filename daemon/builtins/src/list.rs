@@ -8,7 +8,6 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use serde::Deserialize;
-use tokio_util::sync::CancellationToken;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::tool::ToolOutput;
@@ -16,7 +15,8 @@ use toold_host::exclude::Exclusions;
 use toold_host::files::{self, FileType};
 use toold_host::ignore_files::IgnoreFiles;
 use toold_host::read_access::ReadAccess;
-use toold_host::tree::Tree;
+use toold_host::times::FileStats;
+use toold_host::tree::{Tree, TreeWalk, WalkedTree};
 use toold_proto::tool::Category;
 
 use crate::blocking::{blocking, check};
@@ -71,20 +71,31 @@ impl Builtin for ListTool {
     }
 
     async fn run(&self, input: ListInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
-        let ReadableTree { root, kind, access, cwd, turn } = ReadableTree::open(input.path.as_deref(), cx).await?;
-        let shared = cx.shared();
+        let ReadableTree { root, kind, access, cwd, is_quick, turn } =
+            ReadableTree::open(input.path.as_deref(), cx).await?;
+        let shown = paths::shown(&root, &cwd);
+        anyhow::ensure!(!kind.is_some_and(|kind| kind.is_file()), "{shown} is a file, and not a folder: use `read`");
+        if !kind.is_some_and(|kind| kind.is_dir()) {
+            let shared = cx.shared();
+            let hint = blocking(cx, move |_| Ok(near_names::hint(&root, MissingKind::Folder, &shared))).await?;
+            anyhow::bail!("there is no folder {shown}{}", hint.unwrap_or_default());
+        }
+        let finish = move |folder: &FolderWalk, found: WalkedTree| {
+            let depth = input.depth.unwrap_or(DEFAULT_DEPTH);
+            output(&folder.listing(found), &folder.root, &shown, depth, input.max_results.unwrap_or(DEFAULT_RESULTS))
+        };
+        if is_quick {
+            let folder = FolderWalk::new(root.clone(), access.clone());
+            if let Some(found) = folder.walk.few(|_| true) {
+                return Ok(finish(&folder, found));
+            }
+        }
         blocking(cx, move |cancel| {
             let _turn = turn;
-            let shown = paths::shown(&root, &cwd);
-            let hint = || near_names::hint(&root, MissingKind::Folder, &shared).unwrap_or_default();
-            anyhow::ensure!(
-                !kind.is_some_and(|kind| kind.is_file()),
-                "{shown} is a file, and not a folder: use `read`"
-            );
-            anyhow::ensure!(kind.is_some_and(|kind| kind.is_dir()), "there is no folder {shown}{}", hint());
-            let tree = walk_tree(&root, &access, cancel)?;
-            let depth = input.depth.unwrap_or(DEFAULT_DEPTH);
-            Ok(output(&tree, &root, &shown, depth, input.max_results.unwrap_or(DEFAULT_RESULTS)))
+            let folder = FolderWalk::new(root, access);
+            let found = folder.walk.serial(MAX_SEEN, |_| !cancel.is_cancelled());
+            check(cancel)?;
+            Ok(finish(&folder, found))
         })
         .await
     }
@@ -120,26 +131,44 @@ enum EntryKind {
     IgnoredFile,
 }
 
-fn walk_tree(root: &Path, access: &Arc<ReadAccess>, cancel: &CancellationToken) -> anyhow::Result<FolderListing> {
-    let ignore_files = Arc::new(IgnoreFiles::new(root, root, access.clone()));
-    let mut tree = Tree::new(Some(ignore_files.clone()));
-    tree.skips_hidden = false;
-    let (judging, excluding) = (access.clone(), Mutex::new(Exclusions::of_walk()));
-    let walk = tree.walk(root, move |entry| {
-        // Files that may not be read are neither shown, counted nor entered: they must not affect the result.
-        entry.name != ".git" && judging.may_read(entry.path, entry.is_folder, &mut excluding.lock())
-    });
-    let mut exclusions = Exclusions::of_walk();
-    let found = walk.serial(MAX_SEEN, |_| !cancel.is_cancelled());
-    check(cancel)?;
-    let mut listing = FolderListing { more: found.more, ..FolderListing::default() };
-    for (path, kind) in &found.entries {
-        listing.see(root, path, *kind);
+/// A walk below a folder, and what decides about its entries.
+struct FolderWalk {
+    root: PathBuf,
+    access: Arc<ReadAccess>,
+    exclusions: Arc<Mutex<Exclusions>>,
+    ignore_files: Arc<IgnoreFiles>,
+    walk: TreeWalk,
+}
+
+impl FolderWalk {
+    /// Reads the ignore files above the folder.
+    fn new(root: PathBuf, access: Arc<ReadAccess>) -> Self {
+        let ignore_files = Arc::new(IgnoreFiles::new(&root, &root, access.clone()));
+        let exclusions = Arc::new(Mutex::new(access.exclusions()));
+        let mut tree = Tree::new(Some(ignore_files.clone()));
+        tree.skips_hidden = false;
+        let (judging, excluding) = (access.clone(), exclusions.clone());
+        let walk = tree.walk(&root, move |entry| {
+            // Files that may not be read are neither shown, counted nor entered: they must not affect the result.
+            entry.name != ".git" && judging.may_read(entry.path, entry.is_folder, &mut excluding.lock())
+        });
+        Self { root, access, exclusions, ignore_files, walk }
     }
-    let unread = found.problems.iter().filter_map(|error| access.problem(error, &mut exclusions)).count();
-    listing.problems += (unread + ignore_files.problems().len()) as u64;
-    add_ignored(root, &mut listing, access, &mut exclusions, cancel)?;
-    Ok(listing)
+
+    fn listing(&self, found: WalkedTree) -> FolderListing {
+        let mut listing = FolderListing { more: found.more, ..FolderListing::default() };
+        for (path, kind) in &found.entries {
+            listing.see(&self.root, path, *kind);
+        }
+        let mut exclusions = self.exclusions.lock();
+        let unread = found.problems.iter().filter_map(|error| self.access.problem(error, &mut exclusions)).count();
+        listing.problems += (unread + self.ignore_files.problems().len()) as u64;
+        if !listing.more {
+            let may_read = |path: &Path, kind: FileType| self.access.may_read(path, kind.is_dir(), &mut exclusions);
+            listing.add_ignored(&self.root, found.left_out, may_read);
+        }
+        listing
+    }
 }
 
 impl FolderListing {
@@ -168,41 +197,26 @@ impl FolderListing {
         }
         self.entries.insert(path, ListEntry { kind, files: 0 });
     }
-}
 
-/// Adds the folders that exist but that the walk did not enter. They are shown closed.
-fn add_ignored(
-    root: &Path,
-    tree: &mut FolderListing,
-    access: &ReadAccess,
-    exclusions: &mut Exclusions,
-    cancel: &CancellationToken,
-) -> anyhow::Result<()> {
-    if tree.more {
-        return Ok(());
-    }
-    // A caller that names a folder of which everything is ignored wants to see it all the same.
-    let is_all_ignored = tree.entries.is_empty();
-    let folders: Vec<PathBuf> = std::iter::once(PathBuf::new())
-        .chain(tree.entries.iter().filter(|(_, entry)| entry.kind == EntryKind::Folder).map(|(path, _)| path.clone()))
-        .collect();
-    for folder in folders {
-        check(cancel)?;
-        let Ok(entries) = files::list(&root.join(&folder), MAX_SEEN) else { continue };
-        for (name, kind) in entries {
-            let path = folder.join(name);
-            if tree.entries.contains_key(&path) || !access.may_read(&root.join(&path), kind.is_dir(), exclusions) {
-                continue;
-            }
+    /// Adds the folders that the walk did not enter. They are shown closed.
+    fn add_ignored(
+        &mut self,
+        root: &Path,
+        left_out: Vec<(PathBuf, FileType)>,
+        mut may_read: impl FnMut(&Path, FileType) -> bool,
+    ) {
+        // A caller that names a folder of which everything is ignored wants to see it all the same.
+        let is_all_ignored = self.entries.is_empty();
+        for (path, kind) in left_out.into_iter().filter(|(path, kind)| may_read(path, *kind)) {
+            let Ok(path) = path.strip_prefix(root).map(Path::to_owned) else { continue };
             if kind.is_dir() {
-                tree.add(path, EntryKind::Ignored);
+                self.add(path, EntryKind::Ignored);
             } else if is_all_ignored {
-                tree.add(path, EntryKind::IgnoredFile);
+                self.add(path, EntryKind::IgnoredFile);
             }
-            tree.ignored += u64::from(!kind.is_dir());
+            self.ignored += u64::from(!kind.is_dir());
         }
     }
-    Ok(())
 }
 
 fn output(tree: &FolderListing, root: &Path, name: &str, depth: usize, max: usize) -> ToolOutput {
@@ -214,6 +228,7 @@ fn output(tree: &FolderListing, root: &Path, name: &str, depth: usize, max: usiz
     let chosen: BTreeSet<&PathBuf> = chosen.into_iter().collect();
 
     let mut text = format!("{}/\n", name.trim_end_matches('/'));
+    let mut stats = FileStats::default();
     for path in &chosen {
         let ListEntry { kind, files } = &tree.entries[*path];
         let indent = "  ".repeat(level(path));
@@ -234,9 +249,9 @@ fn output(tree: &FolderListing, root: &Path, name: &str, depth: usize, max: usiz
                 let target = files::link_target(&root.join(path)).unwrap_or_default();
                 writeln!(text, "{indent}{name} -> {}", target.display())
             }
-            EntryKind::File => match files::facts(&root.join(path)) {
-                Ok(Some(facts)) => writeln!(text, "{indent}{name}  {}", size(facts.size)),
-                Ok(None) | Err(_) => writeln!(text, "{indent}{name}"),
+            EntryKind::File => match stats.size(&root.join(path)) {
+                Some(bytes) => writeln!(text, "{indent}{name}  {}", size(bytes)),
+                None => writeln!(text, "{indent}{name}"),
             },
         };
     }

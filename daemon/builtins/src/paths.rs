@@ -18,6 +18,7 @@ use toold_engine::tool::ToolError;
 use toold_host::exclude::Exclusions;
 use toold_host::file_needs;
 use toold_host::files::{self, FileType, ResolvedPath};
+use toold_host::ignore_files::IgnoreFiles;
 use toold_host::read_access::{self, ReadAccess};
 use toold_proto::permission::Verdict;
 
@@ -34,7 +35,24 @@ pub(crate) struct Located {
 }
 
 impl Located {
+    /// A call that names the same path again in a moment gets the same answer: what was judged is what it uses, and whoever
+    /// opens it refuses links that were put on the way meanwhile.
     pub(crate) fn new(path: &str, cx: &Cx) -> anyhow::Result<Self> {
+        let known = cx.slot::<LastLocated>();
+        let mut last = known.0.lock();
+        if let Some((at, named, located)) = &*last
+            && named == path
+            && at.elapsed() < SAME_PLACE
+        {
+            return Ok(located.clone());
+        }
+        let at = Instant::now();
+        let located = Self::look(path, cx)?;
+        *last = Some((at, path.to_owned(), located.clone()));
+        Ok(located)
+    }
+
+    fn look(path: &str, cx: &Cx) -> anyhow::Result<Self> {
         anyhow::ensure!(!path.is_empty(), "the path is empty");
         let named = below_home(path, cx)?;
         let ResolvedPath { path, judged_as, kind } = files::resolve_for(&named, &cx.cwd, &mut |place| knows(place, cx))
@@ -95,23 +113,23 @@ impl Located {
     }
 }
 
-/// How long a call uses the exclusions that it has read: a call that waits for a person or for its turn takes longer, and
-/// reads them again.
-const FRESH: Duration = Duration::from_millis(50);
+/// How long a path of a call leads to the same place.
+const SAME_PLACE: Duration = Duration::from_millis(50);
+
+/// The path that a call has named last, and when it was resolved.
+#[derive(Default)]
+struct LastLocated(Mutex<Option<(Instant, String, Located)>>);
 
 /// The exclusions of the folders that a call has come to.
 #[derive(Default)]
-struct CallExclusions(Mutex<Option<(Instant, Exclusions)>>);
+struct CallExclusions(Mutex<Option<Exclusions>>);
 
 /// Judges with the call's exclusions. The path must be resolved, so that none of its folders is a link.
 fn with_exclusions<T>(cx: &Cx, judge: impl FnOnce(&mut Exclusions) -> T) -> T {
     let slot = cx.slot::<CallExclusions>();
     let mut kept = slot.0.lock();
-    let (_, exclusions) = match kept.take() {
-        Some(fresh) if fresh.0.elapsed() < FRESH => kept.insert(fresh),
-        _ => kept.insert((Instant::now(), Exclusions::of_walk())),
-    };
-    judge(exclusions)
+    let fresh = kept.take().filter(Exclusions::is_fresh);
+    judge(kept.insert(fresh.unwrap_or_else(Exclusions::of_walk)))
 }
 
 /// The path with `~` replaced by the home folder, as a shell does. `./~` is a file of that name.
@@ -133,6 +151,8 @@ pub(crate) struct ReadableTree {
     pub(crate) kind: Option<FileType>,
     /// The call's working folder, for [`shown`].
     pub(crate) cwd: PathBuf,
+    /// Whether a folder of a few files may be read in place: its ignore files are short.
+    pub(crate) is_quick: bool,
     /// The turn of the walk, until this is dropped.
     pub(crate) turn: OwnedSemaphorePermit,
 }
@@ -149,14 +169,19 @@ impl ReadableTree {
         located.require_read(cx).await?;
         let kind = located.kind.or_else(|| files::facts(&located.path).ok().flatten().map(|facts| facts.kind));
         let root = located.path;
-        let access = Arc::new(ReadAccess::new(cx, cx.outer_chain.clone(), root.clone()));
+        let is_folder = kind.is_some_and(|kind| kind.is_dir());
+        let access = with_exclusions(cx, |exclusions| {
+            ReadAccess::of_entry(cx, cx.outer_chain.clone(), root.clone(), is_folder, exclusions)
+        });
+        let access = Arc::new(access);
         let waiting = with_heartbeat(cx, cx.engine.walks.clone().acquire_owned());
         let turn = tokio::select! {
             biased;
             () = cx.cancel.cancelled() => return Err(ToolError::Cancelled.into()),
             turn = waiting => turn.map_err(|_| ToolError::Cancelled)?,
         };
-        Ok(Self { root, kind, access, cwd: cx.cwd.clone(), turn })
+        let is_quick = IgnoreFiles::are_short(&root, &access);
+        Ok(Self { root, kind, access, cwd: cx.cwd.clone(), is_quick, turn })
     }
 
     fn locate(path: Option<&str>, cx: &Cx) -> anyhow::Result<Located> {

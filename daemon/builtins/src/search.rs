@@ -1,6 +1,6 @@
 //! One search over a tree of files, in parallel, with its results in order.
 //!
-//! [`search`] is what `grep` runs. Files that a call may not read are neither opened nor counted: a count of matches
+//! [`FileSearch`] is what `grep` runs. Files that a call may not read are neither opened nor counted: a count of matches
 //! would reveal their content.
 
 mod collector;
@@ -8,7 +8,7 @@ pub(crate) mod left_out;
 mod sniff;
 
 use std::collections::HashMap;
-use std::io;
+use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ use ignore::types::TypesBuilder;
 use ignore::{DirEntry, ParallelVisitor, ParallelVisitorBuilder, WalkState};
 use tokio_util::sync::CancellationToken;
 use toold_host::exclude::Exclusions;
-use toold_host::files::open_entry;
+use toold_host::files::{self, open_entry};
 use toold_host::ignore_files::IgnoreFiles;
 use toold_host::read_access::ReadAccess;
-use toold_host::tree::{LeftOutReason, SkippedPlaces, Tree, TreeWalk};
+use toold_host::tree::{LeftOutReason, SkippedPlaces, Tree, TreeWalk, WalkedTree};
 
 use crate::blocking::{CancellableFile, check};
 use crate::buffers::Buffer;
@@ -57,6 +57,7 @@ pub(crate) enum SearchMode {
 pub(crate) struct SearchRoot {
     /// Resolved: a file or a folder.
     pub(crate) root: PathBuf,
+    pub(crate) is_file: bool,
     /// Globs are relative to it.
     pub(crate) cwd: PathBuf,
     pub(crate) include: Option<String>,
@@ -121,47 +122,132 @@ pub(crate) enum RowKind {
     Break,
 }
 
-/// Searches on one thread per core, up to a limit. Returns soon after `cancel` fires.
-///
-/// # Errors
-/// An invalid pattern, glob or file type. Files that cannot be read are reported in the results.
-pub(crate) fn search(
-    query: &SearchQuery,
-    place: &SearchRoot,
+/// A search that has not begun.
+pub(crate) struct FileSearch {
+    query: SearchQuery,
+    place: SearchRoot,
     window: Window,
-    judge: &Arc<ReadAccess>,
-    cancel: &CancellationToken,
-) -> anyhow::Result<SearchResults> {
-    let matcher = matcher(query)?;
-    let mut collector = Collector::new(window, query.mode);
-    if place.root.is_file() {
-        let mut worker = SearchWorker::new(query, &matcher, &place.buffers, judge, cancel, &collector);
-        worker.named = true;
-        worker.file(&place.root);
-    } else {
+    judge: Arc<ReadAccess>,
+    matcher: RegexMatcher,
+    /// `None` if the root is a file.
+    tree: Option<SearchTree>,
+}
+
+struct SearchTree {
+    ignore_files: Option<Arc<IgnoreFiles>>,
+    left_out: Arc<SkippedPlaces>,
+    walk: TreeWalk,
+}
+
+/// The length of a pattern for a search in place, in bytes.
+const MAX_SIMPLE: usize = 128;
+/// How much is searched in place, in bytes.
+const IN_PLACE: usize = 256 * 1024;
+
+impl FileSearch {
+    /// Reads the ignore files above the root.
+    ///
+    /// # Errors
+    /// An invalid pattern, glob or file type.
+    pub(crate) fn new(
+        query: SearchQuery,
+        place: SearchRoot,
+        window: Window,
+        judge: Arc<ReadAccess>,
+    ) -> anyhow::Result<Self> {
+        let matcher = matcher(&query)?;
+        let tree = if place.is_file { None } else { Some(SearchTree::new(&place, &judge)?) };
+        Ok(Self { query, place, window, judge, matcher, tree })
+    }
+
+    pub(crate) fn query(&self) -> &SearchQuery {
+        &self.query
+    }
+
+    /// The results, if there are a few small files that the system has in memory: that takes no longer than to have another
+    /// thread do it.
+    ///
+    /// # Errors
+    /// The call was cancelled.
+    pub(crate) fn in_place(&self, cancel: &CancellationToken) -> anyhow::Result<Option<SearchResults>> {
+        let mut exclusions = self.judge.exclusions();
+        let found = match &self.tree {
+            Some(tree) => tree.walk.few(|folder| self.judge.may_read(folder, true, &mut exclusions)),
+            None => Some(WalkedTree::of_file(&self.place.root)),
+        };
+        let Some(found) = found else { return Ok(None) };
+        let (mut room, mut contents) = (IN_PLACE, HashMap::new());
+        for (path, kind) in &found.entries {
+            let is_searched = kind.is_file() && !self.place.buffers.contains_key(path);
+            if is_searched && self.judge.may_read(path, false, &mut exclusions) {
+                let Some(content) = files::read_cached(path, room) else { return Ok(None) };
+                room -= content.len();
+                contents.insert(path.clone(), content);
+            }
+        }
+        self.search(Some(found), contents, cancel).map(Some)
+    }
+
+    /// Searches on one thread per core, up to a limit. Returns soon after `cancel` fires. Files that cannot be read are
+    /// reported in the results.
+    ///
+    /// # Errors
+    /// The call was cancelled.
+    pub(crate) fn run(&self, cancel: &CancellationToken) -> anyhow::Result<SearchResults> {
+        // A search in place may have got so far.
+        self.tree.iter().for_each(|tree| drop(tree.left_out.take()));
+        self.search(None, HashMap::new(), cancel)
+    }
+
+    /// `contents` are those of files that were read already.
+    fn search(
+        &self,
+        found: Option<WalkedTree>,
+        contents: HashMap<PathBuf, Vec<u8>>,
+        cancel: &CancellationToken,
+    ) -> anyhow::Result<SearchResults> {
+        let Self { query, place, matcher, judge, .. } = self;
+        let mut collector = Collector::new(self.window, query.mode);
+        let mut workers = SearchWorkers { query, matcher, buffers: &place.buffers, judge, cancel, found: &collector };
+        match &self.tree {
+            None => {
+                let mut worker = workers.worker();
+                (worker.named, worker.contents) = (true, contents);
+                worker.file(&place.root);
+            }
+            Some(SearchTree { walk, ignore_files, left_out }) => {
+                let mut exclusions = judge.exclusions();
+                let may_enter = |folder: &Path| !cancel.is_cancelled() && judge.may_read(folder, true, &mut exclusions);
+                match found.or_else(|| walk.small(may_enter)) {
+                    Some(tree) => {
+                        let mut worker = workers.worker();
+                        worker.contents = contents;
+                        let files = tree.entries.iter().filter(|(_, kind)| kind.is_file());
+                        files.take_while(|_| !cancel.is_cancelled()).for_each(|(path, _)| worker.file(path));
+                        tree.problems.iter().for_each(|error| worker.problem(error));
+                    }
+                    None => walk.parallel().threads(threads()).build_parallel().visit(&mut workers),
+                }
+                let problems = ignore_files.iter().flat_map(|files| files.problems());
+                problems.for_each(|problem| collector.problem(problem));
+                if collector.is_empty() {
+                    collector.left_out(left_out::readable(left_out, judge));
+                }
+            }
+        }
+        check(cancel)?;
+        Ok(collector.finish())
+    }
+}
+
+impl SearchTree {
+    fn new(place: &SearchRoot, judge: &Arc<ReadAccess>) -> anyhow::Result<Self> {
         let ignore_files =
             (!place.include_ignored).then(|| Arc::new(IgnoreFiles::new(&place.root, &place.cwd, judge.clone())));
         let left_out = Arc::new(SkippedPlaces::default());
         let walk = walk(place, ignore_files.clone(), left_out.clone())?;
-        let mut workers =
-            SearchWorkers { query, matcher: &matcher, buffers: &place.buffers, judge, cancel, found: &collector };
-        let mut exclusions = Exclusions::of_walk();
-        match walk.small(|folder| !cancel.is_cancelled() && judge.may_read(folder, true, &mut exclusions)) {
-            Some(tree) => {
-                let mut worker = workers.worker();
-                let files = tree.entries.iter().filter(|(_, kind)| kind.is_file());
-                files.take_while(|_| !cancel.is_cancelled()).for_each(|(path, _)| worker.file(path));
-                tree.problems.iter().for_each(|error| worker.problem(error));
-            }
-            None => walk.parallel().threads(threads()).build_parallel().visit(&mut workers),
-        }
-        ignore_files.iter().flat_map(|files| files.problems()).for_each(|problem| collector.problem(problem));
-        if collector.is_empty() {
-            collector.left_out(left_out::readable(&left_out, judge));
-        }
+        Ok(Self { ignore_files, left_out, walk })
     }
-    check(cancel)?;
-    Ok(collector.finish())
 }
 
 fn matcher(query: &SearchQuery) -> anyhow::Result<RegexMatcher> {
@@ -195,7 +281,18 @@ fn spans_lines(query: &SearchQuery) -> bool {
     RegexMatcherBuilder::new().multi_line(true).build(&query.pattern).is_ok()
 }
 
+/// Whether globs are so short that to prepare them takes no time.
+pub(crate) fn is_short(globs: &str) -> bool {
+    globs.len() <= MAX_SIMPLE
+}
+
 impl SearchQuery {
+    /// Whether a few small files can be searched in place: the time that it takes grows with the pattern, and counted
+    /// repetitions make short patterns large.
+    pub(crate) fn is_simple(&self) -> bool {
+        self.pattern.len() <= MAX_SIMPLE && (self.fixed || !self.pattern.contains('{'))
+    }
+
     /// Whether `\r\n` ends a line as `\n` does: unless the pattern names a carriage return itself.
     fn ends_crlf(&self) -> bool {
         !self.pattern.contains('\r') && (self.fixed || !self.pattern.contains("\\r"))
@@ -284,6 +381,8 @@ struct SearchWorker<'a> {
     found: &'a Collector,
     /// Memory for the beginning of a file.
     head: Vec<u8>,
+    /// Those of files that were judged and read already.
+    contents: HashMap<PathBuf, Vec<u8>>,
     /// The caller named this very file.
     named: bool,
 }
@@ -323,10 +422,11 @@ impl<'a> SearchWorker<'a> {
             searcher: searcher(query, false),
             buffers,
             judge,
-            exclusions: Exclusions::of_walk(),
+            exclusions: judge.exclusions(),
             cancel,
             found,
             head: Vec::new(),
+            contents: HashMap::new(),
             named: false,
         }
     }
@@ -338,8 +438,9 @@ impl<'a> SearchWorker<'a> {
     }
 
     fn file(&mut self, path: &Path) {
+        let content = self.contents.remove(path);
         // Checked before the file is opened: otherwise counts or timing would reveal that it was searched.
-        if !self.judge.may_read(path, false, &mut self.exclusions) {
+        if content.is_none() && !self.judge.may_read(path, false, &mut self.exclusions) {
             return;
         }
         if self.named {
@@ -350,27 +451,12 @@ impl<'a> SearchWorker<'a> {
         let buffer = self.buffers.get(path);
         let searched = match buffer {
             Some(buffer) => self.search_text(buffer.text.as_bytes(), &mut hits),
-            None => match open_entry(path) {
-                Ok(file) => {
-                    let mut file =
-                        SniffedFile::new(CancellableFile { file, cancel: self.cancel }, std::mem::take(&mut self.head));
-                    // A search over several lines needs the whole file anyway.
-                    let searched = match self.query.multiline {
-                        true => file.read_whole(MAX_HEAP).and_then(|bytes| self.search_text(&bytes, &mut hits)),
-                        false => self.searcher.search_reader(&self.matcher, &mut file, &mut hits),
-                    };
-                    let decoded = file.decoded(MAX_HEAP as u64);
-                    self.head = file.into_head();
-                    match decoded {
-                        Ok(Some(text)) => {
-                            hits = self.no_hits(path);
-                            self.search_text(text.as_bytes(), &mut hits)
-                        }
-                        Ok(None) => searched,
-                        Err(error) => Err(error),
-                    }
-                }
-                Err(error) => return self.found.problem(error.to_string()),
+            None => match content {
+                Some(content) => self.search_file(path, io::Cursor::new(content), &mut hits),
+                None => match open_entry(path) {
+                    Ok(file) => self.search_file(path, CancellableFile { file, cancel: self.cancel }, &mut hits),
+                    Err(error) => return self.found.problem(error.to_string()),
+                },
             },
         };
         if let Err(error) = searched {
@@ -409,6 +495,27 @@ impl<'a> SearchWorker<'a> {
             count: 0,
             rows: Vec::new(),
             binary: false,
+        }
+    }
+
+    fn search_file<'p>(&mut self, path: &'p Path, file: impl Read + Seek, hits: &mut Hits<'p>) -> io::Result<()>
+    where
+        'a: 'p,
+    {
+        let mut file = SniffedFile::new(file, std::mem::take(&mut self.head));
+        // A search over several lines needs the whole file anyway.
+        let searched = match self.query.multiline {
+            true => file.read_whole(MAX_HEAP).and_then(|bytes| self.search_text(&bytes, hits)),
+            false => self.searcher.search_reader(&self.matcher, &mut file, &mut *hits),
+        };
+        let decoded = file.decoded(MAX_HEAP as u64);
+        self.head = file.into_head();
+        match decoded? {
+            Some(text) => {
+                *hits = self.no_hits(path);
+                self.search_text(text.as_bytes(), hits)
+            }
+            None => searched,
         }
     }
 

@@ -75,9 +75,11 @@ impl WriteTool {
     fn change(&self, input: WriteInput, cx: &Cx) -> anyhow::Result<Change> {
         ensure!(!input.path.ends_with('/'), "{} names a folder: give the path of a file", input.path);
         let target = ChangeTarget::new(&self.toolkit, &input.path, cx)?;
-        Ok(Change::of_file(target, Basis::NewText, move |target, before| {
+        let given = input.content.len();
+        let change = Change::of_file(target, Basis::NewText, move |target, before| {
             written(&input.content, input.mode, target, before)
-        }))
+        });
+        Ok(change.with_length(given))
     }
 }
 

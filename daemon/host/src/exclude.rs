@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
@@ -13,30 +14,36 @@ use crate::pattern_budget::{MAX_BYTES, MAX_FOLDERS, MAX_PATTERNS, take_room};
 
 /// A set of ignore files for each thread of a walk.
 const THREADS: usize = 5;
+/// How long a call uses the exclusions that it has read: a call that waits for a person or for its turn takes longer, and
+/// reads them again.
+const FRESH: Duration = Duration::from_millis(50);
 /// The two files are independent: a `!` in one does not re-include what the other excludes.
 const NAMES: [&str; 2] = [".aiexclude", ".toolignore"];
 
 /// The excluded files, as one call sees them. Caches the files that it has read: create a new one for each call.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Exclusions {
     folders: HashMap<PathBuf, ExcludedFolder>,
     /// The last folder without rules in or above it: walks ask about many files of one folder.
     free: Option<PathBuf>,
     /// Assumes that no folder is a link.
     is_walk: bool,
+    made: Instant,
     /// How many more plain patterns may be kept.
     room: usize,
 }
 
 impl Default for Exclusions {
     fn default() -> Self {
-        Self { folders: HashMap::new(), free: None, is_walk: false, room: MAX_PATTERNS / THREADS }
+        Self { folders: HashMap::new(), free: None, is_walk: false, made: Instant::now(), room: MAX_PATTERNS / THREADS }
     }
 }
 
 /// A folder that was visited.
 #[derive(Clone, Debug, Default)]
 struct ExcludedFolder {
+    /// `None` if they were not looked for.
+    names: Option<FolderNames>,
     rules: FolderRules,
     /// It is a link, so it has no rules.
     is_link: bool,
@@ -61,6 +68,11 @@ impl Exclusions {
     /// checked.
     pub fn of_walk() -> Self {
         Self { is_walk: true, ..Self::default() }
+    }
+
+    /// Whether what was read is recent enough for the next step of a call.
+    pub fn is_fresh(&self) -> bool {
+        self.made.elapsed() < FRESH
     }
 
     /// Why the absolute, resolved `path` is excluded from tools; `None` if it is not.
@@ -96,9 +108,14 @@ impl Exclusions {
         })
     }
 
-    fn rules(&mut self, folder: &Path) -> FolderRules {
-        let names = FolderNames::of(folder);
+    fn rules(&mut self, folder: &Path, names: FolderNames) -> FolderRules {
         NAMES.map(|name| names.may_have(name).then(|| load(folder, name, &mut self.room)).flatten().map(Arc::new))
+    }
+
+    /// The names that the folder may have, as they were when it was first asked about. Blocks.
+    pub(crate) fn names_of(&self, folder: &Path) -> FolderNames {
+        let known = self.folders.get(folder).and_then(|known| known.names);
+        known.unwrap_or_else(|| FolderNames::of(folder))
     }
 
     fn folder(&mut self, folder: &Path) -> ExcludedFolder {
@@ -106,8 +123,9 @@ impl Exclusions {
             return known.clone();
         }
         let is_link = !self.is_walk && std::fs::symlink_metadata(folder).is_ok_and(|metadata| metadata.is_symlink());
-        let rules = if is_link { FolderRules::default() } else { self.rules(folder) };
-        let known = ExcludedFolder { rules, is_link };
+        let names = (!is_link).then(|| FolderNames::of(folder));
+        let rules = names.map(|names| self.rules(folder, names)).unwrap_or_default();
+        let known = ExcludedFolder { names, rules, is_link };
         if self.folders.len() >= MAX_FOLDERS {
             // Folders with rules are bounded by the pattern limit.
             self.folders.retain(|_, known| known.rules.iter().any(Option::is_some));

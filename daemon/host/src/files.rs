@@ -12,7 +12,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::file_systems::answering;
@@ -241,29 +241,46 @@ pub fn read_opened(file: &mut impl io::Read, resolved: &Path, limit: u64) -> Res
 
 /// As [`open`], for a path that a walk has just seen as a regular file.
 pub fn open_entry(resolved: &Path) -> Result<File, OpenError> {
+    Ok(open_and_stat(resolved)?.0)
+}
+
+fn open_and_stat(resolved: &Path) -> Result<(File, Stat), OpenError> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     let fd = open_as(resolved, flags).map_err(|error| system(resolved, error))?;
     let stat = rustix::fs::fstat(&fd).map_err(|error| system(resolved, error))?;
     check_kind(FileType::from_raw_mode(stat.st_mode), resolved)?;
-    Ok(File::from(fd))
+    Ok((File::from(fd), stat))
 }
 
-/// The content of a file that was just seen as a regular one, if it has at most `limit` bytes and the system has all of
-/// them in memory. Never waits for a disk; `None` also for every error, which opening it otherwise will tell.
-#[cfg(target_os = "linux")]
+/// An open file with its whole content.
+pub struct CachedFile {
+    pub file: File,
+    pub bytes: Vec<u8>,
+    /// The permission bits.
+    pub mode: u32,
+}
+
+/// As [`open_cached`], the content alone.
 pub fn read_cached(resolved: &Path, limit: usize) -> Option<Vec<u8>> {
+    open_cached(resolved, limit).map(|cached| cached.bytes)
+}
+
+/// A file that was just seen as a regular one, if it has at most `limit` bytes and the system has all of them in memory.
+/// Never waits for a disk; `None` also for every error, which opening it otherwise will tell.
+#[cfg(target_os = "linux")]
+pub fn open_cached(resolved: &Path, limit: usize) -> Option<CachedFile> {
     use rustix::io::{ReadWriteFlags, preadv2};
-    let file = open_entry(resolved).ok()?;
-    let size = usize::try_from(rustix::fs::fstat(&file).ok()?.st_size).ok().filter(|size| *size <= limit)?;
+    let (file, stat) = open_and_stat(resolved).ok()?;
+    let size = usize::try_from(stat.st_size).ok().filter(|size| *size <= limit)?;
     // One byte more: a file of the kernel's own says that it is empty.
     let mut bytes = vec![0; size + 1];
     let read = preadv2(&file, &mut [io::IoSliceMut::new(&mut bytes)], 0, ReadWriteFlags::NOWAIT).ok()?;
     bytes.truncate(size);
-    (read == size).then_some(bytes)
+    (read == size).then_some(CachedFile { file, bytes, mode: stat.st_mode & 0o777 })
 }
 
 #[cfg(not(target_os = "linux"))]
-pub fn read_cached(_: &Path, _: usize) -> Option<Vec<u8>> {
+pub fn open_cached(_: &Path, _: usize) -> Option<CachedFile> {
     None
 }
 

@@ -9,15 +9,17 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use parking_lot::Mutex;
+use toold_engine::dependencies::FileFacts;
 
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use crate::exclude::Exclusions;
+use crate::file_facts;
 use crate::files::{self, OpenError};
-use crate::folder_names::FolderNames;
 use crate::pattern_budget::{MAX_BYTES, MAX_FOLDERS, MAX_PATTERNS, take_room};
 use crate::read_access::ReadAccess;
 
@@ -25,6 +27,8 @@ use crate::read_access::ReadAccess;
 const MAX_PROBLEMS: usize = 20;
 /// Size limit of a Git configuration, and of Git's files that contain one path, in bytes.
 const MAX_CONFIG: u64 = 256 * 1024;
+/// The length of ignore files that are read in place, in bytes together.
+const SHORT: u64 = 4 * 1024;
 /// Size limit of Git's index, in bytes: about half a million files.
 const MAX_INDEX: u64 = 64 * 1024 * 1024;
 
@@ -74,13 +78,25 @@ impl IgnoreFiles {
         Self::judged(root, root, None)
     }
 
+    /// Whether the ignore files in and above a folder are so short that to read them takes no longer than to have another
+    /// thread do it.
+    pub fn are_short(root: &Path, judge: &ReadAccess) -> bool {
+        let exclusions = judge.exclusions();
+        let in_folder = |folder: &Path| -> u64 {
+            let names = exclusions.names_of(folder);
+            let files = [".ignore", ".gitignore"].into_iter().filter(|name| names.may_have(name));
+            files.filter_map(|name| std::fs::metadata(folder.join(name)).ok()).map(|metadata| metadata.len()).sum()
+        };
+        root.ancestors().map(in_folder).sum::<u64>() <= SHORT
+    }
+
     fn judged(root: &Path, cwd: &Path, judge: Option<Arc<ReadAccess>>) -> Self {
         let known = IgnoreState {
             folders: HashMap::new(),
             above: None,
             room: MAX_PATTERNS,
             problems: Vec::new(),
-            exclusions: Exclusions::default(),
+            exclusions: judge.as_ref().map_or_else(Exclusions::default, |judge| judge.exclusions()),
             indexes: HashMap::new(),
         };
         let mut files = Self { root: root.to_owned(), judge, global: Gitignore::empty(), known: Mutex::new(known) };
@@ -173,7 +189,7 @@ impl IgnoreFiles {
         above: Option<Arc<IgnoreLevel>>,
         known: &mut IgnoreState,
     ) -> Option<Arc<IgnoreLevel>> {
-        let names = FolderNames::of(folder);
+        let names = known.exclusions.names_of(folder);
         let repository = if names.may_have(".git") || names.may_have(".jj") { repository(folder) } else { None };
         let mut own =
             |name: &str| names.may_have(name).then(|| self.rules(folder, &folder.join(name), known)).flatten();
@@ -308,7 +324,16 @@ fn shared_by_work_trees(git: &Path, folder: &Path) -> Option<PathBuf> {
     files::resolve(&shared.unwrap_or(own), folder).ok()
 }
 
-/// The user's global list (gitignore(5), `core.excludesFile`), whether or not it exists.
+/// Where the user's global list is, and the settings that say so, as they were when they were read.
+struct KnownList {
+    settings: Vec<(PathBuf, Option<FileFacts>)>,
+    list: Option<PathBuf>,
+}
+
+static KNOWN_LIST: Mutex<Option<KnownList>> = Mutex::new(None);
+
+/// The user's global list (gitignore(5), `core.excludesFile`), whether or not it exists. The settings are read again when
+/// one of their files is another.
 fn excludes_file() -> Option<PathBuf> {
     let var = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| !path.as_os_str().is_empty());
     let home = std::env::home_dir();
@@ -319,14 +344,29 @@ fn excludes_file() -> Option<PathBuf> {
         config.as_ref().map(|config| config.join("git/config")),
         Some(var("GIT_CONFIG_SYSTEM").unwrap_or_else(|| PathBuf::from("/etc/gitconfig"))),
     ];
-    let is_there = |file: &PathBuf| file.exists();
-    let read = |file: PathBuf| files::read_whole(&files::resolve(&file, Path::new("/")).ok()?, MAX_CONFIG).ok();
-    let named = configured.into_iter().flatten().filter(is_there).find_map(|file| excludes_in(&read(file)?));
+    let now = SystemTime::now();
+    let mut is_settled = true;
+    let seen = configured.into_iter().flatten().map(|file| {
+        let metadata = std::fs::metadata(&file).ok();
+        is_settled &= metadata.as_ref().is_none_or(|metadata| file_facts::is_settled(metadata, now));
+        (file, metadata.as_ref().map(file_facts::facts))
+    });
+    let settings: Vec<(PathBuf, Option<FileFacts>)> = seen.collect();
+    let known = KNOWN_LIST.lock();
+    if let Some(known) = known.as_ref().filter(|known| is_settled && known.settings == settings) {
+        return known.list.clone();
+    }
+    drop(known);
+    let read = |file: &Path| files::read_whole(&files::resolve(file, Path::new("/")).ok()?, MAX_CONFIG).ok();
+    let there = settings.iter().filter(|(_, facts)| facts.is_some());
+    let named = there.map(|(file, _)| file).find_map(|file| excludes_in(&read(file)?));
     let named = named.map(|path| match path.strip_prefix("~/") {
         Some(rest) => home.clone().unwrap_or_default().join(rest),
         None => PathBuf::from(path),
     });
-    named.or_else(|| config.map(|config| config.join("git/ignore")))
+    let list = named.or_else(|| config.map(|config| config.join("git/ignore")));
+    *KNOWN_LIST.lock() = is_settled.then(|| KnownList { settings, list: list.clone() });
+    list
 }
 
 /// The last value of `excludesFile` in section `[core]` of a Git configuration.

@@ -49,12 +49,26 @@ pub struct ReadAccess {
     root: PathBuf,
     /// The rule that required an ask for `root`; `None` if none was required.
     asked_by: Option<String>,
+    /// Those of the folders on the way to `root`.
+    exclusions: Exclusions,
 }
 
 impl ReadAccess {
     /// `root` is the resolved folder or file that the call has permission to read. If that needed an ask, the answer covers
     /// everything below for which the same rule would ask. `chain` contains the plugins through which the call came.
     pub fn new(cx: &Cx, chain: Arc<[String]>, root: PathBuf) -> Self {
+        let is_folder = root.is_dir();
+        Self::of_entry(cx, chain, root, is_folder, &mut Exclusions::of_walk())
+    }
+
+    /// As [`ReadAccess::new`], for a root of which the kind was just seen, with the exclusions that the call has just read.
+    pub fn of_entry(
+        cx: &Cx,
+        chain: Arc<[String]>,
+        root: PathBuf,
+        is_folder: bool,
+        exclusions: &mut Exclusions,
+    ) -> Self {
         let engine: &Engine = &cx.engine;
         let places = cx.session.places().into_iter().map(|place| Cow::Owned(place.into_owned()));
         let mut decide_need = Self {
@@ -72,15 +86,22 @@ impl ReadAccess {
             chain,
             root: root.clone(),
             asked_by: None,
+            exclusions: Exclusions::of_walk(),
         };
-        let decision = decide_need.decide(&root, root.is_dir(), &mut Exclusions::of_walk());
+        let decision = decide_need.decide(&root, is_folder, exclusions);
+        decide_need.exclusions = exclusions.clone();
         // Nobody is asked for a plugin that acts on its own, so no answer covers more than the root.
         let was_asked = decision.verdict == Verdict::Ask && !cx.session.is_of_plugin();
         decide_need.asked_by = was_asked.then_some(decision.rule);
         decide_need
     }
 
-    /// Whether the file or folder at this resolved path may be shown. Each thread has its own `exclusions`.
+    /// Exclusions for one thread of a walk below the root.
+    pub fn exclusions(&self) -> Exclusions {
+        if self.exclusions.is_fresh() { self.exclusions.clone() } else { Exclusions::of_walk() }
+    }
+
+    /// Whether the file or folder at this resolved path may be shown. Each thread has its own [`Self::exclusions`].
     pub fn may_read(&self, resolved: &Path, is_folder: bool, exclusions: &mut Exclusions) -> bool {
         let decision = self.decide(resolved, is_folder, exclusions);
         match decision.verdict {

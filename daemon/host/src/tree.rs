@@ -1,6 +1,6 @@
 //! Walks over trees of files. A walk itself reads no file, so nothing in the tree can make it block or grow.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -72,6 +72,13 @@ pub struct VisitedEntry<'a> {
     pub depth: usize,
 }
 
+impl WalkedTree {
+    /// One file, which is the root itself.
+    pub fn of_file(root: &Path) -> Self {
+        Self { entries: vec![(root.to_owned(), FileType::RegularFile)], ..Self::default() }
+    }
+}
+
 /// A walk that has not begun.
 pub struct TreeWalk {
     root: PathBuf,
@@ -84,6 +91,8 @@ pub struct TreeWalk {
 pub struct WalkedTree {
     /// Everything below the root, a folder before its contents.
     pub entries: Vec<(PathBuf, FileType)>,
+    /// What the filters left out, without its contents.
+    pub left_out: Vec<(PathBuf, FileType)>,
     /// Folders that could not be read.
     pub problems: Vec<ignore::Error>,
     /// There is more than was asked for.
@@ -118,23 +127,55 @@ impl TreeWalk {
                     continue;
                 }
             };
-            for (name, kind) in names {
-                let path = folder.join(&name);
-                let entry = VisitedEntry { path: &path, name: &name, is_folder: kind.is_dir(), depth: depth + 1 };
-                if !(self.filter)(&entry) {
-                    continue;
-                }
-                if found.entries.len() == most {
-                    found.more = true;
-                    return found;
-                }
-                if kind.is_dir() {
-                    folders.push((path.clone(), depth + 1));
-                }
-                found.entries.push((path, kind));
+            let before = found.entries.len();
+            self.visit(&folder, depth, names, most, &mut found);
+            if found.more {
+                break;
             }
+            let inside = found.entries[before..].iter().filter(|(_, kind)| kind.is_dir());
+            folders.extend(inside.map(|(path, _)| (path.clone(), depth + 1)));
         }
         found
+    }
+
+    /// Adds the entries of a folder.
+    fn visit(
+        &self,
+        folder: &Path,
+        depth: usize,
+        names: Vec<(OsString, FileType)>,
+        most: usize,
+        found: &mut WalkedTree,
+    ) {
+        for (name, kind) in names {
+            let path = folder.join(&name);
+            let entry = VisitedEntry { path: &path, name: &name, is_folder: kind.is_dir(), depth: depth + 1 };
+            if !(self.filter)(&entry) {
+                if found.left_out.len() < most {
+                    found.left_out.push((path, kind));
+                }
+                continue;
+            }
+            if found.entries.len() == most {
+                found.more = true;
+                return;
+            }
+            found.entries.push((path, kind));
+        }
+    }
+
+    /// As [`TreeWalk::small`], if the root has a few files and no folders: that takes no longer than to have another thread
+    /// do it.
+    pub fn few(&self, mut may_enter: impl FnMut(&Path) -> bool) -> Option<WalkedTree> {
+        let mut found = WalkedTree::default();
+        if may_enter(&self.root) {
+            let names = files::list(&self.root, FEW + 1).ok()?;
+            if names.len() > FEW || names.iter().any(|(_, kind)| kind.is_dir()) {
+                return None;
+            }
+            self.visit(&self.root, 0, names, FEW, &mut found);
+        }
+        Some(found)
     }
 
     /// As [`TreeWalk::serial`], if the tree is small; otherwise `None`, and nothing has been left out yet.
@@ -147,8 +188,9 @@ impl TreeWalk {
     }
 }
 
-/// The most entries of a small tree.
+/// The most entries of a small tree, and of a folder that is read in place.
 const SMALL: usize = 200;
+const FEW: usize = 32;
 
 impl Tree {
     pub fn new(ignore_files: Option<Arc<IgnoreFiles>>) -> Self {
@@ -201,5 +243,37 @@ impl Tree {
             return true;
         }
         leave_out(LeftOutReason::Hidden)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_folder_of_a_few_files_is_read_in_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let make = |count: usize| (0..count).for_each(|n| std::fs::write(root.join(n.to_string()), "").unwrap());
+        let walk = Tree::new(None).walk(&root, |entry| entry.name != "1");
+        make(3);
+        let found = walk.few(|_| true).unwrap();
+        let names = |all: &[(PathBuf, FileType)]| {
+            let mut names: Vec<PathBuf> =
+                all.iter().map(|(path, _)| path.strip_prefix(&root).unwrap().into()).collect();
+            names.sort();
+            names
+        };
+        assert_eq!(names(&found.entries), [Path::new("0"), Path::new("2")]);
+        assert_eq!(names(&found.left_out), [Path::new("1")]);
+        assert_eq!(walk.few(|_| false).unwrap().entries, []);
+        make(FEW);
+        assert!(walk.few(|_| true).is_some());
+        make(FEW + 1);
+        assert!(walk.few(|_| true).is_none());
+        std::fs::remove_file(root.join("0")).unwrap();
+        std::fs::remove_file(root.join("2")).unwrap();
+        std::fs::create_dir(root.join("2")).unwrap();
+        assert!(walk.few(|_| true).is_none());
     }
 }

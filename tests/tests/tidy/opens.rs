@@ -34,7 +34,6 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("host/src/shell_grammar/expand.rs", 1, "names in folders that the caller may read, to see what wildcards find"),
     ("host/src/shell_grammar/names.rs", 1, "names in folders that the caller may read, to see what wildcards find"),
     ("host/src/stamps.rs", 1, "compares a file that a call read with what it was; nothing of it is given out"),
-    ("host/src/times.rs", 1, "the folder of a file that a walk has judged, for its time"),
     // Plugins.
     (
         "lua/src/reload/plugin_tests.rs",

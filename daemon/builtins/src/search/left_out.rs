@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use toold_host::exclude::Exclusions;
 use toold_host::read_access::ReadAccess;
 use toold_host::tree::{LeftOutReason, SkippedPlaces};
 
@@ -13,7 +12,7 @@ const MAX_NAMES: usize = 5;
 
 /// The places that the caller may know of.
 pub(crate) fn readable(left_out: &SkippedPlaces, access: &ReadAccess) -> Vec<(PathBuf, bool, LeftOutReason)> {
-    let mut exclusions = Exclusions::of_walk();
+    let mut exclusions = access.exclusions();
     let mut all = left_out.take();
     all.retain(|(path, is_folder, _)| access.may_read(path, *is_folder, &mut exclusions));
     all

@@ -4,7 +4,6 @@ use std::io::{self, Read, Seek};
 
 use encoding_rs::UTF_8;
 
-use crate::blocking::CancellableFile;
 use crate::text::charset;
 
 /// As much as the searcher reads at once.
@@ -13,8 +12,8 @@ const HEAD: usize = 64 * 1024;
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// Passes the bytes on, and looks whether they are UTF-8.
-pub(super) struct SniffedFile<'a> {
-    inner: CancellableFile<'a>,
+pub(super) struct SniffedFile<F> {
+    inner: F,
     state: SniffState,
     /// The beginning of the file, and how much of it is passed on: the searcher's own first read is of three bytes.
     head: Vec<u8>,
@@ -31,9 +30,9 @@ enum SniffState {
     Doubtful,
 }
 
-impl<'a> SniffedFile<'a> {
+impl<F: Read + Seek> SniffedFile<F> {
     /// `head` is memory of an earlier file, or nothing.
-    pub(super) fn new(inner: CancellableFile<'a>, mut head: Vec<u8>) -> Self {
+    pub(super) fn new(inner: F, mut head: Vec<u8>) -> Self {
         head.resize(HEAD, 0);
         Self { inner, state: SniffState::Unread, head, filled: 0, used: 0 }
     }
@@ -66,7 +65,7 @@ impl<'a> SniffedFile<'a> {
         if self.state != SniffState::Doubtful {
             return Ok(None);
         }
-        self.inner.file.rewind()?;
+        self.inner.rewind()?;
         let mut bytes = Vec::new();
         (&mut self.inner).take(limit + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > limit {
@@ -77,7 +76,7 @@ impl<'a> SniffedFile<'a> {
     }
 }
 
-impl Read for SniffedFile<'_> {
+impl<F: Read> Read for SniffedFile<F> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.state == SniffState::Unread {
             self.filled = self.inner.read(&mut self.head)?;

@@ -32,8 +32,7 @@ impl<'a> FolderEntry<'a> {
     /// `NoFolder` if the folder is missing, `Swapped` if a link leads to it.
     pub(crate) fn of(resolved: &'a Path) -> Result<Self, OpenError> {
         let (folder, name) = split(resolved);
-        let opened = open_as(folder, PASS_FOLDER).map_err(|error| no_folder(folder, error))?;
-        Ok(Self { folder: opened, name, path: resolved })
+        Ok(Self { folder: open_to_pass(folder)?, name, path: resolved })
     }
 
     /// The entry itself; `None` if there is none.
@@ -74,6 +73,14 @@ fn split(resolved: &Path) -> (&Path, &OsStr) {
         (Some(folder), Some(name)) => (folder, name),
         _ => (Path::new("/"), OsStr::new(".")),
     }
+}
+
+/// Opens a folder to look names up in it.
+///
+/// # Errors
+/// As [`FolderEntry::of`].
+pub(crate) fn open_to_pass(folder: &Path) -> Result<OwnedFd, OpenError> {
+    open_as(folder, PASS_FOLDER).map_err(|error| no_folder(folder, error))
 }
 
 pub(super) fn no_folder(path: &Path, error: Errno) -> OpenError {
@@ -290,17 +297,21 @@ pub fn is_folder(resolved: &Path) -> bool {
 /// # Errors
 /// See [`OpenError`]; `NoFolder` for anything but a folder.
 pub fn list(resolved: &Path, max: usize) -> Result<Vec<(OsString, FileType)>, OpenError> {
-    let folder = open_folder(resolved)?;
+    let mut entries = Dir::new(open_folder(resolved)?).map_err(|error| system(resolved, error))?;
     let mut found = Vec::new();
-    let entries = Dir::read_from(&folder).map_err(|error| system(resolved, error))?;
-    for entry in entries.flatten().filter(|entry| !matches!(entry.file_name().to_bytes(), b"." | b"..")) {
-        if found.len() == max {
-            break;
+    while found.len() < max
+        && let Some(entry) = entries.next()
+    {
+        let Ok(entry) = entry else { continue };
+        if matches!(entry.file_name().to_bytes(), b"." | b"..") {
+            continue;
         }
         let name = OsStr::from_bytes(entry.file_name().to_bytes()).to_owned();
         let kind = match entry.file_type() {
             // Not every file system returns the kind with the name.
-            FileType::Unknown => rustix::fs::statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW)
+            FileType::Unknown => entries
+                .fd()
+                .and_then(|folder| rustix::fs::statat(folder, &name, AtFlags::SYMLINK_NOFOLLOW))
                 .map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode)),
             kind => kind,
         };
