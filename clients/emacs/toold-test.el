@@ -404,7 +404,8 @@ sys.stdin.read()
     (should (string-prefix-p
              (format "write wants file.write: %s/new.txt\n" toold-test--work)
              (nth 1 seen)))
-    (should (string-match-p (format "^1: allow %s/\\* (this emacs session)$" toold-test--work)
+    (should (string-match-p (format "^1: Allow in this emacs session: %s/\\*$"
+                                    toold-test--work)
                             (nth 1 seen)))
     (should (string-match-p "^\\+one\n\\+two$" (nth 1 seen)))
     (should-not (get-buffer "*toold ask*"))
@@ -412,7 +413,7 @@ sys.stdin.read()
 
 (toold-test-deftest toold-a-denial-says-why
   (cl-letf (((symbol-function 'read-string) (lambda (&rest _) "not here")))
-    (toold-test--answering (lambda (_ _) ?w)
+    (toold-test--answering (lambda (_ _) ?d)
       (let ((result (toold-execute "bash" '(:command "touch made"))))
         (should (toold-error-p result))
         (should (string-match-p "not here" (toold-text result))))))
@@ -495,7 +496,7 @@ sys.stdin.read()
                                            30)))))
       (jsonrpc-shutdown (car agent)))
     (should (equal "read wants a folder to work in" (car seen)))
-    (should (equal '(?y ?s ?n ?w) (cadr seen)))
+    (should (equal '(?y ?s ?n ?d) (cadr seen)))
     (should (string-match-p
              (regexp-quote (format "use %s as a workspace of the agent" folder))
              (nth 2 seen)))
@@ -553,12 +554,33 @@ sys.stdin.read()
                    (toold--headline ask)))
     (let ((details (toold--ask-details ask)))
       (dolist (words '("The agent says: asks the server" "Careful: look twice"
-                       "Level: edit" "1: allow s/mcp:read, its tools that only \
-read (this codex session)"))
+                       "Level: edit" "h: Allow in this project for 1 hour"
+                       "1: Allow in this codex session: s/mcp:read \
+(its tools that only read)"))
         (should (string-match-p (regexp-quote words) details))))
-    (should (equal '("once" "session" "hour" "project" "always" "no" "why not"
-                     "1")
+    (should (equal '("once" "session" "hour" "project" "always" "no"
+                     "deny with reason" "1")
                    (mapcar #'cadar (toold--ask-choices ask))))))
+
+;; What an answer covers is said the same in all clients: each has a test
+;; with these cases.
+(ert-deftest toold-the-answers-are-those-of-all-clients ()
+  (let ((cases (with-temp-buffer
+                 (insert-file-contents
+                  (expand-file-name "../../proto/tests/answers.json"
+                                    toold-test--folder))
+                 (json-parse-buffer :object-type 'plist))))
+    (should (> (length cases) 4))
+    (seq-doseq (case cases)
+      (let ((shown (mapcar (lambda (choice)
+                             (let ((label (nth 2 (car choice))))
+                               (concat (downcase (substring label 0 1))
+                                       (substring label 1))))
+                           (toold--ask-choices (plist-get case :ask))))
+            (expected (append (plist-get case :answers)
+                              '("deny, and say why") nil)))
+        ;; The order is that of the keys.
+        (should (equal (sort expected #'string<) (sort shown #'string<)))))))
 
 (ert-deftest toold-every-waiting-agent-is-named ()
   (should (equal "bash for codex and claude wants shell: ls"
@@ -728,7 +750,7 @@ works.  RUN returns the text of the error that a user sees, if any."
 (toold-test-deftest-killed toold-killed-ask-with-a-reason
   (cl-letf (((symbol-function 'read-string)
              (lambda (&rest _) (funcall die) "not here")))
-    (toold-test--answering (lambda (_ _) ?w)
+    (toold-test--answering (lambda (_ _) ?d)
       (toold-test--error-text
        (toold-execute "bash" '(:command "touch x"))))))
 
@@ -840,7 +862,7 @@ works.  RUN returns the text of the error that a user sees, if any."
         (toold-test--screen "write content")
         (toold-test--type "black coffee" "Enter")
         (toold-test--check-screen
-         "ask" (toold-test--screen "write wants file.write" "+black coffee" "why not"))
+         "ask" (toold-test--screen "write wants file.write" "+black coffee" "deny with"))
         (toold-test--type "y")
         (toold-test--check-screen
          "done" (toold-test--screen "write done in" "*toold write*"))

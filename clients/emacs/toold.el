@@ -1148,13 +1148,16 @@ Every other request to read suggests patterns."
   (toold--line (or (plist-get ask :session_name) "this session")))
 
 (defun toold--ask-offer (ask suggestion)
-  "The effect of allowing SUGGESTION of ASK, and its place."
-  (let ((covers (plist-get suggestion :covers))
-        (scope (plist-get suggestion :scope)))
+  "The place and the pattern of SUGGESTION of ASK."
+  (let ((covers (plist-get suggestion :covers)))
     (toold--line
-     (format "%s%s (%s)" (plist-get suggestion :pattern)
-             (if covers (format ", %s" covers) "")
-             (if (equal scope "session") (toold--ask-session ask) scope)))))
+     (format "%s: %s%s"
+             (pcase (plist-get suggestion :scope)
+               ("session" (concat "in " (toold--ask-session ask)))
+               ("project" "in this project")
+               (scope scope))
+             (plist-get suggestion :pattern)
+             (if covers (format " (%s)" covers) "")))))
 
 (defun toold--ask-choices (ask)
   "The possible answers to ASK: an alist of choices and params."
@@ -1162,27 +1165,27 @@ Every other request to read suggests patterns."
    (cond
     ((toold--ask-for-workspace-p ask)
      ;; All answers but those for the session are remembered.
-     `(((?y "yes" "Allow it, and remember it for this client")
+     `(((?y "yes" "Allow, and remember it for this client")
         :action "allow" :scope "always")
-       ((?s "session" ,(format "Allow it in %s" (toold--ask-session ask)))
+       ((?s "session" ,(format "Allow in %s" (toold--ask-session ask)))
         :action "allow" :scope "session")))
     ((seq-empty-p (plist-get ask :suggestions))
      ;; Nothing of it can be remembered.
-     '(((?y "once" "Allow it once") :action "allow" :scope "once")))
+     '(((?y "once" "Allow once") :action "allow" :scope "once")))
     (t
-     `(((?y "once" "Allow it once") :action "allow" :scope "once")
-       ((?s "session" ,(format "Allow it in %s" (toold--ask-session ask)))
+     `(((?y "once" "Allow once") :action "allow" :scope "once")
+       ((?s "session" ,(format "Allow in %s" (toold--ask-session ask)))
         :action "allow" :scope "session")
-       ((?h "hour" "Allow it in this project for 1 hour")
+       ((?h "hour" "Allow in this project for 1 hour")
         :action "allow" :scope "project" :expires_in 3600)
-       ((?p "project" "Allow it in this project")
+       ((?p "project" "Allow in this project")
         :action "allow" :scope "project")
-       ((?a "always" "Allow it always") :action "allow" :scope "always"))))
+       ((?a "always" "Allow always") :action "allow" :scope "always"))))
    (unless (seq-empty-p (plist-get ask :parts))
-     '(((?l "line" "Allow all parts once")
+     '(((?w "whole line" "Allow all parts once")
         :action "allow" :scope "once" :all_parts t)))
-   '(((?n "no" "Deny it") :action "deny")
-     ((?w "why not" "Deny it, and say why") :action "deny" :why t))
+   '(((?n "no" "Deny") :action "deny")
+     ((?d "deny with reason" "Deny, and say why") :action "deny" :why t))
    (cl-loop for (key . suggestion) in (toold--ask-wider ask)
             for pattern = (plist-get suggestion :pattern)
             for scope = (plist-get suggestion :scope)
@@ -1205,11 +1208,18 @@ Every other request to read suggests patterns."
      (cl-loop for warning across (or (plist-get ask :misleading) [])
               concat (format "Careful: %s\n" (toold--line warning)))
      (and (plist-get ask :level)
-          (format "Level: %s\n" (plist-get ask :level)))
-     (cl-loop for (key . suggestion) in (toold--ask-wider ask)
-              concat (format "%c: allow %s" key
-                             (toold--ask-offer ask suggestion))
-              concat "\n")
+          (format "Level: %s" (plist-get ask :level)))
+     (and (plist-get ask :level) (plist-get ask :cwd)
+          (format ", in %s" (toold--line (plist-get ask :cwd))))
+     (and (plist-get ask :level) "\n")
+     ;; First those that the prompt does not name; beside a diff there is room
+     ;; for no others.
+     (cl-loop for (choice) in (seq-sort-by (lambda (each)
+                                             (if (<= ?1 (caar each) ?9) 0 1))
+                                           #'<
+                                           (toold--ask-choices ask))
+              when (or (null diff) (<= ?1 (car choice) ?9))
+              concat (format "%c: %s\n" (car choice) (nth 2 choice)))
      (and diff (concat "\n" diff)))))
 
 (defun toold--ask (ask)

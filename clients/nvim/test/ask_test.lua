@@ -151,6 +151,22 @@ fact("an agent's ask for a folder says who wants it, and is remembered for that 
   equal(1, #seen)
 end)
 
+-- What an answer covers is said the same in all clients: each has a test with these cases.
+fact("the answers are those of all clients", function()
+  local folder = vim.fn.fnamemodify(debug.getinfo(1, "S").source:sub(2), ":p:h")
+  local file = assert(io.open(folder .. "/../../../proto/tests/answers.json", "rb"))
+  local cases = vim.json.decode(file:read("a"))
+  file:close()
+  for _, case in ipairs(cases) do
+    local shown = {}
+    for _, choice in ipairs(require("toold.asks").choices(case.ask)) do
+      shown[#shown + 1] = choice.label:sub(1, 1):lower() .. choice.label:sub(2)
+    end
+    table.insert(case.answers, "deny, and say why")
+    equal(case.answers, shown)
+  end
+end)
+
 fact("asks come one after another", function(scene)
   local open, most = 0, 0
   vim.ui.select = function(items, _, on_choice)

@@ -29,6 +29,22 @@ test("a command line is allowed as a whole, by a key", async ({ signedIn, agent,
   await expect(signedIn.getByLabel("Recently answered")).toContainText("by you, here");
 });
 
+// What an answer covers is said the same in all clients: each has a test with these cases.
+test("an ask has the answers of all clients", async ({ signedIn, agent }) => {
+  const claude = await agent("claude");
+  await signedIn.getByRole("link", { name: "Decide" }).click();
+  void claude.call("bash", { command: "git push -q origin main" });
+  const prompt = signedIn.getByRole("article");
+  await expect(prompt.getByRole("button", { name: "allow in this project for 1 hour" })).toBeEnabled();
+  const file = join(import.meta.dirname, "../../../proto/tests/answers.json");
+  const [command] = JSON.parse(readFileSync(file, "utf8")) as { name: string; answers: string[] }[];
+  const expected = command!.answers.map((answer) => answer.replace("codex", "claude").replace(" (all pushes)", ""));
+  const shown = await prompt.getByRole("group", { name: "Answers" }).locator("button > span").allInnerTexts();
+  expect(shown).toEqual(expected);
+  await expect(prompt).toContainText("publishes");
+  await takePictures(signedIn, "ask", ["light"]);
+});
+
 test("a change is shown as a diff, and denied with a reason", async ({ signedIn, agent }) => {
   const codex = await agent("codex");
   await signedIn.getByRole("link", { name: "Decide" }).click();

@@ -8,12 +8,15 @@ import UPNG from "upng-js";
 const FOLDER = join(import.meta.dirname, "../../../docs/page");
 const SIZES = { wide: { width: 1280, height: 800 }, narrow: { width: 390, height: 844 } };
 
-/** Takes `NAME-light-wide.png` and the three others of a view. */
-export async function takePictures(page: Page, name: string): Promise<void> {
+const SCHEMES = ["light", "dark"] as const;
+type Scheme = (typeof SCHEMES)[number];
+
+/** Takes `NAME-light-wide.png` and the three others of a view, or those of some colour schemes alone. */
+export async function takePictures(page: Page, name: string, schemes: readonly Scheme[] = SCHEMES): Promise<void> {
   if (!process.env["PICTURES"]) return;
   for (const [size, viewport] of Object.entries(SIZES)) {
     await page.setViewportSize(viewport);
-    for (const colorScheme of ["light", "dark"] as const) {
+    for (const colorScheme of schemes) {
       await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
       await page.evaluate(fixTexts);
       const picture = await page.screenshot({ animations: "disabled" });

@@ -23,17 +23,10 @@ export interface AskView {
 
 const SCOPES: Record<Scope, string> = {
   once: "once",
-  session: "for this session",
+  session: "in this session",
   project: "in this project",
   always: "always",
 };
-
-/** The answers for a folder. The first one is remembered for the client. */
-const FOLDER: Button[] = [
-  { title: "Allow and remember", reply: { action: "allow", scope: "always" } },
-  { title: "Allow for this session", reply: { action: "allow", scope: "session" } },
-  { title: "Deny", reply: { action: "deny" } },
-];
 
 /** The message and buttons of a permission request, with a button for each suggestion. */
 export function askView(ask: Ask): AskView {
@@ -44,8 +37,13 @@ export function askView(ask: Ask): AskView {
   const subagent = ask.subagent === undefined ? "" : `, sub-agent ${ask.subagent}`;
   const who =
     (ask.source.kind === "builtin" ? ask.tool : `${ask.tool} (${ask.source.kind} ${ask.source.name})`) + agent + subagent;
+  const session = ask.session_name === undefined ? SCOPES.session : `in ${ask.session_name}`;
+  const inSession: Button = { title: `Allow ${session}`, reply: { action: "allow", scope: "session" } };
+  const deny: Button = { title: "Deny", reply: { action: "deny" } };
   if (isForWorkspace(ask)) {
-    return { message: `${who}${chain} wants a folder to work in: ${ask.reason ?? ask.target}`, buttons: FOLDER };
+    const remembered: Button = { title: "Allow, and remember it for this client", reply: { action: "allow", scope: "always" } };
+    const message = `${who}${chain} wants a folder to work in: ${ask.reason ?? ask.target}`;
+    return { message, buttons: [remembered, inSession, deny] };
   }
   const line = ask.command !== undefined && ask.command !== ask.target ? `, of: ${ask.command}` : "";
   const said = ask.description ? `the agent says: ${ask.description}` : undefined;
@@ -56,24 +54,23 @@ export function askView(ask: Ask): AskView {
   const buttons: Button[] = [{ title: "Allow once", reply: { action: "allow", scope: "once" } }];
   if (ask.parts?.length)
     buttons.push({
-      title: `Allow all ${ask.parts.length} parts once`,
+      title: "Allow all parts once",
       reply: { action: "allow", scope: "once", all_parts: true },
     });
-  const session = ask.session_name === undefined ? SCOPES.session : `for ${ask.session_name}`;
   if (ask.suggestions.length > 0) {
     buttons.push(
-      { title: `Allow ${session}`, reply: { action: "allow", scope: "session" } },
+      inSession,
       { title: "Allow in this project for 1 hour", reply: { action: "allow", scope: "project", expires_in: 3600 } },
       { title: `Allow ${SCOPES.project}`, reply: { action: "allow", scope: "project" } },
       { title: `Allow ${SCOPES.always}`, reply: { action: "allow", scope: "always" } },
     );
   }
   for (const { scope, pattern, covers } of ask.suggestions.filter(({ pattern }) => pattern !== ask.target)) {
-    const what = covers ?? shortened(pattern, ask.cwd, "./");
     const place = scope === "session" ? session : SCOPES[scope];
-    buttons.push({ title: `Allow ${what} ${place}`, reply: { action: "allow", scope, pattern } });
+    const what = shortened(pattern, ask.cwd, "./") + (covers === undefined ? "" : ` (${covers})`);
+    buttons.push({ title: `Allow ${place}: ${what}`, reply: { action: "allow", scope, pattern } });
   }
-  buttons.push({ title: "Deny", reply: { action: "deny" } });
+  buttons.push(deny);
   const part = ask.part === undefined ? "" : ` (${ask.part} of ${ask.parts?.length})`;
   return { message: `${who}${chain} wants ${verb(ask)}${part}: ${shortened(ask.target, ask.cwd)}${line}${reason}`, buttons };
 }

@@ -1,5 +1,7 @@
 /** Forms, diffs and texts, from plain data without a daemon. */
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 
 import type { Ask, Tool } from "toold";
 
@@ -307,8 +309,8 @@ test("an ask for a folder says who wants it, and offers no patterns", () => {
   assert.deepEqual(
     buttons.map(({ title, reply }) => [title, reply.action, reply.scope]),
     [
-      ["Allow and remember", "allow", "always"],
-      ["Allow for this session", "allow", "session"],
+      ["Allow, and remember it for this client", "allow", "always"],
+      ["Allow in this session", "allow", "session"],
       ["Deny", "deny", undefined],
     ],
   );
@@ -342,14 +344,24 @@ test("an ask says who asks, and each answer where it holds", () => {
     buttons.map(({ title }) => title),
     [
       "Allow once",
-      "Allow for this codex session",
+      "Allow in this codex session",
       "Allow in this project for 1 hour",
       "Allow in this project",
       "Allow always",
-      "Allow the tools of docs that only read, as docs itself says for this codex session",
+      "Allow in this codex session: docs/mcp:read (the tools of docs that only read, as docs itself says)",
       "Deny",
     ],
   );
+});
+
+// What an answer covers is said the same in all clients: each has a test with these cases.
+test("the answers are those of all clients", () => {
+  const file = join(import.meta.dirname, "../../../../../proto/tests/answers.json");
+  const cases = JSON.parse(readFileSync(file, "utf8")) as { name: string; ask: Ask; answers: string[] }[];
+  for (const { name, ask, answers } of cases) {
+    const titles = askView(ask).buttons.map(({ title }) => title.charAt(0).toLowerCase() + title.slice(1));
+    assert.deepEqual(titles, answers, name);
+  }
 });
 
 test("an ask names every agent that waits for the answer", () => {
@@ -361,8 +373,8 @@ test("an ask names every agent that waits for the answer", () => {
 test("a notification has the answers that fit, and a button for all", () => {
   const titles = (...all: string[]) => shortTitles(all.map((title) => ({ title, reply: { action: "deny" } })), ["Diff"]);
   assert.deepEqual(titles("Allow once", "Deny"), ["Allow once", "Deny", "Diff"]);
-  const pattern = "Allow ./some/long/folder/** for this session";
-  assert.deepEqual(titles("Allow once", "Allow for this session", pattern, "Deny"), ["Allow once", MORE, "Diff", "Deny"]);
+  const pattern = "Allow in this session: ./some/long/folder/**";
+  assert.deepEqual(titles("Allow once", "Allow in this session", pattern, "Deny"), ["Allow once", MORE, "Diff", "Deny"]);
 });
 
 test("the last change of each file in the window's folders can be undone, the latest first", () => {

@@ -79,7 +79,7 @@ fn a_client_that_may_approve_is_asked() {
     // An approval for one call does not cover the next.
     let id = client.request("tools/call", touch("a"));
     let asked = elicitation(&mut client);
-    answer(&mut client, &asked, accept("allow for this session"));
+    answer(&mut client, &asked, accept("allow in this trusted session"));
     assert_eq!(client.answer(id)["result"]["isError"], false);
     // The approval for the session is remembered, for exactly this command.
     assert_eq!(client.result("tools/call", touch("a"))["isError"], false);

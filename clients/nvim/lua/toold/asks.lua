@@ -46,8 +46,7 @@ function M.choices(ask)
     }
   end
   if ask.parts and #ask.parts > 0 then
-    local label = ("Allow all %d parts once"):format(#ask.parts)
-    table.insert(choices, 2, { label = label, reply = { action = "allow", scope = "once", all_parts = true } })
+    table.insert(choices, 2, { label = "Allow all parts once", reply = { action = "allow", scope = "once", all_parts = true } })
   end
   local named = { once = "once", session = session, project = "in this project", always = "always" }
   for _, suggestion in ipairs(ask.suggestions or {}) do
@@ -103,6 +102,9 @@ function M.headline(ask)
   end
   if ask.level and ask.level ~= "read" then
     notes[#notes + 1] = "level " .. ask.level
+  end
+  if ask.cwd and ask.cwd ~= vim.fn.getcwd() then
+    notes[#notes + 1] = "in " .. vim.fn.fnamemodify(ask.cwd, ":~")
   end
   local reason = #notes > 0 and " (" .. table.concat(notes, "; ") .. ")" or ""
   local part = ask.part and (" (%d of %d)"):format(ask.part, #ask.parts) or ""

@@ -283,6 +283,23 @@ mod tests {
         ");
     }
 
+    /// What an answer covers is said the same in all clients: each has a test with these cases.
+    #[test]
+    fn answers_are_those_of_all_clients() {
+        let cases: serde_json::Value =
+            serde_json::from_str(include_str!("../../../../proto/tests/answers.json")).unwrap();
+        for case in cases.as_array().unwrap() {
+            let ask: Ask = serde_json::from_value(case["ask"].clone()).unwrap();
+            let mut out = Vec::new();
+            show_choices(&choices(&ask), &mut out).unwrap();
+            let text = anstream::adapter::strip_str(&String::from_utf8(out).unwrap()).to_string();
+            let shown: Vec<&str> =
+                text.lines().filter_map(|line| line.trim().split_once("  ")).map(|line| line.1).collect();
+            let expected = case["answers"].as_array().unwrap().iter().map(|answer| answer.as_str().unwrap());
+            assert_eq!(shown, expected.chain(["deny, with a reason"]).collect::<Vec<_>>(), "{}", case["name"]);
+        }
+    }
+
     #[test]
     fn workspace_prompt_shows_the_client_and_offers_no_patterns() {
         let reason = "use /home/me/docs as a workspace of claude: its tools may read everything in there";

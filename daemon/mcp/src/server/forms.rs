@@ -15,7 +15,7 @@ use toold_proto::tool::{Block, Category};
 use crate::server::content;
 
 const ONCE: &str = "allow once";
-const SESSION: &str = "allow for this session";
+const REMEMBERED: &str = "allow, and remember it for this client";
 const DENY: &str = "deny";
 /// Bytes of a diff or a command in a prompt.
 const MAX_SHOWN: usize = 4_000;
@@ -59,12 +59,8 @@ pub(super) fn ask(ask: &Ask) -> InputRequest {
     if let Some(diff) = &ask.diff {
         message.push_str(&format!("\n{}", shortened(diff)));
     }
-    // Only a request for a workspace is remembered without a pattern.
-    let is_remembered = ask.category == Category::FileRead || !ask.suggestions.is_empty();
-    let session = is_remembered.then(|| SESSION.to_owned());
-    let wider = wider(ask).map(|(label, _)| label);
-    let decisions: Vec<String> =
-        [ONCE.to_owned()].into_iter().chain(session).chain(wider).chain([DENY.to_owned()]).collect();
+    let decisions = decisions(ask).into_iter().map(|decision| decision.label);
+    let decisions: Vec<String> = decisions.chain([DENY.to_owned()]).collect();
     let schema = json!({
         "type": "object",
         "properties": {
@@ -77,13 +73,30 @@ pub(super) fn ask(ask: &Ask) -> InputRequest {
     elicitation(message, schema).unwrap_or_else(|| text_form(fallback, DENY))
 }
 
-/// The decisions for wider patterns, which hold in the session, each with its pattern.
-fn wider(ask: &Ask) -> impl Iterator<Item = (String, &str)> {
+/// An answer that allows, of those that a client which acts for a model may give: none holds beyond the session.
+struct Decision<'a> {
+    label: String,
+    scope: Scope,
+    /// Absent for exactly the ask's target.
+    pattern: Option<&'a str>,
+}
+
+fn decisions(ask: &Ask) -> Vec<Decision<'_>> {
+    let is_for_workspace = ask.category == Category::FileRead && ask.suggestions.is_empty();
+    // A workspace is remembered unless it is for the session.
+    let once = if is_for_workspace { REMEMBERED } else { ONCE };
+    let mut decisions = vec![Decision { label: once.to_owned(), scope: Scope::Once, pattern: None }];
+    let session = format!("allow in {}", ask.session_name.as_deref().unwrap_or("this session"));
+    if is_for_workspace || !ask.suggestions.is_empty() {
+        decisions.push(Decision { label: session.clone(), scope: Scope::Session, pattern: None });
+    }
     let wider = ask.suggestions.iter().filter(|suggestion| suggestion.pattern != ask.target);
-    wider.map(|suggestion| {
+    decisions.extend(wider.map(|suggestion| {
         let covers = suggestion.covers.as_ref().map(|covers| format!(" ({covers})")).unwrap_or_default();
-        (format!("{SESSION}: {}{covers}", suggestion.pattern), suggestion.pattern.as_str())
-    })
+        let label = format!("{session}: {}{covers}", suggestion.pattern);
+        Decision { label, scope: Scope::Session, pattern: Some(&suggestion.pattern) }
+    }));
+    decisions
 }
 
 /// # Errors
@@ -101,19 +114,24 @@ pub(super) fn read_ask(ask: &Ask, answer: Result<Value, String>) -> Result<Reply
         message: message.clone(),
         ..ReplyPermission::once(&ask.request_id, action)
     };
-    match (result.action, content["decision"].as_str()) {
-        (ElicitationAction::Accept, Some(ONCE)) => Ok(reply(Action::Allow, Scope::Once)),
-        (ElicitationAction::Accept, Some(SESSION)) => Ok(reply(Action::Allow, Scope::Session)),
-        (ElicitationAction::Accept, Some(DENY)) => Ok(reply(Action::Deny, Scope::Once)),
-        (ElicitationAction::Accept, Some(chosen)) => match wider(ask).find(|(label, _)| label == chosen) {
-            Some((_, pattern)) => {
-                Ok(ReplyPermission { pattern: Some(pattern.to_owned()), ..reply(Action::Allow, Scope::Session) })
+    let decision = content["decision"].as_str();
+    match result.action {
+        ElicitationAction::Accept if decision == Some(DENY) => Ok(reply(Action::Deny, Scope::Once)),
+        ElicitationAction::Accept => {
+            let decisions = decisions(ask);
+            match decisions.iter().find(|known| decision == Some(&known.label)) {
+                Some(Decision { scope, pattern, .. }) => {
+                    Ok(ReplyPermission { pattern: pattern.map(str::to_owned), ..reply(Action::Allow, *scope) })
+                }
+                None => {
+                    let labels: Vec<String> = decisions.iter().map(|known| format!("{:?}", known.label)).collect();
+                    Err(format!("decision: expected {} or {DENY:?}", labels.join(", ")))
+                }
             }
-            None => Err(format!("decision: expected {ONCE:?}, {SESSION:?}, {DENY:?} or another of the form's")),
-        },
-        (ElicitationAction::Decline, _) => Ok(reply(Action::Deny, Scope::Once)),
-        (ElicitationAction::Cancel, _) => Ok(deny(ask, "the prompt was dismissed")),
-        _ => Err(format!("decision: expected {ONCE:?}, {SESSION:?} or {DENY:?}")),
+        }
+        ElicitationAction::Decline => Ok(reply(Action::Deny, Scope::Once)),
+        ElicitationAction::Cancel => Ok(deny(ask, "the prompt was dismissed")),
+        _ => Err("action: expected accept, decline or cancel".to_owned()),
     }
 }
 
@@ -266,6 +284,36 @@ fn shortened(text: &str) -> String {
         true => text.to_owned(),
         false => {
             format!("{}\n[... {} bytes more]", &text[..text.floor_char_boundary(MAX_SHOWN)], text.len() - MAX_SHOWN)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What an answer covers is said the same in all clients: each has a test with these cases.
+    #[test]
+    fn answers_are_those_of_all_clients_up_to_the_session() {
+        let cases: Value = serde_json::from_str(include_str!("../../../../proto/tests/answers.json")).unwrap();
+        for case in cases.as_array().unwrap() {
+            let ask: Ask = serde_json::from_value(case["ask"].clone()).unwrap();
+            let is_beyond = |answer: &&str| {
+                answer.contains("in this project") || answer.contains("all parts") || *answer == "allow always"
+            };
+            let answers = case["answers"].as_array().unwrap().iter().map(|answer| answer.as_str().unwrap());
+            let expected: Vec<&str> = answers.filter(|answer| !is_beyond(answer)).collect();
+            let form = serde_json::to_value(super::ask(&ask)).unwrap();
+            let shown = &form["params"]["requestedSchema"]["properties"]["decision"]["enum"];
+            assert_eq!(*shown, json!(expected), "{}: {form}", case["name"]);
+            for answer in expected {
+                let given = json!({"action": "accept", "content": {"decision": answer}});
+                let reply = read_ask(&ask, Ok(given)).unwrap();
+                assert_eq!(reply.action == Action::Deny, answer == "deny", "{answer}");
+                assert_eq!(reply.scope == Some(Scope::Session), answer.contains("session"), "{answer}");
+            }
+            let wrong = read_ask(&ask, Ok(json!({"action": "accept", "content": {"decision": "yes"}}))).unwrap_err();
+            assert!(wrong.starts_with("decision: expected \"allow"), "{wrong}");
         }
     }
 }
