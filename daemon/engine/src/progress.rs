@@ -17,10 +17,9 @@ pub trait ProgressSink: Send + Sync {
     fn send(&self, seq: u64, progress: &Progress);
 }
 
-/// Makes events of a call's progress; `None` while nobody listens to them.
-pub fn broadcast(engine: &Arc<Engine>, call_id: &CallId, session_id: &SessionId) -> Option<Arc<dyn ProgressSink>> {
-    let engine = engine.events.wants_progress().then(|| engine.clone())?;
-    Some(Arc::new(EventSink { engine, call_id: call_id.clone(), session_id: session_id.clone() }))
+/// Makes events of a call's progress while somebody listens to them, who may have come after the call began.
+pub fn broadcast(engine: &Arc<Engine>, call_id: &CallId, session_id: &SessionId) -> Arc<dyn ProgressSink> {
+    Arc::new(EventSink { engine: engine.clone(), call_id: call_id.clone(), session_id: session_id.clone() })
 }
 
 struct EventSink {
@@ -31,6 +30,9 @@ struct EventSink {
 
 impl ProgressSink for EventSink {
     fn send(&self, _seq: u64, progress: &Progress) {
+        if !self.engine.events.wants_progress() {
+            return;
+        }
         self.engine.events.emit(EventBody::CallProgress {
             call_id: self.call_id.clone(),
             session_id: self.session_id.clone(),

@@ -48,6 +48,29 @@ fn full_screen_shows_panels_answers_a_prompt_and_quits() {
     assert!(!screen.contains("q quit"), "{screen}");
 }
 
+const COUNT: &str = r#"
+hygge.register_tool{
+  name = "count", description = "Counts for a minute", parallelizable = true, input_schema = {type = "object"},
+  execute = function(ctx)
+    for i = 1, 600 do
+      ctx.progress{message = "counting", progress = i, total = 600}
+      hygge.sleep("100ms")
+    end
+  end,
+}"#;
+
+#[test]
+fn a_call_that_began_before_the_screen_shows_its_progress() {
+    let daemon = Setup::new().plugin("count.lua", COUNT).start();
+    let mut agent = daemon.connect();
+    agent.request("tools.execute", json!({"name": "count", "progress": true}));
+    agent.notification("tools.progress");
+    let tmux = Tmux::start(&daemon);
+    let pane = tmux.first();
+    pane.run("toolctl");
+    pane.wait("how far it is", |screen| screen.contains("counting") && screen.contains(" %"));
+}
+
 /// A daemon that lets every command run.
 fn allowing() -> TestDaemon {
     let rules = ["shell", "file.read", "file.write"].map(|category| {

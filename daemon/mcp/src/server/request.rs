@@ -208,8 +208,7 @@ fn new_call(
     progress: &ProgressRouter,
     cancel: CancellationToken,
 ) -> Call {
-    let mut sinks: Vec<Arc<dyn ProgressSink>> = vec![Arc::new(progress.clone())];
-    sinks.extend(broadcast(engine, &call_id, &session.id));
+    let sinks: Vec<Arc<dyn ProgressSink>> = vec![Arc::new(progress.clone()), broadcast(engine, &call_id, &session.id)];
     Call {
         name: String::new(),
         arguments: Value::Null,

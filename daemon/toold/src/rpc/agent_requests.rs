@@ -378,7 +378,7 @@ fn call_of(
         name: params.tool.clone(),
         // What is no object is no input of any tool, and is not judged by it.
         arguments: if params.input.is_object() { params.input.clone() } else { Value::Null },
-        progress: broadcast(engine, &call_id, &session.id).into_iter().collect(),
+        progress: vec![broadcast(engine, &call_id, &session.id)],
         call_id: Some(call_id),
         chain: session.chain(),
         session: session.clone(),

@@ -380,7 +380,7 @@ pub(super) fn to_call(request: &MethodRequest, params: Execute) -> Result<Call, 
             .push(Arc::new(ProgressNotifications::new(call_id.clone(), request.connection().outbox.writer().clone())));
     }
     let engine = &request.services.engine;
-    progress.extend(broadcast(engine, &call_id, &session.id));
+    progress.push(broadcast(engine, &call_id, &session.id));
     Ok(Call {
         name: params.name,
         arguments: params.arguments,
