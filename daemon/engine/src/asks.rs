@@ -4,6 +4,7 @@
 //! [`crate::prompts`]; the patterns that an ask suggests are in [`crate::policy::suggest`].
 
 mod misleading;
+mod one_line;
 pub mod relay;
 
 use std::path::PathBuf;
@@ -25,6 +26,7 @@ use toold_proto::tool::{CallId, Category, SessionId};
 use tracing::Instrument;
 
 use misleading::misleading;
+use one_line::fits_one_line;
 
 use crate::Engine;
 use crate::call::Caller;
@@ -60,6 +62,8 @@ pub struct PendingAsk {
     project: PathBuf,
     /// An ask of another daemon: the answer is sent there, and nothing of it is stored here.
     is_relayed: bool,
+    /// See [`Asks::fits_one_line`].
+    fits_one_line: bool,
 }
 
 impl PendingAsk {
@@ -269,6 +273,12 @@ impl Asks {
     /// The same for an ask of this call on another machine, which only people here are shown.
     pub fn can_be_answered_here(&self, cx: &Cx) -> bool {
         self.prompts.can_be_answered_here(cx)
+    }
+
+    /// Whether a person who reads nothing but the ask's agent, folder and target knows enough to allow it once: it is pending,
+    /// certain, has no content to look at, and has none of the effects that a rule has to name.
+    pub fn fits_one_line(&self, request_id: &str) -> bool {
+        self.prompts.pending().iter().any(|asked| asked.ask.request_id == request_id && asked.fits_one_line)
     }
 
     /// The oldest first.
@@ -600,6 +610,7 @@ fn asked(cx: &Cx, chain: &[String], need: &Need, parts: Arc<[Need]>, number: u64
         suggestions.retain(|suggestion| Some(&suggestion.pattern) == exact.as_ref());
     }
     let unsure = need.unsure.as_ref().map(|why| format!("not certain what it does: {why}"));
+    let is_protected = protected.is_some();
     let effects: Vec<Effect> = need.effects.all().iter().filter(|effect| *effect != Effect::Read).collect();
     let does = (!effects.is_empty()).then(|| effect::in_words(&effects));
     // Its agent does not wait as long as people are asked otherwise.
@@ -639,9 +650,11 @@ fn asked(cx: &Cx, chain: &[String], need: &Need, parts: Arc<[Need]>, number: u64
         asked_at: rfc3339(now),
         expires_at: rfc3339(now + time),
     };
+    let fits_one_line = !is_protected && ask.misleading.is_empty() && fits_one_line(need);
     PendingAsk {
         agents: vec![ask.agent.clone()],
         ask: Box::new(ask),
+        fits_one_line,
         need: Arc::new(need.clone()),
         parts,
         project: cx.session.grant_project().to_owned(),

@@ -1,13 +1,13 @@
 //! Notifications about requests that wait: by a real command, a real server, and a real desktop bus.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use serde_json::{Value, json};
-use toold_test_kit::{ScriptedServer, answer, ok};
-use toold_tests::{PATIENCE, Setup, TestDaemon, Wire, skip_uninstalled, toold, until};
+use toold_test_kit::{ScriptedServer, ServerStep, answer, ok};
+use toold_tests::{Browser, PATIENCE, Setup, TestDaemon, Wire, lasting_port, skip_uninstalled, toold, until};
 
 /// A command that appends the title, the text and the link to a file.
 fn command(setup: &Setup) -> String {
@@ -163,6 +163,180 @@ fn post_has_the_form_of_ntfy_and_no_details_by_default() {
         let local = until("the command has run", || sent(&daemon).first().cloned());
         assert!(local.contains(": echo one|"), "{local}");
     }
+}
+
+/// A server of ntfy that shows its topic to those with a token, or to everybody.
+fn ntfy(shows_to_all: bool) -> ScriptedServer {
+    ScriptedServer::start_thread(move |request| {
+        let is_refused = request.starts_with("GET /topic/auth ") && !shows_to_all;
+        let status = if is_refused { "403 Forbidden" } else { "200 OK" };
+        vec![ServerStep::Send(answer(status, &[("Connection", "close")], "{}"))]
+    })
+}
+
+/// A daemon whose page the phone can reach, which posts to this server, and asks about all commands.
+fn pushing(ntfy: &ScriptedServer, section: &str) -> (TestDaemon, Browser) {
+    let address = format!("127.0.0.1:{}", lasting_port());
+    let config = format!(
+        "[permission]\nread_only_commands = \"ask\"\n[page]\nlisten = \"{address}\"\n[notify]\nafter = \"20ms\"\n\
+         post = \"{}\"\ntoken = \"tk_1\"\nlink = \"http://{address}\"\n{section}",
+        ntfy.url("/topic")
+    );
+    (Setup::new().config(&config).start(), Browser { address, cookie: None })
+}
+
+/// The buttons of a notification.
+struct Push(Vec<Value>);
+
+impl Push {
+    /// The next that was posted after `seen` others.
+    fn next(ntfy: &ScriptedServer, seen: &mut usize) -> (Self, String) {
+        let push = until("a notification", || {
+            let posted = ntfy.requests().into_iter().filter(|request| request.starts_with("POST "));
+            posted.skip(*seen).next()
+        });
+        *seen += 1;
+        let (head, body) = push.split_once("\r\n\r\n").unwrap();
+        let buttons = head.lines().find_map(|line| line.strip_prefix("actions: "));
+        (Self(buttons.map_or_else(Vec::new, |buttons| serde_json::from_str(buttons).unwrap())), body.to_owned())
+    }
+
+    fn labels(&self) -> Vec<&str> {
+        self.0.iter().map(|button| button["label"].as_str().unwrap()).collect()
+    }
+
+    /// As the app on a phone does it.
+    fn press(&self, browser: &Browser, label: &str) -> (u16, String) {
+        let button = self.0.iter().find(|button| button["label"] == label).unwrap();
+        assert_eq!(button["url"], format!("http://{}/page/push", browser.address));
+        let headers = [("Origin", "https://ntfy.sh"), ("Content-Type", "text/plain")];
+        let answer =
+            browser.send(button["method"].as_str().unwrap(), "/page/push", &headers, button["body"].as_str().unwrap());
+        (answer.status, answer.text().trim().to_owned())
+    }
+}
+
+/// The answer to the call that asked.
+fn answered(caller: &mut Wire) -> Value {
+    loop {
+        let message = caller.next_message().unwrap();
+        if message.get("id").is_some() {
+            return message;
+        }
+    }
+}
+
+/// The decision of the newest row of the audit log.
+fn decision(person: &mut Wire) -> Value {
+    person.result("audit.query", json!({"limit": 1}))["entries"][0]["decisions"][0].take()
+}
+
+#[test]
+fn a_push_denies_and_opens_the_page() {
+    let server = ntfy(true);
+    let (daemon, phone) = pushing(&server, "");
+    let mut person = subscribed(&daemon);
+    let mut seen = 0;
+    let (mut caller, ask) = asking(&daemon, &mut person, "echo one");
+    let (push, _) = Push::next(&server, &mut seen);
+    assert_eq!(push.labels(), ["Deny", "Open page"]);
+    let link = format!("http://{}/page/#/decide/{}", phone.address, ask["request_id"].as_str().unwrap());
+    assert_eq!((&push.0[1]["action"], &push.0[1]["url"]), (&json!("view"), &json!(link)));
+    // A preview of the link presses nothing, and neither does a guess.
+    assert_eq!(phone.get("/page/push").status, 405);
+    assert_eq!(phone.post("/page/push", &[], "0123456789abcdef0123456789abcdef").status, 403);
+    assert_eq!(push.press(&phone, "Deny"), (200, "denied".to_owned()));
+    let refused = answered(&mut caller);
+    assert!(refused.to_string().contains("the user said no"), "{refused}");
+    let (status, words) = push.press(&phone, "Deny");
+    assert_eq!(status, 409);
+    assert!(words.contains("already answered: denied by push (once)"), "{words}");
+    assert_eq!(decision(&mut person)["rule"], "answer of push (once)");
+    assert!(String::from_utf8_lossy(&daemon.toolctl(&["audit"]).stdout).contains("push"), "a person sees it");
+}
+
+#[test]
+fn requests_of_one_push_are_denied_together() {
+    let server = ntfy(true);
+    let (daemon, phone) = pushing(&server, "");
+    let mut person = subscribed(&daemon);
+    let waiting = [asking(&daemon, &mut person, "echo two"), asking(&daemon, &mut person, "echo three")];
+    let mut seen = 0;
+    let mut denied = 0;
+    // Two that become due together are one notification; on a busy machine they may be two.
+    while denied < waiting.len() {
+        let (push, _) = Push::next(&server, &mut seen);
+        let label = push.labels()[0].to_owned();
+        assert_eq!(push.press(&phone, &label).0, 200, "{label}");
+        denied += if label == "Deny all 2" { 2 } else { 1 };
+    }
+    for (mut caller, _) in waiting {
+        assert!(answered(&mut caller).to_string().contains("the user said no"));
+    }
+}
+
+#[test]
+fn a_push_allows_once_where_only_the_person_reads_the_topic() {
+    let server = ntfy(false);
+    let (daemon, phone) = pushing(&server, "details = true\nallow = true\n");
+    let mut person = subscribed(&daemon);
+    let mut seen = 0;
+    let (mut caller, _) = asking(&daemon, &mut person, "echo hi");
+    let (push, body) = Push::next(&server, &mut seen);
+    assert!(body.contains(" in /") && body.ends_with("(shell): echo hi"), "what is allowed is seen: {body}");
+    assert_eq!(push.labels(), ["Allow once", "Deny", "Open page"]);
+    assert_eq!(push.press(&phone, "Allow once"), (200, "allowed once".to_owned()));
+    assert_eq!(answered(&mut caller)["result"]["content"][0]["text"], "hi\n");
+    assert_eq!(decision(&mut person)["rule"], "answer of push (once)");
+    assert!(push.press(&phone, "Deny").1.contains("already answered: allowed by push (once)"));
+    // It was allowed once.
+    let (_caller, _) = asking(&daemon, &mut person, "echo hi");
+}
+
+/// What a rule has to name is never allowed from a phone, nor what does not say what it does.
+#[test]
+fn a_push_allows_nothing_grave_and_nothing_unknown() {
+    let server = ntfy(false);
+    let (daemon, _) = pushing(&server, "details = true\nallow = true\n");
+    let mut person = subscribed(&daemon);
+    let mut seen = 0;
+    let mut effects = BTreeSet::new();
+    for line in [
+        "git push",
+        "rm -rf /var/tmp/x",
+        "sudo ls",
+        "systemctl stop cron",
+        "gh auth token",
+        "no-such-program x",
+        "python3 -c 'print(1)'",
+        "eval \"$x\"",
+    ] {
+        let (_caller, ask) = asking(&daemon, &mut person, line);
+        effects
+            .extend(ask["effects"].as_array().into_iter().flatten().map(|effect| effect.as_str().unwrap().to_owned()));
+        let (push, _) = Push::next(&server, &mut seen);
+        assert_eq!(push.labels(), ["Deny", "Open page"], "{ask}");
+        deny(&mut person, &ask);
+    }
+    for effect in ["publish", "destroy", "privilege", "system", "secret"] {
+        assert!(effects.contains(effect), "{effect} was not tried: {effects:?}");
+    }
+}
+
+#[test]
+fn a_topic_that_everybody_reads_has_no_button_that_allows() {
+    let server = ntfy(true);
+    let (daemon, _) = pushing(&server, "details = true\nallow = true\n");
+    let mut person = subscribed(&daemon);
+    let mut seen = 0;
+    let (_caller, _) = asking(&daemon, &mut person, "echo hi");
+    assert_eq!(Push::next(&server, &mut seen).0.labels(), ["Deny", "Open page"]);
+    let problems = person.result("daemon.status", json!({}))["problems"].to_string();
+    assert!(problems.contains("notify.allow: everybody can read the topic"), "{problems}");
+    assert_eq!(daemon.toolctl(&["notify", "test"]).status.code(), Some(0));
+    let (test, body) = Push::next(&server, &mut seen);
+    assert_eq!(test.labels(), ["Open page"]);
+    assert!(body.contains("no button that allows them: everybody can read the topic"), "{body}");
 }
 
 #[test]

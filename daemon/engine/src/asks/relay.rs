@@ -193,6 +193,7 @@ fn shown(
         parts: Arc::default(),
         project,
         is_relayed: true,
+        fits_one_line: false,
     }
 }
 

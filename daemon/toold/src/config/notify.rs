@@ -32,6 +32,10 @@ pub struct NotifyConfig {
     /// Whether notifications say what a request is about, such as the command or the path. When absent, `command` and
     /// `desktop` do, and `post` does not, because its text leaves this machine.
     pub details: Option<bool>,
+    /// Whether `post` has a button that allows a request, besides the one that denies it. It allows once, and nothing that
+    /// publishes, destroys, changes the system, gains rights or handles secrets. It needs `details = true`, and a `token`
+    /// without which the server shows the topic to nobody.
+    pub allow: bool,
     /// Also ask while no connected client can show the request to you. It then waits for ten minutes, where it is
     /// otherwise refused at once or left to the agent's own prompt.
     pub wait: bool,
@@ -63,6 +67,7 @@ impl Default for NotifyConfig {
             token: None,
             link: None,
             details: None,
+            allow: false,
             wait: false,
         }
     }
@@ -97,13 +102,33 @@ impl NotifyConfig {
         check(".token", self.secret_token(var).err());
         let no_post = "it is for post, which is not set";
         check(".token", (self.token.is_some() && self.post.is_none()).then(|| no_post.to_owned()));
+        check(".allow", self.allow.then(|| self.allow_problem()).flatten());
         problems
+    }
+
+    /// Why a button that allows would be one for others, too, or for what cannot be seen.
+    fn allow_problem(&self) -> Option<String> {
+        let url = self.post.as_deref().and_then(|post| target::parse(post).ok());
+        let is_private = url.is_some_and(|url| url.scheme() == "https" || url.host_str().is_some_and(is_this_machine));
+        let problem = match () {
+            () if self.post.is_none() || self.token.is_none() => {
+                "expected post and token: whoever can read the topic could allow"
+            }
+            () if !is_private => "expected https:// in post: whoever reads the network could allow",
+            () if self.details != Some(true) => "expected details = true: you would allow what you do not see",
+            () => return None,
+        };
+        Some(problem.to_owned())
     }
 
     /// The token, with places for its secrets.
     pub(crate) fn secret_token(&self, var: &dyn Fn(&str) -> Option<String>) -> Result<Option<SecretText>, String> {
         self.token.as_deref().map(|token| expand::variables(token, var)).transpose()
     }
+}
+
+fn is_this_machine(host: &str) -> bool {
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 /// Why a command is refused whose script would run the text of a request, which agents choose.
@@ -157,6 +182,23 @@ mod tests {
             ],
         );
         check("command = [\"./tell\"]", &["notify.command: \"./tell\" is neither a name nor an absolute path"]);
+        for (post, problem) in [
+            ("desktop = true", Some("expected post and token: whoever can read the topic could allow")),
+            ("post = \"https://h/x\"", Some("expected post and token: whoever can read the topic could allow")),
+            (
+                "post = \"http://h/x\"\ntoken = \"t\"\ndetails = true",
+                Some("expected https:// in post: whoever reads the network could allow"),
+            ),
+            (
+                "post = \"https://h/x\"\ntoken = \"t\"",
+                Some("expected details = true: you would allow what you do not see"),
+            ),
+            ("post = \"https://h/x\"\ntoken = \"t\"\ndetails = true", None),
+            ("post = \"http://127.0.0.1:1/x\"\ntoken = \"t\"\ndetails = true", None),
+        ] {
+            let problem = problem.map(|problem| format!("notify.allow: {problem}"));
+            check(&format!("{post}\nallow = true"), &problem.iter().map(String::as_str).collect::<Vec<_>>());
+        }
         check(
             "desktop = true\ntoken = \"${secret:a b}\"",
             &["notify.token: \"a b\" is not the name of a secret", "notify.token: it is for post, which is not set"],

@@ -1,7 +1,10 @@
 //! `[notify]`: tells a person outside of all clients that a request for permission or a question waits.
 
+mod buttons;
 mod message;
 mod ways;
+
+pub(crate) use buttons::ButtonRefused;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,6 +12,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
+use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -17,9 +21,10 @@ use toold_engine::asks::AskSubscription;
 use toold_engine::events::EventSelection;
 use toold_engine::questions::QuestionSubscription;
 use toold_host::secrets::SecretStore;
-use toold_proto::notify::{NotifyReport, NotifyResult, NotifyWay};
+use toold_proto::notify::{NotifyReport, NotifyResult};
 
 use crate::config::active_config::ActiveConfig;
+use crate::lifecycle::notify::buttons::ButtonCodes;
 use crate::lifecycle::notify::message::{NotificationText, UnansweredPrompt};
 use crate::lifecycle::notify::ways::NotifyWays;
 use crate::lifecycle::page_access::PageAddress;
@@ -38,8 +43,9 @@ pub struct Notifier {
     changed: tokio::sync::Notify,
     /// Counts as a client that can answer, because the person who is notified can.
     answering: Mutex<Option<(AskSubscription, QuestionSubscription)>>,
-    /// Why each way failed the last time.
-    failures: Mutex<BTreeMap<NotifyWay, String>>,
+    /// Why each key of the section failed the last time.
+    failures: Mutex<BTreeMap<&'static str, String>>,
+    codes: ButtonCodes,
     page: Mutex<Option<PageAddress>>,
 }
 
@@ -71,6 +77,7 @@ impl Notifier {
             changed: tokio::sync::Notify::new(),
             answering: Mutex::default(),
             failures: Mutex::default(),
+            codes: ButtonCodes::default(),
             page: Mutex::default(),
         });
         let (configured, secrets) = (notifier.clone(), secrets.clone());
@@ -93,14 +100,20 @@ impl Notifier {
     /// Failures of the last notifications, as sentences for the user.
     pub fn problems(&self) -> Vec<String> {
         let failures = self.failures.lock();
-        failures.iter().map(|(way, error)| format!("notify.{}: {error}", way.as_str())).collect()
+        failures.iter().map(|(key, error)| format!("notify.{key}: {error}")).collect()
     }
 
     /// Sends a notification in all ways that are configured.
     pub async fn test(&self) -> NotifyReport {
         let Some(settings) = self.settings.load_full() else { return NotifyReport::default() };
-        let text = NotificationText::test(self.link(&settings).as_deref());
+        let no_allow = self.may_allow(&settings).await.err();
+        let text = NotificationText::test(self.link(&settings).as_deref(), no_allow.as_deref());
         NotifyReport { results: self.send(&settings, &text).await }
+    }
+
+    /// Answers the requests of a notification by the code of one of its buttons, and says what happened.
+    pub(crate) fn press(&self, code: &str) -> Result<String, ButtonRefused> {
+        self.codes.press(&self.engine, code)
     }
 
     fn configure(&self, active: &ActiveConfig, secrets: &Arc<SecretStore>) {
@@ -162,7 +175,10 @@ impl Notifier {
 
     /// The requests that wait, the oldest first.
     fn pending(&self) -> Vec<UnansweredPrompt> {
-        let asks = self.engine.asks.pending().into_iter().map(UnansweredPrompt::from);
+        let asks = self.engine.asks.pending().into_iter().map(|ask| {
+            let fits_one_line = self.engine.asks.fits_one_line(&ask.request_id);
+            UnansweredPrompt::of_ask(ask, fits_one_line)
+        });
         asks.chain(self.engine.questions.pending().into_iter().map(UnansweredPrompt::from)).collect()
     }
 
@@ -175,18 +191,42 @@ impl Notifier {
     }
 
     async fn send(&self, settings: &NotifySettings, text: &NotificationText) -> Vec<NotifyResult> {
-        let results = settings.ways.send(text).await;
+        let buttons = self.buttons(settings, text).await;
+        let results = settings.ways.send(text, buttons.as_ref()).await;
         let mut failures = self.failures.lock();
         for result in &results {
             match &result.error {
-                None => drop(failures.remove(&result.way)),
+                None => drop(failures.remove(result.way.as_str())),
                 Some(error) => {
                     tracing::warn!(way = result.way.as_str(), error, "a notification was not sent");
-                    failures.insert(result.way, error.clone());
+                    failures.insert(result.way.as_str(), error.clone());
                 }
             }
         }
         results
+    }
+
+    /// Those of a notification, if other machines can reach the page that takes the answers.
+    async fn buttons(&self, settings: &NotifySettings, text: &NotificationText) -> Option<Value> {
+        let address = (*self.page.lock())?;
+        let is_reachable = settings.link.is_some() || !address.address.ip().is_loopback();
+        let page = self.link(settings).filter(|_| is_reachable)?;
+        let may_allow = text.allowable.is_some() && self.may_allow(settings).await.unwrap_or(false);
+        Some(self.codes.make(text, &page, may_allow))
+    }
+
+    /// See [`NotifyWays::may_allow`]; a reason is reported as a problem.
+    async fn may_allow(&self, settings: &NotifySettings) -> Result<bool, String> {
+        const KEY: &str = "allow";
+        let checked = settings.ways.may_allow().await;
+        match &checked {
+            Ok(_) => drop(self.failures.lock().remove(KEY)),
+            Err(error) => {
+                tracing::warn!(error, "a notification has no button that allows");
+                self.failures.lock().insert(KEY, error.clone());
+            }
+        }
+        checked
     }
 
     fn link(&self, settings: &NotifySettings) -> Option<String> {

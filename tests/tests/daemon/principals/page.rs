@@ -50,6 +50,7 @@ def run():
         "login": answer(request("POST /page/login", ["Content-Type: application/json", f"Content-Length: {len(body)}"],
                                 body.encode())),
         "session": answer(request("GET /page/session", [])),
+        "push": answer(request("POST /page/push", [f"Content-Length: {len(code)}"], code.encode())),
         "rpc": answer(request("GET /page/rpc", UPGRADE, GRANT)),
     }
     # Sends all at once, and waits for no answer.

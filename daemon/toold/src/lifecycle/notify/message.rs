@@ -5,7 +5,7 @@ use toold_proto::permission::Ask;
 use toold_proto::question::Question;
 
 /// Bytes of the text of one request, and of all.
-const MAX_ONE: usize = 200;
+const MAX_ONE: usize = 300;
 const MAX_ALL: usize = 500;
 
 /// A request for permission or a question that waits for a person.
@@ -15,16 +15,24 @@ pub(super) struct UnansweredPrompt {
     is_ask: bool,
     /// Who asks, and by which tool.
     summary: String,
-    /// What it is about.
-    details: String,
+    /// The same, with the folder, and what it is about.
+    full: String,
+    /// What it is about, if a person who reads `full` may allow it.
+    fits_one_line: Option<String>,
 }
 
-impl From<Ask> for UnansweredPrompt {
-    fn from(ask: Ask) -> Self {
+impl UnansweredPrompt {
+    pub(super) fn of_ask(ask: Ask, fits_one_line: bool) -> Self {
         let agents = if ask.agents.is_empty() { ask.agent.into_iter().collect() } else { ask.agents };
         let of = if agents.is_empty() { String::new() } else { format!(" of {}", agents.join(" and ")) };
-        let summary = format!("{}{of} needs approval ({})", ask.tool, ask.category);
-        Self { request_id: ask.request_id, is_ask: true, summary, details: ask.target }
+        let who = format!("{}{of}", ask.tool);
+        Self {
+            request_id: ask.request_id,
+            is_ask: true,
+            summary: format!("{who} needs approval ({})", ask.category),
+            full: format!("{who} in {} needs approval ({}): {}", ask.cwd, ask.category, ask.target),
+            fits_one_line: fits_one_line.then_some(ask.target),
+        }
     }
 }
 
@@ -33,7 +41,8 @@ impl From<Question> for UnansweredPrompt {
         let asker = question.agent.or(question.tool).unwrap_or_else(|| "a tool".to_owned());
         // Names of agents are their own choice: at its beginning, one could be taken for an option of a program.
         let summary = format!("question of {asker}");
-        Self { request_id: question.request_id, is_ask: false, summary, details: question.question }
+        let full = format!("{summary}: {}", question.question);
+        Self { request_id: question.request_id, is_ask: false, summary, full, fits_one_line: None }
     }
 }
 
@@ -46,6 +55,10 @@ pub(super) struct NotificationText {
     /// The same without what the requests are about.
     pub(super) brief: String,
     pub(super) link: Option<String>,
+    /// The requests that can be denied together; empty unless all are requests for permission.
+    pub(super) deniable: Vec<String>,
+    /// The only request, if `full` shows all of what it is about, and that is enough to allow it.
+    pub(super) allowable: Option<String>,
 }
 
 impl NotificationText {
@@ -64,28 +77,42 @@ impl NotificationText {
             one_line(&texts.join("; "), MAX_ALL)
         };
         let only = if let [one] = prompts { format!("/{}", one.request_id) } else { String::new() };
+        let full = all(&|prompt| prompt.full.clone());
         Self {
             title,
-            full: all(&|prompt| format!("{}: {}", prompt.summary, prompt.details)),
+            allowable: match prompts {
+                [one] if one.fits_one_line.as_ref().is_some_and(|target| full.ends_with(&format!(": {target}"))) => {
+                    Some(one.request_id.clone())
+                }
+                _ => None,
+            },
+            full,
             brief: all(&|prompt| prompt.summary.clone()),
             link: page.map(|page| format!("{}#/decide{only}", page_of(page))),
+            deniable: match asks == prompts.len() {
+                true => prompts.iter().map(|prompt| prompt.request_id.clone()).collect(),
+                false => Vec::new(),
+            },
         }
     }
 
-    /// For trying out the configuration.
-    pub(super) fn test(page: Option<&str>) -> Self {
-        let text = "This is a test of the section [notify].".to_owned();
+    /// For trying out the configuration. `no_allow`: why requests cannot be allowed from a notification, though it says so.
+    pub(super) fn test(page: Option<&str>, no_allow: Option<&str>) -> Self {
+        let why = no_allow.map(|why| format!(" Requests get no button that allows them: {why}."));
+        let text = format!("This is a test of the section [notify].{}", why.unwrap_or_default());
         Self {
             title: "toold: a test".to_owned(),
             full: text.clone(),
             brief: text,
             link: page.map(|page| format!("{}#/decide", page_of(page))),
+            deniable: Vec::new(),
+            allowable: None,
         }
     }
 }
 
 /// The page's URL, of an address with or without the page's path.
-fn page_of(address: &str) -> String {
+pub(super) fn page_of(address: &str) -> String {
     let base = address.trim_end_matches('/');
     format!("{}/page/", base.strip_suffix("/page").unwrap_or(base))
 }
@@ -102,7 +129,7 @@ mod tests {
             "source": {"kind": "builtin", "name": "toold"}, "cwd": "/p", "suggestions": [],
             "asked_at": "2026-01-02T03:04:05Z", "expires_at": "2026-01-02T03:14:05Z"}))
         .unwrap();
-        ask.into()
+        UnansweredPrompt::of_ask(ask, true)
     }
 
     fn question() -> UnansweredPrompt {
@@ -118,12 +145,28 @@ mod tests {
         let made =
             NotificationText::of(&[ask("curl -H 'Authorization: Bearer abcdefghij'\nls")], Some("https://d:1/page/"));
         assert_eq!(made.title, "toold: approval needed");
-        assert_eq!(made.full, "bash of codex needs approval (shell): curl -H 'Authorization: [redacted]' ls");
+        assert_eq!(made.full, "bash of codex in /p needs approval (shell): curl -H 'Authorization: [redacted]' ls");
         assert_eq!(made.brief, "bash of codex needs approval (shell)");
         assert_eq!(made.link.as_deref(), Some("https://d:1/page/#/decide/ask_e_1"));
         let made = NotificationText::of(&[question()], Some("https://d:1"));
         assert_eq!([made.title, made.full], ["toold: a question for you", "question of a tool: Which one?"]);
         assert_eq!(made.link.as_deref(), Some("https://d:1/page/#/decide/question_e_2"));
+    }
+
+    #[test]
+    fn only_one_that_is_shown_as_it_is_can_be_allowed() {
+        let allowable = |prompts: &[UnansweredPrompt]| NotificationText::of(prompts, None).allowable;
+        assert_eq!(allowable(&[ask("make all")]).as_deref(), Some("ask_e_1"));
+        let long = "x".repeat(MAX_ONE);
+        for hidden in ["a\nb", "curl -H 'Authorization: Bearer abcdefghij'", &long] {
+            assert_eq!(allowable(&[ask(hidden)]), None, "{hidden}");
+        }
+        assert_eq!(allowable(&[ask("make"), ask("make")]), None);
+        assert_eq!(allowable(&[UnansweredPrompt { fits_one_line: None, ..ask("make") }]), None);
+        assert_eq!(allowable(&[question()]), None);
+        let deniable = |prompts: &[UnansweredPrompt]| NotificationText::of(prompts, None).deniable;
+        assert_eq!(deniable(&[ask("a"), ask("b")]), ["ask_e_1", "ask_e_1"]);
+        assert_eq!(deniable(&[ask("a"), question()]), Vec::<String>::new());
     }
 
     #[test]

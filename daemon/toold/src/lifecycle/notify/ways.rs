@@ -6,6 +6,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::future::BoxFuture;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use toold_engine::need::Need;
 use toold_engine::tool::ToolError;
@@ -35,6 +36,7 @@ pub(super) struct NotifyWays {
     desktop: bool,
     post: Option<PostWay>,
     details: Option<bool>,
+    allow: bool,
     options: Options,
 }
 
@@ -69,12 +71,13 @@ impl NotifyWays {
             desktop: config.desktop,
             post: post.transpose()?,
             details: config.details,
+            allow: config.allow,
             options: options.clone(),
         })
     }
 
     /// Sends it in all ways at once, and reports how each went. Takes no longer than [`TIMEOUT`] and a second.
-    pub(super) async fn send(&self, text: &NotificationText) -> Vec<NotifyResult> {
+    pub(super) async fn send(&self, text: &NotificationText, buttons: Option<&Value>) -> Vec<NotifyResult> {
         let local = if self.details == Some(false) { &text.brief } else { &text.full };
         let posted = if self.details == Some(true) { &text.full } else { &text.brief };
         let command = async {
@@ -89,10 +92,21 @@ impl NotifyWays {
         };
         let post = async {
             let post = self.post.as_ref()?;
-            Some(result(NotifyWay::Post, in_time(post.send(text, posted)).await))
+            Some(result(NotifyWay::Post, in_time(post.send(text, posted, buttons)).await))
         };
         let (command, desktop, post) = tokio::join!(command, desktop, post);
         [command, desktop, post].into_iter().flatten().collect()
+    }
+
+    /// Whether notifications may have a button that allows: the server must show the topic to nobody without the token.
+    ///
+    /// # Errors
+    /// Why not, as a sentence for the user.
+    pub(super) async fn may_allow(&self) -> Result<bool, String> {
+        match &self.post {
+            Some(post) if self.allow => in_time(post.is_private()).await.map(|()| true),
+            Some(_) | None => Ok(false),
+        }
     }
 
     async fn run_command(&self, text: &NotificationText, words: &str) -> Result<(), String> {
@@ -125,7 +139,20 @@ impl NotifyWays {
 }
 
 impl PostWay {
-    async fn send(&self, text: &NotificationText, words: &str) -> Result<(), String> {
+    /// Servers of ntfy answer `GET TOPIC/auth` by whether the caller may read the topic.
+    async fn is_private(&self) -> Result<(), String> {
+        let url = format!("{}/auth", self.url.trim_end_matches('/'));
+        let request = HttpRequest::get(&url).map_err(|error| error.to_string())?;
+        let limits = HttpLimits { timeout: TIMEOUT, max_bytes: 4096, redirects: 0 };
+        let sent = self.http.send(request, limits, &OwnServer, &CancellationToken::new()).await;
+        match sent.map_err(|error| error.to_string())?.status {
+            401 | 403 => Ok(()),
+            200..300 => Err("everybody can read the topic, so deny reading it without the token".to_owned()),
+            status => Err(format!("expected 401 or 403 from {url} without the token, but got {status}")),
+        }
+    }
+
+    async fn send(&self, text: &NotificationText, words: &str, buttons: Option<&Value>) -> Result<(), String> {
         let header = |name: &str, value: String| (name.to_owned(), value);
         let mut headers = vec![
             header("Title", header_text(&text.title)),
@@ -134,6 +161,7 @@ impl PostWay {
             header("Content-Type", "text/plain; charset=utf-8".to_owned()),
         ];
         headers.extend(text.link.clone().map(|link| header("Click", link)));
+        headers.extend(buttons.map(|buttons| header("Actions", header_text(&buttons.to_string()))));
         if let Some(token) = &self.token {
             let token = self.secrets.fill(token).await.map_err(|error| error.to_string())?;
             headers.push(header("Authorization", format!("Bearer {token}")));

@@ -13,8 +13,8 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::header::{
-    CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE, LOCATION, ORIGIN, REFERRER_POLICY,
-    RETRY_AFTER, SET_COOKIE, USER_AGENT, X_CONTENT_TYPE_OPTIONS,
+    ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE, LOCATION,
+    ORIGIN, REFERRER_POLICY, RETRY_AFTER, SET_COOKIE, USER_AGENT, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
@@ -27,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{HttpAnswer, HttpConnection, HttpGate, not_allowed, refusal, websocket};
 use crate::config::page::PageConfig;
+use crate::lifecycle::notify::ButtonRefused;
 use crate::peer::Peer;
 use crate::peer::agent_processes::ProcessId;
 use crate::peer::page_sign_ins::{CodeRefused, NewBrowser, PageBrowser};
@@ -38,6 +39,8 @@ use crate::transport::http::page::local_peer::OtherEnd;
 
 /// Bytes of the body of a sign-in.
 const MAX_LOGIN: usize = 1_024;
+/// Bytes of the body of a button of a notification.
+const MAX_BUTTON: usize = 128;
 /// Characters of a browser's name for itself that are kept.
 const MAX_BROWSER: usize = 200;
 /// Looks for a connection's processes at one time. Each takes all of a core.
@@ -133,8 +136,8 @@ impl PageGate {
         };
         let shown = self.browser(headers, &host);
         let asks = is_for_sign_in(request.uri().path());
-        // Without a cookie, there is nothing but a sign-in to have.
-        let decides = asks && (shown.is_some() || request.uri().path() == "/page/login");
+        // Without a cookie, there is nothing but a sign-in to have, and an answer by a notification's button.
+        let decides = asks && (shown.is_some() || ["/page/login", "/page/push"].contains(&request.uri().path()));
         let mut processes = Vec::new();
         if asks || shown.is_some() {
             let known = shown.as_ref().map(|shown| shown.processes.clone()).unwrap_or_default();
@@ -151,7 +154,8 @@ impl PageGate {
         match path.strip_prefix("/page").unwrap_or(path) {
             "/login" if method == Method::POST => self.login(gate, request, client, &host, processes).await,
             "/logout" if method == Method::POST => self.logout(headers, &host),
-            "/login" | "/logout" => not_allowed("POST"),
+            "/push" if method == Method::POST => self.press(gate, request).await,
+            "/login" | "/logout" | "/push" => not_allowed("POST"),
             "/session" if method == Method::GET => match (origins::check_site(headers), shown) {
                 (Err(words), _) => refusal(StatusCode::FORBIDDEN, words),
                 (Ok(()), Some(_)) => empty(),
@@ -266,6 +270,26 @@ impl PageGate {
         }
     }
 
+    /// A button of a notification was pressed: in any program, on any page, since its code is all that counts.
+    async fn press(&self, gate: &HttpGate, request: Request<Incoming>) -> HttpAnswer {
+        let (parts, body) = request.into_parts();
+        let body = match gate.body(&parts.headers, body, MAX_BUTTON).await {
+            Ok(body) => body,
+            Err(refused) => return refused,
+        };
+        let (status, words) = match self.services.notifier.press(String::from_utf8_lossy(&body).trim()) {
+            Ok(words) => (StatusCode::OK, words),
+            Err(ButtonRefused::Ended(words)) => (StatusCode::CONFLICT, words),
+            Err(ButtonRefused::Unknown) => {
+                (StatusCode::FORBIDDEN, "this button is not valid any more: open the page".to_owned())
+            }
+        };
+        let mut answer = refusal(status, &words);
+        // The site of the notification shows how it went.
+        answer.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+        answer
+    }
+
     fn logout(&self, headers: &HeaderMap, host: &str) -> HttpAnswer {
         if let Err(words) = origins::check_own(headers, self.tls.is_some()) {
             return refusal(StatusCode::FORBIDDEN, words);
@@ -324,7 +348,7 @@ async fn is_proxy_user(config: &PageConfig, user: u32) -> bool {
 
 /// Whether a request below `/page` is for more than a file.
 fn is_for_sign_in(path: &str) -> bool {
-    ["/page/login", "/page/logout", "/page/session", "/page/rpc"].contains(&path)
+    ["/page/login", "/page/logout", "/page/session", "/page/rpc", "/page/push"].contains(&path)
 }
 
 /// The headers of every answer.
