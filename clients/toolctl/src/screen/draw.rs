@@ -262,6 +262,23 @@ mod tests {
     }
 
     #[test]
+    fn a_pattern_is_whole_before_there_are_other_columns() {
+        let mut state = state();
+        let pattern = "git push --force-with-lease origin release-*";
+        let rule =
+            |pattern| json!({"category": "shell", "pattern": pattern, "action": "deny", "source": "config.toml:1"});
+        let list = json!({"mode": "default", "rules": [rule("rm -rf *"), rule(pattern)], "grants": []});
+        state.data.permissions = serde_json::from_value(list).unwrap();
+        state.panel = Panel::Rules;
+        let screen = drawn(&mut state, 80, 10);
+        assert!(screen.contains(pattern) && screen.contains("FROM"), "{screen}");
+        let narrow = drawn(&mut state, 53, 10);
+        assert!(narrow.contains(&format!("deny   {pattern}")) && !narrow.contains("FROM"), "{narrow}");
+        let narrowest = drawn(&mut state, 40, 10);
+        assert!(narrowest.contains("deny   git push --force-with-lease origi…"), "{narrowest}");
+    }
+
+    #[test]
     fn an_ask_lies_over_the_panel_with_its_keys() {
         let mut state = state();
         state.permission(ask("1", "git push"));

@@ -37,6 +37,8 @@ pub(super) struct Column {
     pub(super) max: u16,
     /// Columns with a higher rank are left out first; those of rank 0 never.
     pub(super) rank: u8,
+    /// Columns from rank 2 on are left out rather than that this one is cut.
+    pub(super) is_whole: bool,
 }
 
 /// In the table of a command, columns from this rank on are left out where it is narrow.
@@ -52,7 +54,12 @@ pub(super) const fn time_column(title: &'static str, rank: u8) -> Column {
 }
 
 pub(super) const fn column(title: &'static str, min: u16, max: u16, rank: u8) -> Column {
-    Column { title, min, max, rank }
+    Column { title, min, max, rank, is_whole: false }
+}
+
+/// The first column to keep, which is cut only where it does not fit beside those of rank 1.
+pub(super) const fn whole_column(title: &'static str, min: u16, max: u16) -> Column {
+    Column { is_whole: true, ..column(title, min, max, 0) }
 }
 
 pub(super) struct PanelRow {

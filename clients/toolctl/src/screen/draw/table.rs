@@ -159,12 +159,19 @@ fn layout(columns: &'static [Column], rows: &[PanelRow], width: u16) -> Vec<Show
     };
     let mut by_rank: Vec<usize> = (0..columns.len()).collect();
     by_rank.sort_by_key(|at| columns[*at].rank);
+    let beside: u16 = columns.iter().filter(|column| column.rank == 1).map(|column| column.min + GAP).sum();
+    let whole = width.saturating_sub(beside);
     let mut shown: Vec<ShownColumn> = Vec::new();
     let mut left = width;
     for at in by_rank {
         // A column without any content is not worth its place on a narrow screen.
         let empty = rows.iter().all(|row| row.cells.get(at).is_none_or(|cell| cell.text.is_empty()));
-        let least = columns[at].min.min(content(at)) + if shown.is_empty() { 0 } else { GAP };
+        let min = if columns[at].is_whole {
+            content(at).min(columns[at].max).min(whole).max(columns[at].min)
+        } else {
+            columns[at].min
+        };
+        let least = min.min(content(at)) + if shown.is_empty() { 0 } else { GAP };
         if columns[at].rank > 0 && (least > left || (empty && !rows.is_empty() && left < 60)) {
             continue;
         }

@@ -7,14 +7,14 @@ use toold_proto::permission::{Action, GrantInfo, RuleInfo, SuggestedRule, Verdic
 use crate::clock::date_and_time_in;
 use crate::screen::daemon_data::DaemonData;
 use crate::screen::details::{Details, field};
-use crate::screen::panel::{Column, FILL, PanelCell, PanelRow, column};
+use crate::screen::panel::{Column, FILL, PanelCell, PanelRow, column, whole_column};
 use crate::screen::theme::Tone;
 
 pub(in crate::screen) const COLUMNS: &[Column] = &[
     column("ACTION", 6, 6, 1),
     column("CATEGORY", 8, 10, 2),
     // The whole pattern before anything else: it is what the rule says.
-    column("PATTERN", 12, 120, 0),
+    whole_column("PATTERN", 12, 120),
     column("USES", 4, 6, 4),
     column("LAST USE", 16, 16, 5),
     column("FROM", 10, FILL, 3),
