@@ -105,6 +105,12 @@ class Session:
                 raise SystemExit("the agent's push never came")
             time.sleep(0.1)
 
+    def settled(self) -> str:
+        """The last frame, once nothing has changed for a second."""
+        while time.monotonic() - self.frames[-1][0] < 1.0:
+            time.sleep(STEP)
+        return self.frames[-1][1]
+
     def type(self, text: str) -> None:
         """As fast as a person who knows what to type."""
         for letter in text:
