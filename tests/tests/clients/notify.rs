@@ -252,7 +252,10 @@ fn a_push_denies_and_opens_the_page() {
     assert_eq!(status, 409);
     assert!(words.contains("already answered: denied by push (once)"), "{words}");
     assert_eq!(decision(&mut person)["rule"], "answer of push (once)");
-    assert!(String::from_utf8_lossy(&daemon.toolctl(&["audit"]).stdout).contains("push"), "a person sees it");
+    assert!(
+        String::from_utf8_lossy(&daemon.toolctl(&["audit", "--decisions"]).stdout).contains("push (once)"),
+        "a person sees it"
+    );
 }
 
 #[test]
