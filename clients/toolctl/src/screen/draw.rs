@@ -275,7 +275,7 @@ mod tests {
         let narrow = drawn(&mut state, 53, 10);
         assert!(narrow.contains(&format!("deny   {pattern}")) && !narrow.contains("FROM"), "{narrow}");
         let narrowest = drawn(&mut state, 40, 10);
-        assert!(narrowest.contains("deny   git push --force-with-lease origi…"), "{narrowest}");
+        assert!(narrowest.contains("deny   git push --force-with-lease orig…"), "{narrowest}");
     }
 
     #[test]

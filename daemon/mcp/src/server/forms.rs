@@ -74,27 +74,27 @@ pub(super) fn ask(ask: &Ask) -> InputRequest {
 }
 
 /// An answer that allows, of those that a client which acts for a model may give: none holds beyond the session.
-struct Decision<'a> {
+struct FormAnswer<'a> {
     label: String,
     scope: Scope,
     /// Absent for exactly the ask's target.
     pattern: Option<&'a str>,
 }
 
-fn decisions(ask: &Ask) -> Vec<Decision<'_>> {
+fn decisions(ask: &Ask) -> Vec<FormAnswer<'_>> {
     let is_for_workspace = ask.category == Category::FileRead && ask.suggestions.is_empty();
     // A workspace is remembered unless it is for the session.
     let once = if is_for_workspace { REMEMBERED } else { ONCE };
-    let mut decisions = vec![Decision { label: once.to_owned(), scope: Scope::Once, pattern: None }];
+    let mut decisions = vec![FormAnswer { label: once.to_owned(), scope: Scope::Once, pattern: None }];
     let session = format!("allow in {}", ask.session_name.as_deref().unwrap_or("this session"));
     if is_for_workspace || !ask.suggestions.is_empty() {
-        decisions.push(Decision { label: session.clone(), scope: Scope::Session, pattern: None });
+        decisions.push(FormAnswer { label: session.clone(), scope: Scope::Session, pattern: None });
     }
     let wider = ask.suggestions.iter().filter(|suggestion| suggestion.pattern != ask.target);
     decisions.extend(wider.map(|suggestion| {
         let covers = suggestion.covers.as_ref().map(|covers| format!(" ({covers})")).unwrap_or_default();
         let label = format!("{session}: {}{covers}", suggestion.pattern);
-        Decision { label, scope: Scope::Session, pattern: Some(&suggestion.pattern) }
+        FormAnswer { label, scope: Scope::Session, pattern: Some(&suggestion.pattern) }
     }));
     decisions
 }
@@ -120,7 +120,7 @@ pub(super) fn read_ask(ask: &Ask, answer: Result<Value, String>) -> Result<Reply
         ElicitationAction::Accept => {
             let decisions = decisions(ask);
             match decisions.iter().find(|known| decision == Some(&known.label)) {
-                Some(Decision { scope, pattern, .. }) => {
+                Some(FormAnswer { scope, pattern, .. }) => {
                     Ok(ReplyPermission { pattern: pattern.map(str::to_owned), ..reply(Action::Allow, *scope) })
                 }
                 None => {
