@@ -327,7 +327,8 @@ pub(crate) fn needs(
     let mut exclusions = Exclusions::default();
     let environment = environment.clone().with(&cx.session.env);
     let mut known = |place: &Path| knows(place, cx);
-    let mut surroundings = Surroundings { cwd, environment: &environment, may_read: &mut known };
+    let folders = cx.session.places();
+    let mut surroundings = Surroundings { cwd, folders: &folders, environment: &environment, may_read: &mut known };
     let mut needs = shell_grammar::needs(command, &mut surroundings);
     // The result of the command would reveal whether an unreadable folder exists.
     let is_known = may_read(cwd, cx);

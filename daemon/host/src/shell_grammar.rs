@@ -44,6 +44,7 @@ pub use other_shells::as_read_by;
 pub use programs::listed::{TableListing, listings};
 pub use programs::{Note, withheld};
 
+use std::borrow::Cow;
 use std::ops::{ControlFlow, Range};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -82,6 +83,9 @@ const MAX_STEPS: usize = 20_000;
 pub struct Surroundings<'a> {
     /// Absolute, with links resolved.
     pub cwd: &'a Path,
+    /// The folders of the session, as `cwd`. What a repository below one of them says is not the person's word, unless it is
+    /// the folder's own.
+    pub folders: &'a [Cow<'a, Path>],
     /// The variables that the command gets.
     pub environment: &'a Environment,
     /// Whether the caller may learn about links and names in a folder: see [`resolve_for`].
@@ -576,7 +580,8 @@ mod tests {
 
     fn judged(line: &str, clock: JudgingClock, may_read: &mut dyn FnMut(&Path) -> bool) -> Vec<Need> {
         let environment = Environment::default();
-        let mut surroundings = Surroundings { cwd: Path::new("/nowhere"), environment: &environment, may_read };
+        let mut surroundings =
+            Surroundings { folders: &[], cwd: Path::new("/nowhere"), environment: &environment, may_read };
         read_within(line, &mut surroundings, clock).into_iter().flat_map(|(_, needs)| needs).collect()
     }
 

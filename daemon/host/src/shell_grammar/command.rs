@@ -146,8 +146,12 @@ impl<'t> ShellWalk<'_, '_, '_> {
             CommandOutput::Ended(names) => CommandOutput::Ended(names.clone()),
             _ => CommandOutput::Unknown,
         };
-        let site =
-            CommandContext { folders: self.state.folders(), environment: self.surroundings.environment, input: &input };
+        let site = CommandContext {
+            folders: self.state.folders(),
+            session_folders: self.surroundings.folders,
+            environment: self.surroundings.environment,
+            input: &input,
+        };
         let mut reading = programs::read(&words, &site);
         let head = programs::head(&words, &reading, &site);
         let looked_up = self.look_up_wildcards(&words, &mut reading);

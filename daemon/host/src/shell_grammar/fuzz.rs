@@ -112,5 +112,6 @@ fn is_allowed(pattern: &Pattern, line: &str) -> bool {
 
 fn needs_nowhere(line: &str) -> Vec<Need> {
     let environment = Environment::default();
-    needs(line, &mut Surroundings { cwd: Path::new("/nowhere"), environment: &environment, may_read: &mut |_| true })
+    let cwd = Path::new("/nowhere");
+    needs(line, &mut Surroundings { cwd, folders: &[], environment: &environment, may_read: &mut |_| true })
 }

@@ -46,8 +46,8 @@ mod tests {
 
     fn needs_in(shell: &str, line: &str) -> Vec<Need> {
         let environment = Environment::default();
-        let mut surroundings =
-            Surroundings { cwd: Path::new("/nowhere"), environment: &environment, may_read: &mut |_| true };
+        let cwd = Path::new("/nowhere");
+        let mut surroundings = Surroundings { cwd, folders: &[], environment: &environment, may_read: &mut |_| true };
         as_read_by(shell, line, needs(line, &mut surroundings))
     }
 

@@ -224,6 +224,8 @@ impl Reading {
 /// The surroundings of the command, for effects that depend on more than its words.
 pub(super) struct CommandContext<'a> {
     pub(super) folders: Option<&'a [std::path::PathBuf]>,
+    /// See [`super::Surroundings::folders`].
+    pub(super) session_folders: &'a [std::borrow::Cow<'a, std::path::Path>],
     pub(super) environment: &'a crate::environment::Environment,
     /// The output of the command before it in the pipe.
     pub(super) input: &'a CommandOutput,

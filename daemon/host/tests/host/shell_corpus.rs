@@ -12,7 +12,7 @@ fn needs(line: &str, cwd: &Path) -> Vec<Need> {
     let environment = Environment::default().with([("HOME", "/nowhere")]);
     toold_host::shell_grammar::needs(
         line,
-        &mut Surroundings { cwd, environment: &environment, may_read: &mut |_| true },
+        &mut Surroundings { cwd, folders: &[], environment: &environment, may_read: &mut |_| true },
     )
 }
 

@@ -99,11 +99,13 @@ pub(crate) fn command_needs(
     call: &ScriptRun,
     plugin: &PluginVersion,
 ) -> Result<Vec<Need>, String> {
-    let (project, sandbox) = (call.authority()?.session.project(), &plugin.shared.sandbox);
+    let session = &call.authority()?.session;
+    let (project, folders, sandbox) = (session.project(), session.places(), &plugin.shared.sandbox);
     let rules = sandbox.rules_in(project);
     let confined = rules.describe();
     let mut is_known = |place: &Path| may_know(call, plugin, place);
-    let mut needs = shell_grammar::needs(line, &mut Surroundings { cwd, environment, may_read: &mut is_known });
+    let mut surroundings = Surroundings { cwd, folders: &folders, environment, may_read: &mut is_known };
+    let mut needs = shell_grammar::needs(line, &mut surroundings);
     needs.retain(|need| {
         need.category != Category::FileRead || need.forbidden.is_some() || !plugin.owns(Path::new(&need.target))
     });

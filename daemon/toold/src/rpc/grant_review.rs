@@ -108,7 +108,7 @@ fn need_of(grant: &Grant, environment: &Environment) -> Option<Need> {
         Category::Shell => {
             // The files of the command do not matter here, so nothing is looked at.
             let may_read = &mut |_: &Path| false;
-            let surroundings = &mut Surroundings { cwd: Path::new("/"), environment, may_read };
+            let surroundings = &mut Surroundings { cwd: Path::new("/"), folders: &[], environment, may_read };
             let needs = shell_grammar::explain(pattern, surroundings).into_iter().flat_map(|part| part.needs);
             let mut commands = needs.filter(|need| need.category == Category::Shell);
             commands.next().filter(|need| commands.next().is_none() && grant.pattern.matches(need).is_some())

@@ -337,7 +337,8 @@ fn explain(
         Category::FileWrite => vec![write_need(&resolved()?, &mut exclusions)],
         Category::Shell => {
             let may_read = &mut |place: &Path| knows(engine, session, place);
-            return Ok(shell_grammar::explain(target, &mut Surroundings { cwd, environment, may_read }));
+            let surroundings = &mut Surroundings { cwd, folders: &session.places(), environment, may_read };
+            return Ok(shell_grammar::explain(target, surroundings));
         }
         Category::Network | Category::Mcp | Category::Agent | Category::Plugin => vec![Need::new(category, target)],
     };

@@ -183,7 +183,7 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
                 }
                 let repository = match is_elsewhere {
                     true => Err(RepositoryProblem::NotKnown("its repository is named by an option".to_owned())),
-                    false => repository::find(site, folder.as_ref(), name),
+                    false => repository::find(site, folder.as_ref(), name, of.reads_only),
                 };
                 if let Ok(repository) = &repository {
                     overwritten::add(name, &words[at..], &mut of, repository, site, folder.as_ref());
@@ -435,16 +435,29 @@ fn shows_changes(name: &str, words: &[Arg]) -> bool {
     }
 }
 
+/// Git runs a program that the repository names.
+fn runs_code(reading: &mut Reading, why: &str) {
+    reading.added.push(AddedEffect { effect: Effect::Build, words: Vec::new() });
+    reading.note(&Arg::text("the repository"), why);
+}
+
 fn finish(name: &str, reading: &mut Reading, repository: Result<Repository, RepositoryProblem>, words: &[Arg]) {
+    if let Some(why) = repository.as_ref().ok().and_then(|repository| repository.runs_inside.as_ref()) {
+        runs_code(reading, why);
+    }
     let repository = match repository {
-        Ok(repository) => repository,
-        Err(problem) => {
+        Ok(Repository { problem: Some(problem), .. }) | Err(problem) => {
             let only_reads = reading.reads_only;
             reading.reads_only = false;
             reading.output = CommandOutput::Unknown;
             match problem {
                 RepositoryProblem::Odd(why) => reading.doubt(why),
-                RepositoryProblem::Runs(why) if only_reads => reading.doubt(why),
+                RepositoryProblem::Runs(why) | RepositoryProblem::Nested(why) if only_reads => reading.doubt(why),
+                RepositoryProblem::Nested(why) => {
+                    // No word of a pattern shows whose repository it is.
+                    reading.places.push(Vec::new());
+                    runs_code(reading, &format!("{why}, and no person has chosen this repository"));
+                }
                 RepositoryProblem::Runs(why) | RepositoryProblem::NotKnown(why) => {
                     if let Some(word) = words.first().filter(|_| only_reads) {
                         reading.note(word, format!("not treated as read-only: {why}"));
@@ -453,6 +466,7 @@ fn finish(name: &str, reading: &mut Reading, repository: Result<Repository, Repo
             }
             return;
         }
+        Ok(repository) => repository,
     };
     // Paths after a revision are relative to the top folder.
     if let Some(top) = repository.top.to_str() {

@@ -1,7 +1,9 @@
-//! Checks that a Git command that only reads runs nothing that the repository names.
+//! Checks that a Git command that only reads runs nothing that the repository names, and that others run nothing there that
+//! no person has chosen.
 
 pub(in crate::shell_grammar) mod credentials;
 mod index;
+mod nested;
 pub(super) mod settings;
 
 use std::path::{Path, PathBuf};
@@ -20,7 +22,7 @@ const MAX_INDEX: u64 = 64 * 1024 * 1024;
 /// A repository with more submodules that are checked out, those within submodules included, is not looked into.
 const MAX_SUBMODULES: usize = 32;
 
-/// A repository in which reading runs nothing.
+/// A repository, as far as it is known.
 pub(super) struct Repository {
     /// The folder with the files.
     pub(super) top: PathBuf,
@@ -33,18 +35,43 @@ pub(super) struct Repository {
     entries: Option<Vec<IndexEntry>>,
     /// Its settings make commands enter submodules.
     recurses: bool,
+    /// Why the command might run something that it names, although the command only reads or no person chose that.
+    pub(super) problem: Option<RepositoryProblem>,
+    /// What the command may run that lies in the session's folders, so that tools may have written it, in words.
+    pub(super) runs_inside: Option<String>,
 }
 
 /// Finds the repository as `git` does, for a command with this subcommand.
 ///
 /// # Errors
-/// Why reading it might run something.
+/// Why nothing is known of it.
 pub(super) fn find(
     site: &CommandContext,
     folder: Option<&Arg>,
     subcommand: &str,
+    only_reads: bool,
 ) -> Result<Repository, RepositoryProblem> {
-    let Some([here]) = site.folders else { return Err("the folder that it runs in is unknown".to_owned().into()) };
+    match site.folders {
+        Some([here]) => find_in(here, site, folder, subcommand, only_reads),
+        folders => {
+            let mut worst = RepositoryProblem::NotKnown("the folder that it runs in is unknown".to_owned());
+            for here in folders.unwrap_or_default() {
+                let found = find_in(here, site, folder, subcommand, only_reads);
+                let problem = found.map_or_else(Some, |repository| repository.problem);
+                worst = problem.filter(|problem| problem.rank() > worst.rank()).unwrap_or(worst);
+            }
+            Err(worst)
+        }
+    }
+}
+
+fn find_in(
+    here: &Path,
+    site: &CommandContext,
+    folder: Option<&Arg>,
+    subcommand: &str,
+    only_reads: bool,
+) -> Result<Repository, RepositoryProblem> {
     check_environment(site.environment)?;
     let named = folder.and_then(Arg::literal).unwrap_or(".");
     let folder = here.join(named).canonicalize().map_err(|error| format!("{}: {error}", here.join(named).display()))?;
@@ -52,8 +79,8 @@ pub(super) fn find(
         let own = top.join(".git");
         if let Ok(metadata) = std::fs::symlink_metadata(&own) {
             let own = folder_of(&own, &metadata)?;
-            let reader = RepositoryReader { environment: site.environment, subcommand };
-            return reader.read(top, own, folder.clone(), &mut { MAX_SUBMODULES });
+            let reader = RepositoryReader { site, subcommand, only_reads };
+            return Ok(reader.read(top, own, folder.clone(), &mut { MAX_SUBMODULES }));
         }
         // A bare repository may be anywhere.
         let exists = |name: &str| top.join(name).symlink_metadata().is_ok();
@@ -130,31 +157,116 @@ fn text_of(path: &Path, limit: u64) -> Result<String, String> {
     crate::files::read_text(path, limit).map_err(|error| format!("{}: {error}", path.display()))
 }
 
+/// The folder with the settings and the hooks: another one for a worktree.
+fn common_of(own: &Path) -> PathBuf {
+    match text_of(&own.join("commondir"), 4096) {
+        Ok(text) => own.join(text.trim()),
+        Err(_) => own.to_owned(),
+    }
+}
+
+/// The entries of the index; `None` without one.
+fn entries_of(own: &Path) -> Result<Option<Vec<IndexEntry>>, RepositoryProblem> {
+    let index = own.join("index");
+    if index.symlink_metadata().is_err() {
+        return Ok(None);
+    }
+    let bytes = crate::files::read_named(&index, MAX_INDEX).ok();
+    let found = bytes.and_then(|bytes| entries(&bytes)).ok_or_else(|| "its index cannot be parsed".to_owned())?;
+    Ok(Some(found))
+}
+
+/// The hooks that run when the index is refreshed, and when objects that are not there are fetched.
+fn check_hooks(folders: &[PathBuf], is_partial: bool) -> Result<(), RepositoryProblem> {
+    let of_fetching = ["pre-auto-gc", "reference-transaction"].into_iter().filter(|_| is_partial);
+    for name in std::iter::once("post-index-change").chain(of_fetching) {
+        if folders.iter().any(|folder| folder.join(name).symlink_metadata().is_ok()) {
+            return Err(format!("it has the hook {name}").into());
+        }
+    }
+    Ok(())
+}
+
 /// Looks at a repository, for one command.
 struct RepositoryReader<'a> {
-    environment: &'a Environment,
+    site: &'a CommandContext<'a>,
     subcommand: &'a str,
+    only_reads: bool,
 }
 
 impl RepositoryReader<'_> {
     /// `submodules` is how many of them may still be looked into.
-    fn read(
-        &self,
-        top: &Path,
-        own: PathBuf,
-        folder: PathBuf,
-        submodules: &mut usize,
-    ) -> Result<Repository, RepositoryProblem> {
-        let common = match text_of(&own.join("commondir"), 4096) {
-            Ok(text) => own.join(text.trim()),
-            Err(_) => own.clone(),
+    fn read(&self, top: &Path, own: PathBuf, folder: PathBuf, submodules: &mut usize) -> Repository {
+        let common = common_of(&own);
+        let mut repository = Repository {
+            ignored_revisions: Vec::new(),
+            top: top.to_owned(),
+            own,
+            folder,
+            entries: None,
+            recurses: false,
+            problem: None,
+            runs_inside: None,
         };
+        self.look(&mut repository, &common, submodules);
+        if let Some(RepositoryProblem::NotKnown(why) | RepositoryProblem::Runs(why)) = &repository.problem
+            && nested::is_nested(self.site.session_folders, &[&repository.own, &common])
+        {
+            repository.problem = Some(RepositoryProblem::Nested(why.clone()));
+        }
+        repository
+    }
+
+    /// Looks at its settings, its hooks and its submodules.
+    fn look(&self, repository: &mut Repository, common: &Path, submodules: &mut usize) {
+        let (top, own) = (repository.top.clone(), repository.own.clone());
         let mut settings = RepositorySettings::default();
         for config in [common.join("config"), own.join("config"), own.join("config.worktree")] {
             if config.symlink_metadata().is_ok() {
-                settings.read(&text_of(&config, MAX_CONFIG)?)?;
+                let read = text_of(&config, MAX_CONFIG).map_err(RepositoryProblem::from);
+                repository.note(read.and_then(|text| settings.read(&text)));
             }
         }
+        repository.recurses = settings.recurses;
+        repository.note(self.check_settings(&top, &own, &settings));
+        let ignored = settings.ignored_revisions.iter().map(|file| self.path_in(&top, file)).collect();
+        repository.ignored_revisions = repository.noted(ignored).unwrap_or_default();
+        let mut hooks = vec![common.join("hooks")];
+        hooks.extend(settings.hooks.iter().filter_map(|folder| repository.noted(self.path_in(&top, folder))));
+        repository.note(check_hooks(&hooks, settings.is_partial));
+        let entries = repository.noted(entries_of(&own)).flatten();
+        for entry in entries.iter().flatten() {
+            let found = top.join(&entry.name);
+            match entry.kind {
+                IndexEntryKind::File => {}
+                IndexEntryKind::Submodule => {
+                    let submodule = repository.noted(self.submodule(&found, submodules)).flatten();
+                    if let Some(submodule) = submodule {
+                        repository.note(submodule.problem.map_or(Ok(()), Err));
+                        repository.runs_inside = repository.runs_inside.take().or(submodule.runs_inside);
+                    }
+                }
+                // Git lists what is in it, submodules included, once the folder is there.
+                IndexEntryKind::SparseFolder if found.symlink_metadata().is_err() => {}
+                IndexEntryKind::SparseFolder => {
+                    let why = format!("its sparse index leaves out {}, which is there", entry.name);
+                    repository.note(Err(why.into()));
+                }
+            }
+        }
+        repository.entries = entries;
+        if self.only_reads {
+            return;
+        }
+        let folders = self.site.session_folders;
+        if nested::is_nested(folders, &[&own, common]) {
+            repository.note(nested::runs_nothing(self.subcommand, &settings, &hooks));
+        } else if repository.runs_inside.is_none() {
+            repository.runs_inside = nested::runs_inside(folders, &top, common, &settings, &hooks);
+        }
+    }
+
+    fn check_settings(&self, top: &Path, own: &Path, settings: &RepositorySettings) -> Result<(), RepositoryProblem> {
         // Git prefers its own commands to aliases, but which those are depends on its version.
         if settings.aliases.iter().any(|alias| alias.eq_ignore_ascii_case(self.subcommand)) {
             return Err(format!("it has an alias with the name {}", self.subcommand).into());
@@ -162,74 +274,31 @@ impl RepositoryReader<'_> {
         if settings.worktrees.iter().any(|place| own.join(place).canonicalize().ok().as_deref() != Some(top)) {
             return Err("its setting core.worktree names another folder".to_owned().into());
         }
-        self.check_hooks(top, &common, &settings)?;
-        if let Some(why) = settings.runs_to_fetch.filter(|_| settings.is_partial) {
+        if let Some(why) = settings.runs_to_fetch.as_ref().filter(|_| settings.is_partial) {
             return Err(format!("reading may fetch objects, and {why}").into());
         }
-        let connects = CONNECTING_VARIABLES.iter().find(|name| self.environment.get(name).is_some());
-        if let Some(name) = connects.filter(|_| settings.is_partial) {
-            return Err(format!("reading may fetch objects, and {name} is set").into());
+        let connects = CONNECTING_VARIABLES.iter().find(|name| self.site.environment.get(name).is_some());
+        match connects.filter(|_| settings.is_partial) {
+            Some(name) => Err(format!("reading may fetch objects, and {name} is set").into()),
+            None => Ok(()),
         }
-        let index = own.join("index");
-        let entries = match index.symlink_metadata() {
-            Ok(_) => {
-                let bytes = crate::files::read_named(&index, MAX_INDEX).ok();
-                Some(bytes.and_then(|bytes| entries(&bytes)).ok_or_else(|| "its index cannot be parsed".to_owned())?)
-            }
-            Err(_) => None,
-        };
-        for entry in entries.iter().flatten() {
-            match entry.kind {
-                IndexEntryKind::File => {}
-                IndexEntryKind::Submodule => self.check_submodule(&top.join(&entry.name), submodules)?,
-                // Git lists what is in it, submodules included, once the folder is there.
-                IndexEntryKind::SparseFolder if top.join(&entry.name).symlink_metadata().is_err() => {}
-                IndexEntryKind::SparseFolder => {
-                    return Err(format!("its sparse index leaves out {}, which is there", entry.name).into());
-                }
-            }
-        }
-        let ignored_revisions = settings.ignored_revisions.iter().map(|file| self.path_in(top, file));
-        Ok(Repository {
-            ignored_revisions: ignored_revisions.collect::<Result<_, _>>()?,
-            top: top.to_owned(),
-            own,
-            folder,
-            entries,
-            recurses: settings.recurses,
-        })
     }
 
     /// `git status` and others run themselves in each submodule that is checked out, with the settings there.
-    fn check_submodule(&self, folder: &Path, left: &mut usize) -> Result<(), RepositoryProblem> {
+    fn submodule(&self, folder: &Path, left: &mut usize) -> Result<Option<Repository>, RepositoryProblem> {
         let git = folder.join(".git");
-        let Ok(metadata) = git.symlink_metadata() else { return Ok(()) };
+        let Ok(metadata) = git.symlink_metadata() else { return Ok(None) };
         *left = left.checked_sub(1).ok_or_else(|| "it has too many submodules".to_owned())?;
         if folder.canonicalize().ok().as_deref() != Some(folder) {
             return Err(format!("its submodule {} is behind a link", folder.display()).into());
         }
         let own = folder_of(&git, &metadata)?;
-        self.read(folder, own, folder.to_owned(), left).map(drop)
-    }
-
-    /// The hooks that run when the index is refreshed, and when objects that are not there are fetched.
-    fn check_hooks(&self, top: &Path, common: &Path, settings: &RepositorySettings) -> Result<(), RepositoryProblem> {
-        let mut folders = vec![common.join("hooks")];
-        for folder in &settings.hooks {
-            folders.push(self.path_in(top, folder)?);
-        }
-        let of_fetching = ["pre-auto-gc", "reference-transaction"].into_iter().filter(|_| settings.is_partial);
-        for name in std::iter::once("post-index-change").chain(of_fetching) {
-            if folders.iter().any(|folder| folder.join(name).symlink_metadata().is_ok()) {
-                return Err(format!("it has the hook {name}").into());
-            }
-        }
-        Ok(())
+        Ok(Some(self.read(folder, own, folder.to_owned(), left)))
     }
 
     /// A path in a setting, which is relative to the folder with the files.
     fn path_in(&self, top: &Path, text: &str) -> Result<PathBuf, RepositoryProblem> {
-        let home = || self.environment.get("HOME").map(PathBuf::from);
+        let home = || self.site.environment.get("HOME").map(PathBuf::from);
         let path = match text.strip_prefix("~/") {
             Some(below) => home().map(|home| home.join(below)),
             None if text.starts_with(['~', '%', ':']) => None,
@@ -240,6 +309,25 @@ impl RepositoryReader<'_> {
 }
 
 impl Repository {
+    /// Keeps the worst of what is wrong with it.
+    fn note(&mut self, checked: Result<(), RepositoryProblem>) {
+        if let Err(problem) = checked
+            && self.problem.as_ref().is_none_or(|worst| worst.rank() < problem.rank())
+        {
+            self.problem = Some(problem);
+        }
+    }
+
+    fn noted<T>(&mut self, found: Result<T, RepositoryProblem>) -> Option<T> {
+        match found {
+            Ok(found) => Some(found),
+            Err(problem) => {
+                self.note(Err(problem));
+                None
+            }
+        }
+    }
+
     /// The branch that is checked out, or `HEAD`.
     pub(super) fn branch(&self) -> Option<String> {
         let head = text_of(&self.own.join("HEAD"), 4096).ok()?;

@@ -6,10 +6,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use tempfile::TempDir;
+use toold_proto::level::Level;
 use toold_proto::permission::Verdict;
 
 use crate::commands::folders::{git, write};
-use crate::commands::judge::{CommandSetting, RuleLine, judge};
+use crate::commands::judge::{CommandSetting, RuleLine, judge, judge_at};
 
 /// Commands that only read.
 const READING: &[&str] = &[
@@ -208,6 +209,140 @@ fn settings_and_hooks_that_run_a_program_count_wherever_they_are() {
         "git diff --submodule=diff",
         "a submodule's driver",
     );
+}
+
+/// What makes commands that do not only read run a program: a setting, or a hook.
+const NAMED: &[(&str, &[&str])] = &[
+    ("core.fsmonitor", &["git add .", "git commit -qam x", "git checkout -q HEAD", "git stash -q", "git reset -q"]),
+    ("filter.x.clean", &["git add .", "git commit -qam x", "git stash -q"]),
+    ("filter.x.smudge", &["git checkout -q -f HEAD~1", "git reset -q --hard HEAD~1"]),
+    ("core.sshCommand", &["git fetch -q ssh://h/x", "git pull -q ssh://h/x", "git ls-remote ssh://h/x"]),
+    ("core.editor", &["git commit --amend"]),
+    ("merge.x.driver", &["git merge -q other", "git cherry-pick other"]),
+    ("hook pre-commit", &["git commit -q --allow-empty -m x"]),
+    ("hook post-checkout", &["git checkout -q -b b", "git worktree add -q ../w"]),
+    ("hook post-merge", &["git merge -q -s ours other"]),
+    ("hook reference-transaction", &["git tag v1", "git branch b2", "git fetch -q . HEAD:refs/heads/b3"]),
+    ("hook post-index-change", &["git add .", "git reset -q"]),
+];
+
+/// Makes the repository in a folder run the program, with something to do for each command.
+fn name_program(clone: &Clone, folder: &Path, name: &str, program: &str) {
+    let git = |arguments: &[&str]| git(&clone.place.home, folder, arguments);
+    write(folder, &[(".gitattributes", "*.txt filter=x merge=x\n"), ("m.txt", "one\n")]);
+    git(&["add", "."]);
+    git(&["commit", "--quiet", "--no-verify", "-m", "Add"]);
+    git(&["checkout", "--quiet", "-b", "other"]);
+    write(folder, &[("m.txt", "two\n")]);
+    git(&["commit", "--quiet", "-am", "Say two"]);
+    git(&["checkout", "--quiet", "-"]);
+    write(folder, &[("m.txt", "three\n")]);
+    git(&["commit", "--quiet", "-am", "Say three"]);
+    match name.split_once(' ') {
+        Some((_, hook)) => {
+            let file = folder.join(".git/hooks").join(hook);
+            clone.trap(&file);
+        }
+        None => git(&["config", name, program]),
+    }
+    if !name.starts_with("merge") {
+        // A change to add, to commit or to throw away.
+        write(folder, &[("m.txt", "four\n"), ("n.txt", "new\n")]);
+    }
+}
+
+/// A repository that lies in another one, or in a folder that is none, is not the person's choice: with its settings came the
+/// program. Real git shows that it would run.
+#[test]
+fn what_a_nested_repository_names_is_run_by_no_pattern() {
+    let patterns =
+        ["allow shell git *", "allow shell git add *", "allow shell git fetch *", "allow shell git commit *"];
+    let rules: Vec<RuleLine> = patterns.iter().map(|rule| RuleLine::parse(rule).unwrap()).collect();
+    let everything = [RuleLine::parse("allow shell **").unwrap()];
+    let clone = Clone::make();
+    let mut allowed = 0;
+    for (name, lines) in NAMED {
+        for (at, line) in lines.iter().enumerate() {
+            let nest = clone.place.workspace.join(format!("nest{}{at}", name.replace([' ', '.'], "-")));
+            write(&nest, &[("first.txt", "one\n")]);
+            git(&clone.place.home, &nest, &["init", "--quiet", "--initial-branch=main"]);
+            let plain = format!("cd {} && {line}", nest.display());
+            allowed += usize::from(judge(&plain, &clone.place, &rules).verdict == Verdict::Allow);
+            let ran = clone.root.path().join("RAN");
+            // What ssh would run answers Git, which waits for that.
+            let program = match *name {
+                "core.sshCommand" => format!(": > '{}'; false", ran.display()),
+                _ => clone.trap(&clone.root.path().join("trap")),
+            };
+            name_program(&clone, &nest, name, &program);
+            let _ = fs::remove_file(&ran);
+            let or_here = format!("pushd {} > /dev/null; {line}", nest.display());
+            let spelled = [plain, or_here, line.replacen("git ", &format!("git -C {} ", nest.display()), 1)];
+            for spelled in &spelled {
+                let judged = judge(spelled, &clone.place, &rules);
+                assert_eq!(judged.verdict, Verdict::Ask, "{name}: {spelled}: {:?}", judged.parts);
+                assert_eq!(judge(spelled, &clone.place, &everything).verdict, Verdict::Allow, "{name}: {spelled}");
+                if line.starts_with("git add") {
+                    let confined = judge_at(Level::Develop, spelled, &clone.place, &[]);
+                    assert_eq!(confined.verdict, Verdict::Allow, "{name}: {spelled}: {:?}", confined.parts);
+                }
+            }
+            run_git(&clone, &nest, line);
+            assert!(ran.exists(), "{name}: {line} runs nothing, so this shows nothing");
+        }
+    }
+    assert!(allowed >= 12, "only {allowed} lines were allowed as the repository was made");
+}
+
+/// The person's own repository, a worktree of it and its submodules run what the person has chosen, and ask where that is a file
+/// that a tool may have written.
+#[test]
+fn what_the_own_repository_names_is_asked_about_where_it_lies_in_the_project() {
+    let clone = Clone::make();
+    let workspace = clone.place.workspace.clone();
+    clone.git(&["worktree", "add", "--quiet", "tree"]);
+    let rules = |patterns: &[&str]| -> Vec<RuleLine> {
+        patterns.iter().map(|pattern| RuleLine::parse(&format!("allow shell {pattern}")).unwrap()).collect()
+    };
+    let narrow = rules(&["git add *", "git fetch *", "git tag *"]);
+    let lines = ["git add notes.txt", "git fetch origin", "git tag v9", "cd tree && git add .", "cd lib && git add ."];
+    let verdicts = |rules: &[RuleLine]| lines.map(|line| judge(line, &clone.place, rules).verdict);
+    let outside = clone.trap(&clone.root.path().join("trap"));
+    let inside = clone.trap(&workspace.join("tools/x.sh"));
+    for name in
+        ["core.sshCommand", "core.pager", "core.editor", "credential.helper", "filter.x.clean", "merge.x.driver"]
+    {
+        for value in [&outside, "ssh -i ~/.ssh/key -o UserKnownHostsFile=/dev/null", "less -R", "store"] {
+            clone.git(&["config", name, value]);
+            assert_eq!(verdicts(&narrow), [Verdict::Allow; 5], "{name} {value}");
+        }
+        for value in [&inside, "tools/x.sh", "!./tools/x.sh", "sh tools/x.sh %f", "ssh -F tools/x.sh", "sh notes.txt"] {
+            clone.git(&["config", name, value]);
+            let expected = [Verdict::Ask, Verdict::Ask, Verdict::Ask, Verdict::Ask, Verdict::Allow];
+            // Those of the submodule are its own.
+            assert_eq!(verdicts(&narrow), expected, "{name} {value}");
+            assert_eq!(verdicts(&rules(&["git *"])), [Verdict::Allow; 5], "{name} {value}");
+        }
+        clone.git(&["config", "--unset", name]);
+    }
+    clone.git(&["config", "core.hooksPath", ".husky/_"]);
+    clone.trap(&workspace.join(".husky/_/pre-commit"));
+    let commit = rules(&["git commit *"]);
+    assert_eq!(judge("git commit -m x", &clone.place, &commit).verdict, Verdict::Allow);
+    assert_eq!(verdicts(&narrow)[0], Verdict::Allow);
+    clone.trap(&workspace.join(".husky/_/reference-transaction"));
+    assert_eq!(verdicts(&narrow)[2], Verdict::Ask);
+}
+
+/// Runs a command of Git, whether it fails or not.
+fn run_git(clone: &Clone, folder: &Path, line: &str) {
+    let mut command = std::process::Command::new("git");
+    command.args(line.split(' ').skip(1)).current_dir(folder).env_clear();
+    command.env("HOME", &clone.place.home).env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    for person in ["AUTHOR", "COMMITTER"] {
+        command.env(format!("GIT_{person}_NAME"), "Ada").env(format!("GIT_{person}_EMAIL"), "ada@example.com");
+    }
+    command.stdin(std::process::Stdio::null()).output().unwrap();
 }
 
 #[test]

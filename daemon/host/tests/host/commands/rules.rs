@@ -540,7 +540,8 @@ fn a_rule_about_an_effect_means_each_operation_that_has_it() {
 fn effects_of(line: &str, place: &CommandSetting) -> Vec<toold_proto::effect::Effect> {
     let environment =
         Environment::default().with([("HOME", place.home.as_os_str()), ("PATH", "/usr/bin:/bin".as_ref())]);
-    let mut surroundings = Surroundings { cwd: &place.workspace, environment: &environment, may_read: &mut |_| true };
+    let mut surroundings =
+        Surroundings { cwd: &place.workspace, folders: &[], environment: &environment, may_read: &mut |_| true };
     let needs = needs(line, &mut surroundings);
     let inner = needs.iter().flat_map(|need| &need.elsewhere).map(|inner| &inner.effects);
     needs

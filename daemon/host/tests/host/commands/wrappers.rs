@@ -629,8 +629,8 @@ fn forges_and_infrastructure_are_known_by_their_verbs() {
 /// The widest suggestion for the first command of a line.
 fn widest_offer(line: &str) -> String {
     let environment = Environment::default().with([("HOME", "/nowhere"), ("PATH", "/usr/bin:/bin")]);
-    let mut surroundings =
-        Surroundings { cwd: Path::new("/nowhere"), environment: &environment, may_read: &mut |_| true };
+    let cwd = Path::new("/nowhere");
+    let mut surroundings = Surroundings { cwd, folders: &[], environment: &environment, may_read: &mut |_| true };
     let all = needs(line, &mut surroundings);
     let need = all.iter().find(|need| need.category == Category::Shell).unwrap();
     suggestions(need, None).pop().map(|suggestion| suggestion.pattern).unwrap_or_default()

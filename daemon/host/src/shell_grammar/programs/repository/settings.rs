@@ -173,6 +173,18 @@ const RUNS: &[(&str, &[&str])] = &[
     ("includeif", &["path"]),
 ];
 
+/// Settings that make other commands run a program, besides those above.
+const RUNS_TO_CHANGE: &[(&str, &[&str])] = &[
+    ("credential", &["helper"]),
+    ("gpg", &["defaultkeycommand"]),
+    ("hook", &["command"]),
+    ("merge", &["driver"]),
+    ("remote", &["uploadpack", "receivepack"]),
+    ("sequence", &["editor"]),
+    ("submodule", &["update"]),
+    ("trailer", &["command", "cmd"]),
+];
+
 /// The filter of git-lfs, as `git lfs install` sets it.
 const LFS_FILTER: &[(&str, &[&str])] = &[
     ("clean", &["git-lfs clean -- %f"]),
@@ -193,6 +205,20 @@ pub(in super::super) enum RepositoryProblem {
     Runs(String),
     /// Git might use a different folder as the repository, or any tool could have written its settings.
     Odd(String),
+    /// What it may run, the person has not chosen: the repository lies in the session's folders and is not that of a folder.
+    Nested(String),
+}
+
+impl RepositoryProblem {
+    /// The worst has the highest.
+    pub(super) fn rank(&self) -> u8 {
+        match self {
+            Self::NotKnown(_) => 0,
+            Self::Runs(_) => 1,
+            Self::Nested(_) => 2,
+            Self::Odd(_) => 3,
+        }
+    }
 }
 
 impl From<String> for RepositoryProblem {
@@ -217,10 +243,21 @@ pub(super) struct RepositorySettings {
     pub(super) is_partial: bool,
     /// A setting that runs a program of the repository's choice when something is fetched.
     pub(super) runs_to_fetch: Option<String>,
+    /// Settings whose values are commands, or files that may name some, with their values.
+    pub(super) commands: Vec<CommandSetting>,
+}
+
+/// A setting that names a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct CommandSetting {
+    /// `core.editor`
+    pub(super) key: String,
+    /// `None` when it is not a plain text.
+    pub(super) value: Option<String>,
 }
 
 impl RepositorySettings {
-    /// Adds the settings of a file.
+    /// Adds the settings of a file, all that it can.
     ///
     /// # Errors
     /// The first that runs a program, else the last that is not known to be harmless.
@@ -241,10 +278,9 @@ impl RepositorySettings {
             if line.ends_with('\\') {
                 problem = Err(unparsed());
             }
-            match self.add(setting_of(&section, line)) {
-                Ok(()) => {}
-                Err(RepositoryProblem::NotKnown(why)) => problem = Err(why.into()),
-                Err(runs) => return Err(runs),
+            let added = self.add(setting_of(&section, line));
+            if added.is_err() && !matches!(problem, Err(RepositoryProblem::Runs(_))) {
+                problem = added;
             }
         }
         problem
@@ -254,6 +290,9 @@ impl RepositorySettings {
         let Setting { section, subsection, name, value } = setting;
         let not_known =
             || RepositoryProblem::NotKnown(format!("its setting {section}.{name} is not known to be harmless"));
+        if names_command(&section, subsection.as_deref(), &name, value.as_deref()) {
+            self.commands.push(CommandSetting { key: format!("{section}.{name}"), value: value.clone() });
+        }
         match (section.as_str(), name.as_str()) {
             ("core", "hookspath") => self.hooks.push(value.ok_or_else(not_known)?),
             ("core", "worktree") => self.worktrees.push(value.ok_or_else(not_known)?),
@@ -288,6 +327,19 @@ impl RepositorySettings {
             _ => return Err(not_known()),
         }
         Ok(())
+    }
+}
+
+fn names_command(section: &str, subsection: Option<&str>, name: &str, value: Option<&str>) -> bool {
+    if !is_in(RUNS, section, name) && !is_in(RUNS_TO_CHANGE, section, name) {
+        return false;
+    }
+    !match (section, name) {
+        ("credential", _) => value.is_some_and(|value| OWN_HELPERS.contains(&value)),
+        // Otherwise one of Git's own ways to update.
+        ("submodule", _) => value.is_some_and(|value| !value.starts_with('!')),
+        ("filter", of) if subsection == Some("lfs") => is_of_lfs(of, value),
+        _ => value.is_some_and(is_boolean),
     }
 }
 
@@ -387,6 +439,24 @@ mod tests {
         ] {
             assert!(read(runs).is_err(), "{runs}");
         }
+    }
+
+    #[test]
+    fn settings_with_commands_are_collected_behind_others() {
+        let mut settings = RepositorySettings::default();
+        let text = "[gui]\n\tx = 1\n[core]\n\tfsmonitor = a\n\teditor = \"b \\\"c\\\"\"\n[credential]\n\thelper = store\n\
+             \thelper = !d\n[submodule \"l\"]\n\tupdate = merge\n[filter \"lfs\"]\n\tclean = git-lfs clean -- %f\n\
+             [merge \"m\"]\n\tdriver = e %A\n";
+        assert!(matches!(settings.read(text), Err(RepositoryProblem::Runs(why)) if why.contains("core.fsmonitor")));
+        let found: Vec<(&str, Option<&str>)> =
+            settings.commands.iter().map(|found| (found.key.as_str(), found.value.as_deref())).collect();
+        let expected = [
+            ("core.fsmonitor", Some("a")),
+            ("core.editor", None),
+            ("credential.helper", Some("!d")),
+            ("merge.driver", Some("e %A")),
+        ];
+        assert_eq!(found, expected);
     }
 
     #[test]

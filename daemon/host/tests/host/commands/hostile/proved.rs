@@ -367,7 +367,7 @@ fn programs_of_version_managers_are_not_free() {
         let environment = Environment::default().with([("PATH", folder.as_os_str())]);
         let mut may_read = |_: &Path| true;
         let cwd = &root.place.workspace;
-        let mut surroundings = Surroundings { cwd, environment: &environment, may_read: &mut may_read };
+        let mut surroundings = Surroundings { cwd, folders: &[], environment: &environment, may_read: &mut may_read };
         needs("jq -n 1", &mut surroundings).iter().all(|need| need.reads_only)
     };
     assert!(is_free("x/bin"));
