@@ -95,7 +95,8 @@ impl WordsPattern {
         effects.places.iter().all(shows_place)
             && (names_operation || !effects.operation.iter().any(Effect::must_be_named))
             && effects.added.iter().all(|added| {
-                effects.operation.contains(added.effect)
+                added.effect == Effect::Read
+                    || effects.operation.contains(added.effect)
                     || shows(&added.words)
                     || !names_operation && !added.effect.must_be_named()
             })

@@ -1,6 +1,9 @@
 //! Operations that have several names: a rule that denies or asks about one of them is about the others as well.
 
 use toold_engine::need::{CommandForm, FormOption, Word};
+use toold_proto::cut;
+
+use super::known::find;
 
 /// One operation a row. Names that begin with `docker` count for programs with the same commands too. Options of a name, with
 /// `|` between their spellings, stand anywhere in the command.
@@ -42,6 +45,8 @@ const NAMES: &[&[&str]] = &[
     &["bun x", "bunx"],
     &["uvx", "uv tool run", "uv x"],
     &["pip", "pip3"],
+    &["fly", "flyctl"],
+    &["tail -f", "tail --follow"],
     &["python", "python3", "py"],
     &["node", "nodejs"],
     &["cargo build", "cargo b"],
@@ -119,13 +124,29 @@ const NAMES: &[&[&str]] = &[
 /// Programs with the commands of Docker.
 const LIKE_DOCKER: &[&str] = &["podman", "nerdctl"];
 
-/// Operations that do what another one does, and more.
+/// Operations that do what another one does, and more, or with another program. Not the reverse: a rule for all of the first is
+/// not about the second.
 const INCLUDE: &[(&str, &str)] = &[
     ("cp -a|--archive", "cp -r|-R|--recursive"),
     ("rsync -a|--archive", "rsync -r|--recursive"),
     ("git push --mirror", "git push -f|--force"),
     ("git push --mirror", "git push -d|--delete"),
     ("git push --prune", "git push -d|--delete"),
+    ("tail -F", "tail -f|--follow"),
+    ("git switch", "git checkout"),
+    ("uv pip", "pip"),
+    ("rake", "rails"),
+    ("kubecolor", "kubectl"),
+    ("oc", "kubectl"),
+    ("k3s kubectl", "kubectl"),
+    ("microk8s kubectl", "kubectl"),
+    ("pnpm dlx", "npx"),
+    ("pnpx", "npx"),
+    ("yarn dlx", "npx"),
+    ("bunx", "npx"),
+    ("bun x", "npx"),
+    ("npm install-test", "npm install"),
+    ("npm it", "npm install"),
     ("systemctl enable --now", "systemctl start"),
     ("systemctl disable --now", "systemctl stop"),
 ];
@@ -185,6 +206,45 @@ const ABBREVIATED: &[(&str, &str)] = &[
 const VERSIONED: &[&str] =
     &["python", "pip", "pypy", "ruby", "perl", "php", "lua", "node", "gcc", "g++", "clang", "clang++"];
 
+/// Runners that fetch a package, whose name may have a version behind it.
+const OF_PACKAGES: &[&str] = &["npx", "npm", "pnpm", "pnpx", "yarn", "bun", "bunx", "uvx", "uv", "pipx"];
+
+/// Runners that take a word which is no command of theirs for a tool of the project.
+const OF_TOOLS: &[&str] = &["yarn", "yarnpkg", "pnpm"];
+
+/// Names of one kind of resource each (`kubectl api-resources` of Kubernetes 1.31).
+const KUBERNETES_KINDS: &[&[&str]] = &[
+    &["secrets", "secret"],
+    &["namespaces", "namespace", "ns"],
+    &["nodes", "node", "no"],
+    &["pods", "pod", "po"],
+    &["services", "service", "svc"],
+    &["deployments", "deployment", "deploy"],
+    &["daemonsets", "daemonset", "ds"],
+    &["statefulsets", "statefulset", "sts"],
+    &["replicasets", "replicaset", "rs"],
+    &["configmaps", "configmap", "cm"],
+    &["persistentvolumes", "persistentvolume", "pv"],
+    &["persistentvolumeclaims", "persistentvolumeclaim", "pvc"],
+    &["serviceaccounts", "serviceaccount", "sa"],
+    &["ingresses", "ingress", "ing"],
+    &["jobs", "job"],
+    &["cronjobs", "cronjob", "cj"],
+    &["events", "event", "ev"],
+    &["roles", "role"],
+    &["rolebindings", "rolebinding"],
+    &["clusterroles", "clusterrole"],
+    &["clusterrolebindings", "clusterrolebinding"],
+    &["customresourcedefinitions", "customresourcedefinition", "crd", "crds"],
+    &["storageclasses", "storageclass", "sc"],
+    &["networkpolicies", "networkpolicy", "netpol"],
+];
+
+/// More kinds of resources in one word are not looked at.
+const MAX_KINDS: usize = 20;
+/// Further words of a command are not spelled in other ways.
+const MAX_RESPELLED: usize = 100;
+
 /// A command as rules compare it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::shell_grammar) struct NamedCommand {
@@ -195,11 +255,15 @@ pub(in crate::shell_grammar) struct NamedCommand {
 /// The command under each of its other names.
 pub(in crate::shell_grammar) fn other_names(words: &[Word], form: Option<&CommandForm>) -> Vec<NamedCommand> {
     let command = NamedCommand { words: words.to_vec(), form: form.cloned() };
-    let mut found = command.renamed();
-    let others = command.module().into_iter().chain(command.whole_names()).chain(command.included());
-    for other in others.chain(command.of_refspecs()) {
-        found.extend(other.renamed());
-        found.push(other);
+    let respelled = command.with_words_as_others_write_them();
+    let mut found = respelled.clone();
+    for spelled in std::iter::once(&command).chain(&respelled) {
+        found.extend(spelled.renamed());
+        let others = spelled.module().into_iter().chain(spelled.whole_names()).chain(spelled.included());
+        for other in others.chain(spelled.tool()).chain(spelled.of_refspecs()) {
+            found.extend(other.renamed());
+            found.push(other);
+        }
     }
     found
 }
@@ -246,6 +310,63 @@ impl NamedCommand {
         let is_first = self.words[1..at].iter().all(|word| word.literal && word.text.starts_with('-'));
         let words = self.words.get(at + 1..).filter(|words| is_first && !words.is_empty())?;
         Some(Self { words: words.to_vec(), form: None })
+    }
+
+    /// `wrangler deploy` of `yarn wrangler deploy`.
+    fn tool(&self) -> Option<Self> {
+        let program = OF_TOOLS.iter().find(|name| **name == self.program())?;
+        let known = find(if *program == "yarnpkg" { "yarn" } else { program })?;
+        let is_command = |text: &str| {
+            let has_name = |name: &&str| {
+                let name = OperationName::read(name);
+                name.program == *program && name.verbs.first() == Some(&text)
+            };
+            known.subcommands.contains_key(text) || NAMES.iter().flat_map(|row| row.iter()).any(|name| has_name(name))
+        };
+        let at = self.words.iter().skip(1).position(|word| !word.text.starts_with('-'))? + 1;
+        let tool = self.words.get(at).filter(|word| word.literal && !is_command(&word.text))?;
+        // A word alone is a script of the project.
+        (!tool.text.is_empty() && at + 1 < self.words.len())
+            .then(|| Self { words: self.words[at..].to_vec(), form: None })
+    }
+
+    /// The same with other spellings of single words: paths, branches, packages, modes, hosts and kinds of resources.
+    fn with_words_as_others_write_them(&self) -> Vec<Self> {
+        let program = self.program();
+        let mut found = Vec::new();
+        let words = self.words.iter().skip(1).filter(|word| word.literal && !word.text.starts_with('-'));
+        for word in words.take(MAX_RESPELLED) {
+            let others = match program {
+                "git" if self.has(&OperationName::read("git push")) => branch(&word.text),
+                "kubectl" | "kubecolor" | "oc" | "k3s" | "microk8s" => kinds(&word.text),
+                "chmod" => mode(&word.text),
+                "ssh" | "scp" | "sftp" | "rsync" | "mosh" => host(&word.text),
+                "systemctl" => {
+                    word.text.strip_suffix(".service").map(|unit| vec![unit.to_owned()]).into_iter().collect()
+                }
+                _ if OF_PACKAGES.contains(&program) => unversioned_package(&word.text),
+                _ => Vec::new(),
+            };
+            let others = others.into_iter().chain(path(&word.text).map(|path| vec![path]));
+            found.extend(others.map(|other| self.replacing(&word.text, &other)));
+        }
+        found
+    }
+
+    /// The same with another text, or several, instead of one word.
+    fn replacing(&self, text: &str, others: &[String]) -> Self {
+        let replaced = |words: &[Word]| -> Vec<Word> {
+            let other = || others.iter().map(|text| Word { text: text.clone(), literal: true });
+            words
+                .iter()
+                .flat_map(|word| match word.literal && word.text == text {
+                    true => other().collect(),
+                    false => vec![word.clone()],
+                })
+                .collect()
+        };
+        let form = self.form.as_ref().map(|form| CommandForm { plain: replaced(&form.plain), ..form.clone() });
+        Self { words: replaced(&self.words), form }
     }
 
     /// `npm publish` of `npm publ`: each command that the first word may stand for.
@@ -373,6 +494,71 @@ impl NamedCommand {
     }
 }
 
+/// The branch that a refspec pushes to: `main` of `HEAD:main` and `refs/heads/main` (git-push(1), "<refspec>").
+fn branch(refspec: &str) -> Vec<Vec<String>> {
+    let plain = refspec.strip_prefix('+').unwrap_or(refspec);
+    let to = plain.rsplit_once(':').map_or(plain, |(_, to)| to);
+    let to = ["refs/heads/", "heads/"].iter().find_map(|start| to.strip_prefix(start)).unwrap_or(to);
+    if to == refspec || to.is_empty() || to.contains('/') && refspec.contains("//") {
+        return Vec::new();
+    }
+    vec![vec![to.to_owned()]]
+}
+
+/// `src` of `./src/` and `.//src`, and `.` of `./`.
+fn path(text: &str) -> Option<String> {
+    if text.contains("://") || !text.contains('/') {
+        return None;
+    }
+    let parts: Vec<&str> = text.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+    let plain = match (text.starts_with('/'), parts.is_empty()) {
+        (true, _) => format!("/{}", parts.join("/")),
+        (false, true) => ".".to_owned(),
+        (false, false) => parts.join("/"),
+    };
+    (plain != text).then_some(plain)
+}
+
+/// `host` of `user@host`, `host:path` of `user@host:path`.
+fn host(text: &str) -> Vec<Vec<String>> {
+    let found = text.split_once('@').filter(|(user, host)| !user.contains(['/', ':']) && !host.is_empty());
+    found.map(|(_, host)| vec![host.to_owned()]).into_iter().collect()
+}
+
+/// `prisma` of `prisma@5`.
+fn unversioned_package(package: &str) -> Vec<Vec<String>> {
+    let version = package.rfind('@').filter(|at| *at > 0);
+    version.map(|at| vec![cut::before(package, at).to_owned()]).into_iter().collect()
+}
+
+/// `777` of `0777`, `a+rwx` and `ugo=rwx`.
+fn mode(text: &str) -> Vec<Vec<String>> {
+    let digits = text.trim_start_matches('0');
+    if digits != text && digits.len() == 3 && digits.bytes().all(|b| b.is_ascii_digit()) {
+        return vec![vec![digits.to_owned()]];
+    }
+    let all = text.split_once(['+', '=']).is_some_and(|(who, what)| {
+        let has = |letters: &str| letters.chars().all(|letter| what.contains(letter));
+        (matches!(who, "" | "a") || who.len() == 3 && "ugo".chars().all(|letter| who.contains(letter)))
+            && (has("rwx") || has("rwX"))
+    });
+    if all { vec![vec!["777".to_owned()]] } else { Vec::new() }
+}
+
+/// Each kind of `pods,secret/x`, by all its names. Case does not count, nor the version of `secrets.v1.`.
+fn kinds(text: &str) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    for resource in text.split(',').take(MAX_KINDS) {
+        let (kind, name) = resource.split_once('/').map_or((resource, None), |(kind, name)| (kind, Some(name)));
+        let kind = kind.split('.').next().unwrap_or_default().to_ascii_lowercase();
+        let Some(row) = KUBERNETES_KINDS.iter().find(|row| row.contains(&kind.as_str())) else { continue };
+        for known in row.iter().filter(|known| **known != text) {
+            found.push(std::iter::once(*known).chain(name).map(str::to_owned).collect());
+        }
+    }
+    found
+}
+
 fn is_one_of(option: &FormOption, spellings: &[&str]) -> bool {
     option.names.iter().any(|name| spellings.contains(&name.as_str()))
 }
@@ -412,6 +598,30 @@ mod tests {
             ("git branch -D x", "git branch -d -f x"),
             ("git push origin +main", "git push -f origin +main"),
             ("git push origin :main", "git push -d origin :main"),
+            ("git push origin HEAD:main", "git push origin main"),
+            ("git push origin +a:refs/heads/main", "git push origin main"),
+            ("git switch -c x", "git checkout -b x"),
+            ("git switch main", "git checkout main"),
+            ("npm it x", "npm install x"),
+            ("uv pip install x", "pip install x"),
+            ("bin/rake db:drop", "rails db:drop"),
+            ("npx -y prisma@5 migrate", "npx -y prisma migrate"),
+            ("pnpm dlx @a/b@1.2 x", "npx @a/b x"),
+            ("bunx prisma migrate", "npx prisma migrate"),
+            ("yarn -s wrangler deploy", "wrangler deploy"),
+            ("pnpm wrangler deploy", "wrangler deploy"),
+            ("chmod -R 0777 x", "chmod -R 777 x"),
+            ("chmod a+rwX x", "chmod 777 x"),
+            ("chmod ugo=rwx x", "chmod 777 x"),
+            ("kubectl -n x delete ns/y", "kubectl -n x delete namespace y"),
+            ("oc get pods,Secret", "kubectl get secrets"),
+            ("ssh -p 22 me@prod ls", "ssh -p 22 prod ls"),
+            ("scp a me@prod:/b", "scp a prod:/b"),
+            ("systemctl restart nginx.service", "systemctl restart nginx"),
+            ("mv ./src/ x", "mv src x"),
+            ("git add ./", "git add ."),
+            ("find //etc -name x", "find /etc -name x"),
+            ("tail --follow x", "tail -f x"),
         ] {
             let found = named(line);
             assert!(found.iter().any(|name| name == other), "{line}: {found:?}");
@@ -420,6 +630,9 @@ mod tests {
         assert_eq!(named("mytool run x"), Vec::<String>::new());
         assert_eq!(named("npm pack publ"), Vec::<String>::new());
         assert_eq!(named("git push origin main"), Vec::<String>::new());
+        assert_eq!(named("chmod u+rwx x"), Vec::<String>::new());
+        assert!(!named("pnpm rm x").contains(&"rm x".to_owned()));
+        assert!(!named("yarn test x").contains(&"test x".to_owned()));
     }
 
     #[test]
