@@ -2,6 +2,7 @@
 //! in [`super::assignments`], and the effects of a command on the shell in [`super::effects`].
 
 use std::ops::Range;
+use std::path::PathBuf;
 
 use toold_engine::effects::CommandEffects;
 use toold_engine::need::{InnerCommand, Word};
@@ -180,7 +181,8 @@ impl<'t> ShellWalk<'_, '_, '_> {
         };
         let (inner, scripts) = (std::mem::take(&mut reading.elsewhere), std::mem::take(&mut reading.scripts_elsewhere));
         let mut elsewhere = self.elsewhere(inner, &scripts)?;
-        let renamed = programs::other_names(&plain, reading.form.as_ref()).into_iter();
+        let folder = self.state.folders().and_then(|folders| folders.first().filter(|_| folders.len() == 1));
+        let renamed = programs::other_names(&plain, reading.form.as_ref(), folder.map(PathBuf::as_path)).into_iter();
         elsewhere.extend(renamed.map(|command| InnerCommand {
             target: String::new(),
             words: Some(command.words),
@@ -208,10 +210,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
             operands,
             discards: std::mem::take(&mut reading.discards),
             effects,
-            folder: self
-                .state
-                .folders()
-                .and_then(|folders| Some(folders.first()?.clone()).filter(|_| folders.len() == 1)),
+            folder: folder.cloned(),
             known: reading.known,
             notes: std::mem::take(&mut reading.notes),
         }));

@@ -1,5 +1,7 @@
 //! Operations that have several names: a rule that denies or asks about one of them is about the others as well.
 
+use std::path::Path;
+
 use toold_engine::need::{CommandForm, FormOption, Word};
 use toold_proto::cut;
 
@@ -253,9 +255,15 @@ pub(in crate::shell_grammar) struct NamedCommand {
 }
 
 /// The command under each of its other names.
-pub(in crate::shell_grammar) fn other_names(words: &[Word], form: Option<&CommandForm>) -> Vec<NamedCommand> {
+///
+/// `folder`: where it runs, if that is certain.
+pub(in crate::shell_grammar) fn other_names(
+    words: &[Word],
+    form: Option<&CommandForm>,
+    folder: Option<&Path>,
+) -> Vec<NamedCommand> {
     let command = NamedCommand { words: words.to_vec(), form: form.cloned() };
-    let respelled = command.with_words_as_others_write_them();
+    let respelled = command.with_words_as_others_write_them(folder);
     let mut found = respelled.clone();
     for spelled in std::iter::once(&command).chain(&respelled) {
         found.extend(spelled.renamed());
@@ -331,9 +339,15 @@ impl NamedCommand {
     }
 
     /// The same with other spellings of single words: paths, branches, packages, modes, hosts and kinds of resources.
-    fn with_words_as_others_write_them(&self) -> Vec<Self> {
+    fn with_words_as_others_write_them(&self, folder: Option<&Path>) -> Vec<Self> {
         let program = self.program();
         let mut found = Vec::new();
+        if matches!(unversioned(program), "python" | "py" | "pypy")
+            && let Some(attached) = self.words.iter().find(|word| word.literal && word.text.starts_with("-m"))
+            && let Some(module) = attached.text.strip_prefix("-m").filter(|module| !module.is_empty())
+        {
+            found.push(Self { form: None, ..self.replacing(&attached.text, &["-m".to_owned(), module.to_owned()]) });
+        }
         let words = self.words.iter().skip(1).filter(|word| word.literal && !word.text.starts_with('-'));
         for word in words.take(MAX_RESPELLED) {
             let others = match program {
@@ -347,7 +361,7 @@ impl NamedCommand {
                 _ if OF_PACKAGES.contains(&program) => unversioned_package(&word.text),
                 _ => Vec::new(),
             };
-            let others = others.into_iter().chain(path(&word.text).map(|path| vec![path]));
+            let others = others.into_iter().chain(paths(&word.text, folder).into_iter().map(|path| vec![path]));
             found.extend(others.map(|other| self.replacing(&word.text, &other)));
         }
         found
@@ -505,18 +519,30 @@ fn branch(refspec: &str) -> Vec<Vec<String>> {
     vec![vec![to.to_owned()]]
 }
 
-/// `src` of `./src/` and `.//src`, and `.` of `./`.
-fn path(text: &str) -> Option<String> {
+/// `src` and `./src` of `./src/`, `a/../src` and `/folder/src`, and `.` of `./`.
+fn paths(text: &str, folder: Option<&Path>) -> Vec<String> {
     if text.contains("://") || !text.contains('/') {
-        return None;
+        return Vec::new();
     }
-    let parts: Vec<&str> = text.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
-    let plain = match (text.starts_with('/'), parts.is_empty()) {
-        (true, _) => format!("/{}", parts.join("/")),
-        (false, true) => ".".to_owned(),
-        (false, false) => parts.join("/"),
+    let mut parts: Vec<&str> = Vec::new();
+    for part in text.split('/').filter(|part| !matches!(*part, "" | ".")) {
+        match parts.last() {
+            Some(before) if part == ".." && *before != ".." => drop(parts.pop()),
+            _ => parts.push(part),
+        }
+    }
+    let plain = parts.join("/");
+    let found = match text.strip_prefix('/') {
+        Some(_) => {
+            let whole = format!("/{plain}");
+            let below = folder.and_then(|folder| Path::new(&whole).strip_prefix(folder).ok()).and_then(Path::to_str);
+            let below = below.map(|below| if below.is_empty() { "." } else { below }.to_owned());
+            [below.as_ref().map(|below| format!("./{below}")), below, Some(whole)].into_iter().flatten().collect()
+        }
+        None if plain.is_empty() => vec![".".to_owned()],
+        None => vec![format!("./{plain}"), plain],
     };
-    (plain != text).then_some(plain)
+    found.into_iter().filter(|path| path != text).collect()
 }
 
 /// `host` of `user@host`, `host:path` of `user@host:path`.
@@ -555,6 +581,8 @@ fn kinds(text: &str) -> Vec<Vec<String>> {
         for known in row.iter().filter(|known| **known != text) {
             found.push(std::iter::once(*known).chain(name).map(str::to_owned).collect());
         }
+        // `kubectl drain node/x` is `kubectl drain x`.
+        found.extend(name.map(|name| vec![name.to_owned()]));
     }
     found
 }
@@ -571,7 +599,7 @@ mod tests {
         let words: Vec<Word> = line.split(' ').map(|text| Word { text: text.to_owned(), literal: true }).collect();
         let text =
             |command: NamedCommand| command.words.into_iter().map(|word| word.text).collect::<Vec<_>>().join(" ");
-        other_names(&words, None).into_iter().map(text).collect()
+        other_names(&words, None, Some(Path::new("/app"))).into_iter().map(text).collect()
     }
 
     #[test]
@@ -620,6 +648,12 @@ mod tests {
             ("systemctl restart nginx.service", "systemctl restart nginx"),
             ("mv ./src/ x", "mv src x"),
             ("git add ./", "git add ."),
+            ("mv /app/src x", "mv src x"),
+            ("node a/../b/c.js", "node b/c.js"),
+            ("go run cmd/x/", "go run ./cmd/x"),
+            ("python3 -mpip install x", "pip install x"),
+            ("python3 -mhttp.server", "python3 -m http.server"),
+            ("kubectl drain node/x", "kubectl drain x"),
             ("find //etc -name x", "find /etc -name x"),
             ("tail --follow x", "tail -f x"),
         ] {
