@@ -33,6 +33,7 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("host/src/sandbox/surroundings.rs", 1, "names in folders, to show those that are no secrets"),
     ("host/src/shell_grammar/expand.rs", 1, "names in folders that the caller may read, to see what wildcards find"),
     ("host/src/shell_grammar/names.rs", 1, "names in folders that the caller may read, to see what wildcards find"),
+    ("host/src/shell_grammar/programs/repository/nested.rs", 1, "names of the hooks of a repository that Git finds"),
     ("host/src/stamps.rs", 1, "compares a file that a call read with what it was; nothing of it is given out"),
     // Plugins.
     (

@@ -223,7 +223,7 @@ pub(super) fn shows(words: &[Arg]) -> bool {
 /// The effect of a command and the words that name its operation.
 pub(super) fn of(words: &[Arg]) -> Option<(Effect, Vec<String>)> {
     let program = words.first()?.literal()?.rsplit('/').next()?;
-    // What stands behind `--` is for the program that it runs: `npm test -- --grep publish`.
+    // Words behind `--` are for the program that it runs: `npm test -- --grep publish`.
     let own = words.iter().skip(1).take_while(|word| !word.is("--"));
     let plain = own.filter_map(Arg::literal).filter(|text| !text.starts_with(['-', '+']));
     let plain: Vec<String> = plain.take(8).map(str::to_ascii_lowercase).collect();

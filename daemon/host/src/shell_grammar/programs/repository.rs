@@ -37,7 +37,7 @@ pub(super) struct Repository {
     recurses: bool,
     /// Why the command might run something that it names, although the command only reads or no person chose that.
     pub(super) problem: Option<RepositoryProblem>,
-    /// What the command may run that lies in the session's folders, so that tools may have written it, in words.
+    /// A program in the session's folders that the command may run, so that tools may have written it, in words.
     pub(super) runs_inside: Option<String>,
 }
 

@@ -1,6 +1,6 @@
-//! Whose word the settings and hooks of a repository are. Those of the repository of a session's folder are the person's, and
-//! no tool may write them. A repository further below came with other files, or a command of the session made it. And a program
-//! in the session's folders may be a tool's, whoever named it.
+//! Tells whether a person has chosen the settings and hooks of a repository. Those of the repository of a session's folder are
+//! the person's, and no tool may write them. A repository further below came with other files, or a command of the session made
+//! it. And a tool may have written a program in the session's folders, also if a person's setting names it.
 
 use std::borrow::Cow;
 use std::os::unix::fs::PermissionsExt;
@@ -55,7 +55,7 @@ fn common_above(folder: &Path) -> Option<PathBuf> {
     common_of(&own).canonicalize().ok()
 }
 
-/// That a command which does not only read runs nothing that a nested repository names.
+/// Checks that a command which does not only read runs nothing that a nested repository names.
 pub(super) fn runs_nothing(
     subcommand: &str,
     settings: &RepositorySettings,
@@ -83,7 +83,7 @@ fn hook_of(subcommand: &str, folders: &[PathBuf]) -> Option<String> {
     names.find(|name| !name.ends_with(".sample") && runs(name))
 }
 
-/// What a repository that a person chose makes a command run from the session's folders, in words. The hooks of single
+/// A program in the session's folders that a person's repository makes a command run, in words. The hooks of single
 /// subcommands are among the effects of these.
 pub(super) fn runs_inside(
     session_folders: &[Cow<Path>],

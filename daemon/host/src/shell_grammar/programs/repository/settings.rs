@@ -205,7 +205,7 @@ pub(in super::super) enum RepositoryProblem {
     Runs(String),
     /// Git might use a different folder as the repository, or any tool could have written its settings.
     Odd(String),
-    /// What it may run, the person has not chosen: the repository lies in the session's folders and is not that of a folder.
+    /// No person has chosen what it may run: it lies in the session's folders, and is not the repository of one of them.
     Nested(String),
 }
 
@@ -244,12 +244,12 @@ pub(super) struct RepositorySettings {
     /// A setting that runs a program of the repository's choice when something is fetched.
     pub(super) runs_to_fetch: Option<String>,
     /// Settings whose values are commands, or files that may name some, with their values.
-    pub(super) commands: Vec<CommandSetting>,
+    pub(super) commands: Vec<SettingWithCommand>,
 }
 
 /// A setting that names a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct CommandSetting {
+pub(super) struct SettingWithCommand {
     /// `core.editor`
     pub(super) key: String,
     /// `None` when it is not a plain text.
@@ -291,7 +291,7 @@ impl RepositorySettings {
         let not_known =
             || RepositoryProblem::NotKnown(format!("its setting {section}.{name} is not known to be harmless"));
         if names_command(&section, subsection.as_deref(), &name, value.as_deref()) {
-            self.commands.push(CommandSetting { key: format!("{section}.{name}"), value: value.clone() });
+            self.commands.push(SettingWithCommand { key: format!("{section}.{name}"), value: value.clone() });
         }
         match (section.as_str(), name.as_str()) {
             ("core", "hookspath") => self.hooks.push(value.ok_or_else(not_known)?),
