@@ -325,11 +325,11 @@ impl NamedCommand {
         let program = OF_TOOLS.iter().find(|name| **name == self.program())?;
         let known = find(if *program == "yarnpkg" { "yarn" } else { program })?;
         let is_command = |text: &str| {
-            let has_name = |name: &&str| {
+            let has_name = |name: &&str| -> bool {
                 let name = OperationName::read(name);
                 name.program == *program && name.verbs.first() == Some(&text)
             };
-            known.subcommands.contains_key(text) || NAMES.iter().flat_map(|row| row.iter()).any(|name| has_name(name))
+            known.subcommands.contains_key(text) || NAMES.iter().flat_map(|row| row.iter()).any(has_name)
         };
         let at = self.words.iter().skip(1).position(|word| !word.text.starts_with('-'))? + 1;
         let tool = self.words.get(at).filter(|word| word.literal && !is_command(&word.text))?;
