@@ -192,8 +192,8 @@ impl Push {
     /// The next that was posted after `seen` others.
     fn next(ntfy: &ScriptedServer, seen: &mut usize) -> (Self, String) {
         let push = until("a notification", || {
-            let posted = ntfy.requests().into_iter().filter(|request| request.starts_with("POST "));
-            posted.skip(*seen).next()
+            let mut posted = ntfy.requests().into_iter().filter(|request| request.starts_with("POST "));
+            posted.nth(*seen)
         });
         *seen += 1;
         let (head, body) = push.split_once("\r\n\r\n").unwrap();
