@@ -28,8 +28,11 @@ const SCOPES: Record<Scope, string> = {
   always: "always",
 };
 
-/** The message and buttons of a permission request, with a button for each suggestion. */
-export function askView(ask: Ask): AskView {
+/**
+ * The message and buttons of a permission request, with a button for each suggestion. `folders` are those of the window: the
+ * message names another one.
+ */
+export function askView(ask: Ask, folders: readonly string[]): AskView {
   const chain = ask.chain?.length ? ` through ${ask.chain.join(", ")}` : "";
   // Several agents may wait for the same answer.
   const agents = (ask.agents ?? [ask.agent]).filter((agent) => agent !== undefined && agent !== "vscode");
@@ -49,7 +52,8 @@ export function askView(ask: Ask): AskView {
   const said = ask.description ? `the agent says: ${ask.description}` : undefined;
   const careful = ask.misleading?.map((warning) => `careful: ${warning}`) ?? [];
   const level = ask.level === undefined || ask.level === "read" ? undefined : `level ${ask.level}`;
-  const notes = [ask.reason, said, ...careful, level].filter((note) => note !== undefined && note !== null && note !== "");
+  const place = folders.includes(ask.cwd) ? undefined : `in ${ask.cwd}`;
+  const notes = [ask.reason, said, ...careful, level, place].filter((note) => note !== undefined && note !== null && note !== "");
   const reason = notes.length === 0 ? "" : ` (${notes.join("; ")})`;
   const buttons: Button[] = [{ title: "Allow once", reply: { action: "allow", scope: "once" } }];
   if (ask.parts?.length)

@@ -304,7 +304,7 @@ const ASK: Ask = {
 };
 
 test("an ask for a folder says who wants it, and offers no patterns", () => {
-  const { message, buttons } = askView(ASK);
+  const { message, buttons } = askView(ASK, []);
   assert.equal(message, `list wants a folder to work in: ${ASK.reason}`);
   assert.deepEqual(
     buttons.map(({ title, reply }) => [title, reply.action, reply.scope]),
@@ -315,11 +315,11 @@ test("an ask for a folder says who wants it, and offers no patterns", () => {
     ],
   );
   const suggestions = [{ scope: "session", pattern: ASK.target } as const];
-  assert.equal(askView({ ...ASK, suggestions }).buttons[0]?.title, "Allow once");
+  assert.equal(askView({ ...ASK, suggestions }, []).buttons[0]?.title, "Allow once");
 });
 
-test("an ask says who asks, and each answer where it holds", () => {
-  const { message, buttons } = askView({
+test("an ask says who asks and where, and each answer where it holds", () => {
+  const ask: Ask = {
     ...ASK,
     category: "mcp",
     target: "docs/search",
@@ -336,10 +336,12 @@ test("an ask says who asks, and each answer where it holds", () => {
       { scope: "session", pattern: "docs/search" },
       { scope: "session", pattern: "docs/mcp:read", covers: "the tools of docs that only read, as docs itself says" },
     ],
-  });
-  const notes = '({"q": "x"}; the agent says: looks it up; careful: look twice; level edit)';
+  };
+  const { message, buttons } = askView(ask, ["/home/me/src"]);
+  const notes = '{"q": "x"}; the agent says: looks it up; careful: look twice; level edit';
   const who = "docs_search (mcp docs) for codex, sub-agent Explore (a1)";
-  assert.equal(message, `${who} wants to call: docs/search ${notes}`);
+  assert.equal(message, `${who} wants to call: docs/search (${notes}; in /home/me/docs)`);
+  assert.equal(askView(ask, ["/home/me/docs"]).message, `${who} wants to call: docs/search (${notes})`);
   assert.deepEqual(
     buttons.map(({ title }) => title),
     [
@@ -359,7 +361,7 @@ test("the answers are those of all clients", () => {
   const file = join(import.meta.dirname, "../../../../../proto/tests/answers.json");
   const cases = JSON.parse(readFileSync(file, "utf8")) as { name: string; ask: Ask; answers: string[] }[];
   for (const { name, ask, answers } of cases) {
-    const titles = askView(ask).buttons.map(({ title }) => title.charAt(0).toLowerCase() + title.slice(1));
+    const titles = askView(ask, []).buttons.map(({ title }) => title.charAt(0).toLowerCase() + title.slice(1));
     assert.deepEqual(titles, answers, name);
   }
 });
@@ -367,7 +369,7 @@ test("the answers are those of all clients", () => {
 test("an ask names every agent that waits for the answer", () => {
   const agents = ["codex", "vscode", "claude"];
   const suggestions = [{ scope: "session", pattern: ASK.target } as const];
-  assert.match(askView({ ...ASK, suggestions, agent: "codex", agents }).message, /^list for codex and claude wants /);
+  assert.match(askView({ ...ASK, suggestions, agent: "codex", agents }, []).message, /^list for codex and claude wants /);
 });
 
 test("a notification has the answers that fit, and a button for all", () => {

@@ -40,7 +40,7 @@ export class Asks {
 
   /** The command: shows an open permission request again. */
   async answerOne(link: Link): Promise<void> {
-    const waiting = [...link.asks.values()].map((ask) => ({ label: askView(ask).message, detail: ask.cwd, ask }));
+    const waiting = [...link.asks.values()].map((ask) => ({ label: askView(ask, [ask.cwd]).message, detail: ask.cwd, ask }));
     if (waiting.length === 0) {
       void vscode.window.showInformationMessage("No permission request is waiting.");
       return;
@@ -65,7 +65,8 @@ export class Asks {
   }
 
   async #prompt(ask: Ask): Promise<Reply | undefined> {
-    const { message, buttons } = askView(ask);
+    const folders = (vscode.workspace.workspaceFolders ?? []).map((folder) => folder.uri.fsPath);
+    const { message, buttons } = askView(ask, folders);
     const titles = shortTitles(buttons, ask.diff === undefined ? [] : [SHOW_DIFF]);
     for (;;) {
       const chosen = await vscode.window.showWarningMessage(message, ...titles);
