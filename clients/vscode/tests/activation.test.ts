@@ -198,7 +198,7 @@ test("an ask is a notification, and its diff an editor that closes with it", asy
   window.person.pick = async (_title, labels) => {
     seen.fire();
     await go.promise;
-    return labels.find((label) => label.startsWith("Allow for"));
+    return labels.find((label) => label.startsWith("Allow in this"));
   };
   const agent = await here.client();
   // A file must be read before it is overwritten.
