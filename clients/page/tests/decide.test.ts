@@ -52,8 +52,13 @@ test("a change is shown as a diff, and denied with a reason", async ({ signedIn,
   const prompt = signedIn.getByRole("article");
   await expect(prompt.getByRole("region", { name: "Diff" })).toContainText("green tea");
   await expect(prompt.getByRole("button", { name: "deny, with a reason" })).toBeEnabled();
+  // No letter of the reason is an answer, typed at once or beside the field.
   await signedIn.keyboard.press("d");
-  await signedIn.keyboard.type("y: not here");
+  await signedIn.keyboard.type("y: not");
+  await prompt.getByRole("heading", { name: "Change" }).click();
+  await signedIn.keyboard.press("y");
+  await prompt.getByLabel("Reason, for the model").press("End");
+  await signedIn.keyboard.type(" here");
   await signedIn.keyboard.press("Enter");
   const { isError, content } = await answer;
   expect(isError).toBe(true);

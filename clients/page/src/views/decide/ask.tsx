@@ -1,5 +1,5 @@
 /** A request for permission: who asks for what, and the answers. */
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { isForWorkspace, type Ask } from "toold/browser";
 
 import { Badge } from "../../components.tsx";
@@ -30,7 +30,8 @@ export function AskPrompt({ ask }: { ask: Ask }) {
       action: "deny",
       message: message.trim() || undefined,
     });
-  useKeys([...answers, { key: "d", label: "deny, with a reason", run: () => setExplaining(true) }]);
+  // A letter of the reason is no answer, wherever the focus is.
+  useKeys(explaining ? [] : [...answers, { key: "d", label: "deny, with a reason", run: () => setExplaining(true) }]);
   return (
     <article class="prompt card" aria-labelledby="ask-title">
       <header class="row">
@@ -209,7 +210,8 @@ interface RefusalProps {
 function Refusal({ ready, onDeny, onBack }: RefusalProps) {
   const field = useRef<HTMLInputElement>(null);
   const [message, setMessage] = useState("");
-  useEffect(() => field.current?.focus(), []);
+  // Before the next key, which belongs to the reason.
+  useLayoutEffect(() => field.current?.focus(), []);
   return (
     <form
       class="refusal"
