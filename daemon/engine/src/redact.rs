@@ -13,7 +13,7 @@ use std::sync::{Arc, LazyLock};
 use aho_corasick::{AhoCorasick, MatchKind};
 use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
-use regex::Regex;
+use regex::{Captures, Regex};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -146,11 +146,29 @@ pub fn cleaned<T: Serialize + DeserializeOwned>(message: T) -> T {
 pub fn redact(text: &str) -> Cow<'_, str> {
     let mut redacted = without_hidden(text);
     for (pattern, replacement) in PATTERNS.iter() {
-        if let Cow::Owned(changed) = pattern.replace_all(&redacted, *replacement) {
+        let replace = |found: &Captures| {
+            let mut text = String::new();
+            match tells_what_is_wrong(found) {
+                true => text.push_str(&found[0]),
+                false => found.expand(replacement, &mut text),
+            }
+            text
+        };
+        if let Cow::Owned(changed) = pattern.replace_all(&redacted, replace)
+            && changed != redacted
+        {
             redacted = Cow::Owned(changed);
         }
     }
     redacted
+}
+
+/// Whether what follows the name of a secret is the beginning of an error about it, as in `notify.token: invalid type`.
+fn tells_what_is_wrong(found: &Captures) -> bool {
+    let value = found.get(1).map(|name| &found[0][name.len()..]);
+    value.is_some_and(|value| {
+        ["cannot", "duplicate", "expected", "invalid", "it", "missing", "unknown"].contains(&value)
+    })
 }
 
 /// As [`redact`], on one line of at most `longest` bytes. Characters that break a line, move the cursor or turn the
@@ -325,6 +343,8 @@ mod tests {
         unchanged("https://example.com:8080/a@b?x=1");
         unchanged("curl -u me https://a");
         unchanged("the basic idea of a bearer of news");
+        unchanged("notify.token: invalid type: integer, expected a string");
+        unchanged("notify.token: it is for post, which is not set");
         unchanged("ü → 🙂");
     }
 }

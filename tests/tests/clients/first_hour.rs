@@ -125,3 +125,19 @@ fn a_grant_says_where_it_is_from_and_a_revoked_denial_that_it_was_one() {
     }
     assert!(written(&daemon, &["plugins"]).contains("toolctl plugins list --all"));
 }
+
+#[test]
+fn the_log_says_what_is_wrong_with_the_setting_of_a_secret() {
+    let daemon = Setup::new().config("[notify]\npost = \"https://ntfy.example/tea\"\ntoken = 5\n").start();
+    until("the problem is in the log", || {
+        daemon.log().contains("notify.token: invalid type: integer `5`, expected a string").then_some(())
+    });
+}
+
+#[test]
+fn without_plugins_those_that_ship_with_toold_are_named() {
+    let daemon = TestDaemon::start();
+    let listed = written(&daemon, &["plugins"]);
+    assert!(listed.contains("no plugins of your own") && listed.contains("toolctl plugins list --all"), "{listed}");
+    assert!(written(&daemon, &["plugins", "list", "--all"]).contains("json_query"));
+}
