@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use rmcp::model::{LoggingLevel, LoggingMessageNotificationParam};
 use rmcp::service::{Peer, RequestContext, RoleServer};
 use serde_json::json;
@@ -41,6 +42,9 @@ pub(super) struct LogForwarder {
     level: ClientLogLevel,
     sources: LogSources,
     peer: Peer<RoleServer>,
+    /// The message that is being sent. It is kept when [`LogForwarder::run`] is dropped meanwhile, or it would be lost, or come
+    /// after the result.
+    sending: Option<BoxFuture<'static, ()>>,
 }
 
 impl LogForwarder {
@@ -52,13 +56,13 @@ impl LogForwarder {
     ) -> Self {
         let wanted = level.least().is_some();
         let plugins = wanted.then(|| engine.events.subscribe(EventSelection::NoCalls, None).receiver);
-        Self { plugins, level, sources, peer: context.peer.clone() }
+        Self { plugins, level, sources, peer: context.peer.clone(), sending: None }
     }
 
-    /// Sends lines as they come; never returns. Cancel-safe except for a notification that is being
-    /// sent.
+    /// Sends lines as they come; never returns. Cancel-safe.
     pub(super) async fn run(&mut self) {
         loop {
+            self.sent().await;
             let Some(plugins) = &mut self.plugins else { return std::future::pending().await };
             tokio::select! {
                 event = plugins.recv() => match event {
@@ -73,6 +77,7 @@ impl LogForwarder {
 
     /// Sends the remaining lines, before the result.
     pub(super) async fn finish(mut self) {
+        self.sent().await;
         while let Some(plugins) = &mut self.plugins {
             match plugins.try_recv() {
                 Ok(event) => self.send_line(&event).await,
@@ -85,7 +90,7 @@ impl LogForwarder {
         }
     }
 
-    async fn send_line(&self, event: &Emitted) {
+    async fn send_line(&mut self, event: &Emitted) {
         let EventBody::Log { session_id: Some(session), plugin, level, message, fields, .. } = &event.body else {
             return;
         };
@@ -99,10 +104,22 @@ impl LogForwarder {
         self.send(LoggingMessageNotificationParam::new(level_named(level), data).with_logger(plugin)).await;
     }
 
-    async fn send(&self, message: LoggingMessageNotificationParam) {
+    async fn send(&mut self, message: LoggingMessageNotificationParam) {
         if self.level.least().is_some_and(|least| rank(message.level) >= rank(least)) {
-            // Fails when the client is gone; the end of its connection cancels the call.
-            let _ = self.peer.notify_logging_message(message).await;
+            let peer = self.peer.clone();
+            self.sending = Some(Box::pin(async move {
+                // Fails when the client is gone; the end of its connection cancels the call.
+                let _ = peer.notify_logging_message(message).await;
+            }));
+            self.sent().await;
+        }
+    }
+
+    /// Waits until the message is sent. Cancel-safe.
+    async fn sent(&mut self) {
+        if let Some(sending) = &mut self.sending {
+            sending.await;
+            self.sending = None;
         }
     }
 }
