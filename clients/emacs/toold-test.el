@@ -562,8 +562,8 @@ sys.stdin.read()
                      "deny with reason" "1")
                    (mapcar #'cadar (toold--ask-choices ask))))))
 
-;; What an answer covers is said the same in all clients: each has a test
-;; with these cases.
+;; All clients describe in the same words what an answer covers, and each is
+;; tested with these cases.
 (ert-deftest toold-the-answers-are-those-of-all-clients ()
   (let ((cases (with-temp-buffer
                  (insert-file-contents

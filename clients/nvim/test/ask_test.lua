@@ -151,7 +151,7 @@ fact("an agent's ask for a folder says who wants it, and is remembered for that 
   equal(1, #seen)
 end)
 
--- What an answer covers is said the same in all clients: each has a test with these cases.
+-- All clients describe in the same words what an answer covers, and each is tested with these cases.
 fact("the answers are those of all clients", function()
   local folder = vim.fn.fnamemodify(debug.getinfo(1, "S").source:sub(2), ":p:h")
   local file = assert(io.open(folder .. "/../../../proto/tests/answers.json", "rb"))

@@ -29,7 +29,7 @@ test("a command line is allowed as a whole, by a key", async ({ signedIn, agent,
   await expect(signedIn.getByLabel("Recently answered")).toContainText("by you, here");
 });
 
-// What an answer covers is said the same in all clients: each has a test with these cases.
+// All clients describe in the same words what an answer covers, and each is tested with these cases.
 test("an ask has the answers of all clients", async ({ signedIn, agent }) => {
   const claude = await agent("claude");
   await signedIn.getByRole("link", { name: "Decide" }).click();

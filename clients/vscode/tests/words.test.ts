@@ -356,7 +356,7 @@ test("an ask says who asks and where, and each answer where it holds", () => {
   );
 });
 
-// What an answer covers is said the same in all clients: each has a test with these cases.
+// All clients describe in the same words what an answer covers, and each is tested with these cases.
 test("the answers are those of all clients", () => {
   const file = join(import.meta.dirname, "../../../../../proto/tests/answers.json");
   const cases = JSON.parse(readFileSync(file, "utf8")) as { name: string; ask: Ask; answers: string[] }[];

@@ -127,13 +127,12 @@ impl Builtin for BashTool {
     async fn needs(&self, input: &BashInput, cx: &Cx) -> anyhow::Result<Vec<Need>> {
         let cwd = folder(input, cx)?;
         let mut needs = needs(&input.command, &cwd, input.description.as_deref(), &self.toolkit.environment, cx);
-        let level = cx.level_once_chosen();
-        let locks = match level >= Level::Develop {
+        let locks = match lock_files_count(cx) {
             true => self.line_locks(&needs, cx).await,
             false => LineLocks::default(),
         };
         locks.explain(&mut needs, &cx.session);
-        self.toolkit.mark_confined_by(&mut needs, level, &cx.session, &cwd, &locks);
+        self.toolkit.mark_confined_by(&mut needs, cx.level_once_chosen(), &cx.session, &cwd, &locks);
         let rules = self.toolkit.sandbox.rules_in(cx.session.project());
         if let Some(confined) = rules.describe() {
             let of_command = |need: &&mut Need| need.category != Category::Shell && need.of_command.is_some();
@@ -187,7 +186,7 @@ impl BashTool {
             CommandToConfine { needs: &judged, cwd: &cwd, environment: &environment, seen: &[], opens_network: true };
         let mut confinement = sandbox.confine(cx, &to_confine)?;
         let only_shown = confinement.as_ref().is_some_and(Confinement::only_reads);
-        let locks = match cx.level_once_chosen() >= Level::Develop {
+        let locks = match lock_files_count(cx) {
             true => LineLocks::known(&judged, &cx.session),
             false => LineLocks::default(),
         };
@@ -314,6 +313,11 @@ pub(crate) fn only_reads(needs: &[Need]) -> bool {
         Category::FileRead => true,
         _ => false,
     })
+}
+
+/// Whether the lock files of a line can free anything: below this level they are not read.
+fn lock_files_count(cx: &Cx) -> bool {
+    cx.level_once_chosen() >= Level::Develop
 }
 
 /// The permissions that running `command` in `cwd` needs. Redirects to files respect the ignore files of tools, too.

@@ -381,7 +381,7 @@ struct SearchWorker<'a> {
     found: &'a Collector,
     /// Memory for the beginning of a file.
     head: Vec<u8>,
-    /// Those of files that were judged and read already.
+    /// The contents of files that were judged and read already.
     contents: HashMap<PathBuf, Vec<u8>>,
     /// The caller named this very file.
     named: bool,

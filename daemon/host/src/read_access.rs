@@ -49,7 +49,7 @@ pub struct ReadAccess {
     root: PathBuf,
     /// The rule that required an ask for `root`; `None` if none was required.
     asked_by: Option<String>,
-    /// Those of the folders on the way to `root`.
+    /// The exclusions of the folders on the way to `root`.
     exclusions: Exclusions,
 }
 

@@ -91,7 +91,7 @@ pub struct TreeWalk {
 pub struct WalkedTree {
     /// Everything below the root, a folder before its contents.
     pub entries: Vec<(PathBuf, FileType)>,
-    /// What the filters left out, without its contents.
+    /// The files and folders that the filters left out; what is in such a folder is not listed.
     pub left_out: Vec<(PathBuf, FileType)>,
     /// Folders that could not be read.
     pub problems: Vec<ignore::Error>,

@@ -16,6 +16,7 @@ mod logs;
 mod meta_tools;
 mod misfits;
 mod offers;
+mod outgoing;
 mod profiles;
 mod progress;
 mod request;

@@ -283,7 +283,7 @@ mod tests {
         ");
     }
 
-    /// What an answer covers is said the same in all clients: each has a test with these cases.
+    /// All clients describe in the same words what an answer covers, and each is tested with these cases.
     #[test]
     fn answers_are_those_of_all_clients() {
         let cases: serde_json::Value =

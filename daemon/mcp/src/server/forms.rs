@@ -292,7 +292,7 @@ fn shortened(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// What an answer covers is said the same in all clients: each has a test with these cases.
+    /// All clients describe in the same words what an answer covers, and each is tested with these cases.
     #[test]
     fn answers_are_those_of_all_clients_up_to_the_session() {
         let cases: Value = serde_json::from_str(include_str!("../../../../proto/tests/answers.json")).unwrap();

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
 use rmcp::model::{LoggingLevel, LoggingMessageNotificationParam};
 use rmcp::service::{Peer, RequestContext, RoleServer};
 use serde_json::json;
@@ -16,6 +15,7 @@ use toold_proto::tool::SessionId;
 
 use crate::client_log::{ClientLogLevel, RequestLog, rank};
 use crate::server::McpConnection;
+use crate::server::outgoing::OutgoingNotification;
 use crate::server::request_session::is_modern;
 
 /// The messages that belong to a request.
@@ -42,9 +42,7 @@ pub(super) struct LogForwarder {
     level: ClientLogLevel,
     sources: LogSources,
     peer: Peer<RoleServer>,
-    /// The message that is being sent. It is kept when [`LogForwarder::run`] is dropped meanwhile, or it would be lost, or come
-    /// after the result.
-    sending: Option<BoxFuture<'static, ()>>,
+    outgoing: OutgoingNotification,
 }
 
 impl LogForwarder {
@@ -56,13 +54,13 @@ impl LogForwarder {
     ) -> Self {
         let wanted = level.least().is_some();
         let plugins = wanted.then(|| engine.events.subscribe(EventSelection::NoCalls, None).receiver);
-        Self { plugins, level, sources, peer: context.peer.clone(), sending: None }
+        Self { plugins, level, sources, peer: context.peer.clone(), outgoing: OutgoingNotification::default() }
     }
 
     /// Sends lines as they come; never returns. Cancel-safe.
     pub(super) async fn run(&mut self) {
         loop {
-            self.sent().await;
+            self.outgoing.sent().await;
             let Some(plugins) = &mut self.plugins else { return std::future::pending().await };
             tokio::select! {
                 event = plugins.recv() => match event {
@@ -77,7 +75,7 @@ impl LogForwarder {
 
     /// Sends the remaining lines, before the result.
     pub(super) async fn finish(mut self) {
-        self.sent().await;
+        self.outgoing.sent().await;
         while let Some(plugins) = &mut self.plugins {
             match plugins.try_recv() {
                 Ok(event) => self.send_line(&event).await,
@@ -107,19 +105,9 @@ impl LogForwarder {
     async fn send(&mut self, message: LoggingMessageNotificationParam) {
         if self.level.least().is_some_and(|least| rank(message.level) >= rank(least)) {
             let peer = self.peer.clone();
-            self.sending = Some(Box::pin(async move {
-                // Fails when the client is gone; the end of its connection cancels the call.
-                let _ = peer.notify_logging_message(message).await;
-            }));
-            self.sent().await;
-        }
-    }
-
-    /// Waits until the message is sent. Cancel-safe.
-    async fn sent(&mut self) {
-        if let Some(sending) = &mut self.sending {
-            sending.await;
-            self.sending = None;
+            // Fails when the client is gone; the end of its connection cancels the call.
+            self.outgoing.begin(async move { _ = peer.notify_logging_message(message).await });
+            self.outgoing.sent().await;
         }
     }
 }

@@ -3,13 +3,13 @@
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RoleServer};
 use tokio::sync::mpsc;
 use toold_engine::progress::ProgressSink;
 use toold_proto::call::Progress;
+
+use crate::server::outgoing::OutgoingNotification;
 
 /// Progress that waits for a slow client; further progress is dropped.
 const MAX_WAITING: usize = 64;
@@ -37,7 +37,7 @@ impl ProgressRouter {
             receiver,
             last: None,
             counts: true,
-            sending: None,
+            outgoing: OutgoingNotification::default(),
         }
     }
 
@@ -71,15 +71,14 @@ pub(super) struct ProgressForwarder {
     last: Option<f64>,
     /// The tool sent no numbers: messages are counted.
     counts: bool,
-    /// The notification that is being sent. Another one must not overtake it.
-    sending: Option<BoxFuture<'static, ()>>,
+    outgoing: OutgoingNotification,
 }
 
 impl ProgressForwarder {
     /// Sends progress as it comes; never returns. Cancel-safe.
     pub(super) async fn run(&mut self) {
         loop {
-            self.sent().await;
+            self.outgoing.sent().await;
             match self.receiver.recv().await {
                 Some(progress) => self.begin(progress),
                 None => std::future::pending().await,
@@ -89,17 +88,10 @@ impl ProgressForwarder {
 
     /// Sends the remaining progress, before the result.
     pub(super) async fn finish(mut self) {
-        self.sent().await;
+        self.outgoing.sent().await;
         while let Ok(progress) = self.receiver.try_recv() {
             self.begin(progress);
-            self.sent().await;
-        }
-    }
-
-    async fn sent(&mut self) {
-        if let Some(sending) = &mut self.sending {
-            sending.await;
-            self.sending = None;
+            self.outgoing.sent().await;
         }
     }
 
@@ -115,7 +107,7 @@ impl ProgressForwarder {
         param.total = total;
         param.message = message.map(shortened);
         // Fails when the client is gone; the end of its connection cancels the call.
-        self.sending = Some(async move { _ = peer.notify_progress(param).await }.boxed());
+        self.outgoing.begin(async move { _ = peer.notify_progress(param).await });
     }
 
     /// The protocol requires each number to be greater than the one before.

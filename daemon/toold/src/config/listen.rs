@@ -1,4 +1,4 @@
-//! Addresses to listen on, of `mcp.listen` and `page.listen`.
+//! Addresses: those to listen on, of `mcp.listen` and `page.listen`, and whether one is of this machine.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -8,4 +8,9 @@ pub(crate) fn listen_address(text: &str) -> Option<SocketAddr> {
         Some(port) => Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port.parse().ok()?)),
         None => text.parse().ok(),
     }
+}
+
+/// Whether the host of an address is this machine alone: `localhost` or a loopback address.
+pub(crate) fn is_this_machine(host: &str) -> bool {
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }

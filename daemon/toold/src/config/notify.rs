@@ -8,6 +8,7 @@ use toold_engine::Settings;
 use toold_host::http::target;
 use toold_host::secret_text::SecretText;
 
+use crate::config::listen::is_this_machine;
 use crate::config::mcp_servers::expand;
 use crate::config::program;
 
@@ -125,10 +126,6 @@ impl NotifyConfig {
     pub(crate) fn secret_token(&self, var: &dyn Fn(&str) -> Option<String>) -> Result<Option<SecretText>, String> {
         self.token.as_deref().map(|token| expand::variables(token, var)).transpose()
     }
-}
-
-fn is_this_machine(host: &str) -> bool {
-    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 /// Why a command is refused whose script would run the text of a request, which agents choose.

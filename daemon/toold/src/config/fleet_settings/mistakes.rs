@@ -10,6 +10,7 @@ use toold_fleet::subjects;
 
 use crate::config;
 use crate::config::fleet::{FleetConfig, FleetFiles, FleetMistake};
+use crate::config::listen::is_this_machine;
 use crate::config::options::Options;
 use crate::config::remotes::RemoteToolFilter;
 
@@ -165,10 +166,9 @@ fn check_server(server: &str, in_the_clear: bool) -> Result<(), String> {
     if host.is_empty() || authority != rest.trim_end_matches('/') {
         return Err(wrong());
     }
-    let is_local = host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|host| host.is_loopback());
     match scheme {
         "tls" => Ok(()),
-        "nats" if is_local || in_the_clear => Ok(()),
+        "nats" if is_this_machine(host) || in_the_clear => Ok(()),
         "nats" => Err(format!(
             "{server} would send arguments and results unencrypted: use tls://, or set in_the_clear = true"
         )),
