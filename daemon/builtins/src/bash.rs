@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use toold_engine::cx::Cx;
-use toold_engine::need::Need;
+use toold_engine::need::{Need, NeedKind};
 use toold_engine::tool::{ToolError, ToolOutput};
 use toold_host::checked_out::CheckedOutCommit;
 use toold_host::environment::Environment;
@@ -135,15 +135,19 @@ impl Builtin for BashTool {
         self.toolkit.mark_confined_by(&mut needs, cx.level_once_chosen(), &cx.session, &cwd, &locks);
         let rules = self.toolkit.sandbox.rules_in(cx.session.project());
         if let Some(confined) = rules.describe() {
-            let of_command = |need: &&mut Need| need.category != Category::Shell && need.of_command.is_some();
-            for need in needs.iter_mut().filter(of_command) {
-                need.harmless = rules.eases();
-            }
-            for need in needs.iter_mut().filter(|need| need.category == Category::Shell) {
-                let reason = need.reason.take().map(|reason| format!("{reason} ")).unwrap_or_default();
-                need.reason = Some(format!("{reason}[sandbox: {confined}]"));
-                need.harmless = rules.eases();
-                need.hides_file = false;
+            for need in &mut needs {
+                match &mut need.kind {
+                    NeedKind::FileRead(file) | NeedKind::FileWrite(file) if file.of_command.is_some() => {
+                        file.harmless = rules.eases();
+                    }
+                    NeedKind::Command(command) => {
+                        command.harmless = rules.eases();
+                        command.hides_file = false;
+                        let reason = need.reason.take().map(|reason| format!("{reason} ")).unwrap_or_default();
+                        need.reason = Some(format!("{reason}[sandbox: {confined}]"));
+                    }
+                    _ => {}
+                }
             }
         }
         if let Some(hosts) = rules.hosts.as_ref().filter(|_| may_read(&cwd, cx)) {
@@ -308,8 +312,8 @@ impl BashTool {
 
 /// Whether a command is known to change nothing.
 pub(crate) fn only_reads(needs: &[Need]) -> bool {
-    needs.iter().all(|need| match need.category {
-        Category::Shell => need.reads_only,
+    needs.iter().all(|need| match need.category() {
+        Category::Shell => need.reads_only(),
         Category::FileRead => true,
         _ => false,
     })
@@ -337,9 +341,11 @@ pub(crate) fn needs(
     // The result of the command would reveal whether an unreadable folder exists.
     let is_known = may_read(cwd, cx);
     for need in &mut needs {
-        need.reads_only &= is_known;
         need.description = description.map(str::to_owned);
-        if matches!(need.category, Category::FileRead | Category::FileWrite) && need.forbidden.is_none() {
+        if let Some(command) = need.command_mut() {
+            command.reads_only &= is_known;
+        }
+        if need.file().is_some() && need.forbidden.is_none() {
             need.forbidden = exclusions.reason(Path::new(&need.target), false);
         }
     }

@@ -58,7 +58,7 @@ impl Builtin for BashInputTool {
         let lines = input.text.lines().map(visible).filter(|line| !line.trim().is_empty());
         let needs = lines.map(|line| {
             let mut need = Need::new(Category::Shell, line.trim()).because(&reason);
-            need.command = Some(visible(&input.text));
+            need.line = Some(visible(&input.text));
             need
         });
         let mut needs: Vec<Need> = needs.collect();

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use toold_engine::need::Need;
-use toold_proto::tool::Category;
 
 /// Programs that build, test or install. Some also do other things, for which the longer limit does no harm.
 const PROGRAMS: [&str; 64] = [
@@ -75,8 +74,8 @@ const PROGRAMS: [&str; 64] = [
 
 /// Whether one of the commands of a line, by the needs that its analysis found, is such a program.
 pub(crate) fn is_build(needs: &[Need]) -> bool {
-    needs.iter().filter(|need| need.category == Category::Shell).any(|need| {
-        let words: Vec<&str> = need.words.iter().flatten().map(|word| word.text.as_str()).collect();
+    needs.iter().filter_map(Need::words).any(|words| {
+        let words: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
         match words.as_slice() {
             [python, "-m", module, ..] if name(python).starts_with("python") => PROGRAMS.contains(module),
             [program, ..] => PROGRAMS.contains(&name(program)),
@@ -91,7 +90,7 @@ fn name(program: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use toold_engine::need::Word;
+    use toold_engine::need::{JudgedCommand, Word};
 
     use super::*;
 
@@ -99,7 +98,7 @@ mod tests {
     fn builds_are_known_by_their_program() {
         let is_build = |line: &str| {
             let words = line.split(' ').map(|text| Word { text: text.to_owned(), literal: true }).collect();
-            super::is_build(&[Need { words: Some(words), ..Need::new(Category::Shell, line) }])
+            super::is_build(&[Need::of_command(line, JudgedCommand { words: Some(words), ..JudgedCommand::default() })])
         };
         assert!(is_build("cargo test") && is_build("./gradlew build") && is_build("python3 -m pytest -x"));
         assert!(!is_build("ls") && !is_build("python3 x.py") && !is_build("cargo-like"));

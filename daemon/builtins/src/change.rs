@@ -556,7 +556,8 @@ fn failing(need: Need) -> Need {
 }
 
 fn with_diff(plan: &PlannedChange, cx: &Cx) -> Need {
-    let need = Need { diff: Some(plan.diff.text.clone()), ..plan.target.located.target_to_write(cx) };
+    let diff = Some(plan.diff.text.clone());
+    let need = plan.target.located.target_to_write(cx).with_file(|file| file.diff = diff);
     match plan.diff.form.is_empty() {
         true => need,
         false => need.because(format!("it changes more than the diff's lines show: {}", plan.diff.form.join(", "))),

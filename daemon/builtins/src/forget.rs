@@ -81,7 +81,6 @@ fn need(memory: &StoredMemory, cx: &Cx) -> Option<Need> {
     if memory.scope == MemoryScope::Session {
         return None;
     }
-    let mut need = file_needs::write_need(&memory.file, &mut Exclusions::default());
-    need.diff = Some(diff(Some(&memory.content), Some(""), &paths::shown(&memory.file, &cx.cwd)).text);
-    Some(need)
+    let diff = diff(Some(&memory.content), Some(""), &paths::shown(&memory.file, &cx.cwd)).text;
+    Some(file_needs::write_need(&memory.file, &mut Exclusions::default()).with_file(|file| file.diff = Some(diff)))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use toold_engine::cx::Cx;
-use toold_engine::need::{Need, Word};
+use toold_engine::need::{JudgedCommand, Need, Word};
 use toold_engine::tool::{ToolError, ToolOutput};
 use toold_proto::tool::Category;
 
@@ -44,9 +44,10 @@ impl Builtin for KillShellTool {
     async fn needs(&self, input: &KillShellInput, cx: &Cx) -> anyhow::Result<Vec<Need>> {
         let shell = self.toolkit.shells.find_own(&cx.session.id, &input.shell_id)?;
         let words = ["kill_shell".to_owned(), shell.id()];
-        let mut need = Need::new(Category::Shell, words.join(" ")).because(format!("ends: {}", shell.command()));
-        need.words = Some(words.map(|text| Word { text, literal: true }).into());
-        Ok(vec![need])
+        let target = words.join(" ");
+        let words = Some(words.map(|text| Word { text, literal: true }).into());
+        let need = Need::of_command(target, JudgedCommand { words, ..JudgedCommand::default() });
+        Ok(vec![need.because(format!("ends: {}", shell.command()))])
     }
 
     async fn run(&self, input: KillShellInput, cx: &Cx) -> anyhow::Result<ToolOutput> {

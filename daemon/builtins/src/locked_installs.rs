@@ -95,7 +95,8 @@ impl LineLocks {
             let file = files.entry(command.file.clone()).or_default();
             let is_seen = file.seen.iter().any(|version| version.digest == now.digest);
             let difference = now.packages.difference(file.seen.last().map(|version| &*version.packages));
-            Some(LineLock { of: (need.target.clone(), need.folder.clone()), command, now, is_seen, difference })
+            let folder = need.command()?.folder.clone();
+            Some(LineLock { of: (need.target.clone(), folder), command, now, is_seen, difference })
         };
         Self(locked_commands(needs, session).into_iter().filter_map(lock).collect())
     }
@@ -147,7 +148,7 @@ impl LineLocks {
 
 impl LineLock {
     fn is_of(&self, need: &Need) -> bool {
-        need.category == Category::Shell && self.of.0 == need.target && self.of.1 == need.folder
+        need.command().is_some_and(|command| self.of.0 == need.target && self.of.1 == command.folder)
     }
 }
 
@@ -163,7 +164,7 @@ impl KnownLockFile {
 /// The commands of a line whose lock files lie in the session's folders. What runs before such a command must only read, since
 /// it could change the lock file.
 fn locked_commands<'n>(needs: &'n [Need], session: &Session) -> Vec<(&'n Need, LockedCommand)> {
-    let reads = |need: &&Need| need.category == Category::FileRead || need.reads_only;
+    let reads = |need: &&Need| need.category() == Category::FileRead || need.reads_only();
     let first = needs.iter().take_while(reads).count();
     // The same program may build afterwards what it has fetched.
     let found = needs.iter().enumerate().filter_map(|(at, need)| Some((at, need, locked_command(need)?)));

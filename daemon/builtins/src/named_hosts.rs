@@ -7,7 +7,6 @@ use toold_engine::need::Need;
 use toold_host::environment::Environment;
 use toold_host::files;
 use toold_proto::effect::Effect;
-use toold_proto::tool::Category;
 use url::Url;
 
 /// The longest file that is read.
@@ -60,11 +59,9 @@ pub(crate) fn named_hosts(needs: &[Need], cwd: &Path, environment: &Environment)
 }
 
 fn of_command(need: &Need, cwd: &Path, environment: &Environment) -> Vec<String> {
-    let effects = need.effects.all();
+    let effects = need.effects();
     let fetches = effects.contains(Effect::Install) || effects.contains(Effect::Fetch);
-    let Some(words) = need.words.as_deref().filter(|_| need.category == Category::Shell && fetches) else {
-        return Vec::new();
-    };
+    let Some(words) = need.words().filter(|_| fetches) else { return Vec::new() };
     let words: Vec<&str> = words.iter().filter(|word| word.literal).map(|word| word.text.as_str()).collect();
     let name = words.first().and_then(|program| program.rsplit('/').next()).unwrap_or_default();
     let Some(source) = SOURCES.iter().find(|source| source.programs.contains(&name)) else { return Vec::new() };
@@ -108,16 +105,15 @@ fn host_in(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use toold_engine::effects::EffectSet;
-    use toold_engine::need::Word;
+    use toold_engine::effects::{CommandEffects, EffectSet};
+    use toold_engine::need::{JudgedCommand, Word};
 
     use super::*;
 
     fn install(line: &str) -> Need {
-        let mut need = Need::new(Category::Shell, line);
-        need.words = Some(line.split(' ').map(|text| Word { text: text.to_owned(), literal: true }).collect());
-        need.effects.operation = EffectSet::EMPTY.with(Effect::Install);
-        need
+        let words = Some(line.split(' ').map(|text| Word { text: text.to_owned(), literal: true }).collect());
+        let effects = CommandEffects { operation: EffectSet::EMPTY.with(Effect::Install), ..CommandEffects::default() };
+        Need::of_command(line, JudgedCommand { words, effects, ..JudgedCommand::default() })
     }
 
     #[track_caller]

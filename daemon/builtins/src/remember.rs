@@ -84,7 +84,6 @@ fn need(plan: &PlannedMemory, scope: MemoryScope, cx: &Cx) -> Option<Need> {
     if scope == MemoryScope::Session {
         return None;
     }
-    let mut need = file_needs::write_need(&plan.file, &mut Exclusions::default());
-    need.diff = Some(diff(None, Some(&plan.text), &paths::shown(&plan.file, &cx.cwd)).text);
-    Some(need)
+    let diff = diff(None, Some(&plan.text), &paths::shown(&plan.file, &cx.cwd)).text;
+    Some(file_needs::write_need(&plan.file, &mut Exclusions::default()).with_file(|file| file.diff = Some(diff)))
 }

@@ -40,7 +40,7 @@ pub(crate) fn explanation(confinement: &Confinement, cx: &Cx, needs: &[Need], te
         }
         false => "it changes only the session's folders, has no network, and reads no secrets",
     };
-    let first = needs.iter().find(|need| need.category == Category::Shell);
+    let first = needs.iter().find(|need| need.category() == Category::Shell);
     let way =
         first.and_then(|need| way_to_allow(cx, &cx.chain, need)).map(|way| format!(". {way}")).unwrap_or_default();
     let secret = confinement.exposable.iter().find(|path| is_refused(path, text)).map(|path| {

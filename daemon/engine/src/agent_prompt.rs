@@ -110,7 +110,7 @@ fn leave(cx: &Cx, chain: &[String], need: &Need, decision: &Decision, because: L
         LeftBecause::NobodyThere => (format!("nobody to ask ({})", decision.rule), DecidedBy::Rule),
     };
     let way = way_to_allow(cx, chain, need).map(|way| format!(". {way}")).unwrap_or_default();
-    let noun = match need.category {
+    let noun = match need.category() {
         Category::Shell => String::new(),
         category => format!("{category} "),
     };

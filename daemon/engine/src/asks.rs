@@ -303,7 +303,7 @@ pub async fn ask(
     declared: &[Need],
     decision: &Decision,
 ) -> Result<AskAnswer, ToolError> {
-    let traced = tracing::trace_span!(target: SPANS, "ask a person", toold.category = %need.category);
+    let traced = tracing::trace_span!(target: SPANS, "ask a person", toold.category = %need.category());
     ask_person(cx, chain, need, declared, decision).instrument(traced).await
 }
 
@@ -501,12 +501,12 @@ fn grants_of(
         && !asked.ask.suggestions.iter().any(|suggestion| suggestion.pattern == wanted)
         && exact_pattern(&asked.need).as_deref() != Some(wanted)
     {
-        let of_use = Pattern::parse_to_use(asked.need.category, wanted);
+        let of_use = Pattern::parse_to_use(asked.need.category(), wanted);
         of_use.map_err(|error| AskReplyError::CannotBeRemembered(error.to_string()))?;
         return Err(AskReplyError::NotSuggested(wanted.to_owned()));
     }
     let scope = match scope {
-        _ if asked.is_relayed || asked.need.workspace => return Ok(Vec::new()),
+        _ if asked.is_relayed || asked.need.is_workspace() => return Ok(Vec::new()),
         Scope::Once => return Ok(Vec::new()),
         _ if asked.need.always_asked && reply.action == Action::Allow => {
             return Err(AskReplyError::CannotBeRemembered(EACH_TIME.to_owned()));
@@ -525,8 +525,8 @@ fn grants_of(
         let bad = |error: BadPattern| AskReplyError::CannotBeRemembered(error.to_string());
         Ok(Grant {
             id: engine.new_grant_id(),
-            category: need.category,
-            pattern: Pattern::parse(need.category, &text).map_err(bad)?,
+            category: need.category(),
+            pattern: Pattern::parse(need.category(), &text).map_err(bad)?,
             action: reply.action,
             scope: scope.clone(),
             tools: None,
@@ -547,7 +547,7 @@ fn grants_of(
 }
 
 fn no_exact_pattern(need: &Need) -> AskReplyError {
-    let words = match need.words {
+    let words = match need.words() {
         Some(_) => {
             "no pattern matches exactly this command, because the shell expands part of it; choose one of the suggestions"
         }
@@ -560,13 +560,13 @@ fn no_exact_pattern(need: &Need) -> AskReplyError {
 /// part of the key.
 fn key(cx: &Cx, chain: &[String], need: &Need) -> String {
     // One that is asked each time is never joined with another. A workspace is opened once for all calls that wait for it.
-    let own = (need.always_asked && !need.workspace).then(|| cx.engine.new_call_id());
-    let asked = (need.category, &need.target, chain, &need.diff, own);
+    let own = (need.always_asked && !need.is_workspace()).then(|| cx.engine.new_call_id());
+    let asked = (need.category(), &need.target, chain, need.diff(), own);
     match &cx.agent {
         None => format!("{:?}", (cx.session.id.as_str(), asked)),
         // Agents that do the same in one folder are asked about once. A workspace is one client's.
         Some(request) => {
-            let client = need.workspace.then_some(&request.agent);
+            let client = need.is_workspace().then_some(&request.agent);
             format!("{:?}", ("agents", cx.session.project(), &cx.cwd, client, asked))
         }
     }
@@ -579,15 +579,15 @@ fn key(cx: &Cx, chain: &[String], need: &Need) -> String {
 fn parts(cx: &Cx, chain: &[String], need: &Need, declared: &[Need]) -> Arc<[Need]> {
     let policy = cx.engine.policy.load();
     let is_asked = |need: &&Need| {
-        !need.workspace
+        !need.is_workspace()
             && !need.always_asked
             && cx.chain_of_declared(need) == chain
             && decide_need(cx, chain, need).verdict == Verdict::Ask
             && policy.protected_write(cx.session.project(), need).is_none()
     };
     let asked: Vec<&Need> = declared.iter().filter(is_asked).collect();
-    let is_command = |target: &str| asked.iter().any(|of| of.category == Category::Shell && of.target == target);
-    let apart = |need: &&&Need| !need.of_command.as_deref().is_some_and(is_command);
+    let is_command = |target: &str| asked.iter().any(|of| of.category() == Category::Shell && of.target == target);
+    let apart = |need: &&&Need| !need.command_naming_it().is_some_and(is_command);
     let parts: Vec<Need> = asked.iter().filter(apart).map(|need| (*need).clone()).collect();
     match parts.len() > 1 && parts.contains(need) {
         true => parts.into(),
@@ -600,7 +600,7 @@ fn asked(cx: &Cx, chain: &[String], need: &Need, parts: Arc<[Need]>, number: u64
     let policy = cx.engine.policy.load();
     let protected = policy.protected_write(cx.session.project(), need);
     // A workspace is exactly the folder that was named; frontends recognise such an ask by this.
-    let mut suggestions = match need.workspace || need.always_asked {
+    let mut suggestions = match need.is_workspace() || need.always_asked {
         true => Vec::new(),
         false => suggestions(need, policy.home.as_deref()),
     };
@@ -609,17 +609,17 @@ fn asked(cx: &Cx, chain: &[String], need: &Need, parts: Arc<[Need]>, number: u64
         let exact = exact_pattern(need);
         suggestions.retain(|suggestion| Some(&suggestion.pattern) == exact.as_ref());
     }
-    let unsure = need.unsure.as_ref().map(|why| format!("not certain what it does: {why}"));
+    let unsure = need.unsure().map(|why| format!("not certain what it does: {why}"));
     let is_protected = protected.is_some();
-    let effects: Vec<Effect> = need.effects.all().iter().filter(|effect| *effect != Effect::Read).collect();
+    let effects: Vec<Effect> = need.effects().iter().filter(|effect| *effect != Effect::Read).collect();
     let does = (!effects.is_empty()).then(|| effect::in_words(&effects));
     // Its agent does not wait as long as people are asked otherwise.
     let hurry = cx.agent.as_ref().map(|_| format!("answer within {} s", time.as_secs()));
     let reasons = need.reason.iter().cloned().chain(does).chain(protected).chain(unsure).chain(hurry);
     let reasons: Vec<String> = reasons.collect();
     let (agent, cwd) = (cx.asker(), cx.cwd.display().to_string());
-    let whole = need.command.as_deref().filter(|command| command.contains(&need.target));
-    let texts = [Some(whole.unwrap_or(&need.target)), need.command.as_deref().filter(|_| whole.is_none())];
+    let whole = need.line.as_deref().filter(|command| command.contains(&need.target));
+    let texts = [Some(whole.unwrap_or(&need.target)), need.line.as_deref().filter(|_| whole.is_none())];
     let misleading = misleading(texts.into_iter().flatten().chain(agent.as_deref()).chain([cwd.as_str()]));
     let ask = Ask {
         // Another daemon's ask never has the same id, or an old answer could meet a new question.
@@ -627,7 +627,7 @@ fn asked(cx: &Cx, chain: &[String], need: &Need, parts: Arc<[Need]>, number: u64
         session_id: cx.session.id.clone(),
         call_id: cx.call_id.clone(),
         call_ids: vec![cx.call_id.clone()],
-        category: need.category,
+        category: need.category(),
         target: need.target.clone(),
         tool: cx.tool.to_string(),
         source: cx.source.clone(),
@@ -640,13 +640,13 @@ fn asked(cx: &Cx, chain: &[String], need: &Need, parts: Arc<[Need]>, number: u64
         reason: (!reasons.is_empty()).then(|| reasons.join("; ")),
         description: need.description.clone(),
         misleading,
-        command: need.command.clone(),
+        command: need.line.clone(),
         effects,
-        diff: need.diff.clone(),
+        diff: need.diff().map(str::to_owned),
         chain: chain.to_vec(),
         suggestions,
         part: parts.iter().position(|part| part == need).map(|at| at as u64 + 1),
-        parts: parts.iter().map(|part| AskPart { category: part.category, target: part.target.clone() }).collect(),
+        parts: parts.iter().map(|part| AskPart { category: part.category(), target: part.target.clone() }).collect(),
         asked_at: rfc3339(now),
         expires_at: rfc3339(now + time),
     };
@@ -690,7 +690,7 @@ fn denied(rule: &str, by: DecidedBy, message: &str) -> AskAnswer {
 }
 
 fn refused(rule: &str, by: DecidedBy, need: &Need, words: &str) -> AskAnswer {
-    denied(rule, by, &format!("not allowed: {} {}: {words}", need.category, need.target))
+    denied(rule, by, &format!("not allowed: {} {}: {words}", need.category(), need.target))
 }
 
 fn refused_by_policy(decision: &Decision, need: &Need) -> AskAnswer {
@@ -699,11 +699,11 @@ fn refused_by_policy(decision: &Decision, need: &Need) -> AskAnswer {
 
 fn nobody(cx: &Cx, chain: &[String], need: &Need, decision: &Decision) -> AskAnswer {
     let rule = &decision.rule;
-    let default = default_rule(need.category);
+    let default = default_rule(need.category());
     let by = if *rule == default { String::new() } else { format!(" ({rule})") };
     let way = way_to_allow(cx, chain, need).unwrap_or_else(|| {
         let connect = "run it while a client that can ask you is connected (toolctl approve)";
-        match need.category {
+        match need.category() {
             Category::Shell if exact_pattern(need).is_none() => format!(
                 "No rule but one for every command allows it in advance, because its effect is not certain: write it \
                  in a simpler way, or {connect}"
@@ -717,8 +717,8 @@ fn nobody(cx: &Cx, chain: &[String], need: &Need, decision: &Decision) -> AskAns
 }
 
 fn needs_approval(need: &Need) -> &'static str {
-    match need.category {
-        Category::FileRead if need.workspace => "working in this folder needs approval",
+    match need.category() {
+        Category::FileRead if need.is_workspace() => "working in this folder needs approval",
         Category::FileRead => "reading this file needs approval",
         Category::FileWrite => "writing this file needs approval",
         Category::Shell => "shell commands need approval",

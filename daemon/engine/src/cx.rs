@@ -332,7 +332,7 @@ impl Cx {
     /// The chain that a need which the tool declares is judged with: the chain of the same need when the tool comes to
     /// it, so that one answer serves for both. Calling the tool itself is the caller's need.
     pub(crate) fn chain_of_declared(&self, need: &Need) -> &[String] {
-        match need.category {
+        match need.category() {
             Category::Plugin => &self.outer_chain,
             Category::FileRead
             | Category::FileWrite
@@ -368,13 +368,13 @@ impl Cx {
         let is_observed = verdict != "deny" && self.agent.as_ref().is_some_and(|agent| agent.observed);
         let rule = if is_observed { format!("{OBSERVED}{rule}") } else { rule };
         self.notes().decisions.push(DecisionRecord {
-            category: need.category.as_str().into(),
+            category: need.category().as_str().into(),
             target: need.target.clone(),
             verdict: verdict.into(),
             rule,
             by,
-            operation: need.effects.name.join(" "),
-            effects: need.effects.all().iter().collect(),
+            operation: need.command().map(|command| command.effects.name.join(" ")).unwrap_or_default(),
+            effects: need.effects().iter().collect(),
             traffic: None,
             judged: JudgedNeed::of(need, self.session.contains(Path::new(&need.target))),
         });
@@ -481,7 +481,7 @@ impl Cx {
 
     /// Whether a person was asked about it during this call, and allowed it.
     pub fn was_answered(&self, category: Category, target: &str) -> bool {
-        self.notes().granted_once.iter().any(|(granted, _)| granted.category == category && granted.target == target)
+        self.notes().granted_once.iter().any(|(granted, _)| granted.category() == category && granted.target == target)
     }
 
     /// The files that the command names as operands are approved with it.

@@ -13,7 +13,7 @@ use crate::workspace::Workspace;
 /// The policy's decision alone, without asking anybody.
 pub fn decide_need(cx: &Cx, chain: &[String], need: &Need) -> Decision {
     let decision = decide_need_for(cx, &cx.tool, cx.origin, chain, need);
-    let folders = cx.session.topmost().workspace().filter(|_| need.workspace);
+    let folders = cx.session.topmost().workspace().filter(|_| need.is_workspace());
     match decision.verdict {
         // An answer to another call opened them: nobody is asked once more.
         Verdict::Ask if folders.is_some_and(Workspace::is_chosen) => Decision {

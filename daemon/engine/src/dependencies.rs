@@ -87,7 +87,7 @@ impl Dependencies {
     pub(crate) fn need(&mut self, tool: &ToolName, origin: Origin, need: &Need, chain: &[String], allowed: bool) {
         // Serving a stored result does not repeat a change that came with it, and the files that a
         // program has read are unknown.
-        if !allowed || matches!(need.category, Category::FileWrite | Category::Shell) {
+        if !allowed || matches!(need.category(), Category::FileWrite | Category::Shell) {
             self.keep_private();
         }
         if self.private {

@@ -130,10 +130,10 @@ impl AllowedParts {
 
     /// It is allowed because of its effects alone.
     pub(crate) fn free(&mut self, need: &Need, by: &str) {
-        let all = need.effects.all();
-        let effects = match need.category {
+        let all = need.effects();
+        let effects = match need.category() {
             Category::FileWrite => EffectSet::EMPTY.with(Effect::Write),
-            _ if need.reads_only => EffectSet::EMPTY.with(Effect::Read),
+            _ if need.reads_only() => EffectSet::EMPTY.with(Effect::Read),
             // The hooks of a commit may do no more than the commit.
             _ if all.contains(Effect::History) => all.without(Effect::Build),
             // Code that is free because nothing can be changed where it runs.
@@ -144,8 +144,8 @@ impl AllowedParts {
     }
 
     fn add(&mut self, need: &Need, freed: Option<FreedPart>) {
-        if need.category == Category::Shell || need.command.is_some() || need.of_command.is_some() {
-            self.0.push(AllowedPart { category: need.category, target: need.target.clone(), freed });
+        if need.category() == Category::Shell || need.line.is_some() || need.command_naming_it().is_some() {
+            self.0.push(AllowedPart { category: need.category(), target: need.target.clone(), freed });
         }
     }
 
@@ -155,20 +155,20 @@ impl AllowedParts {
         let (mut rights, mut by) = (READ, None);
         let (mut allows_reading, mut allows_acting, mut frees_acting) = (false, false, false);
         for need in needs {
-            let is_it = |part: &&AllowedPart| part.category == need.category && part.target == need.target;
+            let is_it = |part: &&AllowedPart| part.category == need.category() && part.target == need.target;
             // The last answer counts, as for the permission. What was not decided, since the files have changed meanwhile,
             // adds no right.
             let Some(part) = self.0.iter().rev().find(is_it) else { continue };
             let Some(freed) = &part.freed else {
-                if need.reads_only {
+                if need.reads_only() {
                     allows_reading = true;
                 } else {
                     allows_acting = true;
-                    rights = rights.join(FloorRights::of(need.effects.all()).unwrap_or(READ));
+                    rights = rights.join(FloorRights::of(need.effects()).unwrap_or(READ));
                 }
                 continue;
             };
-            frees_acting |= need.category == Category::Shell && !need.reads_only;
+            frees_acting |= need.category() == Category::Shell && !need.reads_only();
             let of_part = FloorRights::of(freed.effects).unwrap_or(READ);
             if by.is_none() || of_part != READ {
                 by = Some(freed.by.clone());
@@ -179,7 +179,7 @@ impl AllowedParts {
             return None;
         }
         let files = |category: Category| {
-            let named = needs.iter().filter(move |need| need.category == category && need.forbidden.is_none());
+            let named = needs.iter().filter(move |need| need.category() == category && need.forbidden.is_none());
             named.map(|need| PathBuf::from(&need.target)).collect()
         };
         let by = by.unwrap_or_else(|| "it only reads".to_owned());
@@ -194,11 +194,10 @@ mod tests {
     #[test]
     fn a_persons_word_about_a_part_lifts_the_floor() {
         let command = |line: &str, effect: Effect| {
-            let mut need = Need::new(Category::Shell, line);
-            need.effects.operation = EffectSet::EMPTY.with(effect);
-            need
+            let operation = EffectSet::EMPTY.with(effect);
+            Need::new(Category::Shell, line).with_command(|command| command.effects.operation = operation)
         };
-        let reads = Need { reads_only: true, ..command("ls", Effect::Read) };
+        let reads = command("ls", Effect::Read).with_command(|command| command.reads_only = true);
         let (commit, build) = (command("git commit", Effect::History), command("make", Effect::Build));
         let mut parts = AllowedParts::default();
         parts.free(&reads, "it only reads");
@@ -214,7 +213,7 @@ mod tests {
         // What nobody decided adds nothing.
         assert_eq!(parts.floor(&[reads.clone(), command("make x", Effect::Build)]).unwrap().rights, READ);
         // A word about a command that only reads is about that alone.
-        let other = Need { reads_only: true, ..command("cat a", Effect::Read) };
+        let other = command("cat a", Effect::Read).with_command(|command| command.reads_only = true);
         parts.allow(&other);
         assert_eq!(parts.floor(std::slice::from_ref(&other)), None);
         assert_eq!(parts.floor(&[other, reads]).unwrap().rights, READ);

@@ -20,7 +20,7 @@ pub struct ServedOn(pub OnceLock<String>);
 pub fn way_to_allow(cx: &Cx, chain: &[String], need: &Need) -> Option<String> {
     let served_on = cx.session.slot_if_any::<ServedOn>();
     let here = served_on.as_ref().and_then(|served| served.0.get());
-    let command = match need.workspace {
+    let command = match need.is_workspace() {
         true => workspace_command(&need.target),
         false => {
             let (policy, grants) = (cx.engine.policy.load(), cx.engine.grants.snapshot());
@@ -28,18 +28,20 @@ pub fn way_to_allow(cx: &Cx, chain: &[String], need: &Need) -> Option<String> {
                 allowing_pattern(&policy, &grants, subject, need)
             })?;
             match here {
-                Some(machine) if chain.is_empty() => fleet_grant_command(need.category, &pattern, machine),
-                _ => grant_command(need.category, &pattern, chain),
+                Some(machine) if chain.is_empty() => fleet_grant_command(need.category(), &pattern, machine),
+                _ => grant_command(need.category(), &pattern, chain),
             }
         }
     };
     if let Some(machine) = here
-        && (need.workspace || !chain.is_empty())
+        && (need.is_workspace() || !chain.is_empty())
     {
         return Some(format!("Allow it on {machine} with: {command}"));
     }
     let all = match chain.last() {
-        Some(plugin) if !need.workspace => format!(" (or all that it was refused: toolctl plugins grant {plugin})"),
+        Some(plugin) if !need.is_workspace() => {
+            format!(" (or all that it was refused: toolctl plugins grant {plugin})")
+        }
         Some(_) | None => String::new(),
     };
     Some(format!("Allow it with: {command}{all}"))

@@ -200,6 +200,7 @@ pub fn is_named(client: &str, name: &str) -> bool {
 
 /// Whether commands with these effects are free at a level, if they run where only `confined` effects are possible.
 pub fn frees_command(level: Level, need: &Need, confined: EffectSet) -> bool {
+    let Some(command) = need.command() else { return false };
     // A commit runs hooks of the repository, confined like the commit itself.
     let runs_hooks =
         |effects: EffectSet| effects.contains(Effect::History) && frees(level, Effect::History, FreedWork::Commands);
@@ -209,10 +210,10 @@ pub fn frees_command(level: Level, need: &Need, confined: EffectSet) -> bool {
         let effects = if runs_hooks(effects) || shows(effects) { effects.without(Effect::Build) } else { effects };
         effects.iter().all(|of| confined.contains(of) && frees(level, of, FreedWork::Commands))
     };
-    let effects = need.effects.all();
+    let effects = command.effects.all();
     // An unknown word of a command that only reads can only change which files it reads. Where builds are free, a command that
     // reads and writes files of the session can do no more than a build.
-    let is_certain = need.unsure.is_none()
+    let is_certain = command.unsure.is_none()
         || confined == EffectSet::READING && effects == EffectSet::READING
         || frees(level, Effect::Build, FreedWork::Commands)
             && effects.iter().all(|effect| matches!(effect, Effect::Read | Effect::Write));
@@ -221,8 +222,8 @@ pub fn frees_command(level: Level, need: &Need, confined: EffectSet) -> bool {
     let tool_is_free = |inner: &InnerCommand| !inner.is_unsure && !inner.may_run_any && are_free(inner.effects.all());
     !effects.is_empty()
         && is_certain
-        && !need.may_run_any
-        && need.elsewhere.iter().all(tool_is_free)
+        && !command.may_run_any
+        && command.elsewhere.iter().all(tool_is_free)
         && are_free(effects)
 }
 
@@ -243,9 +244,9 @@ fn frees(level: Level, effect: Effect, work: FreedWork) -> bool {
 ///
 /// `is_inside`: whether a file is in the session's folders.
 pub(crate) fn freed_by(level: Level, need: &Need, is_file_tool: bool, is_inside: bool) -> Option<String> {
-    let is_free = match need.category {
+    let is_free = match need.category() {
         Category::Shell => frees_command(level, need, need.confined),
-        Category::FileWrite if need.command.is_none() => {
+        Category::FileWrite if need.line.is_none() => {
             is_file_tool && is_inside && frees(level, Effect::Write, FreedWork::FileTools)
         }
         // The line runs confined.

@@ -10,121 +10,156 @@ use crate::effects::{CommandEffects, EffectSet};
 /// One thing that a call needs permission for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Need {
-    pub category: Category,
     /// Files: an absolute path with links resolved. Shell: one simple command as written. Network:
     /// `host:port`. Otherwise a name.
     pub target: String,
+    pub kind: NeedKind,
     /// For the person who is asked.
     pub reason: Option<String>,
     /// The model's own words about it, which nobody has checked.
     pub description: Option<String>,
-    /// The whole command line that `target` is a part of.
-    pub command: Option<String>,
-    /// A unified diff of what would be written.
-    pub diff: Option<String>,
-    /// Shell only: the command as words; `None` when it could not be parsed for certain.
-    pub words: Option<Vec<Word>>,
+    /// The whole command line that needs it, and that `target` may be a part of.
+    pub line: Option<String>,
     /// Set where the target was resolved, if no rule and no mode may allow it: the reason, such as
     /// the line of an ignore file.
     pub forbidden: Option<String>,
-    /// Shell only: the command is sandboxed so that it can change nothing, and nobody has to be
-    /// asked.
-    pub harmless: bool,
-    /// Shell only: the words as the program tells them apart, where that is certain.
-    pub form: Option<CommandForm>,
-    /// Shell only: the words without options before the subcommand that change nothing about it (`git -P commit`).
-    pub short: Option<Vec<Word>>,
-    /// Shell only: what it runs in a container or on another machine. Its own permission covers them, but rules that deny or
-    /// ask count there too.
-    pub elsewhere: Vec<InnerCommand>,
-    /// Shell only: how many of the first words identify the command (`git commit` has two), where
-    /// that is known.
-    pub head: Option<usize>,
-    /// Shell only: the places of the words that name files.
-    pub operands: Vec<usize>,
-    /// Shell only: what it does, as far as that is known.
-    pub effects: CommandEffects,
-    /// Shell only: the folder that it runs in, as `cd` computes it, where that is certain.
-    pub folder: Option<PathBuf>,
-    /// Shell only: why no pattern with a wildcard covers the command. A person sees all of it, and
-    /// a rule for exactly this command covers it.
-    pub unsure: Option<String>,
-    /// Shell only: the program that it runs, directly or indirectly, is unknown, so every rule that
-    /// denies commands applies.
-    pub may_run_any: bool,
-    /// Shell only: judging it failed, took too long or would need too much: `unsure` says what. It is asked about as if a
-    /// rule said so, unless a rule denies it.
-    pub is_unjudged: bool,
-    /// Shell only: it reads or writes a file whose name is not known, and which may be one that no tool touches: `**` and
-    /// modes do not allow it. False in every sandbox, which keeps such files from the command, or as they are.
-    pub hides_file: bool,
-    /// Shell only: a text that may hold commands, for rules that deny or ask: a script that the command runs, or its own words.
-    pub script: Option<String>,
-    /// The command changes nothing outside of its own process; the files that it names are needs of their own. Or a server,
-    /// which a person trusts with that, says that its tool only reads.
-    pub reads_only: bool,
-    /// Shell, and files behind redirects: the effects that are possible where the line would run if a level frees it, which is
-    /// confined. Empty where nothing is confined: then no level frees it.
+    /// For commands, and for files behind redirects: the effects that are possible where the line would run if a level frees
+    /// it, which is confined. Empty where nothing is confined: then no level frees it.
     pub confined: EffectSet,
-    /// Files only: the target of the command that names the file as an operand. A person who
-    /// approves exactly that command has seen the file.
-    pub of_command: Option<String>,
-    /// Files: paths below the target that are read or written with it. A denial of one of them denies the need. Shell: files
-    /// whose changes the command may throw away. If writing one of them is denied, a person is asked about the command.
-    pub covers: Vec<String>,
-    /// Files only: those of the target and of `covers` that are no secrets here in spite of their names: they were looked at
-    /// and hold public certificates alone, or the program takes them as its own input and does not show them.
-    pub no_secrets: Vec<String>,
-    /// Files only: those of the target and of `covers` that hold a password or a token, as their contents show. Reading them
-    /// is never allowed but by a rule or a grant for exactly this file; where a person is asked, the person decides.
-    pub holds_secrets: Vec<String>,
-    /// Files only: a command reads it, and the system lets all its users read it (below `/etc` and `/usr`).
-    pub is_public: bool,
-    /// Network only: a command connects whose sandbox has the network by host. Without a rule, a host that the
-    /// configuration lists is allowed, and another one is asked about.
-    pub by_host: Option<HostListing>,
-    /// Asks for the session's folders as a whole: the answer is remembered as a workspace, not as a grant.
-    pub workspace: bool,
     /// A person is asked each time: no rule, no grant, no mode and no earlier answer allows it. A rule, a refusal or a mode
     /// that denies still does.
     pub always_asked: bool,
 }
 
+/// What is known about the target, which depends on its category.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NeedKind {
+    FileRead(Box<JudgedFile>),
+    FileWrite(Box<JudgedFile>),
+    /// The session's folders as a whole. The answer is remembered as a workspace, not as a grant.
+    Workspace,
+    Command(Box<JudgedCommand>),
+    /// `Some` for a command that connects, and whose sandbox has the network by host. Without a rule, a host that the
+    /// configuration lists is allowed, and another one is asked about.
+    Network(Option<HostListing>),
+    Mcp {
+        /// The server says that its tool only reads, and a person trusts it with that.
+        reads_only: bool,
+    },
+    Agent,
+    Plugin,
+}
+
+/// A command as its program understands it.
+///
+/// The reader of command lines makes it, the policy decides about it, the ask shows it, and the audit log keeps it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct JudgedCommand {
+    /// `None` when it could not be parsed for certain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub words: Option<Vec<Word>>,
+    /// The words as the program tells them apart, where that is certain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub form: Option<CommandForm>,
+    /// The words without options before the subcommand that change nothing about it (`git -P commit`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub short: Option<Vec<Word>>,
+    /// What it runs in a container or on another machine. Its own permission covers them, but rules that deny or ask count
+    /// there too.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub elsewhere: Vec<InnerCommand>,
+    /// How many of the first words identify the command (`git commit` has two), where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub head: Option<usize>,
+    /// The places of the words that name files.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub operands: Vec<usize>,
+    /// What it does, as far as that is known.
+    pub effects: CommandEffects,
+    /// Why no pattern with a wildcard covers the command. A person sees all of it, and a rule for exactly this command
+    /// covers it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unsure: Option<String>,
+    /// A text that may hold commands, for rules that deny or ask: a script that the command runs, or its own words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub script: Option<String>,
+    /// The program that it runs, directly or indirectly, is unknown, so every rule that denies commands applies.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub may_run_any: bool,
+    /// Judging it failed, took too long or would need too much: `unsure` says what. It is asked about as if a rule said so,
+    /// unless a rule denies it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_unjudged: bool,
+    /// It reads or writes a file whose name is not known, and which may be one that no tool touches: `**` and modes do not
+    /// allow it. False in every sandbox, which keeps such files from the command, or as they are.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub hides_file: bool,
+    /// It changes nothing outside of its own process; the files that it names are needs of their own.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub reads_only: bool,
+    /// It is sandboxed so that it can change nothing, and nobody has to be asked.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub harmless: bool,
+    /// The folder that it runs in, as `cd` computes it, where that is certain.
+    #[serde(skip)]
+    pub folder: Option<PathBuf>,
+    /// Files whose changes it may throw away. If writing one of them is denied, a person is asked about the command.
+    #[serde(skip)]
+    pub covers: Vec<String>,
+}
+
+/// A file that is read or written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JudgedFile {
+    /// A unified diff of what would be written.
+    pub diff: Option<String>,
+    /// The target of the command that names the file as an operand. A person who approves exactly that command has seen the
+    /// file.
+    pub of_command: Option<String>,
+    /// Paths below the target that are read or written with it. A denial of one of them denies the need.
+    pub covers: Vec<String>,
+    /// Those of the target and of `covers` that are no secrets here in spite of their names: they were looked at and hold
+    /// public certificates alone, or the program takes them as its own input and does not show them.
+    pub no_secrets: Vec<String>,
+    /// Those of the target and of `covers` that hold a password or a token, as their contents show. Reading them is never
+    /// allowed but by a rule or a grant for exactly this file; where a person is asked, the person decides.
+    pub holds_secrets: Vec<String>,
+    /// A command reads it, and the system lets all its users read it (below `/etc` and `/usr`).
+    pub is_public: bool,
+    /// The command that names it is sandboxed so that it can change nothing.
+    pub harmless: bool,
+}
+
 impl Need {
     pub fn new(category: Category, target: impl Into<String>) -> Self {
+        let kind = match category {
+            Category::FileRead => NeedKind::FileRead(Box::default()),
+            Category::FileWrite => NeedKind::FileWrite(Box::default()),
+            Category::Shell => NeedKind::Command(Box::default()),
+            Category::Network => NeedKind::Network(None),
+            Category::Mcp => NeedKind::Mcp { reads_only: false },
+            Category::Agent => NeedKind::Agent,
+            Category::Plugin => NeedKind::Plugin,
+        };
+        Self::of_kind(kind, target)
+    }
+
+    pub fn of_kind(kind: NeedKind, target: impl Into<String>) -> Self {
         Self {
-            category,
             target: target.into(),
+            kind,
             reason: None,
             description: None,
-            command: None,
-            diff: None,
-            words: None,
+            line: None,
             forbidden: None,
-            harmless: false,
-            form: None,
-            short: None,
-            elsewhere: Vec::new(),
-            head: None,
-            operands: Vec::new(),
-            effects: CommandEffects::default(),
-            folder: None,
-            unsure: None,
-            may_run_any: false,
-            is_unjudged: false,
-            hides_file: false,
-            script: None,
-            reads_only: false,
             confined: EffectSet::EMPTY,
-            of_command: None,
-            covers: Vec::new(),
-            no_secrets: Vec::new(),
-            holds_secrets: Vec::new(),
-            is_public: false,
-            by_host: None,
-            workspace: false,
             always_asked: false,
         }
+    }
+
+    pub fn of_command(target: impl Into<String>, command: JudgedCommand) -> Self {
+        Self::of_kind(NeedKind::Command(Box::new(command)), target)
     }
 
     pub fn because(mut self, reason: impl Into<String>) -> Self {
@@ -134,6 +169,145 @@ impl Need {
 
     pub(crate) fn without_reason(&self) -> Self {
         Self { reason: None, description: None, ..self.clone() }
+    }
+
+    pub fn category(&self) -> Category {
+        match self.kind {
+            NeedKind::FileRead(_) | NeedKind::Workspace => Category::FileRead,
+            NeedKind::FileWrite(_) => Category::FileWrite,
+            NeedKind::Command(_) => Category::Shell,
+            NeedKind::Network(_) => Category::Network,
+            NeedKind::Mcp { .. } => Category::Mcp,
+            NeedKind::Agent => Category::Agent,
+            NeedKind::Plugin => Category::Plugin,
+        }
+    }
+
+    pub fn command(&self) -> Option<&JudgedCommand> {
+        match &self.kind {
+            NeedKind::Command(command) => Some(command),
+            _ => None,
+        }
+    }
+
+    pub fn command_mut(&mut self) -> Option<&mut JudgedCommand> {
+        match &mut self.kind {
+            NeedKind::Command(command) => Some(command),
+            _ => None,
+        }
+    }
+
+    pub fn file(&self) -> Option<&JudgedFile> {
+        match &self.kind {
+            NeedKind::FileRead(file) | NeedKind::FileWrite(file) => Some(file),
+            _ => None,
+        }
+    }
+
+    pub fn file_mut(&mut self) -> Option<&mut JudgedFile> {
+        match &mut self.kind {
+            NeedKind::FileRead(file) | NeedKind::FileWrite(file) => Some(file),
+            _ => None,
+        }
+    }
+
+    /// The need with a change of what is known about its command. Nothing changes if it is for something else.
+    #[must_use]
+    pub fn with_command(mut self, change: impl FnOnce(&mut JudgedCommand)) -> Self {
+        if let Some(command) = self.command_mut() {
+            change(command);
+        }
+        self
+    }
+
+    /// The need with a change of what is known about its file. Nothing changes if it is for something else.
+    #[must_use]
+    pub fn with_file(mut self, change: impl FnOnce(&mut JudgedFile)) -> Self {
+        if let Some(file) = self.file_mut() {
+            change(file);
+        }
+        self
+    }
+
+    pub fn is_workspace(&self) -> bool {
+        self.kind == NeedKind::Workspace
+    }
+
+    /// See [`JudgedCommand::words`].
+    pub fn words(&self) -> Option<&[Word]> {
+        self.command()?.words.as_deref()
+    }
+
+    /// See [`JudgedCommand::effects`].
+    pub fn effects(&self) -> EffectSet {
+        self.command().map_or(EffectSet::EMPTY, |command| command.effects.all())
+    }
+
+    /// See [`JudgedCommand::unsure`].
+    pub fn unsure(&self) -> Option<&str> {
+        self.command()?.unsure.as_deref()
+    }
+
+    /// The program that the command runs, here or elsewhere, is unknown.
+    pub fn may_run_any(&self) -> bool {
+        self.command()
+            .is_some_and(|command| command.may_run_any || command.elsewhere.iter().any(|inner| inner.may_run_any))
+    }
+
+    /// See [`JudgedCommand::hides_file`].
+    pub fn hides_file(&self) -> bool {
+        self.command().is_some_and(|command| command.hides_file)
+    }
+
+    /// A command that changes nothing outside of its own process, or a tool that only reads.
+    pub fn reads_only(&self) -> bool {
+        match &self.kind {
+            NeedKind::Command(command) => command.reads_only,
+            NeedKind::Mcp { reads_only } => *reads_only,
+            _ => false,
+        }
+    }
+
+    /// See [`JudgedFile::diff`].
+    pub fn diff(&self) -> Option<&str> {
+        self.file()?.diff.as_deref()
+    }
+
+    /// See [`JudgedFile::holds_secrets`].
+    pub fn holds_secrets(&self) -> &[String] {
+        self.file().map_or(&[], |file| &file.holds_secrets)
+    }
+
+    /// See [`JudgedFile::of_command`].
+    pub fn command_naming_it(&self) -> Option<&str> {
+        self.file()?.of_command.as_deref()
+    }
+
+    /// See [`JudgedCommand::covers`] and [`JudgedFile::covers`].
+    pub fn covers(&self) -> &[String] {
+        match &self.kind {
+            NeedKind::Command(command) => &command.covers,
+            NeedKind::FileRead(file) | NeedKind::FileWrite(file) => &file.covers,
+            _ => &[],
+        }
+    }
+
+    /// See [`JudgedCommand::harmless`] and [`JudgedFile::harmless`].
+    pub fn is_harmless(&self) -> bool {
+        match &self.kind {
+            NeedKind::Command(command) => command.harmless,
+            NeedKind::FileRead(file) | NeedKind::FileWrite(file) => file.harmless,
+            _ => false,
+        }
+    }
+
+    /// Nothing changes for what is neither a command nor a file.
+    pub fn set_harmless(&mut self, harmless: bool) {
+        match &mut self.kind {
+            NeedKind::Command(command) => command.harmless = harmless,
+            NeedKind::FileRead(file) | NeedKind::FileWrite(file) => file.harmless = harmless,
+            _ => {}
+        }
     }
 }
 

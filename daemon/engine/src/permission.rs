@@ -61,7 +61,7 @@ async fn check_one(cx: &Cx, chain: &[String], need: &Need, declared: &[Need]) ->
 
 /// For the person who may grant it to the plugin. The answer of a person who was asked needs no second look.
 fn note_refused(cx: &Cx, chain: &[String], need: &Need, rule: &str) {
-    let Some(plugin) = chain.last().filter(|_| !rule.starts_with(ANSWER) && !need.workspace) else { return };
+    let Some(plugin) = chain.last().filter(|_| !rule.starts_with(ANSWER) && !need.is_workspace()) else { return };
     let project = cx.session.project();
     let (scope, during) = match cx.session.is_of_plugin() {
         false => (scope_of(&cx.engine, plugin, project), RefusedDuring::Call(cx.session.id.clone())),
@@ -76,7 +76,7 @@ fn note_refused(cx: &Cx, chain: &[String], need: &Need, rule: &str) {
 
 /// Records a need that the policy does not allow, where nobody is asked.
 pub fn note_unasked(cx: &Cx, chain: &[String], need: &Need) {
-    note_refused(cx, chain, need, &default_rule(need.category));
+    note_refused(cx, chain, need, &default_rule(need.category()));
 }
 
 impl Cx {
@@ -100,7 +100,7 @@ async fn decide_or_ask(cx: &Cx, chain: &[String], need: &Need, declared: &[Need]
     }
     match decision.verdict {
         Verdict::Allow => {
-            if need.category == Category::Shell && decision.covers_all {
+            if need.category() == Category::Shell && decision.covers_all {
                 cx.approve_command(&need.target);
             }
             note_part(cx, need, &decision);
@@ -113,12 +113,12 @@ async fn decide_or_ask(cx: &Cx, chain: &[String], need: &Need, declared: &[Need]
         }
         Verdict::Deny => {
             let way = way_to_allow(cx, chain, need).map(|way| format!(". {way}")).unwrap_or_default();
-            let message = format!("not allowed: {} {} (by {}){way}", need.category, need.target, decision.rule);
+            let message = format!("not allowed: {} {} (by {}){way}", need.category(), need.target, decision.rule);
             refuse(cx, need, (decision.rule, decision.by), message)
         }
         Verdict::Ask if !need.always_asked && cx.was_granted_once(need, chain) => Ok(()),
         Verdict::Ask if is_of_approved_command(cx, need) => {
-            let command = need.of_command.as_deref().unwrap_or_default();
+            let command = need.command_naming_it().unwrap_or_default();
             cx.record(need, "allow", of_approved_command(command), DecidedBy::Rule);
             Ok(())
         }
@@ -139,8 +139,10 @@ async fn decide_or_ask(cx: &Cx, chain: &[String], need: &Need, declared: &[Need]
 /// Keeps what allowed a part of a command: it decides where the command runs.
 fn note_part(cx: &Cx, need: &Need, decision: &Decision) {
     let by_default = decision.by == DecidedBy::Default;
-    match need.category {
-        Category::Shell if by_default && need.reads_only && !need.harmless => cx.note_freed(need, &decision.rule),
+    match need.category() {
+        Category::Shell if by_default && need.reads_only() && !need.is_harmless() => {
+            cx.note_freed(need, &decision.rule)
+        }
         Category::Shell | Category::FileWrite if decision.by_level => cx.note_freed(need, &decision.rule),
         // Reading is allowed where a command runs, and writing an operand with its command.
         Category::FileRead => {}
@@ -153,7 +155,7 @@ fn note_part(cx: &Cx, need: &Need, decision: &Decision) {
 fn allow_once(cx: &Cx, chain: &[String], need: &Need, rule: String, by: DecidedBy) {
     cx.record(need, "allow", rule, by);
     cx.note_allowed(need);
-    if need.category == Category::Shell {
+    if need.category() == Category::Shell {
         // The person who was asked saw the whole command.
         cx.approve_command(&need.target);
     }
@@ -163,14 +165,14 @@ fn allow_once(cx: &Cx, chain: &[String], need: &Need, rule: String, by: DecidedB
 /// Whether the file is named by a command that a person approved, or by a rule for exactly that
 /// command. A write to a place that runs code later needs its own approval all the same.
 fn is_of_approved_command(cx: &Cx, need: &Need) -> bool {
-    need.of_command.as_deref().is_some_and(|command| cx.is_approved_command(command))
+    need.command_naming_it().is_some_and(|command| cx.is_approved_command(command))
         && cx.engine.policy.load().protected_write(cx.session.project(), need).is_none()
 }
 
 fn refuse(cx: &Cx, need: &Need, (rule, by): (String, DecidedBy), message: String) -> Result<(), ToolError> {
     cx.record(need, "deny", rule.clone(), by);
     cx.note_denial(by);
-    let denial = Denial { category: need.category, target: need.target.clone(), rule, message };
+    let denial = Denial { category: need.category(), target: need.target.clone(), rule, message };
     Err(ToolError::Denied(std::sync::Arc::new(denial)))
 }
 

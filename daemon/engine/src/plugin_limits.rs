@@ -76,8 +76,8 @@ impl Undeclared {
     /// Why the need is denied, if it is. What a command touches is part of the command, which is a need of its own.
     pub(crate) fn denies(&self, need: &Need) -> Option<String> {
         let capability = capability_for(self.category)?;
-        let of_command = need.category != Category::Shell && need.command.is_some();
-        (self.category == need.category && !of_command).then(|| {
+        let of_command = need.category() != Category::Shell && need.line.is_some();
+        (self.category == need.category() && !of_command).then(|| {
             format!("the plugin {} does not declare the capability {capability} in its plugin.toml", self.plugin)
         })
     }

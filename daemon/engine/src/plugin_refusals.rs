@@ -72,16 +72,16 @@ pub fn note_refusal(
     let subject = &Subject { mode: Mode::Default, ..subject.clone() };
     let pattern = || allowing_pattern(&engine.policy.load(), &engine.grants.snapshot(), subject, need);
     let now = SystemTime::now();
+    let kept = Need {
+        target: shortened(&need.target),
+        reason: need.reason.as_deref().map(shortened),
+        line: None,
+        ..need.clone()
+    };
     let refusal = PluginRefusal {
-        need: Need {
-            target: shortened(&need.target),
-            reason: need.reason.as_deref().map(shortened),
-            command: None,
-            diff: None,
-            script: None,
-            covers: Vec::new(),
-            ..need.clone()
-        },
+        need: kept
+            .with_command(|command| (command.script, command.covers) = (None, Vec::new()))
+            .with_file(|file| (file.diff, file.covers) = (None, Vec::new())),
         chain: subject.chain.to_vec(),
         rule: shortened(rule),
         // A shortened target is not what was asked for.
@@ -163,16 +163,18 @@ impl PluginRefusals {
 
 impl PluginRefusal {
     fn is_same(&self, other: &Self) -> bool {
-        self.need.category == other.need.category && self.need.target == other.need.target && self.chain == other.chain
+        self.need.category() == other.need.category()
+            && self.need.target == other.need.target
+            && self.chain == other.chain
     }
 
     fn is_about(&self, category: Category, pattern: &Pattern) -> bool {
-        self.need.category == category && pattern.matches(&self.need).is_some()
+        self.need.category() == category && pattern.matches(&self.need).is_some()
     }
 
     fn to_wire(&self) -> RefusedNeed {
         RefusedNeed {
-            category: self.need.category,
+            category: self.need.category(),
             target: self.need.target.clone(),
             reason: self.need.reason.clone(),
             rule: self.rule.clone(),

@@ -29,12 +29,12 @@ use toold_proto::session::Mode;
 use toold_proto::tool::{Category, SessionId, ToolName};
 
 use crate::level::{ConfiguredLevels, freed_by};
-use crate::need::{HostListing, Need};
+use crate::need::{HostListing, Need, NeedKind};
 use crate::plugin_limits::Undeclared;
 use crate::policy::grants::Grant;
 use crate::policy::path_set::{PathSet, in_one_form, is_at_or_below, is_in_one_form};
 use crate::policy::pattern::wild::Wild;
-use crate::policy::pattern::{Pattern, Specificity, check_tool_glob, doubts, is_exception};
+use crate::policy::pattern::{Pattern, Specificity, check_tool_glob, is_exception};
 use crate::policy::protected_writes::ProtectedWrite;
 use crate::tool::Origin;
 
@@ -209,16 +209,18 @@ pub fn decide(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need)
     }
     let decision = decide_from_policy(policy, grants, subject, need);
     if decision.verdict == Verdict::Allow
-        && let Some(file) = need.holds_secrets.iter().find(|file| !is_named(policy, grants, subject, need, file))
+        && let Some(file) = need.holds_secrets().iter().find(|file| !is_named(policy, grants, subject, need, file))
     {
         let rule = format!("secrets (a password or a token in {file}{})", way_around(need, file));
         return Decision::new(Verdict::Deny, DecidedBy::Rule, rule);
     }
-    if need.is_unjudged && decision.verdict != Verdict::Deny {
-        return Decision::new(Verdict::Ask, DecidedBy::Rule, need.unsure.clone().unwrap_or_default());
+    if decision.verdict != Verdict::Deny
+        && let Some(unjudged) = need.command().filter(|command| command.is_unjudged)
+    {
+        return Decision::new(Verdict::Ask, DecidedBy::Rule, unjudged.unsure.clone().unwrap_or_default());
     }
     if need.always_asked && decision.verdict == Verdict::Allow {
-        let why = if need.workspace { "only a person opens a workspace" } else { "it is asked about each time" };
+        let why = if need.is_workspace() { "only a person opens a workspace" } else { "it is asked about each time" };
         return Decision::new(Verdict::Ask, DecidedBy::Default, why);
     }
     match &policy.lost_refusals {
@@ -243,7 +245,7 @@ fn decide_from_policy(policy: &Policy, grants: &[Grant], subject: &Subject, need
         return Decision::new(Verdict::Deny, DecidedBy::Grant, grant.describe());
     }
     let in_project = |broken: &&BrokenRule| broken.project.as_deref().is_none_or(|project| project == subject.project);
-    if let Some(broken) = policy.closed.iter().filter(in_project).find(|broken| broken.category == need.category) {
+    if let Some(broken) = policy.closed.iter().filter(in_project).find(|broken| broken.category == need.category()) {
         return Decision::new(Verdict::Deny, DecidedBy::Rule, broken.rule.clone());
     }
     let default = default_of(policy, subject, need);
@@ -252,19 +254,20 @@ fn decide_from_policy(policy: &Policy, grants: &[Grant], subject: &Subject, need
     }
     // A command that could run anything might be what a rule or a grant denies or asks about. Only a rule for exactly this
     // command, or a person, knows.
-    let doubted = doubts(need).then(|| doubted_by(rules(), grants, subject, need)).flatten();
+    let doubted = need.may_run_any().then(|| doubted_by(rules(), grants, subject, need)).flatten();
     let doubted = doubted.or_else(|| policy.rules.iter().find_map(|rule| rule.doubts_effect(subject, need)));
     let doubted = doubted.or_else(|| denied_change(policy, grants, subject, need));
     // 3. The mode. Approving edits is not approving what a write makes run later.
     let protected = policy.protected_write(subject.project, need);
     if let Some(decision) = by_mode(policy, subject, need, protected.is_some())
-        && (decision.verdict != Verdict::Allow || !need.hides_file && doubted.is_none())
+        && (decision.verdict != Verdict::Allow || !need.hides_file() && doubted.is_none())
     {
         return decision;
     }
     // 4. and 5. Rules that ask, but for the exceptions that others allow: of two rules of which neither is an exception from
     // the other, the stricter decides. A grant answers a rule that asks, if the grant is no wider.
-    let covers = |pattern: &Pattern| protected.is_none() && !need.hides_file && doubted.is_none() || pattern.is_exact();
+    let covers =
+        |pattern: &Pattern| protected.is_none() && !need.hides_file() && doubted.is_none() || pattern.is_exact();
     let asking: Vec<(&Rule, Specificity)> = rules()
         .filter(|rule| rule.action == Verdict::Ask)
         .filter_map(|rule| Some((rule, rule.pattern.may_match(need)?)))
@@ -295,8 +298,8 @@ fn decide_from_policy(policy: &Policy, grants: &[Grant], subject: &Subject, need
         (None, None, None) => match protected {
             Some(protected) => Decision::new(Verdict::Ask, DecidedBy::Rule, protected),
             None if doubted.is_some() => Decision::new(Verdict::Ask, DecidedBy::Rule, doubted.unwrap_or_default()),
-            None if need.hides_file && is_all_allowed(subject, rules(), grants, need) => {
-                let why = need.unsure.as_deref().unwrap_or("it names a file that is not known");
+            None if need.hides_file() && is_all_allowed(subject, rules(), grants, need) => {
+                let why = need.unsure().unwrap_or("it names a file that is not known");
                 Decision::new(Verdict::Ask, DecidedBy::Rule, format!("{why}, and it may be one that no tool touches"))
             }
             // While part of the configuration cannot be read, that part may deny it.
@@ -311,10 +314,10 @@ fn decide_from_policy(policy: &Policy, grants: &[Grant], subject: &Subject, need
 
 /// Whether a rule or a grant allows reading exactly this file, of those that are read.
 fn is_named(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need, file: &str) -> bool {
-    let exactly = Need::new(need.category, file);
+    let exactly = Need::new(need.category(), file);
     let names = |pattern: &Pattern| pattern.is_exact() && pattern.matches(&exactly).is_some();
     let mut rules = policy.rules.iter().filter(|rule| rule.concerns(subject, need));
-    need.category == Category::FileRead
+    need.category() == Category::FileRead
         && (rules.any(|rule| rule.action == Verdict::Allow && names(&rule.pattern))
             || grants.iter().any(|grant| {
                 grant.action == Action::Allow && grant.matches(subject, &exactly).is_some() && names(&grant.pattern)
@@ -324,10 +327,11 @@ fn is_named(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need, f
 /// The level that frees a need which nothing else decided, in words. It frees no plugin, nor what the user wants to be asked
 /// about although it only reads.
 fn by_level(policy: &Policy, subject: &Subject, need: &Need) -> Option<String> {
-    let is_asked = need.reads_only && policy.asks_for_reading.holds_in(subject.project);
-    let is_file_tool = matches!(subject.origin, Origin::Builtin | Origin::Frontend) && need.of_command.is_none();
+    let is_asked = need.reads_only() && policy.asks_for_reading.holds_in(subject.project);
+    let is_file_tool =
+        matches!(subject.origin, Origin::Builtin | Origin::Frontend) && need.command_naming_it().is_none();
     // Secrets are refused where a level's command runs, and what controls tools stays as it is.
-    let hides_file = need.hides_file && need.confined.is_empty();
+    let hides_file = need.hides_file() && need.confined.is_empty();
     let is_inside = is_inside(policy, subject, need) || is_temporary_file(need, subject.made);
     (subject.chain.is_empty() && !is_asked && !hides_file)
         .then(|| freed_by(subject.level, need, is_file_tool, is_inside))?
@@ -342,20 +346,21 @@ fn doubted_by<'a>(
 ) -> Option<String> {
     let rule = rules.find(|rule| rule.action != Verdict::Allow).map(Rule::name);
     let strict = || grants.iter().find(|grant| grant.may_deny(subject, need)).map(Grant::describe);
-    let why = need.unsure.as_deref().unwrap_or("the program that it runs is unknown");
+    let why = need.unsure().unwrap_or("the program that it runs is unknown");
     rule.or_else(strict).map(|rule| format!("{why}, so it may be about this: {rule}"))
 }
 
 /// The rule or grant that denies writing a file whose changes a command may throw away, in words.
 fn denied_change(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need) -> Option<String> {
-    if need.category != Category::Shell || need.covers.is_empty() {
+    let discarded = &need.command()?.covers;
+    if discarded.is_empty() {
         return None;
     }
     let any = Need::new(Category::FileWrite, "");
     let denying = |rule: &&Rule| rule.action == Verdict::Deny && rule.concerns(subject, &any);
     let rules: Vec<&Rule> = policy.rules.iter().filter(denying).collect();
     let grants: Vec<&Grant> = grants.iter().filter(|grant| grant.may_deny(subject, &any)).collect();
-    let files = need.covers.iter().filter(|_| !rules.is_empty() || !grants.is_empty());
+    let files = discarded.iter().filter(|_| !rules.is_empty() || !grants.is_empty());
     files.map(|file| Need::new(Category::FileWrite, file.as_str())).find_map(|file| {
         let rule = rules.iter().find(|rule| rule.pattern.may_match(&file).is_some()).map(|rule| rule.name());
         let denial = rule.or_else(|| Some(grants.iter().find(|grant| grant.denies(subject, &file))?.describe()))?;
@@ -389,12 +394,12 @@ pub fn check(policy: &Policy, grants: &[Grant], subject: &Subject, needs: &[Need
         judged.push((decision, need));
     }
     let exact = |(decision, need): &(Decision, &Need)| {
-        (need.category == Category::Shell && decision.verdict == Verdict::Allow && decision.covers_all)
+        (need.category() == Category::Shell && decision.verdict == Verdict::Allow && decision.covers_all)
             .then(|| need.target.clone())
     };
     let commands: Vec<String> = judged.iter().filter_map(exact).collect();
     for (decision, need) in &mut judged {
-        let command = need.of_command.as_ref().filter(|command| commands.contains(command));
+        let command = need.command_naming_it().filter(|command| commands.iter().any(|allowed| allowed == command));
         if let Some(command) = command
             .filter(|_| decision.verdict == Verdict::Ask && policy.protected_write(subject.project, need).is_none())
         {
@@ -414,7 +419,7 @@ pub fn check(policy: &Policy, grants: &[Grant], subject: &Subject, needs: &[Need
         None => (Verdict::Allow, "it needs no permission".to_owned()),
     };
     let part = |(decision, need): &(Decision, &Need)| CheckedPart {
-        category: need.category,
+        category: need.category(),
         target: need.target.clone(),
         verdict: decision.verdict,
         rule: decision.rule.clone(),
@@ -430,7 +435,7 @@ impl Rule {
 
     /// Whether the call and the category are those of the rule.
     fn is_for(&self, subject: &Subject, need: &Need) -> bool {
-        self.category == need.category
+        self.category == need.category()
             && self.tools.as_ref().is_none_or(|tools| match subject.tool {
                 Some(tool) => tools.is_match(tool),
                 None => self.action != Verdict::Allow,
@@ -441,8 +446,8 @@ impl Rule {
 
     /// Why this rule, which denies or asks about an effect, may be about a command whose effects are not all known.
     fn doubts_effect(&self, subject: &Subject, need: &Need) -> Option<String> {
-        let why = need.unsure.as_deref().filter(|_| self.action != Verdict::Allow)?;
-        let effect = self.effect.filter(|effect| !need.effects.all().contains(*effect))?;
+        let why = need.unsure().filter(|_| self.action != Verdict::Allow)?;
+        let effect = self.effect.filter(|effect| !need.effects().contains(*effect))?;
         let is_about = self.is_for(subject, need) && self.pattern.may_match(need).is_some();
         is_about.then(|| format!("{why}, so it may have the effect {effect}: {}", self.name()))
     }
@@ -450,15 +455,15 @@ impl Rule {
     fn concerns_effect(&self, effect: Effect, need: &Need) -> bool {
         match self.action {
             Verdict::Allow => {
-                let all = need.effects.all();
-                need.unsure.is_none()
+                let all = need.effects();
+                need.unsure().is_none()
                     && all.contains(effect)
                     && all.iter().all(|other| other == effect || other == Effect::Read)
             }
-            Verdict::Ask | Verdict::Deny => {
-                need.effects.all().contains(effect)
-                    || need.elsewhere.iter().any(|inner| inner.effects.all().contains(effect))
-            }
+            Verdict::Ask | Verdict::Deny => need.command().is_some_and(|command| {
+                command.effects.all().contains(effect)
+                    || command.elsewhere.iter().any(|inner| inner.effects.all().contains(effect))
+            }),
         }
     }
 
@@ -519,37 +524,40 @@ fn hard_deny(policy: &Policy, subject: &Subject, need: &Need, is_named: &dyn Fn(
     if let Some(rule) = subject.undeclared.iter().find_map(|undeclared| undeclared.denies(need)) {
         return Some(rule);
     }
-    if !matches!(need.category, Category::FileRead | Category::FileWrite) {
+    if !matches!(need.category(), Category::FileRead | Category::FileWrite) {
         return None;
     }
     let of = |target: &String| {
         let secret = |path: &Path| {
             let name = secrets::secret_name(path)?;
             // The input of a program may be written, but not shown.
-            if need.category == Category::FileWrite && secrets::is_input(name) {
+            if need.category() == Category::FileWrite && secrets::is_input(name) {
                 return None;
             }
             // Elsewhere, the answer would reveal what the file is.
-            let is_none = || need.no_secrets.contains(target) && default_of(policy, subject, need) == Verdict::Allow;
+            let is_none = || {
+                need.file().is_some_and(|file| file.no_secrets.contains(target))
+                    && default_of(policy, subject, need) == Verdict::Allow
+            };
             (!is_none() && !is_named(target)).then(|| format!("secrets ({name})"))
         };
-        hard_deny_of(policy, subject, need.category, target, &secret)
+        hard_deny_of(policy, subject, need.category(), target, &secret)
     };
     // The message names the other file, since the target does not show it.
     let covered = |target: &String| Some(format!("{}: {target}{}", of(target)?, way_around(need, target)));
-    of(&need.target).or_else(|| need.covers.iter().find_map(covered))
+    of(&need.target).or_else(|| need.covers().iter().find_map(covered))
 }
 
 /// How a search leaves out a file that is not read, for the end of a message; empty for other commands.
 fn way_around(need: &Need, target: &str) -> String {
-    let command = need.of_command.as_deref().or(need.command.as_deref()).unwrap_or_default();
+    let command = need.command_naming_it().or(need.line.as_deref()).unwrap_or_default();
     let searches = command.split_whitespace().any(|word| word.rsplit('/').next() == Some("grep"));
     let name = Path::new(target).file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let is_plain = name.chars().all(|c| c.is_alphanumeric() || "._-".contains(c));
     let is_of_git = Path::new(target).components().any(|part| part.as_os_str() == ".git");
     match searches && is_plain {
         true if is_of_git => " (leave it out with --exclude-dir=.git)".to_owned(),
-        true if is_secret(Path::new(name)) || need.holds_secrets.iter().any(|file| file == target) => {
+        true if is_secret(Path::new(name)) || need.holds_secrets().iter().any(|file| file == target) => {
             format!(" (leave it out with --exclude={name})")
         }
         true | false => String::new(),
@@ -596,9 +604,9 @@ fn by_mode(policy: &Policy, subject: &Subject, need: &Need, is_protected: bool) 
     match subject.mode {
         Mode::Default => None,
         Mode::Yolo => Some(Decision::new(Verdict::Allow, DecidedBy::Rule, "mode yolo")),
-        Mode::Plan => match need.category {
+        Mode::Plan => match need.category() {
             Category::FileRead => None,
-            Category::Shell if need.harmless || need.reads_only => None,
+            Category::Shell if need.is_harmless() || need.reads_only() => None,
             Category::FileWrite if !is_protected && is_plan(policy, subject, need) => {
                 Some(Decision::new(Verdict::Allow, DecidedBy::Rule, "mode plan: it is the agent's own plan"))
             }
@@ -623,7 +631,7 @@ fn by_mode(policy: &Policy, subject: &Subject, need: &Need, is_protected: bool) 
             | Category::Plugin => Some(Decision::new(Verdict::Deny, DecidedBy::Rule, "mode plan: read only")),
         },
         Mode::AcceptEdits => {
-            let inside = need.category == Category::FileWrite && !is_protected && is_inside(policy, subject, need);
+            let inside = need.category() == Category::FileWrite && !is_protected && is_inside(policy, subject, need);
             inside.then(|| Decision::new(Verdict::Allow, DecidedBy::Rule, "mode accept_edits"))
         }
     }
@@ -660,7 +668,7 @@ fn is_plan(policy: &Policy, subject: &Subject, need: &Need) -> bool {
     };
     // Only by the agent's own tool: a process without a session is in this mode as well.
     subject.origin == Origin::Frontend
-        && need.covers.is_empty()
+        && need.covers().is_empty()
         && (policy.home.as_deref().is_some_and(|home| is_one(home, at_home)) || is_one(subject.project, in_project))
 }
 
@@ -670,17 +678,21 @@ pub const OVERRIDE: &str = "override:";
 const PERSONAL: [&str; 3] = [OVERRIDE, "secret:", "env:"];
 
 fn default_of(policy: &Policy, subject: &Subject, need: &Need) -> Verdict {
-    match need.category {
+    match need.category() {
         Category::FileRead if is_inside(policy, subject, need) => Verdict::Allow,
-        Category::FileRead if need.is_public || was_made(subject, need) => Verdict::Allow,
+        Category::FileRead if need.file().is_some_and(|file| file.is_public) || was_made(subject, need) => {
+            Verdict::Allow
+        }
         Category::FileRead if is_of_profile(policy, subject, need) => Verdict::Allow,
         // The command has an approval of its own, which includes writing the files of the session's
         // folders.
-        Category::FileWrite if need.of_command.is_some() && is_inside(policy, subject, need) => Verdict::Allow,
-        Category::FileRead | Category::FileWrite if need.of_command.is_some() && need.harmless => Verdict::Allow,
+        Category::FileWrite if need.command_naming_it().is_some() && is_inside(policy, subject, need) => Verdict::Allow,
+        Category::FileRead | Category::FileWrite if need.command_naming_it().is_some() && need.is_harmless() => {
+            Verdict::Allow
+        }
         // While a part of the configuration is invalid, that part may deny it.
         Category::Shell
-            if need.reads_only && policy.broken.is_empty() && !policy.asks_for_reading.holds_in(subject.project) =>
+            if need.reads_only() && policy.broken.is_empty() && !policy.asks_for_reading.holds_in(subject.project) =>
         {
             Verdict::Allow
         }
@@ -688,11 +700,11 @@ fn default_of(policy: &Policy, subject: &Subject, need: &Need) -> Verdict {
         Category::Plugin if PERSONAL.iter().any(|start| need.target.starts_with(start)) => Verdict::Ask,
         Category::Plugin if matches!(subject.origin, Origin::Builtin | Origin::UserPlugin) => Verdict::Allow,
         Category::Agent => Verdict::Allow,
-        Category::Shell if need.harmless => Verdict::Allow,
-        Category::Network => match need.by_host {
-            Some(HostListing::Listed | HostListing::Locked) => Verdict::Allow,
-            Some(HostListing::Unlisted) => Verdict::Ask,
-            None => Verdict::Deny,
+        Category::Shell if need.is_harmless() => Verdict::Allow,
+        Category::Network => match need.kind {
+            NeedKind::Network(Some(HostListing::Listed | HostListing::Locked)) => Verdict::Allow,
+            NeedKind::Network(Some(HostListing::Unlisted)) => Verdict::Ask,
+            _ => Verdict::Deny,
         },
         Category::FileRead | Category::FileWrite | Category::Shell | Category::Mcp | Category::Plugin => Verdict::Ask,
     }
@@ -700,22 +712,20 @@ fn default_of(policy: &Policy, subject: &Subject, need: &Need) -> Verdict {
 
 /// The default that decided, in words.
 fn default_name(need: &Need, default: Verdict) -> String {
-    match (need.category, &need.of_command) {
-        (Category::Shell, _) if need.reads_only && default == Verdict::Allow => {
-            "it only reads (permission.read_only_commands)".to_owned()
+    let freed = match &need.kind {
+        NeedKind::Command(command) if command.reads_only => {
+            Some("it only reads (permission.read_only_commands)".to_owned())
         }
         // The command may be asked about, or not be allowed at all.
-        (_, Some(command)) if need.category == Category::FileWrite && default == Verdict::Allow => {
-            format!("decided with the command that names it: {command}")
+        NeedKind::FileWrite(file) => {
+            let command = file.of_command.as_ref();
+            command.map(|command| format!("decided with the command that names it: {command}"))
         }
-        _ if need.by_host == Some(HostListing::Listed) && default == Verdict::Allow => {
-            "[sandbox] network lists it".to_owned()
-        }
-        _ if need.by_host == Some(HostListing::Locked) && default == Verdict::Allow => {
-            "the lock file of the command names it".to_owned()
-        }
-        _ => default_rule(need.category),
-    }
+        NeedKind::Network(Some(HostListing::Listed)) => Some("[sandbox] network lists it".to_owned()),
+        NeedKind::Network(Some(HostListing::Locked)) => Some("the lock file of the command names it".to_owned()),
+        _ => None,
+    };
+    freed.filter(|_| default == Verdict::Allow).unwrap_or_else(|| default_rule(need.category()))
 }
 
 /// The display name of the rule for a category without any rules.
@@ -730,7 +740,7 @@ pub(crate) fn of_approved_command(command: &str) -> String {
 /// Whether it creates a file below the folder for temporary files.
 pub(crate) fn makes_temporary(need: &Need) -> bool {
     let path = Path::new(&need.target);
-    need.category == Category::FileWrite
+    need.category() == Category::FileWrite
         && path.starts_with("/tmp")
         && path.parent().is_some_and(|above| above.parent().is_some())
         && path.symlink_metadata().is_err()
@@ -742,11 +752,11 @@ pub fn is_temporary_file(need: &Need, made: &[PathBuf]) -> bool {
     let path = Path::new(&need.target);
     let is_made = || made.iter().any(|made| made == path) && path.symlink_metadata().is_ok_and(|found| found.is_file());
     let is_own = |above: &Path| above == Path::new("/tmp") || made.iter().any(|made| above.starts_with(made));
-    need.command.is_some()
-        && need.of_command.is_none()
+    need.line.is_some()
+        && need.command_naming_it().is_none()
         && path.parent().is_some_and(|above| is_own(above) && above.is_dir())
         && path.file_name().is_some_and(|name| !name.as_encoded_bytes().starts_with(b"."))
-        && (makes_temporary(need) || need.category == Category::FileWrite && is_made())
+        && (makes_temporary(need) || need.category() == Category::FileWrite && is_made())
 }
 
 fn was_made(subject: &Subject, need: &Need) -> bool {
@@ -760,8 +770,8 @@ fn is_of_profile(policy: &Policy, subject: &Subject, need: &Need) -> bool {
     let path = Path::new(&need.target);
     let Ok(below) = path.strip_prefix(profile) else { return false };
     let mut control = policy.control.iter().chain(policy.state.iter());
-    need.of_command.is_none()
-        && need.covers.is_empty()
+    need.command_naming_it().is_none()
+        && need.covers().is_empty()
         && secrets::control_name(below).is_none()
         && !control.any(|place| place.starts_with(profile) && place != profile && is_at_or_below(path, place))
 }

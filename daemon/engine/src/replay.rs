@@ -65,11 +65,11 @@ impl ReplayCounts {
         if !is_freed && !is_denied {
             return;
         }
-        let key = (is_denied, need.category.as_str().to_owned(), need.target.clone());
+        let key = (is_denied, need.category().as_str().to_owned(), need.target.clone());
         let line = self.lines.entry(key).or_insert_with(|| ReplayedLine {
-            category: need.category,
+            category: need.category(),
             target: need.target.clone(),
-            effects: need.effects.all().iter().collect(),
+            effects: need.effects().iter().collect(),
             count: 0,
             was_denied: false,
             rule: rule.to_owned(),
@@ -108,26 +108,26 @@ pub fn suggested_rules(answers: &[AnsweredNeed], home: Option<&Path>) -> Vec<Sug
     let denied: Vec<&Need> = answers.iter().filter(|answer| !answer.allowed).map(|answer| &answer.need).collect();
     let mut open: Vec<&Need> = answers.iter().filter(|answer| answer.allowed).map(|answer| &answer.need).collect();
     let approved: BTreeSet<(&'static str, Effect)> =
-        open.iter().flat_map(|need| need.effects.all().iter().map(|effect| (need.category.as_str(), effect))).collect();
+        open.iter().flat_map(|need| need.effects().iter().map(|effect| (need.category().as_str(), effect))).collect();
     let mut candidates: BTreeMap<(String, usize, String), (Category, Pattern)> = BTreeMap::new();
     for need in &open {
         for (width, suggestion) in suggestions(need, home).into_iter().enumerate() {
-            let Ok(pattern) = Pattern::parse_to_use(need.category, &suggestion.pattern) else { continue };
+            let Ok(pattern) = Pattern::parse_to_use(need.category(), &suggestion.pattern) else { continue };
             // Nobody knows what a server's other tools do: only those that were approved.
-            if need.category == Category::Mcp && !pattern.is_exact() && !pattern.is_of_reading_tools() {
+            if need.category() == Category::Mcp && !pattern.is_exact() && !pattern.is_of_reading_tools() {
                 continue;
             }
-            if denied.iter().any(|denied| denied.category == need.category && pattern.may_match(denied).is_some()) {
+            if denied.iter().any(|denied| denied.category() == need.category() && pattern.may_match(denied).is_some()) {
                 continue;
             }
-            let key = (need.category.as_str().to_owned(), width, suggestion.pattern);
-            candidates.entry(key).or_insert((need.category, pattern));
+            let key = (need.category().as_str().to_owned(), width, suggestion.pattern);
+            candidates.entry(key).or_insert((need.category(), pattern));
         }
     }
     let mut rules = Vec::new();
     loop {
         let covers = |(category, pattern): &(Category, Pattern), need: &Need| {
-            *category == need.category && pattern.matches(need).is_some()
+            *category == need.category() && pattern.matches(need).is_some()
         };
         // The narrowest of those that cover equally many.
         let best = candidates
@@ -136,7 +136,7 @@ pub fn suggested_rules(answers: &[AnsweredNeed], home: Option<&Path>) -> Vec<Sug
             .max_by_key(|(count, key, _)| (*count, std::cmp::Reverse(key.1)));
         let Some((count, (_, _, text), found)) = best.filter(|(count, ..)| *count >= 2) else { return rules };
         let (covered, rest): (Vec<&Need>, Vec<&Need>) = open.iter().copied().partition(|need| covers(found, need));
-        let mut effects: Vec<Effect> = covered.iter().flat_map(|need| need.effects.all().iter()).collect();
+        let mut effects: Vec<Effect> = covered.iter().flat_map(|need| need.effects().iter()).collect();
         effects.sort_unstable();
         effects.dedup();
         let category = found.0;
@@ -161,7 +161,7 @@ pub fn answer_of(decision: &DecisionRecord, need: Need) -> Option<AnsweredNeed> 
 mod tests {
     use super::*;
     use crate::effects::CommandEffects;
-    use crate::need::Word;
+    use crate::need::{JudgedCommand, Word};
 
     fn command(line: &str, name: &str, effect: Effect) -> Need {
         let words = line.split(' ').map(|text| Word { text: text.to_owned(), literal: true }).collect();
@@ -170,7 +170,7 @@ mod tests {
             name: name.split(' ').map(str::to_owned).collect(),
             ..CommandEffects::default()
         };
-        Need { words: Some(words), effects, ..Need::new(Category::Shell, line) }
+        Need::of_command(line, JudgedCommand { words: Some(words), effects, ..JudgedCommand::default() })
     }
 
     fn answered(line: &str, name: &str, allowed: bool) -> AnsweredNeed {

@@ -56,10 +56,10 @@ pub(crate) fn is_certificate(path: &Path) -> bool {
 fn need(category: Category, resolved: &Path, is_folder: bool, exclusions: &mut Exclusions) -> Need {
     let mut need = Need::new(category, resolved.to_string_lossy());
     if category == Category::FileRead && !is_folder && is_certificate(resolved) {
-        need.no_secrets.push(need.target.clone());
+        need = need.with_file(|file| file.no_secrets.push(resolved.to_string_lossy().into_owned()));
     }
     if category == Category::FileRead && !is_folder && holds_credentials(resolved) {
-        need.holds_secrets.push(need.target.clone());
+        need = need.with_file(|file| file.holds_secrets.push(resolved.to_string_lossy().into_owned()));
     }
     need.forbidden = exclusions.reason(resolved, is_folder);
     // The name of another file would be judged in its place.

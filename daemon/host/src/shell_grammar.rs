@@ -50,7 +50,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use toold_engine::effects::CommandEffects;
-use toold_engine::need::{CommandForm, InnerCommand, Need, Word};
+use toold_engine::need::{CommandForm, InnerCommand, JudgedCommand, Need, Word};
 use toold_proto::cut;
 use toold_proto::shell_word::quoted_unless;
 use toold_proto::tool::Category;
@@ -124,7 +124,8 @@ fn read_within(line: &str, surroundings: &mut Surroundings, clock: JudgingClock)
     };
     let whole = SimpleCommand::not_understood(line.trim(), unjudged.why());
     let is_unjudged = unjudged != Unjudged::NotParsed;
-    let need = Need { is_unjudged, always_asked: is_unjudged, ..whole.need(line) };
+    let need = whole.need(line).with_command(|command| command.is_unjudged = is_unjudged);
+    let need = Need { always_asked: is_unjudged, ..need };
     vec![(LineItem::Command(whole), vec![need])]
 }
 
@@ -180,8 +181,8 @@ fn read_actions(
     for found in found {
         let needs = found.needs(line, surroundings, &mut exclusions, clock);
         needs_so_far += needs.len();
-        let files = needs.iter().filter(|need| need.category != Category::Shell);
-        files_so_far += files.map(|need| need.covers.len()).sum::<usize>();
+        let files = needs.iter().filter(|need| need.category() != Category::Shell);
+        files_so_far += files.map(|need| need.covers().len()).sum::<usize>();
         if clock.is_over() {
             return Err(Unjudged::TooSlow);
         }
@@ -248,25 +249,25 @@ struct SimpleCommand {
     raw: Vec<String>,
     unsure: Option<String>,
     may_run_any: bool,
-    /// See [`Need::hides_file`].
+    /// See [`JudgedCommand::hides_file`].
     hides_file: bool,
     reads_only: bool,
     /// The matches of its wildcards were looked up, and none of them is an option.
     looked_up: bool,
-    /// See [`Need::script`].
+    /// See [`JudgedCommand::script`].
     script: Option<String>,
     makes: MadeNames,
-    /// See [`Need::form`], [`Need::short`] and [`Need::elsewhere`].
+    /// See [`JudgedCommand::form`], [`JudgedCommand::short`] and [`JudgedCommand::elsewhere`].
     form: Option<CommandForm>,
     short: Option<Vec<Word>>,
     elsewhere: Vec<InnerCommand>,
-    /// See [`Need::head`] and [`Need::operands`].
+    /// See [`JudgedCommand::head`] and [`JudgedCommand::operands`].
     head: Option<usize>,
     operands: Vec<usize>,
-    /// See [`Need::covers`].
+    /// See [`JudgedCommand::covers`].
     discards: Vec<String>,
     effects: CommandEffects,
-    /// See [`Need::folder`].
+    /// See [`JudgedCommand::folder`].
     folder: Option<PathBuf>,
     /// The entry of the tables that describes it.
     known: Option<&'static programs::ProgramTable>,
@@ -364,8 +365,7 @@ impl SimpleCommand {
     }
 
     fn need(&self, line: &str) -> Need {
-        Need {
-            command: Some(line.to_owned()),
+        let command = JudgedCommand {
             words: self.words.clone(),
             unsure: self.unsure.clone(),
             may_run_any: self.may_run_any,
@@ -380,8 +380,9 @@ impl SimpleCommand {
             covers: self.discards.clone(),
             effects: self.effects.clone(),
             folder: self.folder.clone(),
-            ..Need::new(Category::Shell, self.target.clone())
-        }
+            ..JudgedCommand::default()
+        };
+        Need { line: Some(line.to_owned()), ..Need::of_command(self.target.clone(), command) }
     }
 }
 
@@ -576,6 +577,8 @@ fn with_fields<'t>(node: Node<'t>) -> Vec<(Node<'t>, Option<&'t str>)> {
 
 #[cfg(test)]
 mod tests {
+    use toold_engine::need::NeedKind;
+
     use super::*;
 
     fn judged(line: &str, clock: JudgingClock, may_read: &mut dyn FnMut(&Path) -> bool) -> Vec<Need> {
@@ -586,7 +589,8 @@ mod tests {
     }
 
     fn is_asked_each_time(needs: &[Need]) -> bool {
-        matches!(needs, [Need { is_unjudged: true, always_asked: true, words: None, unsure: Some(_), .. }])
+        matches!(needs, [Need { always_asked: true, kind: NeedKind::Command(command), .. }]
+            if command.is_unjudged && command.words.is_none() && command.unsure.is_some())
     }
 
     #[test]
@@ -606,9 +610,12 @@ mod tests {
         }
         for line in [format!("echo {}", "x".repeat(MAX_BYTES)), "ls;".repeat(MAX_STATEMENTS + 1)] {
             let needs = judged(&line, JudgingClock::start(), &mut |_| true);
-            assert!(is_asked_each_time(&needs), "{} bytes: {:?}", line.len(), needs.first().map(|need| &need.unsure));
+            assert!(is_asked_each_time(&needs), "{} bytes: {:?}", line.len(), needs.first().map(Need::unsure));
         }
         let needs = judged("ls )", JudgingClock::start(), &mut |_| true);
-        assert!(!needs[0].is_unjudged && needs[0].unsure.is_some(), "{needs:?}");
+        assert!(
+            needs[0].command().is_some_and(|command| !command.is_unjudged && command.unsure.is_some()),
+            "{needs:?}"
+        );
     }
 }

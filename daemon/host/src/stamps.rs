@@ -68,7 +68,7 @@ impl FileChecks for Disk {
     }
 
     fn stands(&self, need: &Need) -> bool {
-        match need.category {
+        match need.category() {
             Category::FileRead | Category::FileWrite => {
                 let path = Path::new(&need.target);
                 resolve(path, Path::new("/")).is_ok_and(|resolved| resolved == path)

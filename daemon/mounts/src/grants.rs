@@ -1,20 +1,20 @@
 //! Revokes grants of tools that changed.
 
 use toold_engine::Engine;
-use toold_engine::need::Need;
+use toold_engine::need::{Need, NeedKind};
 use toold_engine::permission::revoke;
 use toold_proto::permission::Action;
-use toold_proto::tool::Category;
 
 /// Revokes every grant that allows this target. False when one could not be revoked.
 pub(crate) fn revoke_grants(engine: &Engine, target: String) -> bool {
     // A grant for tools that only read may have counted for it.
-    let need = Need { reads_only: true, ..Need::new(Category::Mcp, target) };
+    let need = Need::of_kind(NeedKind::Mcp { reads_only: true }, target);
     let grants = engine.grants.snapshot();
     let mut all_revoked = true;
     for grant in grants.iter() {
-        let allows =
-            grant.category == need.category && grant.action == Action::Allow && grant.pattern.matches(&need).is_some();
+        let allows = grant.category == need.category()
+            && grant.action == Action::Allow
+            && grant.pattern.matches(&need).is_some();
         if !allows {
             continue;
         }

@@ -8,9 +8,9 @@ use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 use toold_engine::callable::Callable;
 use toold_engine::cx::Cx;
-use toold_engine::need::Need;
+use toold_engine::need::{Need, NeedKind};
 use toold_engine::tool::{ToolError, ToolOutput, ToolSpec};
-use toold_proto::tool::{Annotations, Category, ToolName};
+use toold_proto::tool::{Annotations, ToolName};
 
 use crate::adapter::{ListedTool, MountAdapter};
 use crate::mount::{KnownTool, MountedSource};
@@ -92,7 +92,7 @@ impl<A: MountAdapter> Callable for MountedTool<A> {
         // A tool that claims to be both tells the person nothing.
         let Annotations { read_only, destructive, .. } = self.spec.annotations;
         let reads_only = self.mount.config.trusts_hints && read_only == Some(true) && destructive != Some(true);
-        let need = Need { reads_only, ..Need::new(Category::Mcp, target) };
+        let need = Need::of_kind(NeedKind::Mcp { reads_only }, target);
         std::future::ready(Ok(vec![need.because(preview(input))])).boxed()
     }
 

@@ -129,9 +129,9 @@ impl Deriving<'_> {
             let (level, session) = (self.cx.level_once_chosen(), &self.cx.session);
             self.toolkit.sandbox.mark_confined(&mut needs, level, session, &folder, None);
         }
-        for need in needs.iter_mut().filter(|need| need.category == Category::Shell) {
+        for need in needs.iter_mut().filter(|need| need.category() == Category::Shell) {
             // Nothing keeps the agent's command from changing anything.
-            need.harmless = false;
+            need.set_harmless(false);
             // Rules that allow commands are made for the session's folders.
             need.always_asked |= !inside;
             own_commands::forbid(need);
@@ -146,8 +146,8 @@ impl Deriving<'_> {
         let mut needs = shell_grammar::as_read_by(self.shell, line, needs);
         let Some(snapshot) = self.snapshot else { return needs };
         let mut of_aliases = Vec::new();
-        for need in needs.iter_mut().filter(|need| need.category == Category::Shell) {
-            let words = need.words.as_deref().unwrap_or_default();
+        for need in needs.iter_mut().filter(|need| need.category() == Category::Shell) {
+            let words = need.words().unwrap_or_default();
             match snapshot.meaning(words, seen) {
                 ShellName::Program => {}
                 ShellName::Alias(line) if seen.len() < MAX_ALIASES => {

@@ -47,7 +47,7 @@ const FLAGS: &[&str] = &["--no-start", "--plain", "--utc", "--json"];
 
 /// Forbids the command if it decides.
 pub(super) fn forbid(need: &mut Need) {
-    if need.words.as_deref().is_some_and(decides) {
+    if need.words().is_some_and(decides) {
         let why = "commands of toolctl that decide are a person's, and no agent runs them";
         need.forbidden.get_or_insert_with(|| why.to_owned());
     }

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use toold_engine::need::{CommandForm, Need};
 use toold_proto::effect::Effect;
-use toold_proto::tool::Category;
 
 use super::formats::LockFormat;
 
@@ -181,13 +180,14 @@ const PIP_OPTIONS: &[&str] = &[
 
 /// The lock file of a command that fetches what it names; `None` for any other command, and if its folder is not known.
 pub(super) fn locked_command(need: &Need) -> Option<LockedCommand> {
-    let (folder, form) = (need.folder.as_deref()?, need.form.as_ref()?);
-    if need.category != Category::Shell || need.unsure.is_some() || need.may_run_any {
+    let command = need.command()?;
+    let (folder, form) = (command.folder.as_deref()?, command.form.as_ref()?);
+    if command.unsure.is_some() || command.may_run_any {
         return None;
     }
-    let effects = need.effects.all();
+    let effects = command.effects.all();
     let fetches = effects.contains(Effect::Install) || effects.contains(Effect::Fetch);
-    let program = need.words.as_ref()?.first().filter(|word| word.literal)?.text.as_str();
+    let program = command.words.as_ref()?.first().filter(|word| word.literal)?.text.as_str();
     let plain: Vec<&str> = form.plain.iter().map(|word| if word.literal { word.text.as_str() } else { "" }).collect();
     if matches!(program, "pip" | "pip3") && plain == ["install"] {
         return of_pip(folder, form, fetches);

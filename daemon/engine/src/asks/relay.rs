@@ -214,10 +214,10 @@ fn named_need(from: &str, theirs: &Ask) -> Need {
 }
 
 fn need_of(theirs: &Ask) -> Need {
-    Need {
+    let need = Need {
         reason: theirs.reason.clone(),
-        command: theirs.command.clone(),
-        diff: theirs.diff.clone(),
+        line: theirs.command.clone(),
         ..Need::new(theirs.category, theirs.target.clone())
-    }
+    };
+    need.with_file(|file| file.diff.clone_from(&theirs.diff))
 }

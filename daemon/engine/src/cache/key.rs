@@ -21,7 +21,7 @@ pub(crate) struct CacheKey {
 impl CacheKey {
     pub(crate) fn new(cx: &Cx, tool: &Arc<dyn Callable>, input: &Value, needs: &[Need]) -> Self {
         let session = &cx.session;
-        let needs: Vec<Value> = needs.iter().map(|need| json!([need.category, need.target])).collect();
+        let needs: Vec<Value> = needs.iter().map(|need| json!([need.category(), need.target])).collect();
         let rest = json!([canonical(input), cx.cwd, session.cwd, session.project(), session.env, session.model, needs]);
         Self { tool: Arc::downgrade(tool), rest: rest.to_string().into() }
     }

@@ -61,7 +61,7 @@ impl Dependencies {
     }
 
     async fn files_hold(&self, cx: &Cx) -> bool {
-        let is_file = |need: &&Need| need.category == Category::FileRead;
+        let is_file = |need: &&Need| need.category() == Category::FileRead;
         let needs: Vec<Need> = self.needs.iter().map(|asked| &asked.need).filter(is_file).cloned().collect();
         if self.stamps.is_empty() && needs.is_empty() {
             return true;

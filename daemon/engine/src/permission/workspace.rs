@@ -15,7 +15,7 @@ use crate::asks::{self, AskAnswer};
 use crate::cx::Cx;
 use crate::decision::{decide_need, with_subject};
 use crate::grant_commands::workspace_command;
-use crate::need::Need;
+use crate::need::{Need, NeedKind};
 use crate::policy::{Decision, Subject, decide};
 use crate::tool::ToolError;
 use crate::workspace::Workspace;
@@ -60,7 +60,7 @@ pub(super) async fn approve_folders(
     };
     // The person who is asked sees where links lead; the refused client does not.
     let as_named = |words: &str| workspace.as_named(words);
-    let told = Need { workspace: true, ..Need::new(Category::FileRead, as_named(&first.to_string_lossy())) };
+    let told = Need::of_kind(NeedKind::Workspace, as_named(&first.to_string_lossy()));
     if let Some(reason) = folders.iter().find_map(|folder| workspace.gate.refuses(folder)) {
         if cx.agent.is_some() && folders.iter().all(|folder| workspace.gate.is_too_broad(folder)) {
             cx.leave_question(as_named(&reason), DecidedBy::Default);
@@ -71,7 +71,7 @@ pub(super) async fn approve_folders(
     }
     // A rule about reading may open a folder for reading. It is no word about what else is free there.
     let always_asked = workspace.unchosen().is_some();
-    let ask = Need { workspace: true, always_asked, ..Need::new(Category::FileRead, first.to_string_lossy()) };
+    let ask = Need { always_asked, ..Need::of_kind(NeedKind::Workspace, first.to_string_lossy()) };
     // Otherwise the client may work there all the same, only not as freely.
     let is_closed = uses(workspace, cx, need, decision);
     let reason = match is_closed {
@@ -114,7 +114,7 @@ pub(super) async fn approve_folders(
 }
 
 fn uses(workspace: &Workspace, cx: &Cx, need: &Need, decision: &Decision) -> bool {
-    match need.category {
+    match need.category() {
         // A command can read anything in the folder that it runs in, whatever rule allows it.
         Category::Shell | Category::Agent => workspace.holds_back(&cx.cwd),
         // A rule or a grant that names the file decides alone.
@@ -137,7 +137,7 @@ fn is_free_once_chosen(workspace: &Workspace, cx: &Cx, chain: &[String], need: &
 
 /// Whether a need cannot be met in a session without a folder.
 fn uses_no_folder(cx: &Cx, need: &Need, decision: &Decision) -> bool {
-    match need.category {
+    match need.category() {
         Category::Shell | Category::Agent => !cx.session.places().iter().any(|place| cx.cwd.starts_with(place)),
         Category::FileRead | Category::FileWrite => {
             let target = Path::new(&need.target);
@@ -150,7 +150,8 @@ fn uses_no_folder(cx: &Cx, need: &Need, decision: &Decision) -> bool {
 fn no_folder(need: &Need) -> String {
     format!(
         "not allowed: {} {}: this session has no folder to work in. Open a folder with: toolctl workspaces allow DIR",
-        need.category, need.target
+        need.category(),
+        need.target
     )
 }
 

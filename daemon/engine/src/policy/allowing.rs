@@ -18,7 +18,7 @@ use crate::policy::{Policy, Subject, decide, is_secret};
 /// only `**` covers it.
 pub fn allowing_pattern(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need) -> Option<String> {
     // A person can name a secret in a grant. Nobody is led to it.
-    if matches!(need.category, Category::FileRead | Category::FileWrite) && is_secret(Path::new(&need.target)) {
+    if matches!(need.category(), Category::FileRead | Category::FileWrite) && is_secret(Path::new(&need.target)) {
         return None;
     }
     let wider = suggestions(need, policy.home.as_deref()).into_iter().map(|suggestion| suggestion.pattern);
@@ -28,10 +28,10 @@ pub fn allowing_pattern(policy: &Policy, grants: &[Grant], subject: &Subject, ne
     };
     let subject = Subject { mode, ..subject.clone() };
     exact_pattern(need).into_iter().chain(wider).find(|text| {
-        let Ok(pattern) = Pattern::parse_to_use(need.category, text) else { return false };
+        let Ok(pattern) = Pattern::parse_to_use(need.category(), text) else { return false };
         let grant = Grant {
             id: String::new(),
-            category: need.category,
+            category: need.category(),
             pattern,
             action: Action::Allow,
             scope: GrantScope::Always,

@@ -36,15 +36,14 @@ pub fn fuzz_one(data: &[u8]) {
 /// The need of a target; of a command, its words between blanks, all of them literal.
 fn need_of(category: Category, target: &str) -> Need {
     let words = || target.split_ascii_whitespace().map(|text| Word { text: text.to_owned(), literal: true }).collect();
-    let words = (category == Category::Shell).then(words);
-    Need { words, ..Need::new(category, target) }
+    Need::new(category, target).with_command(|command| command.words = Some(words()))
 }
 
 /// Whether what was made for exactly one need may match the other too.
 fn same(one: &Need, other: &Need) -> bool {
-    match (&one.words, &other.words) {
+    match (one.words(), other.words()) {
         (Some(one), Some(other)) => one == other,
-        _ if one.category == Category::Network => {
+        _ if one.category() == Category::Network => {
             let ((host, port), (other_host, other_port)) = (split(&one.target), split(&other.target));
             // A host without a port stands for all its ports.
             labels(host) == labels(other_host) && port.is_none_or(|port| other_port == Some(port))

@@ -98,7 +98,7 @@ impl Grant {
             GrantScope::Always => true,
         };
         scope
-            && self.category == need.category
+            && self.category == need.category()
             && self.chain == subject.chain
             && self.tools.as_ref().is_none_or(|tools| match subject.tool {
                 Some(of) => tools.iter().any(|tool| tool == of.as_str()),

@@ -16,7 +16,7 @@ pub(in crate::policy) mod words;
 use globset::{GlobBuilder, GlobMatcher};
 use toold_proto::tool::Category;
 
-use crate::need::{CommandForm, Need, Word};
+use crate::need::{CommandForm, JudgedCommand, Need, Word};
 use crate::policy::pattern::host::HostPattern;
 use crate::policy::pattern::words::WordsPattern;
 
@@ -180,17 +180,18 @@ impl Pattern {
                 glob.is_match(&need.target) || folder.as_ref().is_some_and(|folder| folder.is_match(&need.target))
             }
             PatternKind::Host(host) => host.matches(&need.target),
-            PatternKind::ReadingTools(server) => need.reads_only && is_of_server(server.as_ref(), &need.target),
+            PatternKind::ReadingTools(server) => need.reads_only() && is_of_server(server.as_ref(), &need.target),
             // A command with an uncertain effect is matched by its exact words only.
             PatternKind::Words(words) => {
                 let fits = |given: &Option<Vec<Word>>| given.as_deref().is_some_and(|given| words.matches(given));
-                if self.is_exact() {
-                    fits(&need.words)
-                } else {
-                    need.unsure.is_none()
-                        && (fits(&need.words) || fits(&need.short))
-                        && words.covers_effects(&need.effects)
-                }
+                need.command().is_some_and(|command| match self.is_exact() {
+                    true => fits(&command.words),
+                    false => {
+                        command.unsure.is_none()
+                            && (fits(&command.words) || fits(&command.short))
+                            && words.covers_effects(&command.effects)
+                    }
+                })
             }
         };
         matches.then_some(self.specificity)
@@ -199,14 +200,17 @@ impl Pattern {
     /// Whether it is about the need's operation alone: `git push *`, unlike `git *` and `**`.
     pub(in crate::policy) fn names_operation(&self, need: &Need) -> bool {
         match &self.kind {
-            PatternKind::Words(words) => self.is_exact() || words.names_operation(&need.effects),
+            PatternKind::Words(words) => {
+                let names = |command: &JudgedCommand| words.names_operation(&command.effects);
+                self.is_exact() || need.command().is_some_and(names)
+            }
             PatternKind::Any | PatternKind::Glob { .. } | PatternKind::Host(_) | PatternKind::ReadingTools(_) => false,
         }
     }
 
     /// How specifically it is about a need, for rules that deny or ask. A program counts by its name, in whatever folder;
     /// options count in any order and spelling; a word that the shell still changes may become any words; and a command
-    /// that is not understood is about each rule whose words occur in it. See also [`doubts`].
+    /// that is not understood is about each rule whose words occur in it. See also [`Need::may_run_any`].
     pub fn may_match(&self, need: &Need) -> Option<Specificity> {
         let may = match &self.kind {
             PatternKind::Words(words) => {
@@ -215,11 +219,13 @@ impl Pattern {
                         given.as_deref().is_some_and(|given| words.may_match(given, form.as_ref()))
                             || (is_unsure || given.is_none()) && words.may_occur_in(target)
                     };
-                concerns(&need.words, &need.form, &need.target, need.may_run_any)
-                    || need.script.as_deref().is_some_and(|script| words.may_occur_in(script))
-                    || need.elsewhere.iter().any(|inner| {
-                        concerns(&inner.words, &inner.form, &inner.target, inner.is_unsure || inner.may_run_any)
-                    })
+                need.command().is_some_and(|command| {
+                    concerns(&command.words, &command.form, &need.target, command.may_run_any)
+                        || command.script.as_deref().is_some_and(|script| words.may_occur_in(script))
+                        || command.elsewhere.iter().any(|inner| {
+                            concerns(&inner.words, &inner.form, &inner.target, inner.is_unsure || inner.may_run_any)
+                        })
+                })
             }
             // Any tool may be one that only reads.
             PatternKind::ReadingTools(server) => is_of_server(server.as_ref(), &need.target),
@@ -231,7 +237,7 @@ impl Pattern {
             }
             PatternKind::Any | PatternKind::Words(_) | PatternKind::Host(_) | PatternKind::ReadingTools(_) => false,
         };
-        self.matches(need).or_else(|| (may || need.covers.iter().any(covers)).then_some(self.specificity))
+        self.matches(need).or_else(|| (may || need.covers().iter().any(covers)).then_some(self.specificity))
     }
 }
 
@@ -257,11 +263,6 @@ pub(in crate::policy) fn is_exception(narrow: &Pattern, wide: &Pattern) -> bool 
         (PatternKind::Host(_), _) => true,
         (PatternKind::Words(_) | PatternKind::Glob { .. } | PatternKind::ReadingTools(_), _) => false,
     }
-}
-
-/// Whether a command could run any program, so that every rule that denies or asks might be about it: a person decides.
-pub fn doubts(need: &Need) -> bool {
-    need.may_run_any || need.elsewhere.iter().any(|inner| inner.may_run_any)
 }
 
 fn bad(category: Category, text: &str, why: &str) -> BadPattern {

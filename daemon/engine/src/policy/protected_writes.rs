@@ -136,14 +136,14 @@ static BUILT_IN: LazyLock<Vec<ProtectedWrite>> = LazyLock::new(|| {
 impl Policy {
     /// Why writing this needs an approval for this exact file; `None` when it does not. `project` is the session's.
     pub fn protected_write(&self, project: &Path, need: &Need) -> Option<String> {
-        if need.category != Category::FileWrite {
+        if need.category() != Category::FileWrite {
             return None;
         }
         let home = self.home.as_deref().map(|home| names_of(&home.to_string_lossy()));
         let of_project = |place: &&ProtectedWrite| place.project.as_deref().is_none_or(|of| of == project);
         let all = BUILT_IN.iter().chain(self.protected_writes.iter().filter(of_project));
         let all: Vec<&ProtectedWrite> = all.into_iter().collect();
-        std::iter::once(&need.target).chain(&need.covers).find_map(|target| {
+        std::iter::once(&need.target).chain(need.covers()).find_map(|target| {
             let names = names_of(target);
             all.iter().find(|place| place.matches(&names, home.as_deref())).map(|place| place.describe())
         })

@@ -9,7 +9,7 @@ use toold_proto::effect::Effect;
 use toold_proto::permission::{Scope, Suggestion};
 use toold_proto::tool::Category;
 
-use crate::need::{Need, Word};
+use crate::need::{JudgedCommand, Need, Word};
 use crate::policy::pattern::words::escape_word;
 use crate::policy::pattern::{Pattern, READING_TOOLS, escape_glob};
 
@@ -20,9 +20,9 @@ const ONE_BY_ONE: [Effect; 6] =
 /// The pattern that matches this need and no other; `None` when there is none, as for words that
 /// the shell expands.
 pub fn exact_pattern(need: &Need) -> Option<String> {
-    let pattern = match need.category {
+    let pattern = match need.category() {
         Category::Shell => {
-            let words = need.words.as_deref()?;
+            let words = need.words()?;
             if words.iter().any(|word| !word.literal) {
                 return None;
             }
@@ -42,8 +42,8 @@ pub fn exact_pattern(need: &Need) -> Option<String> {
 
 /// From narrow to wide. Empty if no pattern but `**` matches.
 pub fn suggestions(need: &Need, home: Option<&Path>) -> Vec<Suggestion> {
-    let wider = match need.category {
-        Category::Shell => commands(need),
+    let wider = match need.category() {
+        Category::Shell => need.command().map(commands).unwrap_or_default(),
         Category::FileRead | Category::FileWrite => folders(&need.target, home),
         Category::Network => hosts(&need.target),
         Category::Mcp => tools_of_server(need),
@@ -56,7 +56,7 @@ pub fn suggestions(need: &Need, home: Option<&Path>) -> Vec<Suggestion> {
         }
     }
     let suggestion = |pattern: String| {
-        let covers = covered_tools(need.category, &pattern);
+        let covers = covered_tools(need.category(), &pattern);
         Suggestion { scope: Scope::Session, pattern, covers }
     };
     patterns.into_iter().map(suggestion).collect()
@@ -66,7 +66,7 @@ pub fn suggestions(need: &Need, home: Option<&Path>) -> Vec<Suggestion> {
 fn tools_of_server(need: &Need) -> Vec<String> {
     let server = need.target.split_once('/').map(|(server, _)| server).filter(|server| !server.contains(':'));
     let Some(server) = server.map(escape_glob) else { return Vec::new() };
-    let reading = need.reads_only.then(|| format!("{server}/{READING_TOOLS}"));
+    let reading = need.reads_only().then(|| format!("{server}/{READING_TOOLS}"));
     reading.into_iter().chain([format!("{server}/*")]).collect()
 }
 
@@ -81,23 +81,23 @@ fn covered_tools(category: Category, pattern: &str) -> Option<String> {
 }
 
 fn fits(need: &Need, pattern: &str) -> bool {
-    Pattern::parse(need.category, pattern).is_ok_and(|pattern| pattern.matches(need).is_some())
+    Pattern::parse(need.category(), pattern).is_ok_and(|pattern| pattern.matches(need).is_some())
 }
 
 /// From narrow to wide: the command with its file operands as patterns, then its whole operation with any further words.
-fn commands(need: &Need) -> Vec<String> {
-    let Some(words) = need.words.as_deref() else { return Vec::new() };
+fn commands(command: &JudgedCommand) -> Vec<String> {
+    let Some(words) = command.words.as_deref() else { return Vec::new() };
     let mut patterns = Vec::new();
-    if !need.operands.is_empty() && words.iter().all(|word| word.literal) {
-        let word = |(at, word): (usize, &Word)| match need.operands.contains(&at) {
+    if !command.operands.is_empty() && words.iter().all(|word| word.literal) {
+        let word = |(at, word): (usize, &Word)| match command.operands.contains(&at) {
             true => like(&word.text),
             false => escape_word(&word.text),
         };
         patterns.push(words.iter().enumerate().map(word).collect::<Vec<_>>().join(" "));
     }
-    let name = operation(need, words);
-    let is_wide = ONE_BY_ONE.iter().any(|effect| need.effects.operation.contains(*effect))
-        || name.len() == 1 && names_only_files(need);
+    let name = operation(command, words);
+    let is_wide = ONE_BY_ONE.iter().any(|effect| command.effects.operation.contains(*effect))
+        || name.len() == 1 && names_only_files(command);
     if !is_wide && !name.is_empty() && words.len() > name.len() {
         let name: Vec<String> = name.iter().map(|word| escape_word(word)).collect();
         patterns.push(format!("{} *", name.join(" ")));
@@ -108,15 +108,16 @@ fn commands(need: &Need) -> Vec<String> {
 /// The words that choose what the command does, and maybe options between them. Of a program in no table, those before the
 /// first option, path or value, and none if that leaves its name alone: `mytool *` would be about commands that nobody has
 /// seen.
-fn operation<'a>(need: &'a Need, words: &'a [Word]) -> Vec<&'a str> {
-    if let Some(head) = need.head {
+fn operation<'a>(command: &'a JudgedCommand, words: &'a [Word]) -> Vec<&'a str> {
+    if let Some(head) = command.head {
         let head = words.get(..head).filter(|head| head.iter().all(|word| word.literal)).unwrap_or_default();
         return head.iter().map(|word| word.text.as_str()).collect();
     }
-    if let Some(program) = need.effects.name.first() {
+    let known = &command.effects.name;
+    if let Some(program) = known.first() {
         // An interpreter alone does whatever its words say: `python3 -c ...`.
-        let is_bare = need.effects.name.len() == 1 && (program.starts_with('/') || !program.contains('/'));
-        return need.effects.name.iter().filter(|_| !is_bare).map(String::as_str).collect();
+        let is_bare = known.len() == 1 && (program.starts_with('/') || !program.contains('/'));
+        return known.iter().filter(|_| !is_bare).map(String::as_str).collect();
     }
     let is_plain = |word: &&Word| {
         word.literal
@@ -129,8 +130,8 @@ fn operation<'a>(need: &'a Need, words: &'a [Word]) -> Vec<&'a str> {
 }
 
 /// A command of files alone, such as `cp a b`: with any further words it would be about any files.
-fn names_only_files(need: &Need) -> bool {
-    !need.reads_only && !need.operands.is_empty()
+fn names_only_files(command: &JudgedCommand) -> bool {
+    !command.reads_only && !command.operands.is_empty()
 }
 
 /// Files of the same folder and kind.
@@ -170,10 +171,12 @@ mod tests {
 
     use super::*;
     use crate::effects::{AddedEffect, CommandEffects};
+    use crate::need::NeedKind;
 
     fn shell(words: &[&str]) -> Need {
         let word = |text: &&str| Word { text: (*text).to_owned(), literal: !text.starts_with('$') };
-        Need { words: Some(words.iter().map(word).collect()), ..Need::new(Category::Shell, words.join(" ")) }
+        let known = JudgedCommand { words: Some(words.iter().map(word).collect()), ..JudgedCommand::default() };
+        Need::of_command(words.join(" "), known)
     }
 
     /// A command of the operation with these effects.
@@ -181,7 +184,7 @@ mod tests {
         let name = name.iter().map(|word| (*word).to_owned()).collect();
         let operation = effects.iter().copied().collect();
         let effects = CommandEffects { operation, name, ..CommandEffects::default() };
-        Need { head: Some(effects.name.len()), effects, ..shell(words) }
+        shell(words).with_command(|command| (command.head, command.effects) = (Some(effects.name.len()), effects))
     }
 
     #[track_caller]
@@ -204,22 +207,18 @@ mod tests {
         check(&does(&["rm"], &[Effect::Write], &["rm", "x"]), &["rm x", "rm *"]);
         // No table of options says what its words are.
         let code = does(&["python3"], &[Effect::Build], &["python3", "-c", "x"]);
-        check(&Need { head: None, ..code }, &["python3 -c x"]);
+        check(&code.with_command(|command| command.head = None), &["python3 -c x"]);
         check(&does(&["sudo"], &[Effect::Privilege], &["sudo", "ls"]), &["sudo ls"]);
         check(&does(&["git", "push"], &[Effect::Publish], &["git", "push", "o", "m"]), &["git push o m", "git push *"]);
         let push = does(&["git", "push"], &[Effect::Publish], &["git", "push", "-f", "o"]);
         let force = AddedEffect { effect: Effect::Destroy, words: vec!["-f".into(), "--force".into()] };
-        check(
-            &Need { effects: CommandEffects { added: vec![force], ..push.effects.clone() }, ..push },
-            &["git push -f o"],
-        );
-        let files = |words: &[&str], operands: &[usize]| Need {
-            operands: operands.to_vec(),
-            ..does(&words[..1], &[Effect::Write], words)
+        check(&push.with_command(|command| command.effects.added.push(force)), &["git push -f o"]);
+        let files = |words: &[&str], operands: &[usize]| {
+            does(&words[..1], &[Effect::Write], words).with_command(|command| command.operands = operands.to_vec())
         };
         check(&files(&["cp", "src/a.rs", "b c/d.rs"], &[1, 2]), &["cp src/a.rs 'b c/d.rs'", "cp src/*.rs 'b c/'*.rs"]);
         check(
-            &Need { reads_only: true, ..files(&["wc", "-l", "src/a"], &[2]) },
+            &files(&["wc", "-l", "src/a"], &[2]).with_command(|command| command.reads_only = true),
             &["wc -l src/a", "wc -l src/*", "wc *"],
         );
         check(&shell(&["ls", "-la"]), &["ls -la"]);
@@ -239,7 +238,7 @@ mod tests {
         check(&Need::new(Category::Network, "10.0.0.1:80"), &["10.0.0.1:80", "10.0.0.1"]);
         check(&Need::new(Category::Mcp, "a*b"), &["a\\*b"]);
         check(&Need::new(Category::Mcp, "docs/search"), &["docs/search", "docs/*"]);
-        let reads = |target: &str| Need { reads_only: true, ..Need::new(Category::Mcp, target) };
+        let reads = |target: &str| Need::of_kind(NeedKind::Mcp { reads_only: true }, target);
         check(&reads("docs/search"), &["docs/search", "docs/mcp:read", "docs/*"]);
         check(&reads("remote:build/bash"), &["remote:build/bash"]);
         // A tool that is named like the pattern.
@@ -256,7 +255,7 @@ mod tests {
         ) {
             let all_literal = |words: &[String]| {
                 let words = words.iter().map(|text| Word { text: text.clone(), literal: true }).collect();
-                Need { words: Some(words), ..Need::new(Category::Shell, "x") }
+                Need::of_command("x", JudgedCommand { words: Some(words), ..JudgedCommand::default() })
             };
             let need = all_literal(&words);
             let exact = Pattern::parse(Category::Shell, &exact_pattern(&need).unwrap()).unwrap();

@@ -5,8 +5,7 @@ use super::rules::{RuleConfig, RulePlace};
 use super::*;
 use crate::effects::{AddedEffect, CommandEffects, EffectSet};
 use crate::kept::NotKept;
-use crate::need::InnerCommand;
-use crate::need::Word;
+use crate::need::{InnerCommand, JudgedCommand, Word};
 use crate::policy::grants::{FleetGrantTerm, GrantScope, GrantStore, Grants};
 
 /// One row of a table: the rules, grants and mode, and the need.
@@ -151,7 +150,7 @@ impl PolicyCase {
     #[track_caller]
     fn gives(&self, need: &Need, verdict: Verdict, rule: &str) {
         let decision = self.decide(need);
-        let label = format!("{} {}", need.category, need.target);
+        let label = format!("{} {}", need.category(), need.target);
         assert_eq!(decision.verdict, verdict, "{label}: {}", decision.rule);
         assert!(decision.rule.contains(rule), "{label}: {:?} does not name {rule:?}", decision.rule);
     }
@@ -172,7 +171,15 @@ fn write(path: &str) -> Need {
 /// Words that begin with `$` are not literal.
 fn shell(line: &str) -> Need {
     let word = |text: &str| Word { text: text.to_owned(), literal: !text.starts_with('$') };
-    Need { words: Some(line.split(' ').map(word).collect()), ..need(Category::Shell, line) }
+    need(Category::Shell, line).with_command(|command| command.words = Some(line.split(' ').map(word).collect()))
+}
+
+fn words(line: &str) -> Option<Vec<Word>> {
+    shell(line).words().map(<[Word]>::to_vec)
+}
+
+fn unsure(need: Need, why: &str) -> Need {
+    need.with_command(|command| command.unsure = Some(why.to_owned()))
 }
 
 use Verdict::{Allow, Ask, Deny};
@@ -292,7 +299,7 @@ fn plan_goes_by_needs_and_not_by_rules_or_claims() {
 
 #[test]
 fn plan_allows_reading_and_the_agents_own_plan() {
-    let reads = |line: &str| Need { reads_only: true, ..shell(line) };
+    let reads = |line: &str| shell(line).with_command(|command| command.reads_only = true);
     let plan = case().mode(Mode::Plan);
     let of_agent = plan.clone().origin(Origin::Frontend);
     let of_plugin = plan.clone().chain(&["plugin"]);
@@ -334,7 +341,10 @@ fn plan_allows_reading_and_the_agents_own_plan() {
 #[test]
 fn a_secret_is_read_where_a_rule_or_a_grant_names_exactly_this_file() {
     let secret = "/home/u/proj/.env";
-    let tree = Need { covers: vec!["/home/u/proj/a".into(), secret.into()], ..read("/home/u/proj") };
+    let covering = |need: Need, files: &[&str]| {
+        need.with_file(|file| file.covers = files.iter().map(|&name| name.into()).collect())
+    };
+    let tree = covering(read("/home/u/proj"), &["/home/u/proj/a", secret]);
     let by_rule = |pattern: &str| case().rule("file.read", pattern, "allow");
     let granted = |pattern: &str| case().grant(Category::FileRead, pattern, Action::Allow);
     let mut private = by_rule(secret);
@@ -364,11 +374,11 @@ fn a_secret_is_read_where_a_rule_or_a_grant_names_exactly_this_file() {
     ] {
         case.gives(&need, verdict, rule);
     }
-    let searched = Need { command: Some("cd . && grep -rn KEY .".into()), ..tree.clone() };
+    let searched = Need { line: Some("cd . && grep -rn KEY .".into()), ..tree.clone() };
     case().gives(&searched, Deny, "(leave it out with --exclude=.env)");
-    let by_folder = Need { covers: vec!["/home/u/proj/.ssh/config".into()], ..searched };
+    let by_folder = covering(searched, &["/home/u/proj/.ssh/config"]);
     assert!(!case().decide(&by_folder).rule.contains("--exclude"));
-    let certificate = |of: &str| Need { no_secrets: vec![of.into()], ..read("/home/u/proj/ca.pem") };
+    let certificate = |of: &str| read("/home/u/proj/ca.pem").with_file(|file| file.no_secrets.push(of.into()));
     case().gives(&read("/home/u/proj/ca.pem"), Deny, "secrets (.pem)");
     case().gives(&certificate("/home/u/proj/ca.pem"), Allow, "default");
     let elsewhere = Need { target: "/srv/ca.pem".into(), ..certificate("/srv/ca.pem") };
@@ -667,7 +677,8 @@ fn nothing_but_a_person_allows_what_is_always_asked() {
 #[test]
 fn a_failed_judgement_asks_as_if_a_rule_said_so() {
     let why = Some("judging the line takes too long".to_owned());
-    let need = Need { is_unjudged: true, always_asked: true, unsure: why, words: None, ..shell("git push; ls") };
+    let unjudged = JudgedCommand { is_unjudged: true, unsure: why, ..JudgedCommand::default() };
+    let need = Need { always_asked: true, ..Need::of_command("git push; ls", unjudged) };
     let open = case().rule("shell", "**", "allow").grant(Category::Shell, "**", Action::Allow);
     for case in [case(), open.clone(), open.clone().mode(Mode::Yolo)] {
         case.gives(&need, Ask, "takes too long");
@@ -678,19 +689,21 @@ fn a_failed_judgement_asks_as_if_a_rule_said_so() {
 
 #[test]
 fn a_file_that_is_not_known_is_allowed_by_no_mode_and_not_by_two_stars() {
-    let need = Need { hides_file: true, unsure: Some("the file that $x names is unknown".into()), ..shell("cat $x") };
+    let need =
+        unsure(shell("cat $x"), "the file that $x names is unknown").with_command(|command| command.hides_file = true);
     case().gives(&need, Ask, "default of shell");
     let open = case().rule("shell", "**", "allow");
     open.clone().gives(&need, Ask, "no tool touches");
     case().mode(Mode::Yolo).gives(&need, Ask, "no tool touches");
     case().grant(Category::Shell, "**", Action::Allow).gives(&need, Ask, "no tool touches");
-    let exact = Need { words: shell("cat x").words, ..need };
+    let exact = need.with_command(|command| command.words = words("cat x"));
     open.rule("shell", "cat x", "allow").gives(&exact, Allow, "config.toml:2");
 }
 
 #[test]
 fn a_command_that_could_run_anything_is_asked_about_where_a_rule_denies_or_asks() {
-    let need = Need { may_run_any: true, unsure: Some("tmux runs other programs".into()), ..shell("tmux attach") };
+    let need =
+        unsure(shell("tmux attach"), "tmux runs other programs").with_command(|command| command.may_run_any = true);
     let open = case().rule("shell", "**", "allow");
     open.clone().gives(&need, Allow, "config.toml:1");
     for strict in ["deny", "ask"] {
@@ -748,8 +761,8 @@ fn a_grant_of_the_fleet_allows_exactly_as_much_as_one_of_this_daemon() {
         (case().mode(Mode::Plan), "rm *", shell("rm x"), Deny),
         (case().chain(&["plugin"]), "rm *", shell("rm x"), Ask),
     ] {
-        case.clone().grant(need.category, pattern, Action::Allow).gives(&need, verdict, "");
-        case.grant_of(need.category, pattern, Action::Allow, of_fleet).gives(&need, verdict, "");
+        case.clone().grant(need.category(), pattern, Action::Allow).gives(&need, verdict, "");
+        case.grant_of(need.category(), pattern, Action::Allow, of_fleet).gives(&need, verdict, "");
     }
 }
 
@@ -838,11 +851,11 @@ fn push(line: &str) -> Need {
     };
     let effects = CommandEffects {
         operation: [Effect::Publish, Effect::Build].into_iter().collect(),
-        added: need.words.iter().flatten().filter_map(destroys).collect(),
+        added: need.words().into_iter().flatten().filter_map(destroys).collect(),
         name: vec!["git".into(), "push".into()],
         ..CommandEffects::default()
     };
-    Need { effects, ..need }
+    need.with_command(|command| command.effects = effects)
 }
 
 #[test]
@@ -856,14 +869,12 @@ fn wildcards_cover_no_effect_that_the_pattern_does_not_show() {
     allowing("git *").gives(&push("git push origin main"), Ask, "default");
     allowing("**").gives(&push("git push -f origin"), Allow, "**");
     case().grant(Category::Shell, "git *", Action::Allow).gives(&push("git push origin"), Ask, "default");
-    let commit = Need {
-        effects: CommandEffects {
-            operation: [Effect::History].into_iter().collect(),
-            name: vec!["git".into(), "commit".into()],
-            ..CommandEffects::default()
-        },
-        ..shell("git commit -m x")
+    let effects = CommandEffects {
+        operation: [Effect::History].into_iter().collect(),
+        name: vec!["git".into(), "commit".into()],
+        ..CommandEffects::default()
     };
+    let commit = shell("git commit -m x").with_command(|command| command.effects = effects);
     allowing("git *").gives(&commit, Allow, "git *");
 }
 
@@ -881,31 +892,26 @@ fn a_rule_may_name_an_effect() {
     );
     of("publish", "", "ask").rule("shell", "git *", "allow").gives(&push("git push o"), Ask, "publish");
     of("destroy", "git *", "deny").gives(&shell("rm -r x"), Ask, "default");
-    let builds = Need {
-        effects: CommandEffects {
-            operation: [Effect::Build, Effect::Read].into_iter().collect(),
-            ..CommandEffects::default()
-        },
-        ..shell("make test")
-    };
+    let operation = [Effect::Build, Effect::Read].into_iter().collect();
+    let builds = shell("make test").with_command(|command| command.effects.operation = operation);
     of("build", "", "allow").gives(&builds, Allow, "with the effect build");
     // It does more than build.
     of("build", "", "allow").gives(&push("git push origin"), Ask, "default");
-    let doubtful = Need { unsure: Some("why".into()), ..builds.clone() };
+    let doubtful = unsure(builds.clone(), "why");
     of("build", "", "allow").gives(&doubtful, Ask, "default");
     // Nobody knows all of its effects.
-    let unknown = Need { unsure: Some("npm publish is unknown".into()), ..shell("npm publish") };
+    let unknown = unsure(shell("npm publish"), "npm publish is unknown");
     of("publish", "", "deny").rule("shell", "**", "allow").gives(&unknown, Ask, "may have the effect publish");
     of("publish", "git *", "ask").rule("shell", "**", "allow").gives(&unknown, Allow, "**");
     let inner = InnerCommand {
         target: "rm -r /srv".into(),
-        words: shell("rm -r /srv").words,
+        words: words("rm -r /srv"),
         form: None,
         is_unsure: false,
         may_run_any: false,
         effects: CommandEffects { operation: [Effect::Destroy].into_iter().collect(), ..CommandEffects::default() },
     };
-    let there = Need { elsewhere: vec![inner], ..shell("docker exec web rm -r /srv") };
+    let there = shell("docker exec web rm -r /srv").with_command(|command| command.elsewhere.push(inner));
     of("destroy", "", "deny").gives(&there, Deny, "with the effect destroy");
 }
 
@@ -928,16 +934,15 @@ fn a_level_frees_by_effect_what_nothing_else_decides() {
             name: line.split(' ').map(str::to_owned).collect(),
             ..CommandEffects::default()
         };
-        Need { effects, confined, command: Some(line.to_owned()), ..shell(line) }
+        let need = Need { confined, line: Some(line.to_owned()), ..shell(line) };
+        need.with_command(|command| command.effects = effects)
     };
     let with = |line: &str, effects: &[Effect], confined: EffectSet| {
         let operation = effects.iter().copied().collect();
-        Need { effects: CommandEffects { operation, ..CommandEffects::default() }, confined, ..shell(line) }
+        Need { confined, ..shell(line) }.with_command(|command| command.effects.operation = operation)
     };
-    let unsure = |line: &str, effects: &[Effect], confined: EffectSet| Need {
-        unsure: Some("a word".to_owned()),
-        ..with(line, effects, confined)
-    };
+    let doubtful =
+        |line: &str, effects: &[Effect], confined: EffectSet| unsure(with(line, effects, confined), "a word");
     let shows = |line: &str, confined: EffectSet| with(line, &[Effect::Read, Effect::Build], confined);
     let write = |path: &str| Need::new(Category::FileWrite, path);
     let source = || write("/home/u/proj/src/lib.rs");
@@ -966,11 +971,11 @@ fn a_level_frees_by_effect_what_nothing_else_decides() {
         (command("gh auth token", Effect::Secret), [Ask, Ask, Ask, Ask]),
         // Nothing is known of its effects, or not all.
         (Need { confined, ..shell("mytool x") }, [Ask, Ask, Ask, Ask]),
-        (Need { unsure: Some("an option".to_owned()), ..command("cargo test", Effect::Build) }, [Ask, Ask, Ask, Ask]),
+        (unsure(command("cargo test", Effect::Build), "an option"), [Ask, Ask, Ask, Ask]),
         // Where builds are free, a word that is not known harms no more than they; where nothing can be changed, neither.
-        (unsure("cp a $x", &[Effect::Write], confined), [Ask, Ask, Allow, Allow]),
-        (unsure("cat $x", &[Effect::Read], EffectSet::READING), [Ask, Allow, Allow, Allow]),
-        (unsure("awk $x", &[Effect::Read, Effect::Build], EffectSet::READING), [Ask, Ask, Ask, Ask]),
+        (doubtful("cp a $x", &[Effect::Write], confined), [Ask, Ask, Allow, Allow]),
+        (doubtful("cat $x", &[Effect::Read], EffectSet::READING), [Ask, Allow, Allow, Allow]),
+        (doubtful("awk $x", &[Effect::Read, Effect::Build], EffectSet::READING), [Ask, Ask, Ask, Ask]),
         (shows("awk x", EffectSet::READING), [Ask, Allow, Allow, Allow]),
         (shows("awk x", confined), [Ask, Ask, Allow, Allow]),
         // It would not run confined.
@@ -991,7 +996,8 @@ fn a_level_frees_by_effect_what_nothing_else_decides() {
         }
     }
     // Secrets are refused where it runs, and nowhere else.
-    let hides = |confined| Need { hides_file: true, ..unsure("cat $x", &[Effect::Read], confined) };
+    let hides =
+        |confined| doubtful("cat $x", &[Effect::Read], confined).with_command(|command| command.hides_file = true);
     case().level(Level::Edit).gives(&hides(EffectSet::READING), Allow, "level edit, confined");
     case().level(Level::Edit).gives(&hides(EffectSet::EMPTY), Ask, "");
     // In their order: rules that deny, rules that ask, rules that allow, grants.
@@ -1008,7 +1014,7 @@ fn a_level_frees_by_effect_what_nothing_else_decides() {
     let broken = PolicyCase { policy: Policy { broken: vec!["x".to_owned()], ..develop().policy }, ..develop() };
     broken.gives(&test, Deny, "invalid rule");
     // What only reads is asked about at every level, if the user wants that.
-    let reads = Need { reads_only: true, ..command("ls", Effect::Read) };
+    let reads = command("ls", Effect::Read).with_command(|command| command.reads_only = true);
     let mut asks = develop();
     asks.policy.asks_for_reading.everywhere = true;
     asks.gives(&reads, Ask, "default");
@@ -1048,7 +1054,8 @@ fn modes_and_levels_decide_as_documented() {
     let confined = crate::level::confined_effects();
     let command = |line: &str, effect: Effect| {
         let effects = CommandEffects { operation: EffectSet::EMPTY.with(effect), ..CommandEffects::default() };
-        Need { effects, confined, command: Some(line.to_owned()), ..shell(line) }
+        let need = Need { confined, line: Some(line.to_owned()), ..shell(line) };
+        need.with_command(|command| command.effects = effects)
     };
     for [mode, level, write, mkdir, test, push] in rows {
         let of_mode: Mode = serde_json::from_value(mode.clone().into()).unwrap();

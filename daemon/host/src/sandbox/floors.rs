@@ -11,7 +11,7 @@ use toold_engine::cx::Cx;
 use toold_engine::effects::EffectSet;
 use toold_engine::floor::{Floor, FloorCredentials, FloorNetwork, FloorWrites};
 use toold_engine::level::{confined_effects, frees_command};
-use toold_engine::need::Need;
+use toold_engine::need::{Need, Word};
 use toold_engine::policy::{Policy, is_temporary_file};
 use toold_engine::session::Session;
 use toold_proto::effect::Effect;
@@ -125,14 +125,15 @@ impl Sandbox {
         cwd: &Path,
         records: Option<&SessionRecords>,
     ) {
-        let is_free = |need: &Need| need.reads_only || need.category == Category::FileRead;
+        let is_free = |need: &Need| need.reads_only() || need.category() == Category::FileRead;
         let rules = self.rules_in(session.project());
         let places = || session.places().iter().map(|place| place.to_path_buf()).collect::<Vec<PathBuf>>();
         if needs.iter().all(is_free) {
             let found = || self.secrets_in(&places(), rules.home.as_deref());
             if self.confines_reading() && !found().is_ok_and(|(_, counts)| self.hides(counts)) {
-                for need in needs.iter_mut().filter(|need| need.category == Category::Shell) {
-                    need.reads_only = false;
+                for need in needs.iter_mut() {
+                    let Some(command) = need.command_mut() else { continue };
+                    command.reads_only = false;
                     need.reason.get_or_insert("the session's folders have too many secret files to hide".to_owned());
                 }
             }
@@ -334,8 +335,8 @@ pub struct LineToConfine<'a> {
 /// from listed hosts or be named by a lock file. A line that writes no file may be free where nothing can be changed. Reads a
 /// few folders.
 pub fn confined_effects_of(level: Level, line: &LineToConfine) -> EffectSet {
-    let of = |category: Category| line.needs.iter().filter(move |need| need.category == category);
-    let is_here = |need: &Need| matches!(need.category, Category::Shell | Category::FileRead | Category::FileWrite);
+    let of = |category: Category| line.needs.iter().filter(move |need| need.category() == category);
+    let is_here = |need: &Need| matches!(need.category(), Category::Shell | Category::FileRead | Category::FileWrite);
     if of(Category::Shell).next().is_none() || !line.needs.iter().all(is_here) {
         return EffectSet::EMPTY;
     }
@@ -348,7 +349,7 @@ pub fn confined_effects_of(level: Level, line: &LineToConfine) -> EffectSet {
     if !overwritten.is_empty() && !(line.records.keeps)(&overwritten) {
         effects = effects.without(Effect::Write);
     }
-    let removes = |need: &Need| need.effects.all().contains(Effect::Destroy);
+    let removes = |need: &Need| need.effects().contains(Effect::Destroy);
     if of(Category::Shell).any(|need| removes(need) && !removes_only_own(need, line)) {
         effects = effects.without(Effect::Destroy);
     }
@@ -358,14 +359,14 @@ pub fn confined_effects_of(level: Level, line: &LineToConfine) -> EffectSet {
     }
     let is_locked = |need: &Need| line.hosts.is_some() && (line.records.is_locked)(need);
     let is_listed = |need: &Need| line.hosts.is_some_and(|hosts| hosts.lists_all_of(need));
-    let has = |need: &Need, effect: Effect| need.effects.all().contains(effect);
+    let has = |need: &Need, effect: Effect| need.effects().contains(effect);
     if of(Category::Shell).any(|need| has(need, Effect::Fetch) && !is_listed(need) && !is_locked(need)) {
         effects = effects.without(Effect::Fetch);
     }
     if of(Category::Shell).any(|need| has(need, Effect::Install) && !is_locked(need)) {
         effects = effects.without(Effect::Install);
     }
-    let frees = |effects| of(Category::Shell).all(|need| need.reads_only || frees_command(level, need, effects));
+    let frees = |effects| of(Category::Shell).all(|need| need.reads_only() || frees_command(level, need, effects));
     let only_reads = of(Category::FileWrite).next().is_none();
     [Some(effects), only_reads.then_some(EffectSet::READING)]
         .into_iter()
@@ -376,19 +377,19 @@ pub fn confined_effects_of(level: Level, line: &LineToConfine) -> EffectSet {
 
 /// Whether a command is `rm`, and what it names was made by the session. What it names must not come from the line itself.
 fn removes_only_own(need: &Need, line: &LineToConfine) -> bool {
-    let is_rm = need.words.as_ref().and_then(|words| words.first()).is_some_and(|program| program.text == "rm");
-    let is_its = |file: &&Need| file.of_command.as_deref() == Some(need.target.as_str());
-    let mut files = line.needs.iter().filter(|file| file.category == Category::FileWrite).filter(is_its).peekable();
+    let is_rm = need.words().and_then(<[Word]>::first).is_some_and(|program| program.text == "rm");
+    let is_its = |file: &&Need| file.command_naming_it() == Some(need.target.as_str());
+    let mut files = line.needs.iter().filter(|file| file.category() == Category::FileWrite).filter(is_its).peekable();
     let others_read =
-        || line.needs.iter().all(|other| other == need || other.category != Category::Shell || other.reads_only);
+        || line.needs.iter().all(|other| other == need || other.command().is_none_or(|command| command.reads_only));
     is_rm && files.peek().is_some() && others_read() && files.all(|file| (line.records.made)(Path::new(&file.target)))
 }
 
 /// The files in the session's folders that hold something, and that a line writes.
 pub fn overwritten<'a>(needs: &'a [Need], places: &[PathBuf]) -> Vec<&'a Path> {
     let holds_something = |path: &Path| path.symlink_metadata().is_ok_and(|found| !found.is_dir() && found.len() > 0);
-    let files = needs.iter().filter(|need| need.category == Category::FileWrite);
-    let named = files.flat_map(|need| [&need.target].into_iter().chain(&need.covers)).map(Path::new);
+    let files = needs.iter().filter(|need| need.category() == Category::FileWrite);
+    let named = files.flat_map(|need| [&need.target].into_iter().chain(need.covers())).map(Path::new);
     named.filter(|path| places.iter().any(|place| path.starts_with(place)) && holds_something(path)).collect()
 }
 

@@ -170,7 +170,7 @@ pub(super) fn seen(home: Option<&Path>, places: &[PathBuf], environment: &Enviro
     let folders: Vec<PathBuf> = path.filter(|folder| folder.is_absolute()).collect();
     seen.extend(named.filter(|root| is_narrow(root, home)));
     seen.extend(folders.iter().filter_map(|folder| installation(folder, home)));
-    for program in needs.iter().filter(|need| need.category == Category::Shell).filter_map(program) {
+    for program in needs.iter().filter(|need| need.category() == Category::Shell).filter_map(program) {
         // A link may lead to another installation.
         let found = folders.iter().map(|folder| folder.join(program)).find(|file| file.is_file());
         let Some(file) = found.and_then(|file| file.canonicalize().ok()) else { continue };
@@ -186,7 +186,7 @@ pub(super) fn seen(home: Option<&Path>, places: &[PathBuf], environment: &Enviro
 
 /// The name of the program that a command runs, if it is looked up.
 fn program(need: &Need) -> Option<&str> {
-    let word = need.words.as_ref()?.first().filter(|word| word.literal)?;
+    let word = need.words()?.first().filter(|word| word.literal)?;
     (!word.text.contains('/') && !word.text.is_empty()).then_some(word.text.as_str())
 }
 
@@ -235,6 +235,8 @@ fn is_narrow(root: &Path, home: Option<&Path>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use toold_engine::need::{JudgedCommand, Word};
+
     use super::*;
 
     #[test]
@@ -265,8 +267,8 @@ mod tests {
         std::fs::create_dir(below("bin")).unwrap();
         let path = std::env::join_paths([below("tools/x/bin"), below("bin")]).unwrap();
         let environment = Environment::default().with([("PATH", path)]);
-        let mut need = Need::new(Category::Shell, "y x");
-        need.words = Some(vec![toold_engine::need::Word { text: "y".into(), literal: true }]);
+        let words = Some(vec![Word { text: "y".into(), literal: true }]);
+        let need = Need::of_command("y x", JudgedCommand { words, ..JudgedCommand::default() });
         let seen = seen(Some(&home), &[below("src/shop")], &environment, &[need]);
         let own: Vec<&PathBuf> = seen.iter().filter(|path| path.starts_with(&home)).collect();
         assert_eq!(

@@ -482,7 +482,7 @@ impl NamedFile {
     ) -> Vec<Need> {
         let not_known = |why: &str| {
             let target = format!("{} (what is in {})", self.command, self.path.display());
-            vec![Need { hides_file: true, ..SimpleCommand::not_understood(&target, why).need(line) }]
+            vec![SimpleCommand { hides_file: true, ..SimpleCommand::not_understood(&target, why) }.need(line)]
         };
         let Ok(ResolvedPath { mut path, judged_as, .. }) = resolve_for(&self.path, Path::new("/"), may_read) else {
             return not_known("a loop of symbolic links");
@@ -503,9 +503,10 @@ impl NamedFile {
                 Category::FileWrite => write_need(path, exclusions),
                 _ => read_need(path, exclusions),
             };
-            let is_public = category == Category::FileRead && is_public(path);
-            let of_command = self.is_operand.then(|| self.command.clone());
-            Need { command: Some(line.to_owned()), of_command, is_public, ..need }
+            Need { line: Some(line.to_owned()), ..need }.with_file(|file| {
+                file.is_public = category == Category::FileRead && is_public(path);
+                file.of_command = self.is_operand.then(|| self.command.clone());
+            })
         };
         if let Some(judged_as) = judged_as {
             return vec![on(&judged_as), on(&path)];
@@ -514,17 +515,20 @@ impl NamedFile {
         if let Some(from) = &self.copy_of {
             // Another command of the line may make the folder before, and then the copy gets its name in it.
             let inside = from.file_name().map(|name| path.join(name));
-            needs[0].covers = copied(from, &[path.clone()].into_iter().chain(inside).collect::<Vec<_>>());
+            let covers = copied(from, &[path.clone()].into_iter().chain(inside).collect::<Vec<_>>());
+            if let Some(file) = needs[0].file_mut() {
+                file.covers = covers;
+            }
         }
         if let Some((why, hides_file)) = &self.unknown {
-            needs.push(Need {
-                hides_file: *hides_file,
-                ..SimpleCommand::not_understood(&self.path.display().to_string(), why).need(line)
-            });
+            let unknown = SimpleCommand::not_understood(&self.path.display().to_string(), why);
+            needs.push(SimpleCommand { hides_file: *hides_file, ..unknown }.need(line));
         }
         if self.how == FileAccess::Read && is_own_input(&self.command, &path) {
             let input = needs[0].target.clone();
-            needs[0].no_secrets.push(input);
+            if let Some(file) = needs[0].file_mut() {
+                file.no_secrets.push(input);
+            }
         }
         for put in &self.puts {
             let file = path.join(&put.name);
@@ -533,14 +537,16 @@ impl NamedFile {
             match resolve_for(&file, Path::new("/"), may_read) {
                 Ok(ResolvedPath { path, judged_as, .. }) => {
                     needs.extend(judged_as.map(|judged_as| on(&judged_as)));
-                    needs.push(Need { covers, ..on(&path) });
+                    needs.push(on(&path).with_file(|file| file.covers = covers));
                 }
                 Err(_) => return not_known("a loop of symbolic links"),
             }
         }
         if self.how == FileAccess::Tree && !may_read(&path) {
             // Its contents are not examined, so whether everyone may read them is unknown.
-            needs[0].is_public &= !path.is_dir();
+            if let Some(file) = needs[0].file_mut() {
+                file.is_public &= !path.is_dir();
+            }
             return needs;
         }
         let takes_all = self.how == FileAccess::Tree || self.is_whole;
@@ -594,11 +600,13 @@ impl NamedFile {
                 needs[0].forbidden = exclusions.reason(file, false);
             }
         }
-        needs[0].covers.extend(covers.iter().map(|file| file.to_string_lossy().into_owned()));
         let looks = |_: &&PathBuf| category == Category::FileRead && !clock.is_over();
         let shown = |file: &PathBuf| file.to_string_lossy().into_owned();
-        needs[0].no_secrets.extend(covers.iter().filter(looks).filter(|file| is_certificate(file)).map(shown));
-        needs[0].holds_secrets.extend(covers.iter().filter(looks).filter(|file| holds_credentials(file)).map(shown));
+        if let Some(folder) = needs[0].file_mut() {
+            folder.covers.extend(covers.iter().map(shown));
+            folder.no_secrets.extend(covers.iter().filter(looks).filter(|file| is_certificate(file)).map(shown));
+            folder.holds_secrets.extend(covers.iter().filter(looks).filter(|file| holds_credentials(file)).map(shown));
+        }
         for target in links {
             let how = if self.how == FileAccess::Tree { FileAccess::Tree } else { FileAccess::Read };
             // Links inside lead to further places, which are not all examined.

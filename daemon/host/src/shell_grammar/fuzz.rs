@@ -102,8 +102,8 @@ pub fn fuzz_one(data: &[u8]) {
 
 /// The decision of a policy with only this rule.
 fn is_allowed(pattern: &Pattern, line: &str) -> bool {
-    let is_operand = |need: &Need| need.of_command.is_some() && need.target.starts_with("/nowhere");
-    let allows = |need: &Need| match need.category {
+    let is_operand = |need: &Need| need.command_naming_it().is_some() && need.target.starts_with("/nowhere");
+    let allows = |need: &Need| match need.category() {
         Category::Shell => pattern.matches(need).is_some(),
         _ => is_operand(need),
     };

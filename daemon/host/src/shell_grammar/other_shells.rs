@@ -24,14 +24,14 @@ pub fn as_read_by(shell: &str, line: &str, mut needs: Vec<Need>) -> Vec<Need> {
     if reading == ZshReading::Alike {
         return needs;
     }
-    for need in needs.iter_mut().filter(|need| need.category == Category::Shell) {
-        need.reads_only = false;
+    for command in needs.iter_mut().filter_map(Need::command_mut) {
+        command.reads_only = false;
     }
-    if reading == ZshReading::Differs || needs.iter().all(|need| need.category != Category::Shell) {
+    if reading == ZshReading::Differs || needs.iter().all(|need| need.category() != Category::Shell) {
         let why = format!("{name} runs the line, and toold reads it as bash does");
-        let whole = SimpleCommand::not_understood(line.trim(), &why).need(line);
+        let whole = SimpleCommand { may_run_any: false, ..SimpleCommand::not_understood(line.trim(), &why) };
         // Only the agent's own rules can allow it.
-        needs.push(Need { may_run_any: false, always_asked: true, ..whole });
+        needs.push(Need { always_asked: true, ..whole.need(line) });
     }
     needs
 }
@@ -55,7 +55,7 @@ mod tests {
     fn nothing_is_free_in_another_shell() {
         let is_asked = |shell: &str, line: &str| {
             let needs = needs_in(shell, line);
-            let is_asked = |need: &Need| need.category == Category::Shell && !need.reads_only;
+            let is_asked = |need: &Need| need.category() == Category::Shell && !need.reads_only();
             needs.iter().any(is_asked)
         };
         let lines = [
@@ -78,7 +78,7 @@ mod tests {
             assert_eq!(needs_in("zsh", line), needs_in("bash", line), "{line}");
         }
         for shell in ["bash", "/bin/sh", "dash"] {
-            assert!(needs_in(shell, "ls").iter().all(|need| need.reads_only), "{shell}");
+            assert!(needs_in(shell, "ls").iter().all(|need| need.reads_only()), "{shell}");
         }
     }
 

@@ -105,28 +105,29 @@ impl Redirected {
             other => {
                 // A port name, or a host that no request could name: no rule could cover it.
                 let forbidden = check_target(other, &self.path).err();
-                return vec![Need { forbidden, command: Some(line.to_owned()), ..Need::new(other, self.path.clone()) }];
+                return vec![Need { forbidden, line: Some(line.to_owned()), ..Need::new(other, self.path.clone()) }];
             }
         };
-        let not_known = |why: &str| SimpleCommand::not_understood(&self.shown, why).need(line);
+        let unknown = |why: &str| SimpleCommand::not_understood(&self.shown, why);
         let root = [PathBuf::from("/")];
         let folders = match (Path::new(&self.path).is_absolute(), &self.folders) {
             (true, _) => root.as_slice(),
             (false, Some(folders)) => folders,
-            (false, None) => return vec![not_known("the folder that it runs in is unknown")],
+            (false, None) => return vec![unknown("the folder that it runs in is unknown").need(line)],
         };
         let mut needs = Vec::new();
         if let Some((why, hides_file)) = &self.unknown {
-            needs.push(Need { hides_file: *hides_file, ..not_known(why) });
+            needs.push(SimpleCommand { hides_file: *hides_file, ..unknown(why) }.need(line));
         }
         for folder in folders {
             let Ok(ResolvedPath { path, judged_as, .. }) = resolve_for(Path::new(&self.path), folder, may_read) else {
-                needs.push(not_known("a loop of symbolic links"));
+                needs.push(unknown("a loop of symbolic links").need(line));
                 continue;
             };
             for path in judged_as.iter().chain([&path]) {
+                let need = Need { line: Some(line.to_owned()), ..on_file(path, exclusions) };
                 let is_public = self.category == Category::FileRead && is_public(path);
-                needs.push(Need { command: Some(line.to_owned()), is_public, ..on_file(path, exclusions) });
+                needs.push(need.with_file(|file| file.is_public = is_public));
             }
         }
         needs

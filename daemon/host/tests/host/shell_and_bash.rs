@@ -170,11 +170,11 @@ fn can_become(words: &[Word], ran: &[String]) -> bool {
 }
 
 fn was_needed(needs: &[Need], ran: &[String]) -> bool {
-    needs.iter().filter_map(|need| need.words.as_deref()).any(|words| can_become(words, ran))
+    needs.iter().filter_map(|need| need.words()).any(|words| can_become(words, ran))
 }
 
 fn was_understood(needs: &[Need]) -> bool {
-    !needs.iter().any(|need| need.category == Category::Shell && (need.words.is_none() || need.unsure.is_some()))
+    !needs.iter().any(|need| need.category() == Category::Shell && (need.words().is_none() || need.unsure().is_some()))
 }
 
 /// Whether nothing about the line is in doubt.
@@ -194,7 +194,7 @@ pub(crate) fn ran_beyond_needs(line: &str) -> Option<String> {
     }
     let is_reported = |file: &&String| {
         let target = format!("/nowhere/{file}");
-        needs.iter().any(|need| need.category == Category::FileWrite && need.target == target)
+        needs.iter().any(|need| need.category() == Category::FileWrite && need.target == target)
     };
     let file = made.iter().find(|file| !is_reported(file))?;
     Some(format!("{line:?} made {file:?}, needs were {needs:#?}"))

@@ -21,7 +21,7 @@ fn needs(line: &str, cwd: &Path) -> Vec<Need> {
 /// files, `@ host:port` for the network.
 fn shown(need: &Need) -> String {
     let target = need.target.replace('\n', "⏎").replace('\t', "⇥");
-    match (need.category, &need.words) {
+    match (need.category(), need.words()) {
         (Category::Shell, None) => format!("? {target}"),
         (Category::Shell, Some(words)) => {
             let words = words.iter().map(|word| match word.literal {
@@ -30,7 +30,7 @@ fn shown(need: &Need) -> String {
                 false => format!("‹{}›", word.text),
             });
             let words = words.collect::<Vec<_>>().join(" ").replace('\n', "⏎").replace('\t', "⇥");
-            if need.unsure.is_some() { format!("?! {words}") } else { words }
+            if need.unsure().is_some() { format!("?! {words}") } else { words }
         }
         (Category::FileRead, _) => format!("< {target}"),
         (Category::FileWrite, _) => format!("> {target}"),
@@ -69,7 +69,7 @@ fn redirects_are_judged_where_links_lead() {
     std::fs::write(root.join("work/.toolignore"), "secret*\n").unwrap();
     let target = |line: &str| {
         let found = needs(line, &root.join("work"));
-        let file = found.into_iter().find(|need| need.category == Category::FileWrite).unwrap();
+        let file = found.into_iter().find(|need| need.category() == Category::FileWrite).unwrap();
         (file.target.strip_prefix(root.to_str().unwrap()).unwrap().to_owned(), file.forbidden.is_some())
     };
     assert_eq!(target("echo a > link/x"), ("/out/x".into(), false));
@@ -87,7 +87,7 @@ fn no_command_begins_with_a_variable_or_with_grammar() {
         ["FOO=1 ls", "'FOO=1' ls", "F\\OO=1 ls", "'if' x", "\\! ls", "time 'for' x", "env 'if' x", "command 'A=1' ls"]
     {
         for need in needs(line, Path::new("/")) {
-            let Some(words) = &need.words else { continue };
+            let Some(words) = need.words() else { continue };
             let is_variable = words.len() == 1 && words[0].text.contains('=');
             assert!(is_variable || begins_command(words), "{line:?}: {need:?}");
         }
@@ -103,12 +103,12 @@ fn a_socket_is_judged_as_the_host_that_a_request_names() {
         ("cat < /dev/udp/0x7f.1/53", "127.0.0.1:53"),
     ] {
         let found = needs(line, Path::new("/"));
-        let need = found.iter().find(|need| need.category == Category::Network).unwrap();
+        let need = found.iter().find(|need| need.category() == Category::Network).unwrap();
         assert_eq!((need.target.as_str(), &need.forbidden), (target, &None), "{line}");
     }
     for line in ["cat < /dev/tcp/a.b/http", "cat < /dev/tcp/a.b/70000", "cat < /dev/tcp/a.b", "cat < /dev/tcp/a@b/80"] {
         let found = needs(line, Path::new("/"));
-        let need = found.iter().find(|need| need.category == Category::Network).unwrap();
+        let need = found.iter().find(|need| need.category() == Category::Network).unwrap();
         assert!(need.forbidden.is_some(), "{line}: {need:?}");
     }
 }

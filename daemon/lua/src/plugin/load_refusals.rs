@@ -36,13 +36,13 @@ impl LoadRefusals {
         let load = all
             .entry(plugin.clone())
             .or_insert_with(|| RefusedLoad { authority: authority.clone(), refused: Vec::new() });
-        let is_known = |known: &Need| known.category == need.category && known.target == need.target;
+        let is_known = |known: &Need| known.category() == need.category() && known.target == need.target;
         if load.refused.len() >= MAX_OF_PLUGIN || load.refused.iter().any(is_known) {
             return;
         }
         let event = EventBody::PluginRefused {
             plugin: plugin.name.clone(),
-            category: need.category,
+            category: need.category(),
             target: need.target.clone(),
             message: denial.message.clone(),
         };

@@ -107,20 +107,20 @@ pub(crate) fn command_needs(
     let mut surroundings = Surroundings { cwd, folders: &folders, environment, may_read: &mut is_known };
     let mut needs = shell_grammar::needs(line, &mut surroundings);
     needs.retain(|need| {
-        need.category != Category::FileRead || need.forbidden.is_some() || !plugin.owns(Path::new(&need.target))
+        need.category() != Category::FileRead || need.forbidden.is_some() || !plugin.owns(Path::new(&need.target))
     });
     for need in &mut needs {
-        if need.of_command.is_some() {
-            need.harmless = confined.is_some() && rules.eases();
+        if need.command_naming_it().is_some() {
+            need.set_harmless(confined.is_some() && rules.eases());
         }
-        if need.category == Category::Shell
-            && let Some(confined) = &confined
+        if let Some(confined) = &confined
+            && let Some(command) = need.command_mut()
         {
+            command.harmless = rules.eases();
+            command.hides_file = false;
             need.reason = Some(format!("[sandbox: {confined}]"));
-            need.harmless = rules.eases();
-            need.hides_file = false;
         }
-        need.harmless &= !sandbox.eases_no_more(project);
+        need.set_harmless(need.is_harmless() && !sandbox.eases_no_more(project));
     }
     Ok(needs)
 }

@@ -212,7 +212,7 @@ fn json(value: impl serde::Serialize) -> Result<Value, String> {
 }
 
 fn described(need: Need) -> Value {
-    json!({"category": need.category, "target": need.target, "reason": need.reason})
+    json!({"category": need.category(), "target": need.target, "reason": need.reason})
 }
 
 /// A function of a test file in the place of a tool of the daemon.

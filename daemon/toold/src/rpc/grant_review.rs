@@ -110,7 +110,7 @@ fn need_of(grant: &Grant, environment: &Environment) -> Option<Need> {
             let may_read = &mut |_: &Path| false;
             let surroundings = &mut Surroundings { cwd: Path::new("/"), folders: &[], environment, may_read };
             let needs = shell_grammar::explain(pattern, surroundings).into_iter().flat_map(|part| part.needs);
-            let mut commands = needs.filter(|need| need.category == Category::Shell);
+            let mut commands = needs.filter(|need| need.category() == Category::Shell);
             commands.next().filter(|need| commands.next().is_none() && grant.pattern.matches(need).is_some())
         }
         // An escaped pattern is not the target.

@@ -245,7 +245,7 @@ fn commands(explained: Vec<Explained>, checked: &CheckedPermission) -> Vec<Expla
     let mut part = |need: Need| {
         // The parts are reported only when there are several.
         parts.next().unwrap_or_else(|| CheckedPart {
-            category: need.category,
+            category: need.category(),
             target: need.target,
             verdict: checked.verdict,
             rule: checked.rule.clone(),

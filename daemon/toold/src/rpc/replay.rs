@@ -190,13 +190,13 @@ impl<'r> RuleReplay<'r> {
         // It is not known which hosts a command reached, what a lock file was, and who had made a file.
         let effects =
             [Effect::Fetch, Effect::Install, Effect::Destroy].into_iter().fold(confined_effects(), EffectSet::without);
-        let leaves = |(need, inside, _): &(Need, bool, PastVerdict)| match need.category {
+        let leaves = |(need, inside, _): &(Need, bool, PastVerdict)| match need.category() {
             Category::FileWrite => !inside,
             Category::Network | Category::Mcp | Category::Agent | Category::Plugin => true,
-            Category::Shell => !need.reads_only && !frees_command(self.level, need, effects),
+            Category::Shell => !need.reads_only() && !frees_command(self.level, need, effects),
             Category::FileRead => false,
         };
-        let is_command = needs.iter().any(|(need, ..)| need.category == Category::Shell);
+        let is_command = needs.iter().any(|(need, ..)| need.category() == Category::Shell);
         if self.can_confine && is_command && !call.is_of_agent && !needs.iter().any(leaves) {
             needs.iter_mut().for_each(|(need, ..)| need.confined = effects);
         }

@@ -7,7 +7,8 @@ fn shell(words: &[&str]) -> Need {
         Some(raw) => Word { text: raw.to_owned(), literal: false },
         None => Word { text: (*text).to_owned(), literal: true },
     };
-    Need { words: Some(words.iter().map(word).collect()), ..Need::new(Category::Shell, words.join(" ")) }
+    let given = Some(words.iter().map(word).collect());
+    Need::new(Category::Shell, words.join(" ")).with_command(|command| command.words = given)
 }
 
 #[track_caller]
@@ -106,7 +107,7 @@ fn formed(words: &str) -> Need {
         }
     }
     let words: Vec<&str> = words.split(' ').collect();
-    Need { form: Some(form), ..shell(&words) }
+    shell(&words).with_command(|command| command.form = Some(form))
 }
 
 #[test]
@@ -168,12 +169,12 @@ fn words_of_an_unknown_program_count_in_their_order() {
 
 #[test]
 fn a_pattern_that_allows_covers_the_command_without_harmless_first_options() {
-    let need =
-        Need { short: shell(&["git", "commit", "-m", "x"]).words, ..shell(&["git", "-C", "a", "commit", "-m", "x"]) };
+    let short = shell(&["git", "commit", "-m", "x"]).words().map(<[Word]>::to_vec);
+    let need = shell(&["git", "-C", "a", "commit", "-m", "x"]).with_command(|command| command.short = short);
     let covers = |pattern: &str, need: &Need| Pattern::parse(Category::Shell, pattern).unwrap().matches(need).is_some();
     assert!(covers("git commit *", &need) && covers("git *", &need) && covers("git -C a *", &need));
     assert!(!covers("git commit -m x", &need), "a rule for exactly another command");
-    assert!(!covers("git commit *", &Need { unsure: Some("why".into()), ..need }));
+    assert!(!covers("git commit *", &need.with_command(|command| command.unsure = Some("why".into()))));
 }
 
 #[test]

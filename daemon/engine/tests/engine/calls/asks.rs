@@ -42,7 +42,7 @@ fn tools() -> Vec<SampleTool> {
         }),
         SampleTool::new("write").needs(|input| {
             let diff = input["diff"].as_str().map(str::to_owned);
-            vec![Need { diff, ..Need::new(Category::FileWrite, "/p/a b/[x].txt") }]
+            vec![Need::new(Category::FileWrite, "/p/a b/[x].txt").with_file(|file| file.diff = diff)]
         }),
         SampleTool::new("late").run(move |input, cx| {
             async move {

@@ -122,7 +122,8 @@ pub(crate) fn session(id: &str, cwd: &str) -> Arc<Session> {
 /// The need of a command; words that begin with `$` are not literal.
 pub(crate) fn shell(line: &str) -> Need {
     let word = |text: &str| Word { text: text.into(), literal: !text.starts_with('$') };
-    Need { words: Some(line.split(' ').map(word).collect()), ..Need::new(Category::Shell, line) }
+    let words = Some(line.split(' ').map(word).collect());
+    Need::new(Category::Shell, line).with_command(|command| command.words = words)
 }
 
 /// Lets everything that can run do so.

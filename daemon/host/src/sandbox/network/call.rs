@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use toold_engine::cx::Cx;
 use toold_engine::deadline::Deadline;
-use toold_engine::need::{HostListing, Need};
+use toold_engine::need::{HostListing, Need, NeedKind};
 use toold_engine::tool::ToolError;
 use toold_proto::cut::cut_chars;
 
@@ -159,7 +159,7 @@ impl CallHosts {
 
     async fn try_connect(self: &Arc<Self>, target: &HostPort) -> Result<(TcpStream, Arc<TrafficCounter>), HostRefusal> {
         let need = self.rules.need(target).because(format!("connection of: {}", self.line));
-        let is_listed = need.by_host == Some(HostListing::Listed);
+        let is_listed = need.kind == NeedKind::Network(Some(HostListing::Listed));
         let counter = self.decide(need).await?;
         let addresses = self.addresses(target, is_listed).await?;
         let mut last = String::new();

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};
 
-use toold_engine::need::{HostListing, Need};
+use toold_engine::need::{HostListing, Need, NeedKind};
 use toold_engine::policy::pattern::Pattern;
 use toold_proto::tool::Category;
 use url::{Host, Url};
@@ -81,11 +81,11 @@ impl NetworkHosts {
     pub(super) fn need(&self, target: &HostPort) -> Need {
         let mut need = Need::new(Category::Network, target.to_string());
         let is_listed = self.lists(&need);
-        need.by_host = Some(match is_listed {
+        need.kind = NeedKind::Network(Some(match is_listed {
             true => HostListing::Listed,
             false if self.locked.contains(&need.target) => HostListing::Locked,
             false => HostListing::Unlisted,
-        });
+        }));
         let here = || is_loopback_name(&target.host).then_some(IpAddr::V4(Ipv4Addr::LOCALHOST));
         let address = target.address.or_else(here);
         need.forbidden = address.filter(|address| !self.admits(*address, target, is_listed)).map(not_named);
@@ -96,7 +96,7 @@ impl NetworkHosts {
     /// nobody is asked about that.
     pub fn need_before(&self, authority: &str) -> Option<Need> {
         let need = self.need(&target_of(authority).ok()?);
-        let is_asked = need.by_host == Some(HostListing::Unlisted) && need.forbidden.is_none();
+        let is_asked = need.kind == NeedKind::Network(Some(HostListing::Unlisted)) && need.forbidden.is_none();
         is_asked.then(|| need.because("the command's settings or its lock file name it"))
     }
 
@@ -113,8 +113,12 @@ impl NetworkHosts {
                 is_own || url.has_host() && self.lists(&self.need(&HostPort::of(&url)))
             })
         };
-        let program = need.words.iter().flatten().next().and_then(|word| word.text.rsplit('/').next());
-        let urls = need.form.as_ref().map(|form| form.plain.as_slice()).unwrap_or_default();
+        let program = need.words().into_iter().flatten().next().and_then(|word| word.text.rsplit('/').next());
+        let urls = need
+            .command()
+            .and_then(|command| command.form.as_ref())
+            .map(|form| form.plain.as_slice())
+            .unwrap_or_default();
         program.is_some_and(|program| DOWNLOADERS.contains(&program))
             && !urls.is_empty()
             && urls.iter().all(|word| word.literal && is_listed(&word.text))
@@ -237,7 +241,7 @@ mod tests {
     #[track_caller]
     fn check(entries: &[&str], authority: &str, address: &str, expected: (bool, bool)) {
         let (hosts, target) = (hosts(entries), target_of(authority).unwrap());
-        let listed = hosts.need(&target).by_host == Some(HostListing::Listed);
+        let listed = hosts.need(&target).kind == NeedKind::Network(Some(HostListing::Listed));
         let admitted = hosts.admits(address.parse().unwrap(), &target, listed);
         assert_eq!((listed, admitted), expected, "{entries:?} {authority} {address}");
     }

@@ -120,7 +120,7 @@ pub(crate) fn judge_in(shell: &str, level: Level, line: &str, place: &CommandSet
         hosts: Some(&NetworkHosts::default()),
     };
     let confined = confined_effects_of(level, &confined);
-    let is_plain = |need: &Need| need.reads_only || need.category == Category::FileRead;
+    let is_plain = |need: &Need| need.reads_only() || need.category() == Category::FileRead;
     if !needs.iter().all(is_plain) {
         needs.iter_mut().for_each(|need| need.confined = confined);
     }
@@ -129,17 +129,17 @@ pub(crate) fn judge_in(shell: &str, level: Level, line: &str, place: &CommandSet
         category: part.category,
         target: part.target,
         verdict: part.verdict,
-        rule: match &need.unsure {
+        rule: match need.unsure() {
             Some(why) => format!("{} ({why})", part.rule),
             None => part.rule,
         },
-        effects: need.effects.all(),
+        effects: need.effects(),
     };
     let parts = match checked.parts.is_empty() {
         true => needs
             .iter()
             .map(|need| CheckedPart {
-                category: need.category,
+                category: need.category(),
                 target: need.target.clone(),
                 verdict: checked.verdict,
                 rule: checked.rule.clone(),

@@ -1,5 +1,6 @@
 //! What rules mean: each row is rules, a line, and the verdict.
 
+use toold_engine::need::Need;
 use toold_host::environment::Environment;
 use toold_host::shell_grammar::{Surroundings, needs};
 use toold_proto::permission::Verdict;
@@ -543,13 +544,10 @@ fn effects_of(line: &str, place: &CommandSetting) -> Vec<toold_proto::effect::Ef
     let mut surroundings =
         Surroundings { cwd: &place.workspace, folders: &[], environment: &environment, may_read: &mut |_| true };
     let needs = needs(line, &mut surroundings);
-    let inner = needs.iter().flat_map(|need| &need.elsewhere).map(|inner| &inner.effects);
-    needs
-        .iter()
-        .map(|need| &need.effects)
-        .chain(inner)
-        .flat_map(|effects| effects.all().iter().collect::<Vec<_>>())
-        .collect()
+    let commands = needs.iter().filter_map(Need::command);
+    let all = commands
+        .flat_map(|command| [&command.effects].into_iter().chain(command.elsewhere.iter().map(|inner| &inner.effects)));
+    all.flat_map(|effects| effects.all().iter().collect::<Vec<_>>()).collect()
 }
 
 /// Of lines that only name what rules deny, none is refused, and none is asked about that would not be without the rule.

@@ -632,7 +632,7 @@ fn widest_offer(line: &str) -> String {
     let cwd = Path::new("/nowhere");
     let mut surroundings = Surroundings { cwd, folders: &[], environment: &environment, may_read: &mut |_| true };
     let all = needs(line, &mut surroundings);
-    let need = all.iter().find(|need| need.category == Category::Shell).unwrap();
+    let need = all.iter().find(|need| need.category() == Category::Shell).unwrap();
     suggestions(need, None).pop().map(|suggestion| suggestion.pattern).unwrap_or_default()
 }
 

@@ -286,16 +286,15 @@ fn pattern(category: Category) -> BoxedStrategy<String> {
 fn need_of(category: Category, target: &str) -> Need {
     let words =
         |target: &str| target.split('\u{1}').map(|text| Word { text: text.to_owned(), literal: true }).collect();
-    let words: Option<Vec<Word>> = (category == Category::Shell).then(|| words(target));
-    Need { words, ..Need::new(category, target.replace('\u{1}', " ")) }
+    Need::new(category, target.replace('\u{1}', " ")).with_command(|command| command.words = Some(words(target)))
 }
 
 /// Whether a tool can ask for this.
 fn is_valid(need: &Need) -> bool {
-    match &need.words {
+    match need.words() {
         // A variable alone is a need of its own.
         Some(words) => begins_command(words) || words.len() == 1 && words[0].text.contains('='),
-        None => is_target(need.category, &need.target),
+        None => is_target(need.category(), &need.target),
     }
 }
 

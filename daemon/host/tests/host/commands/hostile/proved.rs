@@ -368,7 +368,7 @@ fn programs_of_version_managers_are_not_free() {
         let mut may_read = |_: &Path| true;
         let cwd = &root.place.workspace;
         let mut surroundings = Surroundings { cwd, folders: &[], environment: &environment, may_read: &mut may_read };
-        needs("jq -n 1", &mut surroundings).iter().all(|need| need.reads_only)
+        needs("jq -n 1", &mut surroundings).iter().all(|need| need.reads_only())
     };
     assert!(is_free("x/bin"));
     assert!(!is_free("x/shims"));
