@@ -3,14 +3,15 @@
 #![expect(deprecated, reason = "the older revisions have features that the newest deprecates")]
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
+use memchr::memchr;
 use rmcp::ErrorData;
 use rmcp::model::{
     CallToolRequestParams, ClientJsonRpcMessage, CompleteRequestParams, GetPromptRequestParams,
     InitializeRequestParams, PaginatedRequestParams, ReadResourceRequestParams, SetLevelRequestParams,
     SubscribeRequestParams, UnsubscribeRequestParams,
 };
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -21,32 +22,71 @@ pub(super) const MISFIT: &str = "toold/misfit";
 /// The methods of the older revisions that the stateless ones do not have (SEP-2575).
 const REMOVED: [&str; 5] = ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
 
-/// The members of a message that tell whose answer it wants.
-#[derive(Deserialize)]
-struct RequestHead<'m> {
-    #[serde(borrow)]
-    id: Option<&'m RawValue>,
-    #[serde(borrow)]
-    method: Option<Cow<'m, str>>,
-    params: Option<Value>,
+/// A request in place of one that the SDK cannot read: the same where only half characters keep it from that, or else one
+/// with its id and the reason. `None` for all that it can read, and for what is no request with an id of its own.
+pub(super) fn readable(message: &[u8]) -> Option<Vec<u8>> {
+    let reads = |message: &[u8]| serde_json::from_slice::<ClientJsonRpcMessage>(message).is_ok();
+    if reads(message) {
+        return None;
+    }
+    let whole = whole_characters(message);
+    if matches!(&whole, Cow::Owned(whole) if reads(whole)) {
+        return Some(whole.into_owned());
+    }
+    // The last of two members with one name counts, as in most readers.
+    let members: HashMap<Cow<'_, str>, &RawValue> = serde_json::from_slice(&whole).ok()?;
+    let id = members.get("id")?.get();
+    let is_id = id.starts_with('"') || id.parse::<i64>().is_ok();
+    let is_answer = members.contains_key("result") || members.contains_key("error");
+    if !is_id || is_answer {
+        return None;
+    }
+    let id: Value = serde_json::from_str(id).ok()?;
+    let params = json!({"reason": unreadable(&members)});
+    let stand_in = json!({"jsonrpc": "2.0", "id": id, "method": MISFIT, "params": params});
+    Some(stand_in.to_string().into_bytes())
 }
 
-/// A request in place of one that the SDK cannot read, with its id and the reason. `None` for all that it can read, and for
-/// what is no request with an id of its own.
-pub(super) fn readable(message: &[u8]) -> Option<Vec<u8>> {
-    if serde_json::from_slice::<ClientJsonRpcMessage>(message).is_ok() {
-        return None;
+/// Why the SDK cannot read a request with these members.
+fn unreadable(members: &HashMap<Cow<'_, str>, &RawValue>) -> String {
+    let member = |name: &str| members.get(name).map(|raw| serde_json::from_str::<Value>(raw.get()));
+    match member("jsonrpc") {
+        Some(Ok(Value::String(version))) if version == "2.0" => {}
+        _ => return "expected the member \"jsonrpc\": \"2.0\"".to_owned(),
     }
-    let head: RequestHead<'_> = serde_json::from_slice(message).ok()?;
-    let (id, method) = (head.id?.get(), head.method?);
-    let is_id = id.starts_with('"') || id.parse::<i64>().is_ok();
-    if !is_id {
-        return None;
+    let Some(Ok(Value::String(method))) = member("method") else {
+        return "expected the member \"method\" with a text".to_owned();
+    };
+    let params = match member("params") {
+        None => None,
+        Some(Ok(params)) => Some(params),
+        Some(Err(error)) => return format!("the params of {method} cannot be read: {error}"),
+    };
+    misfit(&method, params.as_ref()).unwrap_or_else(|| format!("the params do not fit {method}"))
+}
+
+/// The message with U+FFFD for each half of a surrogate pair that stands alone, as JavaScript writes a text that was cut
+/// within an emoji (RFC 8259, section 8.2).
+fn whole_characters(message: &[u8]) -> Cow<'_, [u8]> {
+    let unit = |at: usize| {
+        let digits = message.get(at..at + 6)?.strip_prefix(b"\\u")?;
+        u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+    };
+    let mut whole = Cow::Borrowed(message);
+    let mut at = 0;
+    while let Some(found) = memchr(b'\\', &message[at..]) {
+        at += found;
+        at += match unit(at) {
+            Some(0xD800..=0xDBFF) if matches!(unit(at + 6), Some(0xDC00..=0xDFFF)) => 12,
+            Some(0xD800..=0xDFFF) => {
+                whole.to_mut()[at..at + 6].copy_from_slice(b"\\ufffd");
+                6
+            }
+            Some(_) => 6,
+            None => 2.min(message.len() - at),
+        };
     }
-    let reason = misfit(&method, head.params.as_ref()).unwrap_or_else(|| format!("the params do not fit {method}"));
-    let id: Value = serde_json::from_str(id).ok()?;
-    let stand_in = json!({"jsonrpc": "2.0", "id": id, "method": MISFIT, "params": {"reason": reason}});
-    Some(stand_in.to_string().into_bytes())
+    whole
 }
 
 /// Code and words of the answer to what is neither a message nor a request with an id; for transports on which each text
@@ -128,6 +168,8 @@ fn kind_of(value: &Value) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use rmcp::model::ClientRequest;
+
     use super::*;
 
     const METHODS: &[&str] = &[
@@ -189,9 +231,45 @@ mod tests {
     }
 
     #[test]
+    fn half_characters_are_replaced_and_other_faults_keep_the_id() {
+        let written = r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"a","arguments":{"x":"\\\ud83d \ud83d\ude00 \ude00","\ud800":"\\ud83d"}}}"#;
+        let message: ClientJsonRpcMessage = serde_json::from_slice(&readable(written.as_bytes()).unwrap()).unwrap();
+        let ClientJsonRpcMessage::Request(request) = message else { panic!("{message:?}") };
+        let ClientRequest::CallToolRequest(call) = request.request else { panic!("no call") };
+        let expected = json!({"x": "\\\u{fffd} \u{1f600} \u{fffd}", "\u{fffd}": "\\ud83d"});
+        assert_eq!(call.params.arguments.map(Value::Object), Some(expected));
+
+        let deep = format!(
+            r#"{{"jsonrpc":"2.0","id":3,"method":"ping","params":{{"x":{}{}}}}}"#,
+            "[".repeat(5_000),
+            "]".repeat(5_000)
+        );
+        for (written, why) in [
+            (r#"{"jsonrpc":"2.0","id":3,"method":"ping","params":{"x":1e999}}"#, "number out of range"),
+            (deep.as_str(), "recursion limit"),
+            (r#"{"jsonrpc":"2.0","id":1,"id":3,"method":"tools/call"}"#, "expected an object, got none"),
+            (r#"{"jsonrpc":"2.0","id":3,"method":true}"#, "\"method\" with a text"),
+            (r#"{"jsonrpc":"2.0","id":3}"#, "\"method\" with a text"),
+            (r#"{"jsonrpc":"1.0","id":3,"method":"ping"}"#, "\"jsonrpc\": \"2.0\""),
+            (r#"{"jsonrpc":2,"id":3,"method":"ping"}"#, "\"jsonrpc\": \"2.0\""),
+        ] {
+            let read: Value = serde_json::from_slice(&readable(written.as_bytes()).expect(why)).unwrap();
+            assert_eq!(read["id"], 3);
+            let reason = read["params"]["reason"].as_str().unwrap();
+            assert!(reason.contains(why), "{reason}");
+        }
+    }
+
+    #[test]
     fn what_is_no_request_is_left_to_the_sdk() {
-        for text in ["{", "[]", "{}", r#"{"id":[],"method":"ping"}"#, r#"{"id":null,"method":"tools/call","params":5}"#]
-        {
+        for text in [
+            "{",
+            "[]",
+            "{}",
+            r#"{"id":[],"method":"ping"}"#,
+            r#"{"id":null,"method":"tools/call","params":5}"#,
+            r#"{"jsonrpc":"2.0","id":3,"result":5}"#,
+        ] {
             assert_eq!(readable(text.as_bytes()), None, "{text}");
         }
     }
