@@ -130,6 +130,13 @@ async fn run_pipeline(
         _ => None,
     };
 
+    if cx.depth == 0 {
+        let saved = engine.saved_rules.get().filter(|saved| !saved.are_current(cx.session.project()));
+        if let Some(saved) = saved {
+            unless_cancelled(cx, saved.until_current(cx.session.project())).await?;
+        }
+    }
+
     // 2. The arguments fit the schema, or every mismatch is reported.
     let FittedArguments { arguments: mut input, notes } = fit(spec, call.arguments)?;
     record.note_arguments(notes, &input);

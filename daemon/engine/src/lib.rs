@@ -53,6 +53,7 @@ mod repeats;
 pub mod replay;
 pub mod roles;
 pub mod sampling;
+pub mod saved_rules;
 pub mod schema;
 pub mod session;
 mod slots;
@@ -93,6 +94,7 @@ use crate::questions::Questions;
 use crate::registry::Registry;
 use crate::roles::Roles;
 use crate::sampling::Samplers;
+use crate::saved_rules::SavedRules;
 use crate::session::Sessions;
 use crate::spool::Spool;
 
@@ -104,6 +106,8 @@ pub struct Engine {
     pub registry: Registry,
     /// Explains names that are not in the registry. Set once, when its sources exist.
     pub absent_tools: OnceLock<Arc<dyn AbsentTools>>,
+    /// Whether the policy is that of the files. Set once.
+    pub saved_rules: OnceLock<Arc<dyn SavedRules>>,
     pub meta_tools: SearchAndCall,
     pub offers: Offers,
     pub sessions: Sessions,
@@ -185,6 +189,7 @@ impl Engine {
         Self {
             registry: Registry::new(events.clone()),
             absent_tools: OnceLock::new(),
+            saved_rules: OnceLock::new(),
             meta_tools: SearchAndCall::default(),
             offers: Offers::new(events.clone()),
             sessions: Sessions::default(),

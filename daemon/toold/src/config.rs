@@ -39,6 +39,7 @@ pub mod random;
 pub mod read;
 pub mod remotes;
 pub mod sandbox;
+pub mod saved_files;
 pub mod schema;
 pub mod secrets;
 pub mod shell;

@@ -126,6 +126,8 @@ impl Daemon {
         let workspaces = Arc::new(Workspaces::load(&engine, &store, &config));
         let sessions = Arc::new(SessionService::new(&engine, &store, &builtins, &config, &workspaces));
         config.apply_all();
+        // As above.
+        let _ = engine.saved_rules.set(config.clone());
         config.follow_files(lifecycle.stopping());
         mcp_servers::follow(&config, &mcp_servers);
         remotes::follow(&config, &remotes);

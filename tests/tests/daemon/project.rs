@@ -74,6 +74,26 @@ fn a_change_counts_at_once_where_it_denies_and_waits_where_it_allows() {
 }
 
 #[test]
+fn a_rule_holds_for_what_comes_right_after_it_was_saved() {
+    let daemon = Setup::new().asking().file("p/.toold/config.toml", ALLOW_TOUCH).start();
+    let mut wire = open(&daemon, "p");
+    let files = [daemon.work().join("p/.toold/config.toml"), daemon.setup.path("config/toold/config.toml")];
+    let own = std::fs::read_to_string(&files[1]).unwrap();
+    for round in 0..5 {
+        for (file, before) in files.iter().zip([ALLOW_TOUCH, own.as_str()]) {
+            let command = format!("echo {round}");
+            assert_eq!(check(&mut wire, &command).0, "allow");
+            std::fs::write(file, format!("{before}{}", DENY_ECHO.replace("echo *", &command))).unwrap();
+            match round % 2 {
+                0 => assert_eq!(check(&mut wire, &command).0, "deny", "{}", file.display()),
+                _ => assert_eq!(wire.tool("bash", json!({"command": command}))["is_error"], true, "{}", file.display()),
+            }
+            std::fs::write(file, before).unwrap();
+        }
+    }
+}
+
+#[test]
 fn a_file_that_cannot_be_read_denies_in_its_project_alone() {
     let daemon = Setup::new().asking().file("p/.toold/config.toml", "[[permission.ruls]]\n").file("q/x", "").start();
     let mut inside = open(&daemon, "p");

@@ -11,6 +11,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -20,6 +22,7 @@ use toold_engine::client_profile::ClientProfile;
 use toold_engine::policy::Policy;
 use toold_engine::policy::rules::RulePlace;
 use toold_engine::registry::SourceScope;
+use toold_engine::saved_rules::SavedRules;
 use toold_host::environment::Environment;
 use toold_host::sandbox::SandboxRules;
 use toold_lua::reload::PluginHost;
@@ -38,6 +41,7 @@ use crate::config::options::Options;
 use crate::config::paused::PausedBy;
 use crate::config::project::ProjectFile;
 use crate::config::sandbox::{self, GuardTrials, SandboxConfig};
+use crate::config::saved_files::SavedFiles;
 use crate::config::secrets;
 use crate::config::strict_rules::StrictRules;
 use crate::config::watch::ConfigWatch;
@@ -72,6 +76,7 @@ pub struct ActiveConfig {
     pub(super) store: Arc<Store>,
     builtins: Arc<Toolkit>,
     watch: ConfigWatch,
+    saved: SavedFiles,
     /// Files that no tool may read: the database and the socket's folder.
     own_files: Vec<PathBuf>,
     pub(super) guard_trials: GuardTrials,
@@ -127,7 +132,10 @@ impl ActiveConfig {
         watch: ConfigWatch,
     ) -> anyhow::Result<Arc<Self>> {
         let at_start = Arc::new(loaded);
+        let saved = SavedFiles::default();
+        drop(saved.reading(&options.config_file()));
         Ok(Arc::new(Self {
+            saved,
             engine: engine.clone(),
             plugins: plugins.clone(),
             store: store.clone(),
@@ -253,7 +261,9 @@ impl ActiveConfig {
             return;
         }
         // Before it is read, so that no change between is missed.
-        self.watch.follow(&config::project::file_of(project));
+        let path = config::project::file_of(project);
+        self.watch.follow(&path);
+        let _read = self.saved.reading(&path);
         let file = Arc::new(ProjectFile::read(project));
         let trusted = self.is_trusted_config(&file).then(|| file.clone());
         log_problems(&file);
@@ -281,7 +291,9 @@ impl ActiveConfig {
         for (_, path) in &unused[..unused.len() - LINGERING] {
             projects.remove(path);
             self.engine.hooks.replace(&hooks::source(SourceScope::Project(path.clone())), Vec::new());
-            self.watch.forget(&config::project::file_of(path));
+            let file = config::project::file_of(path);
+            self.watch.forget(&file);
+            self.saved.forget(&file);
         }
         self.apply(&projects);
     }
@@ -290,6 +302,7 @@ impl ActiveConfig {
     /// the last valid one stays active. Blocks.
     pub fn reload(&self) -> ReloadedConfig {
         let _reloading = self.reloading.lock();
+        let _read = self.saved.reading(&self.options.config_file());
         let next = Arc::new(config::load(&self.options));
         let file = self.options.config_file().display().to_string();
         let changed = |problems: Vec<String>| EventBody::ConfigChanged { file: file.clone(), project: None, problems };
@@ -323,6 +336,7 @@ impl ActiveConfig {
     /// Reloads the file of an open project, and checks whether it is trusted now. Blocks.
     pub fn reload_project(&self, project: &Path) {
         let _reloading = self.reloading.lock();
+        let _read = self.saved.reading(&config::project::file_of(project));
         let file = Arc::new(ProjectFile::read(project));
         let trusted = self.is_trusted_config(&file);
         let mut projects = self.projects.lock();
@@ -363,6 +377,11 @@ impl ActiveConfig {
                 self.reload_project(&project);
             }
         }
+    }
+
+    /// The files whose rules hold for sessions of a project.
+    fn files_for(&self, project: &Path) -> [PathBuf; 2] {
+        [self.options.config_file(), config::project::file_of(project)]
     }
 
     /// Who has paused everything, if somebody has.
@@ -504,6 +523,21 @@ fn differing(before: &[ConfigEntry], after: &[ConfigEntry], keys: &[&str]) -> Ve
         entries.iter().find(|entry| entry.key == key).map(|entry| entry.value.clone())
     };
     keys.iter().filter(|key| value(before, key) != value(after, key)).map(|key| (*key).to_owned()).collect()
+}
+
+impl SavedRules for ActiveConfig {
+    fn are_current(&self, project: &Path) -> bool {
+        self.files_for(project).iter().all(|file| self.saved.is_read(file))
+    }
+
+    fn until_current<'a>(&'a self, project: &'a Path) -> BoxFuture<'a, ()> {
+        async move {
+            let files = self.files_for(project);
+            files.iter().for_each(|file| self.watch.look_at(file));
+            self.saved.wait(&files).await;
+        }
+        .boxed()
+    }
 }
 
 /// Files that no tool may read: the database with SQLite's own files next to it, the folder of the socket, and that of

@@ -125,6 +125,14 @@ impl ConfigWatch {
         files.iter().for_each(|file| self.follow(file));
     }
 
+    /// Says that a file has changed, of which no event may have come yet.
+    pub fn look_at(&self, file: &Path) {
+        if let Some(change @ WatchedChange::None) = self.files.lock().get_mut(file) {
+            *change = WatchedChange::Touched;
+        }
+        self.wake.notify_one();
+    }
+
     /// Whether a file may have changed since the last query.
     pub fn take_change(&self, file: &Path) -> bool {
         self.files.lock().get_mut(file).is_some_and(|change| std::mem::take(change) != WatchedChange::None)

@@ -9,6 +9,7 @@ use toold_engine::need::Need;
 use toold_engine::permission::{GrantError, grant, revoke};
 use toold_engine::policy::grants::GrantScope;
 use toold_engine::policy::{Subject, check};
+use toold_engine::saved_rules::SavedRules;
 use toold_engine::session::Session;
 use toold_engine::tool::Origin;
 use toold_host::environment::Environment;
@@ -191,6 +192,9 @@ async fn would(request: MethodRequest, params: CheckPermission) -> Result<Checke
         Some(cwd) => absolute(cwd)?,
         None => session.cwd.clone(),
     };
+    if !request.services.config.are_current(session.project()) {
+        request.services.config.until_current(session.project()).await;
+    }
     let (tool, origin) = tool_of(&request, &session, &params)?;
     let (category, target, place) = (params.category, params.target.clone(), cwd.clone());
     let (engine, of) = (request.services.engine.clone(), session.clone());
