@@ -150,6 +150,12 @@ pub fn log_file(state: &Path) -> PathBuf {
     state.join("log/toold.log")
 }
 
+/// Whether other users can remove files from a folder of this mode, and put others in their places. In one with the sticky
+/// bit, such as `/tmp`, they cannot.
+pub fn others_can_replace_files(mode: u32) -> bool {
+    mode & 0o022 != 0 && mode & 0o1000 == 0
+}
+
 fn beside(socket: &Path, suffix: &str) -> PathBuf {
     let mut name = socket.as_os_str().to_owned();
     name.push(suffix);

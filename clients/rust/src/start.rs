@@ -193,11 +193,9 @@ pub(crate) async fn connect_or_start(
             Some(running) => {
                 if let Some(status) = running.ended()? {
                     if !status.success() {
-                        return Err(ClientError::StartFailed {
-                            program: running.program.clone(),
-                            status,
-                            output: running.output(),
-                        });
+                        let output = running.output();
+                        running.remove_own_log();
+                        return Err(ClientError::StartFailed { program: running.program.clone(), status, output });
                     }
                     if running.since.elapsed() >= START_AGAIN_AFTER {
                         started = Some(SpawnedDaemon::spawn(socket, options)?);
@@ -250,6 +248,14 @@ impl SpawnedDaemon {
 
     fn ended(&mut self) -> Result<Option<std::process::ExitStatus>, ClientError> {
         self.child.try_wait().map_err(|source| ClientError::Start { program: self.program.clone(), source })
+    }
+
+    /// Removes the log of a daemon that did not serve, unless there was one before.
+    fn remove_own_log(&self) {
+        if self.log_start == 0 {
+            // What is left is a file with the output that the error shows.
+            let _ = std::fs::remove_file(&self.log);
+        }
     }
 
     /// The end of the log since this start, written by this daemon or by one that was

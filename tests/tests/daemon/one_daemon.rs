@@ -158,6 +158,7 @@ fn a_second_daemon_on_the_database_says_which_one_runs_and_what_to_do() {
     let mut user = UserFolders::new();
     user.serve_in_the_runtime_folder();
     let other = user.setup.path("other/toold.sock");
+    folder_with_a_file(other.parent().unwrap(), 0o755);
     for arguments in [vec!["serve"], vec!["serve", "--detached"]] {
         let mut second = user.rich(toold());
         let output = second.args(arguments).env("TOOLD_SOCKET", &other).output().unwrap();
@@ -175,8 +176,51 @@ fn a_second_daemon_on_the_database_says_which_one_runs_and_what_to_do() {
     // The client that asked for it shows the reason.
     let output = user.rich(toolctl()).args(["status"]).env("TOOLD_SOCKET", &other).output().unwrap();
     assert!(String::from_utf8_lossy(&output.stderr).contains("runs already"), "{output:?}");
+    assert_eq!(mode(other.parent().unwrap()), 0o755);
+    let left: Vec<_> = fs::read_dir(other.parent().unwrap()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["index.html"]);
     // On the same socket a detached one has nothing to do.
     assert!(user.rich(toold()).args(["serve", "--detached"]).output().unwrap().status.success());
+}
+
+fn folder_with_a_file(folder: &Path, mode: u32) {
+    fs::create_dir(folder).unwrap();
+    fs::write(folder.join("index.html"), "x").unwrap();
+    fs::set_permissions(folder, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o7777
+}
+
+#[test]
+fn a_folder_with_other_files_keeps_its_mode_and_is_refused_if_others_can_write_there() {
+    let setup = Setup::new();
+    let serve = |name: &str| {
+        let mut command = setup.command(toold());
+        command.args(["serve", "--detached"]).env("TOOLD_SOCKET", setup.path(name)).stderr(Stdio::piped());
+        command
+    };
+    for bits in [0o777, 0o775] {
+        let folder = setup.path(&format!("{bits:o}"));
+        folder_with_a_file(&folder, bits);
+        let output = serve(&format!("{bits:o}/toold.sock")).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains("other users can replace files in"), "{said}");
+        assert_eq!((mode(&folder), fs::read_dir(&folder).unwrap().count()), (bits, 1));
+    }
+    folder_with_a_file(&setup.path("755"), 0o755);
+    fs::create_dir(setup.path("alone")).unwrap();
+    fs::set_permissions(setup.path("alone"), fs::Permissions::from_mode(0o755)).unwrap();
+    for (folder, bits) in [("755", 0o755), ("alone", 0o700)] {
+        let socket = setup.path(folder).join("toold.sock");
+        let mut daemon = serve(&format!("{folder}/toold.sock")).spawn().unwrap();
+        until("the daemon listens", || std::os::unix::net::UnixStream::connect(&socket).ok());
+        assert_eq!((mode(&setup.path(folder)), mode(&socket)), (bits, 0o600));
+        let mut stop = setup.command(toolctl());
+        assert!(stop.args(["--no-start", "stop"]).env("TOOLD_SOCKET", &socket).output().unwrap().status.success());
+        daemon.wait().unwrap();
+    }
 }
 
 #[test]

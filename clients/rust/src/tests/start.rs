@@ -55,11 +55,20 @@ async fn a_failed_start_shows_only_its_own_output() {
 
 #[tokio::test]
 async fn the_log_is_the_users_alone() {
-    let place = fake_program("exit 1");
+    let mut place = fake_program("exit 0");
+    place.options.wait = Duration::from_millis(50);
     Client::connect_or_start(&place.socket(), &place.options).await.unwrap_err();
     let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(log_path(&place.socket())), 0o600);
     assert_eq!(mode(place.folder.path().join("run")), 0o700);
+}
+
+#[tokio::test]
+async fn a_failed_start_leaves_nothing_beside_the_socket() {
+    let place = fake_program("echo no room >&2; exit 1");
+    let error = Client::connect_or_start(&place.socket(), &place.options).await.unwrap_err();
+    assert!(error.to_string().contains("no room"), "{error}");
+    assert_eq!(fs::read_dir(place.folder.path().join("run")).unwrap().count(), 0);
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use toold_proto::level::Level;
 use toold_proto::method::{DaemonGetStatus, FleetGetStatus, McpServersList, PermissionsList, PluginsList, RemotesList};
 use toold_proto::plugin::{ListPlugins, PluginStatus};
 use toold_proto::remote::RemoteState;
-use toold_proto::socket::{database_path, log_file, log_path};
+use toold_proto::socket::{database_path, log_file, log_path, others_can_replace_files};
 
 use crate::commands::agents::switched_off::{SwitchedOff, switched_off};
 use crate::commands::hook_health;
@@ -109,13 +109,13 @@ fn folder(socket: &Path) -> Finding {
             );
         }
     };
-    let mode = metadata.permissions().mode() & 0o777;
+    let mode = metadata.permissions().mode();
     if metadata.uid() != rustix::process::geteuid().as_raw() {
         let message = format!("{} belongs to user {}", folder.display(), metadata.uid());
         return bad("socket", message, "set TOOLD_SOCKET to a path in a folder that you own");
     }
-    if mode & 0o077 != 0 {
-        let message = format!("{} is accessible to other users (mode {mode:o})", folder.display());
+    if others_can_replace_files(mode) {
+        let message = format!("other users can replace files in {} (mode {:o})", folder.display(), mode & 0o7777);
         return bad("socket", message, format!("chmod 700 {}", folder.display()));
     }
     good("socket", socket.display().to_string())
@@ -438,13 +438,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_that_others_can_open_is_bad() {
+    fn a_folder_in_which_others_can_replace_the_socket_is_bad() {
         let place = tempfile::tempdir().unwrap();
         let mode = |mode| std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(mode)).unwrap();
         let socket = place.path().join("toold.sock");
-        mode(0o755);
-        assert_eq!(folder(&socket).health, Severity::Bad);
-        mode(0o700);
-        assert_eq!(folder(&socket).health, Severity::Good);
+        for (bits, health) in
+            [(0o775, Severity::Bad), (0o777, Severity::Bad), (0o1777, Severity::Good), (0o700, Severity::Good)]
+        {
+            mode(bits);
+            assert_eq!(folder(&socket).health, health, "{bits:o}");
+        }
     }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use toold_builtins::skills::SkillPlaces;
+use toold_proto::socket::others_can_replace_files;
 
 /// The folders of one daemon. Read from the environment once, in `main`; tests make their own.
 #[derive(Clone, Debug)]
@@ -159,21 +160,40 @@ pub fn private_dir(path: &Path) -> io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Creates the folder of a socket, or checks that nobody else can write to an existing one.
-pub fn private_dir_checked(path: &Path) -> anyhow::Result<()> {
-    private_dir(path).with_context(|| format!("can't make {}", path.display()))?;
-    let metadata = std::fs::metadata(path).with_context(|| format!("can't look at {}", path.display()))?;
-    let uid = rustix::process::geteuid().as_raw();
-    if metadata.uid() != uid {
+/// Makes sure that no other user can put a socket in the place of this one.
+///
+/// A folder that is missing is made, and one that holds nothing else is made private. What else lies in a folder is not the
+/// daemon's: then its mode stays as it is.
+pub fn prepare_socket_folder(socket: &Path) -> anyhow::Result<()> {
+    let folder = socket.parent().context("the socket's path has no folder")?;
+    let shown = folder.display();
+    private_dir(folder).with_context(|| format!("can't make {shown}"))?;
+    let metadata = std::fs::metadata(folder).with_context(|| format!("can't look at {shown}"))?;
+    let (owner, user, mode) = (metadata.uid(), rustix::process::geteuid().as_raw(), metadata.mode());
+    if owner != user {
+        bail!("{shown} belongs to user {owner}, not to {user}: set TOOLD_SOCKET to a place of your own");
+    }
+    if mode & 0o077 != 0 && is_alone(socket, folder).with_context(|| format!("can't read {shown}"))? {
+        return std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))
+            .with_context(|| format!("can't make {shown} private"));
+    }
+    if others_can_replace_files(mode) {
         bail!(
-            "{} belongs to user {}, not to {uid}: set TOOLD_SOCKET to a place of your own",
-            path.display(),
-            metadata.uid()
+            "other users can replace files in {shown} (mode {:o}): set TOOLD_SOCKET to a path in a folder of your own, or \
+             run `chmod go-w {shown}`",
+            mode & 0o7777
         );
     }
-    if metadata.mode() & 0o077 != 0 {
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700))
-            .with_context(|| format!("can't make {} private", path.display()))?;
-    }
     Ok(())
+}
+
+/// Whether the folder holds nothing but what daemons of this socket leave beside it.
+fn is_alone(socket: &Path, folder: &Path) -> io::Result<bool> {
+    let name = socket.file_name().unwrap_or_default().as_encoded_bytes();
+    for entry in std::fs::read_dir(folder)? {
+        if !entry?.file_name().as_encoded_bytes().starts_with(name) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }

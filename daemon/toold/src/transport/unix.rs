@@ -16,7 +16,7 @@ use rustix::fs::Mode;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{UnixListener, UnixStream};
 
-use crate::config::paths::private_dir_checked;
+use crate::config::paths::prepare_socket_folder;
 use crate::lifecycle::restart::above;
 use crate::lifecycle::restart::channel::SocketOffer;
 use crate::peer::Peer;
@@ -67,8 +67,8 @@ impl Socket {
     /// Takes the locks, clears away a socket that nobody serves, and binds. `state` is the daemon's state folder.
     /// Call it before anything else runs: the file mode mask is the process's.
     pub fn bind(path: &Path, state: &Path) -> Result<Self, BindError> {
-        let dir = path.parent().context("the socket's path has no folder")?;
-        private_dir_checked(dir)?;
+        locks::check_database(path, state)?;
+        prepare_socket_folder(path)?;
         let locks = Locks::take(path, state)?;
         clear_stale(path)?;
         records::write(path, state);
@@ -220,8 +220,7 @@ impl Socket {
     /// # Errors
     /// The place cannot be used. It may be tried again.
     pub fn bind_again(&mut self) -> anyhow::Result<Vec<UnixStream>> {
-        let dir = self.path.parent().context("the socket's path has no folder")?;
-        private_dir_checked(dir)?;
+        prepare_socket_folder(&self.path)?;
         match self.locks.renew(&self.path, &self.state) {
             Ok(()) => {}
             Err(BindError::Running(_)) => {
@@ -235,8 +234,8 @@ impl Socket {
             Err(BindError::Other(error)) => return Err(error),
         }
         clear_stale(&self.path)?;
-        // Others cannot enter the folder, so the moment before the mode is set is of no use to them; and the mask
-        // of the process is not to be touched while others make files.
+        // Other users are not served, so the moment before the mode is set is of no use to them; and the mask of the
+        // process is not to be touched while others make files.
         let listener = UnixListener::bind(&self.path).with_context(|| format!("can't bind {}", self.path.display()))?;
         std::fs::set_permissions(&self.path, std::fs::Permissions::from_mode(0o600))
             .with_context(|| format!("can't make {} private", self.path.display()))?;

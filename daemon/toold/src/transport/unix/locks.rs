@@ -99,6 +99,14 @@ impl Locks {
     }
 }
 
+/// Fails if a daemon with another socket has the database, before anything is made beside this one.
+pub(super) fn check_database(socket: &Path, state: &Path) -> Result<(), BindError> {
+    match system().running(&state_record_path(state)).filter(|holder| holder.socket != socket) {
+        Some(holder) => Err(DatabaseInUse { database: database_path(state), holder: Some(holder) }.into()),
+        None => Ok(()),
+    }
+}
+
 fn lock_beside(socket: &Path) -> Result<File, BindError> {
     let path = lock_path(socket);
     let file = open(&path)?;
