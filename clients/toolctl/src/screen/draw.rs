@@ -299,7 +299,7 @@ mod tests {
         │  n  deny                                                 │
         │  d  deny, with a reason                                  │
         └──────────────────────────────────────────────────────────┘
-        q quit  ? help  r run  Enter details  / filter  s sort
+        Esc aside  ? help  q quit
         ");
     }
 
@@ -316,7 +316,7 @@ mod tests {
         │  folder: /x                                              │
         │8 lines below: PgDn; n can deny now, allow only at the end│
         └──────────────────────────────────────────────────────────┘
-        q quit  ? help  r run  Enter details  / filter  s sort
+        Esc aside  ? help  q quit
         ");
         insta::assert_snapshot!(drawn(&mut state, 30, 8), @r"
         1 2 3 4 5:Tools 6 7 8 9
@@ -325,7 +325,7 @@ mod tests {
         │  shell                     │
         │14 more: PgDn, n to deny    │
         └────────────────────────────┘
-        q quit  ? help  r run
+        Esc aside  ? help  q quit
         ");
     }
 
@@ -344,7 +344,7 @@ mod tests {
         │  o  answer in your own words                             │
         │  n  do not answer                                        │
         └──────────────────────────────────────────────────────────┘
-        q quit  ? help  r run  Enter details  / filter  s sort
+        Esc aside  ? help  q quit
         ");
     }
 

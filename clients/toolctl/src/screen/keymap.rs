@@ -23,7 +23,9 @@ pub(super) enum KeyPlace {
     In(Panel),
     /// In every panel, while there is no daemon.
     Gone,
-    /// While more than one prompt waits.
+    /// While a prompt is on the screen, which has the keys of its answers besides.
+    Asked,
+    /// While prompts wait that are not on the screen.
     Prompts,
     Details,
     Help,
@@ -67,6 +69,7 @@ pub(super) enum KeyCommand {
     StartDaemon,
     NextPrompt,
     PreviousPrompt,
+    PutAside,
     Yes,
     No,
     /// Ends a text that is typed.
@@ -109,7 +112,7 @@ const fn bind(
 }
 
 use BoundKey::{Char, Code, Ctrl};
-use KeyPlace::{Always, Confirm, Details, Gone, Help, In, Panels, Prompts, Typing};
+use KeyPlace::{Always, Asked, Confirm, Details, Gone, Help, In, Panels, Prompts, Typing};
 
 const DOWN: &[BoundKey] = &[Char('j'), Code(KeyCode::Down)];
 const UP: &[BoundKey] = &[Char('k'), Code(KeyCode::Up)];
@@ -148,6 +151,16 @@ pub(super) const BINDINGS: &[KeyBinding] = &[
     bind(Help, FIRST, "g Home", "", "to the start", KeyCommand::Move(Movement::First)),
     bind(Help, LAST, "G End", "", "to the end", KeyCommand::Move(Movement::Last)),
 
+    bind(Asked, &[Code(KeyCode::Esc)], "Esc", "aside", "put the prompts that wait aside and use the panel; Ctrl-N brings them back", KeyCommand::PutAside),
+    bind(Asked, DOWN, "j ↓", "", "scroll down", KeyCommand::Move(Movement::Down)),
+    bind(Asked, UP, "k ↑", "", "scroll up", KeyCommand::Move(Movement::Up)),
+    bind(Asked, PAGE_DOWN, "PgDn Space", "", "scroll a page down", KeyCommand::Move(Movement::PageDown)),
+    bind(Asked, PAGE_UP, "PgUp", "", "scroll a page up", KeyCommand::Move(Movement::PageUp)),
+    bind(Asked, FIRST, "g Home", "", "to the start", KeyCommand::Move(Movement::First)),
+    bind(Asked, LAST, "G End", "", "to the end", KeyCommand::Move(Movement::Last)),
+    bind(Asked, &[Char('m')], "m", "", "mouse on or off; off, the terminal selects text", KeyCommand::ToggleMouse),
+    bind(Asked, &[Char('?')], "?", "help", "show this help", KeyCommand::Help),
+    bind(Asked, &[Char('q')], "q", "quit", "quit", KeyCommand::Quit),
     bind(Prompts, &[Ctrl('n')], "Ctrl-N", "next prompt", "the next prompt that waits", KeyCommand::NextPrompt),
     bind(Prompts, &[Ctrl('p')], "Ctrl-P", "", "the previous prompt that waits", KeyCommand::PreviousPrompt),
 
@@ -222,6 +235,7 @@ impl BoundKey {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::prompts::ask::choices;
 
     #[test]
     fn no_key_has_two_meanings_in_one_place() {
@@ -229,6 +243,7 @@ mod tests {
             for places in [
                 vec![Gone, Prompts, Panels, In(panel)],
                 vec![Prompts, Details, In(panel)],
+                vec![Prompts, Asked],
                 vec![Confirm],
                 vec![Typing],
                 vec![Help],
@@ -241,13 +256,27 @@ mod tests {
         }
     }
 
+    /// The prompts of `proto/tests/answers.json` have all answers that there are.
+    #[test]
+    fn no_key_beside_a_prompt_is_one_that_answers() {
+        let cases: serde_json::Value =
+            serde_json::from_str(include_str!("../../../../proto/tests/answers.json")).unwrap();
+        let asks = cases.as_array().unwrap().iter().map(|case| serde_json::from_value(case["ask"].clone()).unwrap());
+        let answers: String = asks.flat_map(|ask| choices(&ask)).map(|choice| choice.key).collect();
+        for c in answers.chars().chain("dnfo123456789".chars()) {
+            let bound = binding(&[Asked, Prompts], KeyEvent::from(KeyCode::Char(c)));
+            assert!(bound.is_none(), "{c}");
+        }
+        assert!(binding(&[Asked, Prompts], KeyEvent::from(KeyCode::Enter)).is_none());
+    }
+
     #[test]
     fn the_document_names_every_key_of_a_panel() {
         let document = include_str!("../../SCREEN.md");
         for binding in BINDINGS {
             let entry = match binding.place {
                 In(_) => format!("`{}` {}", binding.label, binding.help),
-                Panels | Prompts | Details | Typing => format!("| `{}` | {} |", binding.label, binding.help),
+                Panels | Asked | Prompts | Details | Typing => format!("| `{}` | {} |", binding.label, binding.help),
                 Always | Gone => format!("`{}`", binding.label),
                 // Their keys stand on the screen itself.
                 Help | Confirm => continue,

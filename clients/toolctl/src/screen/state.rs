@@ -4,6 +4,7 @@ mod commands;
 mod mouse;
 mod overlays;
 mod prompts;
+mod recent_key;
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -28,6 +29,7 @@ use mouse::Click;
 pub(super) use mouse::HitArea;
 use overlays::{ConfirmDialog, DetailsView, Scroll};
 use prompts::{PromptPress, PromptState};
+use recent_key::KeyUse;
 
 #[derive(Default)]
 pub(super) struct ScreenState {
@@ -273,7 +275,7 @@ impl ScreenState {
         }
     }
 
-    /// Where the keys belong, without those of a prompt.
+    /// Where the keys belong, without those that answer a prompt.
     pub(super) fn places(&self) -> Vec<KeyPlace> {
         if self.confirm.is_some() {
             vec![KeyPlace::Confirm]
@@ -286,20 +288,31 @@ impl ScreenState {
         }
     }
 
-    /// The places that the help is about.
+    /// The places that the help is about. A prompt takes the keys of the panel below it, since many of them answer it.
     pub(super) fn places_below_help(&self) -> Vec<KeyPlace> {
-        let mut places = vec![KeyPlace::In(self.panel)];
-        places.push(if self.details.is_some() { KeyPlace::Details } else { KeyPlace::Panels });
-        places.extend((self.is_gone() && self.details.is_none()).then_some(KeyPlace::Gone));
-        places.extend((self.data.prompts.len() > 1).then_some(KeyPlace::Prompts));
+        let mut places = Vec::new();
+        if self.prompt.current(&self.data).is_some() {
+            places.push(KeyPlace::Asked);
+        } else {
+            places.push(KeyPlace::In(self.panel));
+            places.push(if self.details.is_some() { KeyPlace::Details } else { KeyPlace::Panels });
+            places.extend((self.is_gone() && self.details.is_none()).then_some(KeyPlace::Gone));
+        }
+        places.extend(self.prompt.has_others(&self.data).then_some(KeyPlace::Prompts));
         places
     }
 
     pub(super) fn press(&mut self, event: KeyEvent) -> Option<ScreenAction> {
         self.message = None;
-        if self.prompt_is_shown() && !self.prompt.is_typing() {
+        let asked = self.prompt_is_shown() && !self.prompt.is_typing();
+        if asked {
             match self.prompt.press(&self.data, event) {
                 PromptPress::Taken(action) => return action,
+                PromptPress::TooSoon => {
+                    let why = "that came too soon after the prompt or another key: press it again";
+                    self.say(Tone::Warn, why.to_owned());
+                    return None;
+                }
                 PromptPress::Unread => {
                     self.say(Tone::Warn, "read the prompt to its end first: PgDn".to_owned());
                     return None;
@@ -308,6 +321,11 @@ impl ScreenState {
             }
         }
         let bound = binding(&self.places(), event);
+        let used = if asked && bound.is_some() { KeyUse::Prompt } else { KeyUse::Elsewhere };
+        self.prompt.recent.note(event.code, used);
+        if asked && bound.is_none() {
+            self.say(Tone::Warn, "the prompt takes the keys: Esc puts it aside".to_owned());
+        }
         match (bound, key(event)) {
             (Some(bound), _) => self.run(bound.command, event),
             (None, KeyPress::Char(c)) => {
@@ -339,7 +357,8 @@ impl ScreenState {
 
     /// Whether a prompt is on the screen. A dialog, the help, or a text that the user works on goes first.
     pub(super) fn prompt_is_shown(&self) -> bool {
-        self.confirm.is_none() && self.help.is_none() && !self.filtering && !self.data.prompts.is_empty()
+        let covered = self.confirm.is_some() || self.help.is_some() || self.filtering;
+        !covered && self.prompt.current(&self.data).is_some()
     }
 
     fn run(&mut self, command: KeyCommand, event: KeyEvent) -> Option<ScreenAction> {
@@ -372,6 +391,7 @@ impl ScreenState {
                 self.theme = self.theme.next();
                 self.say(Tone::Good, format!("theme: {}", self.theme.name.label()));
             }
+            KeyCommand::PutAside => self.prompt.put_aside(&self.data),
             KeyCommand::NextPrompt => self.prompt.turn(&self.data, 1),
             KeyCommand::PreviousPrompt => self.prompt.turn(&self.data, self.data.prompts.len().saturating_sub(1)),
             KeyCommand::Yes => return self.confirmed(),

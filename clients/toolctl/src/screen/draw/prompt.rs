@@ -80,19 +80,17 @@ pub(super) fn draw_prompt(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenS
     popup
 }
 
-/// The text that is typed, or the key that is to be pressed again.
+/// The text that is typed.
 fn last_line(state: &ScreenState, width: usize) -> Option<Line<'static>> {
     let theme = state.theme;
-    let entry = state.prompt.entry.as_ref().map(|entry| {
+    state.prompt.entry.as_ref().map(|entry| {
         let room = u16::try_from(width.saturating_sub(10)).unwrap_or(u16::MAX);
         Line::from(vec![
             Span::styled(format!("{}: ", entry.label), theme.style(Tone::Heading)),
             Span::raw(super::one_line_keeping_end(&entry.text, room)),
             Span::styled("█", theme.style(Tone::Dim)),
         ])
-    });
-    let armed = state.prompt.armed.as_ref();
-    entry.or_else(|| armed.map(|armed| Line::styled(cut(&armed.hint(), width), theme.style(Tone::Warn))))
+    })
 }
 
 /// How much of an unread prompt is below, and what can be done.

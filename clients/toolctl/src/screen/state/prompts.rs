@@ -1,5 +1,6 @@
 //! Answers to the prompt on the screen: a permission prompt or a question of a tool.
 
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 use crossterm::event::{KeyCode, KeyEvent};
@@ -7,8 +8,8 @@ use toold_proto::permission::{Action, Ask, ReplyPermission};
 use toold_proto::question::Question;
 
 use super::overlays::Scroll;
+use super::recent_key::{KeyUse, RecentKey};
 use crate::keys::{KeyPress, key};
-use crate::output::one_line;
 pub(super) use crate::prompts::READ_FOR;
 use crate::prompts::WaitingPrompt;
 use crate::prompts::ask::choices;
@@ -20,6 +21,8 @@ use crate::screen::daemon_data::DaemonData;
 pub(in crate::screen) struct PromptState {
     /// The id of the prompt that the user went to. Without it, the oldest is shown.
     current: Option<String>,
+    /// The ids of those that the user put aside to use the panel.
+    aside: BTreeSet<String>,
     /// The id of the prompt on the screen, and when it appeared.
     pub(super) shown: Option<(String, Instant)>,
     pub(super) scroll: Scroll,
@@ -27,8 +30,7 @@ pub(in crate::screen) struct PromptState {
     pub(super) scrolls: bool,
     /// The end of its text was on the screen.
     read_to_end: bool,
-    /// An answer that counts when its key is pressed again.
-    pub(in crate::screen) armed: Option<ArmedAnswer>,
+    pub(super) recent: RecentKey,
     /// The id of a prompt whose answer has been sent.
     answered: Option<String>,
     /// The options chosen so far, of a question that takes several.
@@ -44,39 +46,43 @@ pub(in crate::screen) struct PromptEntry {
     pub(in crate::screen) text: String,
 }
 
-/// An answer whose key was pressed once.
-pub(in crate::screen) struct ArmedAnswer {
-    key: KeyCode,
-    pub(super) since: Instant,
-    /// The answer, in words.
-    label: String,
-}
-
 /// The effect of a key.
 pub(super) enum PromptPress {
     /// The prompt does not name it.
     Unnamed,
     Taken(Option<ScreenAction>),
+    /// It may have been meant for something else.
+    TooSoon,
     /// It answers only after the end of the prompt was on the screen.
     Unread,
-}
-
-impl ArmedAnswer {
-    /// The key to press, and the answer that it gives.
-    pub(in crate::screen) fn hint(&self) -> String {
-        format!("press {} again: {}", self.key, self.label)
-    }
 }
 
 impl PromptState {
     /// The prompt to show.
     pub(in crate::screen) fn current<'a>(&self, data: &'a DaemonData) -> Option<&'a WaitingPrompt> {
-        let chosen = data.prompts.iter().find(|prompt| self.current.as_deref() == Some(prompt.id()));
-        chosen.or_else(|| data.prompts.front())
+        let mut shown = data.prompts.iter().filter(|prompt| !self.aside.contains(prompt.id()));
+        let chosen = shown.clone().find(|prompt| self.current.as_deref() == Some(prompt.id()));
+        chosen.or_else(|| shown.next())
     }
 
-    /// Goes to the prompt that is `by` places further on; after the last comes the first.
+    /// Shows the panel until a new prompt comes or the user goes to one.
+    pub(super) fn put_aside(&mut self, data: &DaemonData) {
+        self.aside.extend(data.prompts.iter().map(|prompt| prompt.id().to_owned()));
+        self.shown = None;
+    }
+
+    /// Whether prompts wait that are not on the screen.
+    pub(super) fn has_others(&self, data: &DaemonData) -> bool {
+        data.prompts.len() > 1 || !self.aside.is_empty()
+    }
+
+    /// Goes to the prompt that is `by` places further on; after the last comes the first. Those put aside come back.
     pub(super) fn turn(&mut self, data: &DaemonData, by: usize) {
+        if self.current(data).is_none() {
+            self.aside.clear();
+            return;
+        }
+        self.aside.clear();
         let Some(id) = self.current(data).map(WaitingPrompt::id) else { return };
         let at = data.prompts.iter().position(|prompt| prompt.id() == id).unwrap_or(0);
         self.current = data.prompts.get((at + by) % data.prompts.len()).map(|prompt| prompt.id().to_owned());
@@ -87,6 +93,8 @@ impl PromptState {
         if self.shown.as_ref().is_none_or(|(shown, _)| shown != id) {
             *self = Self {
                 current: self.current.take(),
+                aside: std::mem::take(&mut self.aside),
+                recent: std::mem::take(&mut self.recent),
                 shown: Some((id.to_owned(), Instant::now())),
                 answered: self.answered.take(),
                 entry: self.entry.take(),
@@ -106,6 +114,7 @@ impl PromptState {
     pub(super) fn forget_ended(&mut self, data: &DaemonData) {
         let waits = |id: &String| data.prompts.iter().any(|prompt| prompt.id() == *id);
         self.current = self.current.take().filter(waits);
+        self.aside.retain(waits);
         self.answered = self.answered.take().filter(waits);
         self.entry = self.entry.take().filter(|entry| waits(&entry.request_id));
     }
@@ -121,7 +130,6 @@ impl PromptState {
 
     /// A key while a prompt is shown.
     pub(super) fn press(&mut self, data: &DaemonData, event: KeyEvent) -> PromptPress {
-        let armed = self.armed.take();
         let Some(prompt) = self.current(data) else { return PromptPress::Unnamed };
         let id = prompt.id();
         if self.shown.as_ref().is_none_or(|(shown, _)| shown != id) {
@@ -131,20 +139,17 @@ impl PromptState {
             WaitingPrompt::Permission(ask) => press_ask(ask, event),
             WaitingPrompt::Question(question) => self.press_question(question, event),
         };
-        let Some(PromptAnswer { action, after_end, again }) = answer else { return PromptPress::Unnamed };
-        if !self.was_read(id) || self.answered.is_some() {
+        let Some(PromptAnswer { action, after_end }) = answer else { return PromptPress::Unnamed };
+        if !self.was_read(id) || !self.recent.allows(event.code) {
+            self.recent.note(event.code, KeyUse::TooSoon);
+            return PromptPress::TooSoon;
+        }
+        self.recent.note(event.code, KeyUse::Prompt);
+        if self.answered.is_some() {
             return PromptPress::Taken(None);
         }
         if after_end && !self.read_to_end {
             return PromptPress::Unread;
-        }
-        if let Some(label) = again {
-            // A key that is held down repeats faster, and so never counts.
-            let is_second = |armed: &ArmedAnswer| armed.key == event.code && armed.since.elapsed() >= READ_FOR;
-            if !armed.as_ref().is_some_and(is_second) {
-                self.armed = Some(ArmedAnswer { key: event.code, since: Instant::now(), label });
-                return PromptPress::Taken(None);
-            }
         }
         PromptPress::Taken(self.perform(prompt, action))
     }
@@ -172,7 +177,7 @@ impl PromptState {
 
     fn press_question(&self, asked: &Question, event: KeyEvent) -> Option<PromptAnswer> {
         let send = |reply| PromptAction::Send(Box::new(Request::Answer(reply)));
-        let after_end = |action| Some(PromptAnswer { action, after_end: true, again: None });
+        let after_end = |action| Some(PromptAnswer { action, after_end: true });
         match (key(event), event.code) {
             (_, KeyCode::Enter) if asked.multiple => after_end(send(question::options_reply(asked, &self.chosen))),
             (KeyPress::Char('n'), _) => Some(PromptAnswer::at_once(send(question::no_reply(asked)))),
@@ -243,12 +248,7 @@ fn press_ask(ask: &Ask, event: KeyEvent) -> Option<PromptAnswer> {
     }
     let choice = choices(ask).into_iter().find(|choice| choice.key == c)?;
     let action = PromptAction::Send(Box::new(Request::Reply(choice.reply(ask))));
-    // `y` and `n` are the plain answers. The other keys have meanings in the panels, and are pressed there in passing.
-    let again = (choice.allows_more() && c != 'y').then(|| {
-        let pattern = choice.pattern.as_deref().map(|pattern| format!(": {}", one_line(pattern)));
-        format!("{}{}", choice.label, pattern.unwrap_or_default())
-    });
-    Some(PromptAnswer { action, after_end: choice.action == Action::Allow, again })
+    Some(PromptAnswer { action, after_end: choice.action == Action::Allow })
 }
 
 /// The answer that a key gives.
@@ -256,13 +256,11 @@ struct PromptAnswer {
     action: PromptAction,
     /// It counts only when the end of the prompt was on the screen.
     after_end: bool,
-    /// It counts only when its key is pressed twice; in words, what it answers.
-    again: Option<String>,
 }
 
 impl PromptAnswer {
     fn at_once(action: PromptAction) -> Self {
-        Self { action, after_end: false, again: None }
+        Self { action, after_end: false }
     }
 }
 

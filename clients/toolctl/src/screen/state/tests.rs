@@ -2,9 +2,10 @@
 
 use crossterm::event::{KeyModifiers, MouseEvent, MouseEventKind};
 use serde_json::json;
-use toold_proto::permission::{Action, Scope};
+use toold_proto::permission::{Action, Ask, Scope};
 
 use super::*;
+use crate::prompts::ask::choices;
 use crate::screen::action::Request;
 use crate::screen::fetch::Fetched;
 use crate::screen::fixtures::{ask, drawn, happened, press, press_char, question, state, take, tool};
@@ -21,18 +22,12 @@ fn finished(state: &mut ScreenState, call_id: &str) {
     );
 }
 
-/// As if the prompt had been on the screen for long enough.
+/// As if the prompt had been on the screen for long enough, and no key had been pressed in this time.
 fn read_prompt(state: &mut ScreenState) {
     drawn(state, 100, 40);
     let long_ago = Instant::now().checked_sub(prompts::READ_FOR).unwrap();
     state.prompt.shown.as_mut().unwrap().1 = long_ago;
-}
-
-/// Presses a key that counts only when it is pressed again, as if not held down.
-fn press_twice(state: &mut ScreenState, code: KeyCode) -> Option<ScreenAction> {
-    assert_eq!(press(state, code), None);
-    state.prompt.armed.as_mut().unwrap().since = Instant::now().checked_sub(prompts::READ_FOR).unwrap();
-    press(state, code)
+    state.prompt.recent.wait(Duration::from_secs(1));
 }
 
 fn reply(action: Option<ScreenAction>) -> toold_proto::permission::ReplyPermission {
@@ -121,38 +116,70 @@ fn an_ask_is_denied_with_a_reason() {
 }
 
 #[test]
-fn a_key_of_the_panels_answers_only_when_it_is_pressed_again() {
+fn one_press_answers_whatever_is_remembered() {
     let mut state = state();
-    state.permission(ask("1", "ls"));
-    read_prompt(&mut state);
-    assert_eq!(press_char(&mut state, 'h'), None);
-    assert!(drawn(&mut state, 100, 40).contains("press h again: allow in this project for 1 hour"));
-    assert_eq!(press_char(&mut state, 'h'), None, "it is held down");
-    // Another key comes in between.
-    press_char(&mut state, 'j');
-    assert!(!drawn(&mut state, 100, 40).contains("again"));
-    assert_eq!(reply(press_twice(&mut state, KeyCode::Char('h'))).expires_in, Some(3_600));
-    resolved(&mut state, "1");
-    for (id, key) in [("2", 's'), ("3", 'p'), ("4", 'a'), ("5", '1')] {
-        state.permission(ask(id, "ls"));
+    let PermissionEvent::Asked { request } = ask("1", "make") else { panic!("expected an ask") };
+    let parts = serde_json::from_value(json!([{"category": "shell", "target": "make"}])).unwrap();
+    let with_parts = Ask { parts, ..*request };
+    for (number, choice) in (1..).zip(choices(&with_parts)) {
+        let request = Box::new(Ask { request_id: format!("r{number}"), ..with_parts.clone() });
+        let expected = choice.reply(&request);
+        state.permission(PermissionEvent::Asked { request });
         read_prompt(&mut state);
-        let answer = reply(press_twice(&mut state, KeyCode::Char(key)));
-        assert_eq!((answer.request_id.as_str(), answer.action), (id, Action::Allow), "{key}");
-        resolved(&mut state, id);
+        assert_eq!(reply(press_char(&mut state, choice.key)), expected);
+        resolved(&mut state, &format!("r{number}"));
     }
 }
 
 #[test]
-fn all_parts_are_allowed_with_two_presses_and_one_part_with_one() {
-    let PermissionEvent::Asked { mut request } = ask("1", "make") else { panic!("expected an ask") };
-    request.parts = serde_json::from_value(json!([{"category": "shell", "target": "make"}])).unwrap();
+fn a_key_in_the_middle_of_typing_or_held_down_answers_nothing() {
     let mut state = state();
-    state.permission(PermissionEvent::Asked { request });
+    // In the panel, a person sorts again and again, and an ask appears.
+    press_char(&mut state, 's');
+    state.permission(ask("1", "ls"));
     read_prompt(&mut state);
-    assert_eq!(press_char(&mut state, 'w'), None);
-    assert!(!reply(press_char(&mut state, 'y')).all_parts);
-    state.prompt.answer_failed();
-    assert!(reply(press_twice(&mut state, KeyCode::Char('w'))).all_parts);
+    press_char(&mut state, 'z');
+    assert_eq!(press_char(&mut state, 's'), None, "another key came just before");
+    assert!(drawn(&mut state, 100, 40).contains("too soon after the prompt or another key"));
+    state.prompt.recent.wait(prompts::READ_FOR);
+    assert_eq!(reply(press_char(&mut state, 's')).scope, Some(Scope::Session));
+    // The key is still down when the next ask has been read.
+    resolved(&mut state, "1");
+    state.permission(ask("2", "ls"));
+    drawn(&mut state, 100, 40);
+    state.prompt.shown.as_mut().unwrap().1 = Instant::now().checked_sub(prompts::READ_FOR).unwrap();
+    for repeated in [Duration::from_millis(600), Duration::from_millis(40)] {
+        state.prompt.recent.wait(repeated);
+        assert_eq!(press_char(&mut state, 's'), None);
+    }
+    state.prompt.recent.wait(prompts::READ_FOR);
+    assert_eq!(reply(press_char(&mut state, 's')).request_id, "2");
+}
+
+#[test]
+fn a_prompt_takes_the_keys_of_the_panel_until_it_is_put_aside() {
+    let mut state = ScreenState { panel: Panel::Calls, ..ScreenState::default() };
+    started(&mut state, "c");
+    state.permission(ask("1", "ls"));
+    read_prompt(&mut state);
+    for c in "x39/rt".chars() {
+        assert_eq!(press_char(&mut state, c), None);
+        assert!(drawn(&mut state, 100, 40).contains("the prompt takes the keys: Esc puts it aside"), "{c}");
+    }
+    assert!(state.confirm.is_none() && state.panel == Panel::Calls);
+    press(&mut state, KeyCode::Esc);
+    assert!(!drawn(&mut state, 100, 40).contains("allow once"));
+    press_char(&mut state, 'x');
+    assert!(drawn(&mut state, 100, 40).contains("Cancel the call c of bash?"));
+    press_char(&mut state, 'n');
+    // A new one appears, and all come back on demand.
+    state.permission(ask("2", "pwd"));
+    assert!(drawn(&mut state, 100, 40).contains("permission 2 of 2"));
+    press(&mut state, KeyCode::Esc);
+    let footer = drawn(&mut state, 100, 40);
+    assert!(!footer.contains("allow once") && footer.contains("Ctrl-N next prompt"), "{footer}");
+    state.press(KeyEvent::new(KeyCode::Char('n'), KeyModifiers::CONTROL));
+    assert!(drawn(&mut state, 100, 40).contains("permission 1 of 2"));
 }
 
 #[test]
@@ -164,8 +191,8 @@ fn keys_with_ctrl_or_alt_answer_nothing_and_are_no_text() {
         for c in "ynwshpa1".chars() {
             assert_eq!(state.press(KeyEvent::new(KeyCode::Char(c), modifiers)), None, "{c}");
         }
-        assert!(state.prompt.armed.is_none());
     }
+    state.prompt.recent.wait(prompts::READ_FOR);
     press_char(&mut state, 'd');
     state.press(KeyEvent::new(KeyCode::Char('w'), KeyModifiers::CONTROL));
     assert_eq!(state.prompt.entry.as_ref().unwrap().text, "");
