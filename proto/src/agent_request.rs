@@ -131,6 +131,27 @@ pub enum FinishScope {
     Conversation,
 }
 
+/// Why a hook of an agent denied a tool in place of a question that the daemon left to the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum DeniedUnasked {
+    /// The agent cannot ask a person here: a hook cannot make it ask, or it has no terminal.
+    CannotAsk,
+    /// In its mode, the agent would run the tool without asking about the protected file.
+    WouldNotAsk,
+}
+
+impl DeniedUnasked {
+    /// For the audit log.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::CannotAsk => "the agent cannot ask a person here",
+            Self::WouldNotAsk => "in this mode, the agent does not ask about this file",
+        }
+    }
+}
+
 /// Params of `permissions.confine`: the agent is about to run a command line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -186,6 +207,10 @@ pub struct FinishRequest {
     pub scope: FinishScope,
     /// Whether the tool did its work.
     pub ok: bool,
+    /// The tool did not run, because a hook of the agent denied it in place of a question. The call counts as denied. Without
+    /// effect if `ok` is true.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub denied: Option<DeniedUnasked>,
     /// A few words about the result. Only its first 4 KiB are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,

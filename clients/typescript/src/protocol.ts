@@ -1996,6 +1996,11 @@ export interface PermissionsDoneParams {
   scope?: "request" | "turn" | "conversation";
   /** Whether the tool did its work. */
   ok: boolean;
+  /**
+   * The tool did not run, because a hook of the agent denied it in place of a question. The call counts as denied. Without
+   * effect if `ok` is true.
+   */
+  denied?: "cannot_ask" | "would_not_ask";
   /** A few words about the result. Only its first 4 KiB are kept. */
   summary?: string;
 }

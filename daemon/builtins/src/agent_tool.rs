@@ -26,7 +26,7 @@ use toold_engine::tool::{Origin, ToolError, ToolOutput, ToolSpec};
 use toold_host::environment::Environment;
 use toold_host::file_systems::answering;
 use toold_host::sandbox::{CommandToConfine, Confinement};
-use toold_proto::agent_request::{DecidedBy, NamedNeed};
+use toold_proto::agent_request::{DecidedBy, DeniedUnasked, NamedNeed};
 use toold_proto::permission::Verdict;
 use toold_proto::tool::{Annotations, Category, Source, SourceKind, ToolName};
 
@@ -74,11 +74,13 @@ pub struct AgentWork {
     pub floor: AgentFloor,
 }
 
-/// The end of the agent's tool.
+/// The end of the agent's tool; with a few words about its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AgentReport {
-    pub ok: bool,
-    pub summary: String,
+pub enum AgentReport {
+    Done(String),
+    Failed(String),
+    /// It did not run: the agent's hook denied it in place of the question that was left to the agent.
+    Denied(DeniedUnasked),
 }
 
 /// A call of such a tool. It can be called once.
@@ -332,8 +334,8 @@ impl AgentTool {
             () = tokio::time::sleep(PATIENCE) => None,
         };
         let end = match &report {
-            Some(report) if report.ok => ToolEnd::Done,
-            Some(_) => ToolEnd::Failed,
+            Some(AgentReport::Done(_)) => ToolEnd::Done,
+            Some(AgentReport::Failed(_) | AgentReport::Denied(_)) => ToolEnd::Failed,
             None => ToolEnd::Unknown,
         };
         touched.record(&self.toolkit, cx, end).await;
@@ -341,8 +343,9 @@ impl AgentTool {
             window.end().await;
         }
         Ok(match report {
-            Some(AgentReport { ok: true, summary }) => ToolOutput::text(summary),
-            Some(AgentReport { ok: false, summary }) => ToolOutput::error(summary),
+            Some(AgentReport::Done(summary)) => ToolOutput::text(summary),
+            Some(AgentReport::Failed(summary)) => ToolOutput::error(summary),
+            Some(AgentReport::Denied(why)) => cx.deny_unasked(why),
             None => ToolOutput::error("the agent did not report the end of its tool").with("timed_out", true),
         })
     }

@@ -7,7 +7,7 @@ use toold_proto::agent_request::DecidedBy;
 use toold_proto::permission::Verdict;
 use toold_proto::tool::Category;
 
-use crate::agent_request::{Judgement, QuestionLeft};
+use crate::agent_request::{Judgement, NOBODY_ANSWERED, QuestionLeft};
 use crate::asks::{self, AskAnswer};
 use crate::cx::Cx;
 use crate::decision::with_subject;
@@ -106,7 +106,7 @@ fn leave(cx: &Cx, chain: &[String], need: &Need, decision: &Decision, because: L
     // The configuration wants a person, so that this counts as a rule that asks: without an answer, nothing is allowed.
     let (why, by) = match because {
         LeftBecause::NotAskedHere => (decision.rule.clone(), decision.by),
-        LeftBecause::NobodyAnswered => (format!("nobody answered ({})", decision.rule), DecidedBy::Rule),
+        LeftBecause::NobodyAnswered => (format!("{NOBODY_ANSWERED} ({})", decision.rule), DecidedBy::Rule),
         LeftBecause::NobodyThere => (format!("nobody to ask ({})", decision.rule), DecidedBy::Rule),
     };
     let way = way_to_allow(cx, chain, need).map(|way| format!(". {way}")).unwrap_or_default();

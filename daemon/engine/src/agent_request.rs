@@ -29,6 +29,9 @@ pub struct AgentRequest {
 /// How the rule of a decision begins that was recorded, and left to the agent. It is no answer, and no use of a grant.
 pub const OBSERVED: &str = "observed: ";
 
+/// How the rule of a decision begins about which a person was asked in vain.
+pub(crate) const NOBODY_ANSWERED: &str = "nobody answered";
+
 /// The decision about everything that the agent's tool needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judgement {

@@ -29,6 +29,7 @@ use misleading::misleading;
 use one_line::fits_one_line;
 
 use crate::Engine;
+use crate::agent_request::NOBODY_ANSWERED;
 use crate::call::Caller;
 use crate::cx::Cx;
 use crate::decision::decide_need;
@@ -361,7 +362,7 @@ async fn ask_person(
                     WaitOutcome::Answered(ended) => ended,
                     WaitOutcome::Expired => {
                         let words = format!("no answer within {} s", time.as_secs());
-                        let answer = refused("nobody answered", DecidedBy::Default, need, &words);
+                        let answer = refused(NOBODY_ANSWERED, DecidedBy::Default, need, &words);
                         waiter.resolve(end(Resolution::Expired, &words, answer))
                     }
                     WaitOutcome::Alone => {

@@ -5,9 +5,9 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
 use parking_lot::{Mutex, MutexGuard};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use toold_proto::agent_request::DecidedBy;
+use toold_proto::agent_request::{DecidedBy, DeniedUnasked};
 use toold_proto::audit::HostTraffic;
 use toold_proto::call::{Progress, Stream};
 use toold_proto::event::EventBody;
@@ -17,7 +17,7 @@ use toold_proto::session::Mode;
 use toold_proto::tool::{CallId, Category, Source, SourceKind, ToolName};
 
 use crate::Engine;
-use crate::agent_request::{AgentRequest, OBSERVED, QuestionLeft};
+use crate::agent_request::{AgentRequest, NOBODY_ANSWERED, OBSERVED, QuestionLeft};
 use crate::argument_line::ArgumentLine;
 use crate::audit::DecisionRecord;
 use crate::call::{Call, Caller, Principal};
@@ -30,7 +30,7 @@ use crate::progress::ProgressLog;
 use crate::session::{CallInFlight, Session, SessionOwner};
 use crate::slots::Slots;
 use crate::time::rfc3339;
-use crate::tool::{Origin, ToolSpec};
+use crate::tool::{Origin, ToolOutput, ToolSpec};
 
 /// The context of one call.
 pub struct Cx {
@@ -424,6 +424,21 @@ impl Cx {
     /// By what the call was denied, also after its end.
     pub fn denied_by(&self) -> Option<DecidedBy> {
         self.notes().denied
+    }
+
+    /// The questions that were left to the agent's own prompt are denials with this reason. Returns the result of the call.
+    pub fn deny_unasked(&self, why: DeniedUnasked) -> ToolOutput {
+        let words = why.in_words();
+        let mut permission = json!({"rule": words});
+        for question in self.notes().decisions.iter_mut().filter(|decision| decision.verdict == "ask") {
+            question.rule = match question.rule.starts_with(NOBODY_ANSWERED) {
+                true => format!("{}, and {words}", question.rule),
+                false => format!("{words} ({})", question.rule),
+            };
+            question.verdict = "deny".into();
+            permission = json!({"category": question.category, "target": question.target, "rule": question.rule});
+        }
+        ToolOutput::error(format!("denied: {words}")).with("permission", permission)
     }
 
     pub(crate) fn take_decisions(&self) -> Vec<DecisionRecord> {

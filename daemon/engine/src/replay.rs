@@ -7,6 +7,7 @@ use toold_proto::effect::Effect;
 use toold_proto::permission::{ReplayedLine, SuggestedRule, Verdict};
 use toold_proto::tool::Category;
 
+use crate::agent_request::NOBODY_ANSWERED;
 use crate::asks::ANSWER;
 use crate::audit::DecisionRecord;
 use crate::need::Need;
@@ -33,7 +34,7 @@ impl PastVerdict {
             ("ask", _) | ("allow", true) => Self::AskedAndAllowed,
             ("allow", false) => Self::Allowed,
             (_, true) => Self::AskedAndDenied,
-            (_, false) if decision.rule.starts_with("nobody answered") => Self::AskedAndDenied,
+            (_, false) if decision.rule.starts_with(NOBODY_ANSWERED) => Self::AskedAndDenied,
             (_, false) => Self::Denied,
         }
     }

@@ -388,6 +388,45 @@ fn what_a_hook_denies_in_place_of_a_question_is_reported_as_not_done() {
     assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny");
     let requests = requests.lock().unwrap();
     assert_eq!((&requests[1]["method"], &requests[1]["params"]["ok"]), (&json!("permissions.done"), &json!(false)));
+    assert_eq!(requests[1]["params"]["denied"], "cannot_ask");
+}
+
+/// Each hook that denies in place of a question, with a real daemon: the audit log has a denial and its reason.
+#[test]
+fn a_call_that_a_hook_denied_in_place_of_a_question_is_a_denial_in_the_audit_log() {
+    const CANNOT: &str = "the agent cannot ask a person here (";
+    let asks = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"git push\"\naction = \"ask\"\n";
+    let in_vain = "[agents.codex]\nask = \"toold\"\n";
+    let push = |event: &str, tool: &str| {
+        let mut input = bash(event, "git push");
+        input["tool_name"] = json!(tool);
+        input
+    };
+    let mut protected = bash("PreToolUse", "");
+    (protected["tool_name"], protected["permission_mode"]) = (json!("Write"), json!("bypassPermissions"));
+    protected["tool_input"] = json!({"file_path": ".git/hooks/pre-commit", "content": "x"});
+    let cases = [
+        (asks, "codex", push("PreToolUse", "Bash"), "shell", CANNOT),
+        (asks, "gemini", push("BeforeTool", "run_shell_command"), "shell", CANNOT),
+        (in_vain, "codex", push("PreToolUse", "Bash"), "shell", "nobody to ask ("),
+        ("", "claude-code", protected, "file.write", "in this mode, the agent does not ask about this file ("),
+    ];
+    for (config, agent, mut input, category, why) in cases {
+        let daemon = Setup::new().config(config).file(".git/HEAD", "ref: refs/heads/main\n").start();
+        drop(daemon.connect());
+        input["cwd"] = json!(daemon.work());
+        let answer = said(&hook_without_terminal(&daemon.setup, agent, &input)).to_string();
+        assert!(answer.contains("\"deny\""), "{agent}: {answer}");
+        let list = daemon.connect().result("audit.query", json!({"agent": agent}));
+        let row = &list["entries"][0];
+        assert_eq!(row["outcome"], "denied", "{list}");
+        let decision = &row["decisions"].as_array().unwrap().last().unwrap();
+        assert_eq!((&decision["category"], &decision["verdict"]), (&json!(category), &json!("deny")), "{row}");
+        let rule = decision["rule"].as_str().unwrap();
+        assert!(rule.starts_with(why) || rule.contains(&format!("({why}")), "{rule}");
+        let shown = daemon.toolctl(&["audit", "--decisions"]).stdout;
+        assert!(String::from_utf8_lossy(&shown).contains(rule), "{}", String::from_utf8_lossy(&shown));
+    }
 }
 
 /// A hook of an agent whose questions a person is asked about in `person`.

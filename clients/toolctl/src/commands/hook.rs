@@ -26,6 +26,7 @@ use clap::{Args, Parser, ValueEnum};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toold_adapters::agents::{self, AgentAction};
+use toold_proto::agent_request::DeniedUnasked;
 
 use crate::commands::confine::prefix;
 use crate::exit::{OK, USAGE};
@@ -209,7 +210,7 @@ pub(crate) fn run(hook: &HookArgs, globals: &Globals) -> u8 {
     let row = answers::row(agent, &event);
     match call.moment {
         HookMoment::After { ok } => {
-            finish(agent, &event, &call, ok, globals);
+            finish(agent, &event, &call, if ok { ToolEnd::Done } else { ToolEnd::Failed }, globals);
             OK
         }
         HookMoment::Before | HookMoment::BeforeAndAfter => {
@@ -342,7 +343,7 @@ fn judge(hook: &HookArgs, row: &AnswerRow, call: &HookCall, globals: &Globals) -
         judged.decision = JudgedDecision::Deny;
         judged.reason.push_str("; in this mode, the agent does not ask about this file");
         // The daemon waits for the end of what it left to the agent.
-        finish(agent, row.event, call, false, globals);
+        finish(agent, row.event, call, ToolEnd::Denied(DeniedUnasked::WouldNotAsk), globals);
     }
     last_call::write(agent, &LastHook::answered(row.event, judged.decision));
     if was_asked && judged.decision == JudgedDecision::Ask {
@@ -353,10 +354,12 @@ fn judge(hook: &HookArgs, row: &AnswerRow, call: &HookCall, globals: &Globals) -
     match judged.decision {
         JudgedDecision::Deny => {}
         // No event follows.
-        JudgedDecision::Ask if row.denies(&judged, asking) => finish(agent, row.event, call, false, globals),
+        JudgedDecision::Ask if row.denies(&judged, asking) => {
+            finish(agent, row.event, call, ToolEnd::Denied(DeniedUnasked::CannotAsk), globals);
+        }
         // The agent has read the file already.
         JudgedDecision::Allow | JudgedDecision::Ask if call.moment == HookMoment::BeforeAndAfter => {
-            finish(agent, row.event, call, true, globals);
+            finish(agent, row.event, call, ToolEnd::Done, globals);
         }
         JudgedDecision::Allow | JudgedDecision::Ask => {}
     }
@@ -420,14 +423,31 @@ fn end_calls(agent: HookAgent, event: &str, input: &Value, scope: &str, globals:
     }
 }
 
+/// How the agent's tool ended.
+#[derive(Clone, Copy)]
+enum ToolEnd {
+    Done,
+    Failed,
+    /// The hook denied it in place of a question.
+    Denied(DeniedUnasked),
+}
+
+impl ToolEnd {
+    fn params(self, request_id: &str) -> Value {
+        match self {
+            Self::Done | Self::Failed => json!({"request_id": request_id, "ok": matches!(self, Self::Done)}),
+            Self::Denied(why) => json!({"request_id": request_id, "ok": false, "denied": why}),
+        }
+    }
+}
+
 /// Reports the end of the tool. Nobody waits for that, so a failure is only kept for `toolctl agents`.
-fn finish(agent: HookAgent, event: &str, call: &HookCall, ok: bool, globals: &Globals) {
+fn finish(agent: HookAgent, event: &str, call: &HookCall, end: ToolEnd, globals: &Globals) {
     if is_own(call) {
         return;
     }
     let Some(request_id) = call.request_id(agent) else { return };
-    let done = Exchange::open(globals)
-        .and_then(|exchange| exchange.call("permissions.done", &json!({"request_id": request_id, "ok": ok})));
+    let done = Exchange::open(globals).and_then(|exchange| exchange.call("permissions.done", &end.params(&request_id)));
     if let Err(error @ DaemonError::Failed(_)) = done {
         last_call::write(agent, &LastHook::problem(event, &error.to_string()));
     }

@@ -15,6 +15,7 @@ use toold_proto::provide::CallWait;
 use toold_proto::tool::{SessionId, Source, SourceKind};
 
 use crate::Engine;
+use crate::agent_request::NOBODY_ANSWERED;
 use crate::asks::{AskAnswer, EndedAsk, PendingAsk, allowed, denied, ended, refused};
 use crate::cx::Cx;
 use crate::need::Need;
@@ -133,8 +134,8 @@ async fn answer(
 ) -> (EndedAsk, Relayed) {
     let request_id = waiter.prompt.ask.request_id.clone();
     let nobody = |resolution| {
-        let answer = denied("nobody answered", DecidedBy::Default, "nobody answered");
-        ended(&request_id, resolution, "nobody answered", answer)
+        let answer = denied(NOBODY_ANSWERED, DecidedBy::Default, NOBODY_ANSWERED);
+        ended(&request_id, resolution, NOBODY_ANSWERED, answer)
     };
     let (over, otherwise) = tokio::select! {
         biased;

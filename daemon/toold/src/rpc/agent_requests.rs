@@ -216,7 +216,11 @@ async fn finish(request: MethodRequest, params: FinishRequest) -> Result<Done, E
     let mut summary = params.summary.unwrap_or_default();
     summary.truncate(summary.floor_char_boundary(MAX_SUMMARY));
     // The call may have ended at this moment, and is done all the same.
-    let _ = open.report.send(AgentReport { ok: params.ok, summary });
+    let _ = open.report.send(match (params.ok, params.denied) {
+        (true, _) => AgentReport::Done(summary),
+        (false, Some(why)) => AgentReport::Denied(why),
+        (false, None) => AgentReport::Failed(summary),
+    });
     // The next request may undo the change.
     open.ended.cancelled().await;
     Ok(Done {})
