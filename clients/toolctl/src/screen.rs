@@ -259,7 +259,7 @@ impl<'a> OpenScreen<'a> {
 
     fn send(&mut self, request: Request) {
         match &self.link {
-            Some(link) => action::send(link.client(), request, &self.sender),
+            Some(link) => action::send(self.globals, link.client(), request, &self.sender),
             None => self.state.take(ScreenAnswer::Failed("there is no daemon to ask".to_owned())),
         }
     }
@@ -270,7 +270,7 @@ impl<'a> OpenScreen<'a> {
             fetch::start(link.client(), what, &self.sender);
         }
         if let Some(request) = self.state.claim_details() {
-            action::send(link.client(), request, &self.sender);
+            action::send(self.globals, link.client(), request, &self.sender);
         }
     }
 }

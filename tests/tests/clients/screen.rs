@@ -286,11 +286,8 @@ fn a_change_is_undone_after_its_diff_was_shown() {
     pane.wait_for_prompt();
 }
 
-#[test]
-fn a_tool_is_called_with_a_form() {
-    let daemon = TestDaemon::asking();
-    let tmux = Tmux::start(&daemon);
-    let pane = open(&tmux, "5", "Tools");
+/// Calls bash with the form of the panel of tools.
+fn call_bash(pane: &Pane<'_>, command: &str) {
     pane.press("/");
     pane.type_text("bash shell command");
     pane.press("Enter");
@@ -298,17 +295,54 @@ fn a_tool_is_called_with_a_form() {
     pane.wait("one tool", |screen| screen.contains("bash ") && !screen.contains("apply_patch"));
     pane.press("r");
     pane.wait("the form", |screen| screen.contains("command:"));
-    pane.type_line("echo by hand");
+    pane.type_line(command);
     pane.wait_for("Set optional arguments?");
     pane.press("Enter");
     pane.wait_for("Call bash");
     pane.press("Enter");
+}
+
+#[test]
+fn a_tool_is_called_with_a_form() {
+    let daemon = TestDaemon::asking();
+    let tmux = Tmux::start(&daemon);
+    let pane = open(&tmux, "5", "Tools");
+    call_bash(&pane, "echo by hand");
     pane.wait("the ask", |screen| screen.contains("bash asks for permission") && screen.contains("echo by hand"));
     pane.press_until("y", "the result", |screen| screen.contains("result of bash"));
     pane.wait("the output", |screen| screen.lines().any(|line| line.starts_with("│by hand")));
     pane.press("q");
     pane.press("q");
     pane.wait_for_prompt();
+}
+
+#[test]
+fn a_call_from_the_screen_has_the_session_folder_and_project_of_a_call_from_its_shell() {
+    let daemon = Setup::new().file(".git/HEAD", "ref: refs/heads/main\n").file("sub/a.txt", "a\n").start();
+    let mut watch = daemon.connect();
+    watch.result("events.subscribe", json!({"kinds": ["call.started"]}));
+    let mut call = || {
+        let call = watch.notification("events.event")["result"].take();
+        let list = daemon.connect().result("session.list", json!({}));
+        let all = list["sessions"].as_array().unwrap();
+        let session = all.iter().find(|session| session["session_id"] == call["session_id"]).unwrap();
+        let of_session = ["session_id", "cwd", "project", "mode", "level"].map(|member| session[member].clone());
+        (call["cwd"].clone(), call["client"].clone(), of_session)
+    };
+    let tmux = Tmux::start(&daemon);
+    let pane = tmux.first();
+    pane.run("cd sub");
+    let pane = open(&tmux, "5", "Tools");
+    call_bash(&pane, "pwd");
+    pane.wait_for("result of bash");
+    let from_screen = call();
+    pane.press("q");
+    pane.press("q");
+    pane.run("toolctl call bash command=pwd");
+    pane.wait_for_line(daemon.work().join("sub").to_str().unwrap());
+    let from_shell = call();
+    assert_eq!(from_screen, from_shell);
+    assert_eq!((from_shell.0, &from_shell.2[2]), (json!(daemon.work().join("sub")), &json!(daemon.work())));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The requests that keys make.
 
 use tokio::sync::mpsc;
-use toold_client::{Client, ClientError};
+use toold_client::Client;
 use toold_proto::call::{CancelCall, Execute};
 use toold_proto::file::UndoFiles;
 use toold_proto::level::{Level, SetLevel};
@@ -17,10 +17,12 @@ use toold_proto::question::{Question, ReplyQuestion};
 use toold_proto::remote::ReconnectRemote;
 use toold_proto::session::CloseSession;
 use toold_proto::shell::KillShell;
-use toold_proto::tool::{CallId, SessionId, Tool};
+use toold_proto::tool::{CallId, SessionId, Tool, ToolResult};
 
 use super::answer::ScreenAnswer;
 use super::details::{self, DetailsQuery};
+use crate::connection;
+use crate::globals::Globals;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ScreenAction {
@@ -62,13 +64,11 @@ pub(super) enum Request {
 }
 
 /// Sends a request. Events show its effect; the footer shows an error.
-pub(super) fn send(client: &Client, request: Request, sender: &mpsc::Sender<ScreenAnswer>) {
-    let (client, sender) = (client.clone(), sender.clone());
+pub(super) fn send(globals: &Globals, client: &Client, request: Request, sender: &mpsc::Sender<ScreenAnswer>) {
+    let (globals, client, sender) = (globals.clone(), client.clone(), sender.clone());
     tokio::spawn(async move {
-        let answer = perform(&client, request).await.unwrap_or_else(|error| {
-            let error = format!("{:#}", anyhow::Error::new(error));
-            Some(ScreenAnswer::Failed(error))
-        });
+        let answer = perform(&globals, &client, request).await;
+        let answer = answer.unwrap_or_else(|error| Some(ScreenAnswer::Failed(format!("{error:#}"))));
         if let Some(answer) = answer {
             // The screen is gone when nobody receives.
             let _ = sender.send(answer).await;
@@ -76,7 +76,7 @@ pub(super) fn send(client: &Client, request: Request, sender: &mpsc::Sender<Scre
     });
 }
 
-async fn perform(client: &Client, request: Request) -> Result<Option<ScreenAnswer>, ClientError> {
+async fn perform(globals: &Globals, client: &Client, request: Request) -> anyhow::Result<Option<ScreenAnswer>> {
     let done = match request {
         Request::Reply(reply) => {
             client.call::<PermissionsReply>(reply).await?;
@@ -145,7 +145,7 @@ async fn perform(client: &Client, request: Request) -> Result<Option<ScreenAnswe
         }
         Request::Execute(execute) => {
             let tool = execute.name.clone();
-            let result = client.call::<ToolsExecute>(*execute).await?;
+            let result = self::execute(globals, *execute).await?;
             return Ok(Some(ScreenAnswer::Result(tool, details::result_lines(&result))));
         }
         Request::Details(key, query) => {
@@ -154,4 +154,13 @@ async fn perform(client: &Client, request: Request) -> Result<Option<ScreenAnswe
         }
     };
     Ok(Some(ScreenAnswer::Done(done)))
+}
+
+/// Calls a tool as `toolctl call` does, in the session of the shell and its folder: that of the screen is for all folders.
+async fn execute(globals: &Globals, execute: Execute) -> anyhow::Result<ToolResult> {
+    let client = connection::open(&Globals { no_start: true, ..globals.clone() }).await?;
+    let session = connection::open_terminal_session(&client, None).await?;
+    let result = client.call::<ToolsExecute>(execute).await;
+    session.close(&client).await;
+    Ok(result?)
 }

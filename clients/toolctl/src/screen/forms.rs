@@ -1,6 +1,5 @@
 //! Forms that need the terminal for themselves: the arguments of a tool, the fields of a question.
 
-use anyhow::Context;
 use serde_json::{Map, Value};
 use tokio::task::JoinHandle;
 use toold_proto::call::Execute;
@@ -30,14 +29,12 @@ impl FormTask {
     }
 }
 
-/// Asks for the arguments of a tool. It is called in the folder in which the screen was opened.
+/// Asks for the arguments of a tool.
 pub(super) fn call(tool: &Tool) -> anyhow::Result<Option<Request>> {
     let Some(arguments) = form::fill(tool, &Map::new(), &[])? else { return Ok(None) };
-    let cwd = std::env::current_dir().context("can't determine the current folder")?;
     Ok(Some(Request::Execute(Box::new(Execute {
         name: tool.name.as_str().to_owned(),
         arguments: Value::Object(arguments),
-        cwd: Some(cwd.to_string_lossy().into_owned()),
         ..Execute::default()
     }))))
 }
