@@ -1,8 +1,12 @@
 //! Every panel, dialog and prompt on screens of many sizes, with hostile data.
 
+use std::collections::HashSet;
+
+use clap::ValueEnum;
 use proptest::prelude::*;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
+use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 use serde_json::{Value, json};
 
@@ -12,6 +16,7 @@ use crate::screen::fetch::{Fetched, ListKind};
 use crate::screen::fixtures::{ask, happened, press, press_char, question, take, tool};
 use crate::screen::panel::Panel;
 use crate::screen::state::{HitArea, ScreenState};
+use crate::screen::theme::{Theme, ThemeName};
 use crossterm::event::KeyCode;
 
 /// Texts that others choose: control sequences, wide, combining and reordering characters, long lines.
@@ -145,6 +150,50 @@ fn lay_over(state: &mut ScreenState, over: Over, text: &str) {
     }
 }
 
+/// The row of this key, as it was drawn.
+fn row_of(state: &ScreenState, key: &str) -> Option<Rect> {
+    state.hits.iter().find_map(|hit| match hit {
+        HitArea::Row(area, other) if other == key => Some(*area),
+        HitArea::Row(..) | HitArea::Tab(..) => None,
+    })
+}
+
+#[test]
+fn the_selected_row_has_one_colour_that_no_other_row_has_in_all_panels_sizes_and_themes() {
+    let mut themes = Vec::new();
+    for no_color in [None, Some("1")] {
+        let mut theme = Theme::detect(None, None, no_color);
+        for _ in ThemeName::value_variants() {
+            themes.push(theme);
+            theme = theme.next();
+        }
+    }
+    for (width, height) in [(200, 60), (80, 24), (40, 12)] {
+        for panel in Panel::ALL {
+            let mut state = full("make all", "/home/me/x", 3);
+            state.panel = panel;
+            let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+            for theme in &themes {
+                state.theme = *theme;
+                terminal.draw(|frame| draw(frame, &mut state)).unwrap();
+                let buffer = terminal.backend().buffer();
+                let colours = |area: Rect| -> HashSet<_> {
+                    area.positions().map(|at| (buffer[at].fg, buffer[at].bg, buffer[at].modifier)).collect()
+                };
+                let selected = state.view().seen().unwrap().to_owned();
+                let at = row_of(&state, &selected).unwrap();
+                let of_selected = colours(at);
+                let case = format!("{panel:?} {width}x{height} {theme:?}");
+                assert_eq!((at.width, of_selected.len()), (width, 1), "{case}: {of_selected:?}");
+                for row in state.rows().iter().filter(|row| row.key != selected) {
+                    let Some(other) = row_of(&state, &row.key) else { continue };
+                    assert!(colours(other).is_disjoint(&of_selected), "{case}: {}", row.key);
+                }
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(150) })]
 
@@ -165,11 +214,7 @@ proptest! {
         }
         terminal.draw(|frame| draw(frame, &mut state)).unwrap();
         let selected = state.view().seen().map(str::to_owned);
-        let shown = state.hits.iter().find_map(|hit| match hit {
-            HitArea::Row(area, key) if Some(key) == selected.as_ref() => Some(*area),
-            HitArea::Row(..) | HitArea::Tab(..) => None,
-        });
-        let area = shown.expect("the selected row is on the screen");
+        let area = selected.and_then(|key| row_of(&state, &key)).expect("the selected row is on the screen");
         let cell = &terminal.backend().buffer()[(area.x, area.y)];
         prop_assert!(cell.modifier.contains(Modifier::REVERSED));
         // The titles of the columns stand in full, but for the last one that fits.
