@@ -3,12 +3,13 @@
 use anstyle::Style;
 use serde_json::Value;
 use toold_proto::call::Progress;
-use toold_proto::event::{Event, EventBody, Outcome};
+use toold_proto::event::{Event, EventBody};
 use toold_proto::todo::TodoStatus;
 
 use crate::clock::time_of_day;
 use crate::output::{self, BAD, DIM, GOOD, NAME, WARN, one_line, shorten};
 use crate::tool_title::tool_title;
+use crate::views::audit::outcome_tone;
 
 /// An event on one line, with styles.
 pub(crate) fn event_line(raw: &Value) -> String {
@@ -69,17 +70,7 @@ pub(crate) fn describe(body: &EventBody) -> (Style, String) {
             (DIM, format!("{} {DIM}{call_id}{DIM:#}", shorten(&one_line(&text), 120)))
         }
         EventBody::CallFinished { call_id, tool, agent, outcome, duration_ms, .. } => {
-            let style = match outcome {
-                Outcome::Ok => GOOD,
-                Outcome::Cancelled | Outcome::Skipped => WARN,
-                Outcome::Error
-                | Outcome::Denied
-                | Outcome::TimedOut
-                | Outcome::InvalidArgs
-                | Outcome::Overloaded
-                | Outcome::Failed
-                | Outcome::Interrupted => BAD,
-            };
+            let style = outcome_tone(*outcome).style();
             let (tool, took) = (tool_title(agent.as_deref(), tool.as_str()), output::duration(*duration_ms));
             (style, format!("{tool} {style}{}{style:#} in {took} {DIM}{call_id}{DIM:#}", outcome.as_str()))
         }

@@ -6,7 +6,6 @@ mod commands;
 
 mod amount;
 mod arguments;
-mod audit_needs;
 mod clock;
 mod completion;
 mod config_file;
@@ -36,6 +35,7 @@ mod terminal;
 mod tool_names;
 mod tool_title;
 mod version_check;
+mod views;
 
 use std::io::Write;
 use std::pin::Pin;

@@ -297,6 +297,18 @@ fn write_unchanged(out: &mut impl Write, text: &str) -> io::Result<()> {
     out.flush()
 }
 
+/// The answer of the daemon with `--json`; otherwise the text for people, as wide as this.
+pub(crate) fn print_answer<T: Serialize>(
+    json: bool,
+    answer: &T,
+    text: impl FnOnce(&T, Option<u16>) -> String,
+) -> anyhow::Result<()> {
+    match json {
+        true => print_json(answer),
+        false => Ok(print(&text(answer, terminal_width()))?),
+    }
+}
+
 /// One JSON document, indented.
 pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     print_document(&serde_json::to_string_pretty(value)?)

@@ -6,7 +6,6 @@ mod verify;
 use std::io::Write;
 
 use clap::{Args, Subcommand, ValueEnum};
-use comfy_table::{Cell, Color};
 use serde::Serialize;
 use toold_client::{Client, ClientError};
 use toold_proto::audit::{AuditEntry, AuditList, AuditQuery};
@@ -15,15 +14,15 @@ use toold_proto::fleet::FleetAuditQuery;
 use toold_proto::method::{self, EventsSubscribe};
 use toold_proto::tool::{SessionId, ToolName};
 
-use crate::audit_needs::needs;
-use crate::clock::{date_and_time, time_of_day};
+use crate::clock::{self, date_and_time, time_of_day};
 use crate::commands::call::session_id;
 use crate::commands::hook::HookAgent;
 use crate::exit::OK;
 use crate::globals::Globals;
-use crate::output::{self, BAD, DIM, GOOD, WARN, one_line, print_json, print_json_line, shorten};
+use crate::output::{self, BAD, DIM, one_line, print_json, print_json_line, shorten};
 use crate::tool_title::entry_title;
-use crate::{amount, connection, table};
+use crate::views::{self, ViewCell, audit, column};
+use crate::{amount, connection};
 
 /// Show past calls
 #[derive(Debug, Args)]
@@ -216,41 +215,37 @@ async fn follow(client: &Client, mut query: AuditQuery, format: AuditFormat) -> 
 
 fn line(call: &PastCall<'_>) -> String {
     let PastCall { entry, .. } = call;
-    let style = if entry.outcome == Outcome::Ok { GOOD } else { BAD };
+    let outcome = audit::outcome(entry);
+    let style = outcome.tone.style();
     format!(
         "{DIM}{}{DIM:#} {}{} {style}{}{style:#} in {} {DIM}{}{DIM:#} {}",
         date_and_time(&entry.at),
         place(call),
         entry_title(entry),
-        outcome_words(entry.outcome),
-        took(entry),
+        outcome.text,
+        audit::took(entry).text,
         one_line(entry.client.as_deref().unwrap_or("-")),
-        needs(entry)
+        audit::needs(entry)
     )
 }
 
 /// Two lines: how the call ended, and below it who called and what for, as much as fits.
 fn narrow(call: &PastCall<'_>, width: usize) -> String {
     let PastCall { entry, .. } = call;
-    let style = if entry.outcome == Outcome::Ok { GOOD } else { BAD };
+    let outcome = audit::outcome(entry);
+    let style = outcome.tone.style();
     let at = time_of_day(&entry.at);
-    let ended = format!("{} in {}", outcome_words(entry.outcome), output::duration(entry.duration_ms));
+    let ended = format!("{} in {}", outcome.text, output::duration(entry.duration_ms));
     let taken = at.chars().count() + ended.chars().count() + 2;
     let title = shorten(&format!("{}{}", place(call), entry_title(entry)), width.saturating_sub(taken).max(4));
     let by = entry.client.as_deref().filter(|_| entry.agent.is_none()).map(|client| format!("{} ", one_line(client)));
-    let about = shorten(&format!("{}{}", by.unwrap_or_default(), needs(entry)), width.saturating_sub(2));
+    let about = shorten(&format!("{}{}", by.unwrap_or_default(), audit::needs(entry)), width.saturating_sub(2));
     format!("{DIM}{at}{DIM:#} {title} {style}{ended}{style:#}\n  {about}\n")
 }
 
 /// The machine, before the name of a tool there.
 fn place(call: &PastCall<'_>) -> String {
     call.daemon.map(|daemon| format!("{} ", one_line(daemon))).unwrap_or_default()
-}
-
-/// How long the call took, and how much the cache saved.
-fn took(entry: &AuditEntry) -> String {
-    let saved = entry.original_ms.map(|original| format!(", cached (saved {})", output::duration(original)));
-    format!("{}{}", output::duration(entry.duration_ms), saved.unwrap_or_default())
 }
 
 fn render(calls: &[PastCall<'_>], decisions: bool, width: Option<u16>) -> String {
@@ -262,59 +257,34 @@ fn render(calls: &[PastCall<'_>], decisions: bool, width: Option<u16>) -> String
         let width = width.map_or(usize::from(NARROW), usize::from);
         return calls.iter().map(|call| narrow(call, width)).collect();
     }
-    let mut rows = table::new(width);
-    let mut header = vec!["BEGAN", "TOOL", "OUTCOME", "TOOK", "CLIENT", "SESSION", "NEEDED"];
+    let mut columns = audit::COLUMNS.to_vec();
     if first.daemon.is_some() {
-        header.insert(1, "DAEMON");
+        columns.insert(1, column("DAEMON", 6, 20, 1));
     }
-    rows.set_header(table::header(&header));
-    for PastCall { daemon, entry } in calls {
-        let color = if entry.outcome == Outcome::Ok { Color::Green } else { Color::Red };
-        let mut row = vec![
-            Cell::new(date_and_time(&entry.at)),
-            table::name(&entry_title(entry)),
-            Cell::new(outcome_words(entry.outcome)).fg(color),
-            Cell::new(took(entry)),
-            Cell::new(one_line(entry.client.as_deref().unwrap_or_default())),
-            Cell::new(entry.session_id.as_str()),
-            Cell::new(needs(entry)),
-        ];
-        if let Some(daemon) = daemon {
-            row.insert(1, Cell::new(one_line(daemon)));
-        }
-        rows.add_row(row);
-    }
-    table::render_without(&rows, &["SESSION", "CLIENT", "TOOK"])
+    let rows = calls.iter().map(|PastCall { daemon, entry }| {
+        let mut row = audit::cells(entry, clock::zone());
+        row.splice(1..1, daemon.map(ViewCell::plain));
+        row
+    });
+    views::render(&columns, rows, width)
 }
 
 fn with_decisions(call: &PastCall<'_>) -> String {
     let PastCall { entry, .. } = call;
-    let style = if entry.outcome == Outcome::Ok { GOOD } else { BAD };
+    let outcome = audit::outcome(entry);
+    let style = outcome.tone.style();
     let mut text = format!(
         "{DIM}{}{DIM:#} {}{} {style}{}{style:#} {DIM}{}{DIM:#}\n",
         date_and_time(&entry.at),
         place(call),
         title_with_client(entry),
-        outcome_words(entry.outcome),
+        outcome.text,
         entry.call_id
     );
     for decision in &entry.decisions {
-        let style = match decision.verdict.as_str() {
-            "allow" => GOOD,
-            "ask" => WARN,
-            _ => BAD,
-        };
-        let traffic = decision
-            .traffic
-            .map(|traffic| format!(", {} bytes sent, {} received", traffic.sent_bytes, traffic.received_bytes));
-        text.push_str(&format!(
-            "  {style}{:<5}{style:#} {} {} {DIM}by {}{}{DIM:#}\n",
-            one_line(&decision.verdict),
-            one_line(&decision.category),
-            one_line(&decision.target),
-            one_line(&decision.rule),
-            traffic.unwrap_or_default()
-        ));
+        let (tone, what, by) = audit::decision(decision);
+        let (style, verdict) = (tone.style(), one_line(&decision.verdict));
+        text.push_str(&format!("  {style}{verdict:<5}{style:#} {what} {DIM}{by}{DIM:#}\n"));
     }
     text
 }
@@ -325,13 +295,6 @@ fn title_with_client(entry: &AuditEntry) -> String {
     match &entry.client {
         Some(client) if entry.agent.is_none() && client != "toolctl" => format!("{}: {title}", one_line(client)),
         _ => title,
-    }
-}
-
-fn outcome_words(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Interrupted => "interrupted, unknown whether done",
-        other => other.as_str(),
     }
 }
 

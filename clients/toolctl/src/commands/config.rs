@@ -21,7 +21,7 @@ use crate::connection;
 use crate::exit::{NOT_RUN, OK, TOOL_ERROR, not_found};
 use crate::finding::{any_bad, show as show_findings};
 use crate::globals::Globals;
-use crate::output::{self, BAD, BOLD, DIM, GOOD, NAME, WARN, one_line, plain, print_json};
+use crate::output::{self, BAD, BOLD, DIM, GOOD, NAME, WARN, one_line, plain, print_answer};
 use crate::program;
 
 /// Show, edit and check the configuration
@@ -102,11 +102,7 @@ async fn show(globals: &Globals, origin: bool, key: Option<&str>, json: bool) ->
         let near = did_you_mean(key, all.iter().map(String::as_str));
         return Err(not_found(format!("no key begins with {key}{near}")));
     }
-    if json {
-        print_json(&config)?;
-        return Ok(OK);
-    }
-    output::print(&render(&config, origin))?;
+    print_answer(json, &config, |config, _| render(config, origin))?;
     Ok(OK)
 }
 

@@ -16,7 +16,7 @@ use toold_proto::method::FleetGetStatus;
 use crate::connection;
 use crate::exit::OK;
 use crate::globals::Globals;
-use crate::output::{self, print_json};
+use crate::output::print_answer;
 
 /// Set up and show a fleet: daemons that share tools over NATS
 ///
@@ -78,9 +78,6 @@ pub(crate) async fn run(args: FleetArgs, globals: &Globals) -> anyhow::Result<u8
 async fn labels(json: bool, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
     let status = client.call::<FleetGetStatus>(NoParams {}).await?;
-    match json {
-        true => print_json(&status.label_groups)?,
-        false => output::print(&show::labels(&status, output::terminal_width()))?,
-    }
+    print_answer(json, &status.label_groups, |_, width| show::labels(&status, width))?;
     Ok(OK)
 }

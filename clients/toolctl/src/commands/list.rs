@@ -3,14 +3,15 @@
 use std::io::Write;
 
 use clap::Args;
-use comfy_table::{Cell, ColumnConstraint, Width};
+use comfy_table::{ColumnConstraint, Width};
 use toold_proto::call::ListTools;
 use toold_proto::method::ToolsList;
 use toold_proto::tool::{Source, Tool};
 
 use crate::exit::OK;
 use crate::globals::Globals;
-use crate::output::{self, BOLD, DIM, first_sentence, one_line, print_json};
+use crate::output::{self, BOLD, DIM, one_line, print_json};
+use crate::views::tools;
 use crate::{connection, sources, table};
 
 /// List the tools
@@ -50,21 +51,17 @@ pub(crate) async fn run(args: ListArgs, globals: &Globals) -> anyhow::Result<u8>
 /// One table per source, all with the same columns.
 fn render(tools: &[Tool], width: Option<u16>) -> String {
     let name_width = tools.iter().map(|tool| tool.name.as_str().len()).max().unwrap_or(0);
-    let needs_width = tools.iter().map(|tool| needs(tool).len()).max().unwrap_or(0);
+    let needs_width = tools.iter().map(|tool| tools::needs(tool).text.len()).max().unwrap_or(0);
     let mut text = String::new();
-    for (source, tools) in by_source(tools) {
+    let description = if width.is_some() { 400 } else { usize::MAX };
+    for (source, of_source) in by_source(tools) {
         if !text.is_empty() {
             text.push('\n');
         }
         text.push_str(&heading(source));
         let mut rows = table::new(width);
-        for tool in tools {
-            let description = first_sentence(&tool.description, if width.is_some() { 400 } else { usize::MAX });
-            rows.add_row([
-                table::name(tool.name.as_str()),
-                Cell::new(needs(tool)).fg(comfy_table::Color::Yellow),
-                Cell::new(description),
-            ]);
+        for tool in of_source {
+            rows.add_row([tools::name(tool), tools::needs(tool), tools::description(tool, description)]);
         }
         // Two of padding beside the text.
         let fixed =
@@ -98,11 +95,6 @@ fn heading(source: &Source) -> String {
     let name = if name == kind { String::new() } else { format!(" {name}") };
     let path = source.path.as_deref().map(|path| format!("  {DIM}{}{DIM:#}", one_line(path))).unwrap_or_default();
     format!("{BOLD}{kind}{name}{BOLD:#}{path}\n")
-}
-
-fn needs(tool: &Tool) -> String {
-    let names: Vec<&str> = tool.permissions.iter().map(|category| category.as_str()).collect();
-    names.join(" ")
 }
 
 #[cfg(test)]

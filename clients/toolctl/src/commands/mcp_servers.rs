@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use clap::Args;
-use comfy_table::{Cell, Color};
+use comfy_table::Cell;
 use toold_client::Client;
 use toold_proto::daemon::NoParams;
 use toold_proto::mcp::{McpServer, McpServerInstance, McpServerList, McpServerState, RestartMcpServer, TestMcpServer};
@@ -19,8 +19,9 @@ use crate::config_file::{difference, read};
 use crate::exit::{NOT_RUN, OK, not_found};
 use crate::finding::{Severity, any_bad, good, show as show_findings};
 use crate::globals::Globals;
-use crate::output::{self, BAD, DIM, NAME, counted, one_line, print_json};
+use crate::output::{self, BAD, DIM, NAME, counted, one_line, print_answer, print_json};
 use crate::person::PersonWrites;
+use crate::views::sources::server_state;
 use crate::{connection, table};
 
 /// List the mounted MCP servers, with the errors of those that do not run and the tools that are left out
@@ -88,7 +89,7 @@ pub(crate) struct McpRemoveArgs {
 pub(crate) async fn list(args: &McpListArgs, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
     let list = servers(&client, args.name.as_deref()).await?;
-    show(&list, args.json)?;
+    print_answer(args.json, &list, render)?;
     if list.servers.is_empty() && !args.json {
         writeln!(
             output::stderr(),
@@ -117,7 +118,7 @@ async fn servers(client: &Client, name: Option<&str>) -> anyhow::Result<McpServe
 pub(crate) async fn restart(args: &McpRestartArgs, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
     let list = client.call::<McpRestart>(RestartMcpServer { name: args.name.clone() }).await?;
-    show(&list, args.json)?;
+    print_answer(args.json, &list, render)?;
     let runs = |server: &McpServer| server.state == McpServerState::Running;
     Ok(if list.servers.iter().all(runs) { OK } else { NOT_RUN })
 }
@@ -231,14 +232,6 @@ pub(crate) async fn remove(args: &McpRemoveArgs, globals: &Globals) -> anyhow::R
     Ok(exit)
 }
 
-fn show(list: &McpServerList, as_json: bool) -> anyhow::Result<()> {
-    if as_json {
-        return print_json(list);
-    }
-    output::print(&render(list, output::terminal_width()))?;
-    Ok(())
-}
-
 fn render(list: &McpServerList, width: Option<u16>) -> String {
     if list.servers.is_empty() {
         return String::new();
@@ -248,15 +241,9 @@ fn render(list: &McpServerList, width: Option<u16>) -> String {
         "SERVER", "STATE", "PID", "MEMORY", "TOOLS", "LEFT OUT", "CALLS", "FAILED", "UP", "VIA",
     ]));
     for server in &list.servers {
-        let color = match server.state {
-            McpServerState::Running => Color::Green,
-            McpServerState::Failed => Color::Red,
-            McpServerState::Starting => Color::Yellow,
-            McpServerState::Stopped | McpServerState::Disabled => Color::Reset,
-        };
         rows.add_row([
             table::name(&one_line(&server.name)),
-            Cell::new(server.state.as_str()).fg(color),
+            server_state(server).into(),
             Cell::new(pids(server)),
             Cell::new(memory(server)),
             Cell::new(server.tools.len()),

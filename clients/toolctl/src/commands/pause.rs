@@ -7,7 +7,7 @@ use toold_proto::method::{DaemonPause, DaemonResume};
 use crate::connection;
 use crate::exit::OK;
 use crate::globals::Globals;
-use crate::output::{self, WARN, counted, one_line, print_json};
+use crate::output::{self, WARN, counted, one_line, print_answer, print_json};
 
 /// Pause everything: commands are stopped, and nothing is allowed
 ///
@@ -52,10 +52,7 @@ pub(crate) async fn pause(args: PauseArgs, globals: &Globals) -> anyhow::Result<
 pub(crate) async fn resume(args: ResumeArgs, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
     let resumed = client.call::<DaemonResume>(NoParams {}).await?;
-    match args.json {
-        true => print_json(&resumed)?,
-        false => output::print("resumed\n")?,
-    }
+    print_answer(args.json, &resumed, |_, _| "resumed\n".to_owned())?;
     Ok(OK)
 }
 

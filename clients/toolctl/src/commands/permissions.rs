@@ -22,7 +22,7 @@ use crate::connection;
 use crate::exit::{OK, TOOL_ERROR, usage};
 use crate::globals::Globals;
 use crate::new_grant::allowing;
-use crate::output::{self, BOLD, DIM, one_line, plain, print_json};
+use crate::output::{self, BOLD, DIM, one_line, plain, print_answer, print_json};
 use crate::prompts::ask;
 
 pub(crate) mod observe;
@@ -219,11 +219,7 @@ async fn run_action(client: &Client, action: PermissionsAction, json: bool) -> a
     match action {
         PermissionsAction::List => {
             let list = client.call::<PermissionsList>(NoParams {}).await?;
-            if json {
-                print_json(&list)?
-            } else {
-                output::print(&show::list(&list, output::terminal_width()))?
-            }
+            print_answer(json, &list, show::list)?;
             Ok(OK)
         }
         PermissionsAction::Check(check) => run_check(client, check, json).await,
@@ -286,11 +282,7 @@ async fn run_check(client: &Client, check: CheckArgs, json: bool) -> anyhow::Res
         tool: check.tool,
     };
     let checked = client.call::<PermissionsCheck>(params).await?;
-    if json {
-        print_json(&checked)?
-    } else {
-        output::print(&show::check(&checked, output::terminal_width()))?
-    }
+    print_answer(json, &checked, show::check)?;
     Ok(if checked.verdict == Verdict::Allow { OK } else { TOOL_ERROR })
 }
 

@@ -11,7 +11,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use comfy_table::{Cell, Color};
+use comfy_table::Cell;
 use toold_proto::method::{PluginsList, PluginsReload};
 use toold_proto::plugin::{ListPlugins, Plugin, PluginError, PluginList, PluginStatus, ReloadPlugins};
 
@@ -25,6 +25,8 @@ use crate::commands::{author, trust};
 use crate::exit::{NOT_RUN, OK};
 use crate::globals::Globals;
 use crate::output::{self, BAD, DIM, WARN, one_line, plain, print_json};
+use crate::views::ViewCell;
+use crate::views::sources::plugin_state;
 use crate::{connection, table};
 
 /// List, install and reload plugins; create, check and test your own
@@ -187,19 +189,15 @@ fn render(list: &PluginList, installed: &HashMap<String, InstalledPlugin>, width
     let mut rows = table::new(width);
     rows.set_header(table::header(&["PLUGIN", "STATUS", "VERSION", "TOOLS", "PATH"]));
     for plugin in &list.plugins {
-        let color = match plugin.status {
-            PluginStatus::Loaded => Color::Green,
-            PluginStatus::Failed => Color::Red,
-            PluginStatus::Disabled | PluginStatus::Untrusted | PluginStatus::Shadowed => Color::Yellow,
-        };
         let kind = match installed.get(&plugin.path) {
             _ if plugin.bundled => " (bundled)",
             Some(installed) if installed.changed => " (changed here)",
             Some(_) | None => "",
         };
+        let state = plugin_state(plugin);
         rows.add_row([
             table::name(&one_line(&plugin.name)),
-            Cell::new(format!("{}{kind}", plugin.status.as_str())).fg(color),
+            ViewCell { text: format!("{}{kind}", state.text), ..state }.into(),
             Cell::new(plugin.version.as_deref().map(one_line).unwrap_or_default()),
             Cell::new(one_line(&plugin.tools.join(" "))),
             Cell::new(one_line(&plugin.path)),

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use clap::{Args, Subcommand};
-use comfy_table::{Cell, Color};
+use comfy_table::Cell;
 use toold_proto::daemon::NoParams;
 use toold_proto::method::{RemotesList, RemotesReconnect};
 use toold_proto::remote::{ReconnectRemote, Remote, RemoteList, RemoteState};
@@ -11,6 +11,7 @@ use toold_proto::remote::{ReconnectRemote, Remote, RemoteList, RemoteState};
 use crate::exit::{NOT_RUN, OK};
 use crate::globals::Globals;
 use crate::output::{self, BAD, DIM, one_line, print_json};
+use crate::views::sources::remote_state;
 use crate::{connection, table};
 
 /// List, diagnose or reconnect mounted remote daemons
@@ -69,15 +70,9 @@ fn render(list: &RemoteList, width: Option<u16>) -> String {
     let mut rows = table::new(width);
     rows.set_header(table::header(&["REMOTE", "STATE", "TOOLS", "CALLS", "FAILED", "ASKS", "VERSION", "VIA"]));
     for remote in &list.remotes {
-        let color = match remote.state {
-            RemoteState::Connected => Color::Green,
-            RemoteState::Away => Color::Red,
-            RemoteState::Connecting => Color::Yellow,
-            RemoteState::Disabled => Color::Reset,
-        };
         rows.add_row([
             table::name(&one_line(&remote.name)),
-            Cell::new(remote.state.as_str()).fg(color),
+            remote_state(remote).into(),
             Cell::new(remote.tools.len()),
             Cell::new(remote.calls),
             Cell::new(remote.bad_calls),

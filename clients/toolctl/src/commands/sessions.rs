@@ -13,8 +13,8 @@ use crate::commands::call::session_id;
 use crate::connection;
 use crate::exit::OK;
 use crate::globals::Globals;
-use crate::output::{self, print_json};
-use crate::screen::panel::sessions_table;
+use crate::output::{self, print_answer, print_json};
+use crate::views::{self, sessions};
 
 /// List, share or close sessions
 #[derive(Debug, Args)]
@@ -50,11 +50,9 @@ pub(crate) async fn run(args: SessionsArgs, globals: &Globals) -> anyhow::Result
     match args.action.unwrap_or(SessionsAction::List) {
         SessionsAction::List => {
             let list = client.call::<SessionsList>(NoParams {}).await?;
-            if args.json {
-                print_json(&list)?;
-            } else {
-                output::print(&sessions_table(list.sessions, output::terminal_width()))?;
-            }
+            print_answer(args.json, &list, |list, width| {
+                views::render(sessions::COLUMNS, list.sessions.iter().map(sessions::cells), width)
+            })?;
         }
         SessionsAction::Share { id } => {
             let shared = client.call::<SessionShare>(ShareSession { session_id: Some(id) }).await?;

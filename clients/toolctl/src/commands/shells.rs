@@ -18,7 +18,7 @@ use crate::commands::call::session_id;
 use crate::exit::{OK, TOOL_ERROR, not_found, usage};
 use crate::globals::Globals;
 use crate::output::{self, DIM, TerminalControl, WARN, one_line, print_json, shorten, tame};
-use crate::screen::panel::shells_table;
+use crate::views::{self, shells};
 use crate::{connection, terminal};
 
 /// The key that detaches from a shell: Ctrl-], as in telnet.
@@ -103,7 +103,8 @@ async fn list(client: &Client, session: Option<SessionId>, json: bool) -> anyhow
     } else if list.shells.is_empty() {
         writeln!(output::stderr(), "no command runs in the background")?;
     } else {
-        output::print(&shells_table(list.shells, output::terminal_width()))?;
+        let rows = list.shells.iter().map(shells::cells);
+        output::print(&views::render(shells::COLUMNS, rows, output::terminal_width()))?;
     }
     Ok(OK)
 }

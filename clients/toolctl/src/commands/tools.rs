@@ -11,7 +11,7 @@ use toold_proto::method::{ToolsCost, ToolsList, ToolsSearch};
 
 use crate::exit::{OK, TOOL_ERROR};
 use crate::globals::Globals;
-use crate::output::{self, DIM, first_sentence, one_line, print_json};
+use crate::output::{self, DIM, first_sentence, one_line, print_answer, print_json};
 use crate::{connection, table, tool_names};
 
 /// List, search and describe the tools, and show what they cost
@@ -141,11 +141,7 @@ async fn search(asked: FindTools, json: bool, globals: &Globals) -> anyhow::Resu
 async fn cost(format: ToolFormat, json: bool, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
     let costs = client.call::<ToolsCost>(MeasureTools { format: Some(format), session_id: None }).await?;
-    if json {
-        print_json(&costs)?;
-        return Ok(OK);
-    }
-    output::print(&render_costs(&costs, output::terminal_width()))?;
+    print_answer(json, &costs, render_costs)?;
     Ok(OK)
 }
 

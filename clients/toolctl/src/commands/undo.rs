@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use comfy_table::Cell;
 use toold_client::Client;
 use toold_proto::file::{FileChange, FileHistory, UndoFiles};
 use toold_proto::method;
@@ -17,7 +16,8 @@ use crate::exit::{OK, not_found};
 use crate::globals::Globals;
 use crate::output::{self, DIM, one_line, print_json};
 use crate::prompts::ask::show_diff;
-use crate::{clock, connection, table};
+use crate::views::{self, changes};
+use crate::{clock, connection};
 
 /// Undo changes that tools made to files
 ///
@@ -61,7 +61,7 @@ pub(crate) async fn run(args: UndoArgs, globals: &Globals) -> anyhow::Result<u8>
     let client = connection::open(globals).await?;
     let cwd = std::env::current_dir().context("can't determine the current folder")?;
     if args.list {
-        list(&changes(&client, args.session, &cwd).await?, args.json)?;
+        list(&recorded(&client, args.session, &cwd).await?, args.json)?;
         return Ok(OK);
     }
     let of_all = UndoFiles { session_id: args.session.clone(), all: true, ..UndoFiles::default() };
@@ -71,7 +71,7 @@ pub(crate) async fn run(args: UndoArgs, globals: &Globals) -> anyhow::Result<u8>
         (None, Some(call)) => UndoFiles { call_id: Some(call), ..of_all },
         (None, None) if is_of_many => UndoFiles { since: args.since, agent: args.agent, every: true, ..of_all },
         (None, None) => {
-            let changes = changes(&client, None, &cwd).await?;
+            let changes = recorded(&client, None, &cwd).await?;
             let is_certain = |change: &FileChange| !change.undone && change.shared_with.is_empty();
             let Some(last) = changes.into_iter().rev().find(is_certain) else {
                 return Err(not_found("there is no change below this folder to undo"));
@@ -102,7 +102,7 @@ pub(crate) async fn run(args: UndoArgs, globals: &Globals) -> anyhow::Result<u8>
 }
 
 /// The recorded changes below `cwd`.
-async fn changes(client: &Client, session: Option<SessionId>, cwd: &Path) -> anyhow::Result<Vec<FileChange>> {
+async fn recorded(client: &Client, session: Option<SessionId>, cwd: &Path) -> anyhow::Result<Vec<FileChange>> {
     let history = FileHistory { session_id: session, all: true, ..FileHistory::default() };
     let known = client.call::<method::FilesHistory>(history).await?;
     Ok(known.changes.into_iter().filter(|change| Path::new(&change.path).starts_with(cwd)).collect())
@@ -112,29 +112,11 @@ pub(crate) fn list(changes: &[FileChange], json: bool) -> anyhow::Result<()> {
     if json {
         return print_json(&changes);
     }
-    let mut rows = table::new(output::terminal_width());
-    rows.set_header(table::header(&["AT", "TOOL", "SESSION", "CALL", "", "FILE"]));
-    for change in changes {
-        let state = match change {
-            FileChange { undone: true, .. } => "undone",
-            FileChange { shared_with, .. } if !shared_with.is_empty() => "one of several",
-            FileChange { created: true, .. } => "created",
-            FileChange { removed: true, .. } => "removed",
-            FileChange { .. } => "changed",
-        };
-        rows.add_row([
-            Cell::new(clock::date_and_time(&change.at)),
-            table::name(&change.tool),
-            Cell::new(change.session_id.as_str()),
-            Cell::new(one_line(change.call_id.as_str())),
-            Cell::new(state),
-            Cell::new(one_line(&change.path)),
-        ]);
-    }
+    let rows = changes.iter().map(|change| changes::cells(change, clock::zone()));
     let mut out = output::stdout();
-    out.write_all(table::render(&rows).as_bytes())?;
-    if changes.is_empty() {
-        writeln!(out, "{DIM}no recorded changes below this folder{DIM:#}")?;
+    match changes {
+        [] => writeln!(out, "{DIM}no recorded changes below this folder{DIM:#}")?,
+        _ => out.write_all(views::render(changes::COLUMNS, rows, output::terminal_width()).as_bytes())?,
     }
     out.flush()?;
     Ok(())

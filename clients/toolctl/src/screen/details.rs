@@ -11,10 +11,10 @@ use toold_proto::tool::{Block, CallId, SessionId, ToolResult};
 
 use super::panels::changes;
 use super::text::{PaneLine, diff_lines, text_lines};
-use super::theme::Tone;
 use crate::clock::{Zone, time_of_day_in};
 use crate::event_line;
 use crate::output;
+use crate::views::{self, Tone};
 
 /// Diffs of more files would take long to fetch.
 const MAX_DIFFS: usize = 20;
@@ -171,9 +171,9 @@ async fn session(client: &Client, session_id: &SessionId, zone: Zone) -> Result<
     }
     let mut calls_with_diff = Vec::new();
     for change in changes.iter().rev() {
-        let (tone, state) = changes::state(change);
-        let line = format!("{} {state} {}", time_of_day_in(&change.at, zone), change.path);
-        lines.push(PaneLine::new(tone, line));
+        let state = views::changes::state(change);
+        let line = format!("{} {} {}", time_of_day_in(&change.at, zone), state.text, change.path);
+        lines.push(PaneLine::new(state.tone, line));
         // The diff of a call has all files that it changed.
         if !change.undone && !calls_with_diff.contains(&&change.call_id) && calls_with_diff.len() < MAX_DIFFS {
             calls_with_diff.push(&change.call_id);

@@ -14,8 +14,9 @@ use super::keymap::{KeyPlace, applicable};
 use super::panel::Panel;
 use super::state::{DaemonLink, HitArea, ScreenState};
 use super::text::{cells, cut};
-use super::theme::{Theme, Tone};
+use super::theme::Theme;
 use crate::output::{self, one_line};
+use crate::views::Tone;
 
 pub(super) fn draw(frame: &mut Frame<'_>, state: &mut ScreenState) {
     state.hits.clear();
@@ -299,7 +300,7 @@ mod tests {
         │  n  deny                                                 │
         │  d  deny, with a reason                                  │
         └──────────────────────────────────────────────────────────┘
-        Esc aside  ? help  q quit
+        Esc aside  ? help  q quit  j ↓ scroll
         ");
     }
 
@@ -316,7 +317,7 @@ mod tests {
         │  folder: /x                                              │
         │8 lines below: PgDn; n can deny now, allow only at the end│
         └──────────────────────────────────────────────────────────┘
-        Esc aside  ? help  q quit
+        Esc aside  ? help  q quit  j ↓ scroll
         ");
         insta::assert_snapshot!(drawn(&mut state, 30, 8), @r"
         1 2 3 4 5:Tools 6 7 8 9
@@ -344,7 +345,7 @@ mod tests {
         │  o  answer in your own words                             │
         │  n  do not answer                                        │
         └──────────────────────────────────────────────────────────┘
-        Esc aside  ? help  q quit
+        Esc aside  ? help  q quit  j ↓ scroll
         ");
     }
 

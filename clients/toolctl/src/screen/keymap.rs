@@ -30,6 +30,8 @@ pub(super) enum KeyPlace {
     Details,
     Help,
     Confirm,
+    /// In the help, in a question before something ends, and in a prompt.
+    Scrolling,
     /// While a text is typed.
     Typing,
 }
@@ -112,7 +114,7 @@ const fn bind(
 }
 
 use BoundKey::{Char, Code, Ctrl};
-use KeyPlace::{Always, Asked, Confirm, Details, Gone, Help, In, Panels, Prompts, Typing};
+use KeyPlace::{Always, Asked, Confirm, Details, Gone, Help, In, Panels, Prompts, Scrolling, Typing};
 
 const DOWN: &[BoundKey] = &[Char('j'), Code(KeyCode::Down)];
 const UP: &[BoundKey] = &[Char('k'), Code(KeyCode::Up)];
@@ -131,10 +133,6 @@ pub(super) const BINDINGS: &[KeyBinding] = &[
 
     bind(Confirm, &[Char('y'), Char('Y')], "y", "yes", "do it", KeyCommand::Yes),
     bind(Confirm, &[Char('n'), Char('N'), Code(KeyCode::Esc), Char('q')], "n Esc", "no", "leave it", KeyCommand::No),
-    bind(Confirm, DOWN, "j ↓", "", "scroll down", KeyCommand::Move(Movement::Down)),
-    bind(Confirm, UP, "k ↑", "", "scroll up", KeyCommand::Move(Movement::Up)),
-    bind(Confirm, PAGE_DOWN, "PgDn Space", "", "scroll a page down", KeyCommand::Move(Movement::PageDown)),
-    bind(Confirm, PAGE_UP, "PgUp", "", "scroll a page up", KeyCommand::Move(Movement::PageUp)),
 
     bind(Typing, &[Code(KeyCode::Enter)], "Enter", "accept", "end the text and use it", KeyCommand::Accept),
     bind(Typing, &[Code(KeyCode::Esc)], "Esc", "discard", "discard the text", KeyCommand::Leave),
@@ -144,25 +142,20 @@ pub(super) const BINDINGS: &[KeyBinding] = &[
     bind(Typing, &[Code(KeyCode::Up)], "↑", "", "select the previous row", KeyCommand::Move(Movement::Up)),
 
     bind(Help, &[Code(KeyCode::Esc), Char('q'), Char('?')], "Esc q ?", "back", "close the help", KeyCommand::Leave),
-    bind(Help, DOWN, "j ↓", "scroll", "scroll down", KeyCommand::Move(Movement::Down)),
-    bind(Help, UP, "k ↑", "", "scroll up", KeyCommand::Move(Movement::Up)),
-    bind(Help, PAGE_DOWN, "PgDn Space", "", "scroll a page down", KeyCommand::Move(Movement::PageDown)),
-    bind(Help, PAGE_UP, "PgUp", "", "scroll a page up", KeyCommand::Move(Movement::PageUp)),
-    bind(Help, FIRST, "g Home", "", "to the start", KeyCommand::Move(Movement::First)),
-    bind(Help, LAST, "G End", "", "to the end", KeyCommand::Move(Movement::Last)),
 
     bind(Asked, &[Code(KeyCode::Esc)], "Esc", "aside", "put the prompts that wait aside and use the panel; Ctrl-N brings them back", KeyCommand::PutAside),
-    bind(Asked, DOWN, "j ↓", "", "scroll down", KeyCommand::Move(Movement::Down)),
-    bind(Asked, UP, "k ↑", "", "scroll up", KeyCommand::Move(Movement::Up)),
-    bind(Asked, PAGE_DOWN, "PgDn Space", "", "scroll a page down", KeyCommand::Move(Movement::PageDown)),
-    bind(Asked, PAGE_UP, "PgUp", "", "scroll a page up", KeyCommand::Move(Movement::PageUp)),
-    bind(Asked, FIRST, "g Home", "", "to the start", KeyCommand::Move(Movement::First)),
-    bind(Asked, LAST, "G End", "", "to the end", KeyCommand::Move(Movement::Last)),
     bind(Asked, &[Char('m')], "m", "", "mouse on or off; off, the terminal selects text", KeyCommand::ToggleMouse),
     bind(Asked, &[Char('?')], "?", "help", "show this help", KeyCommand::Help),
     bind(Asked, &[Char('q')], "q", "quit", "quit", KeyCommand::Quit),
     bind(Prompts, &[Ctrl('n')], "Ctrl-N", "next prompt", "the next prompt that waits", KeyCommand::NextPrompt),
     bind(Prompts, &[Ctrl('p')], "Ctrl-P", "", "the previous prompt that waits", KeyCommand::PreviousPrompt),
+
+    bind(Scrolling, DOWN, "j ↓", "scroll", "scroll down", KeyCommand::Move(Movement::Down)),
+    bind(Scrolling, UP, "k ↑", "", "scroll up", KeyCommand::Move(Movement::Up)),
+    bind(Scrolling, PAGE_DOWN, "PgDn Space", "", "scroll a page down", KeyCommand::Move(Movement::PageDown)),
+    bind(Scrolling, PAGE_UP, "PgUp", "", "scroll a page up", KeyCommand::Move(Movement::PageUp)),
+    bind(Scrolling, FIRST, "g Home", "", "to the start", KeyCommand::Move(Movement::First)),
+    bind(Scrolling, LAST, "G End", "", "to the end", KeyCommand::Move(Movement::Last)),
 
     bind(Details, LEAVE, "Esc q", "back", "close the details", KeyCommand::Leave),
     bind(Details, &[Char('?')], "?", "help", "show this help", KeyCommand::Help),
@@ -243,10 +236,10 @@ mod tests {
             for places in [
                 vec![Gone, Prompts, Panels, In(panel)],
                 vec![Prompts, Details, In(panel)],
-                vec![Prompts, Asked],
-                vec![Confirm],
+                vec![Prompts, Asked, Scrolling],
+                vec![Confirm, Scrolling],
                 vec![Typing],
-                vec![Help],
+                vec![Help, Scrolling],
             ] {
                 let keys: Vec<BoundKey> = applicable(&places).flat_map(|binding| binding.keys).copied().collect();
                 for (at, key) in keys.iter().enumerate() {
@@ -264,10 +257,10 @@ mod tests {
         let asks = cases.as_array().unwrap().iter().map(|case| serde_json::from_value(case["ask"].clone()).unwrap());
         let answers: String = asks.flat_map(|ask| choices(&ask)).map(|choice| choice.key).collect();
         for c in answers.chars().chain("dnfo123456789".chars()) {
-            let bound = binding(&[Asked, Prompts], KeyEvent::from(KeyCode::Char(c)));
+            let bound = binding(&[Asked, Prompts, Scrolling], KeyEvent::from(KeyCode::Char(c)));
             assert!(bound.is_none(), "{c}");
         }
-        assert!(binding(&[Asked, Prompts], KeyEvent::from(KeyCode::Enter)).is_none());
+        assert!(binding(&[Asked, Prompts, Scrolling], KeyEvent::from(KeyCode::Enter)).is_none());
     }
 
     #[test]
@@ -276,7 +269,9 @@ mod tests {
         for binding in BINDINGS {
             let entry = match binding.place {
                 In(_) => format!("`{}` {}", binding.label, binding.help),
-                Panels | Asked | Prompts | Details | Typing => format!("| `{}` | {} |", binding.label, binding.help),
+                Panels | Asked | Prompts | Scrolling | Details | Typing => {
+                    format!("| `{}` | {} |", binding.label, binding.help)
+                }
                 Always | Gone => format!("`{}`", binding.label),
                 // Their keys stand on the screen itself.
                 Help | Confirm => continue,

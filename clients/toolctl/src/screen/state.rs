@@ -22,9 +22,10 @@ use super::keymap::{KeyCommand, KeyPlace, Movement, binding};
 use super::panel::{Panel, PanelRow};
 use super::table_view::TableView;
 use super::text::diff_lines;
-use super::theme::{Theme, Tone};
+use super::theme::Theme;
 use crate::keys::{KeyPress, key};
 use crate::output::one_line;
+use crate::views::Tone;
 use mouse::Click;
 pub(super) use mouse::HitArea;
 use overlays::{ConfirmDialog, DetailsView, Scroll};
@@ -278,11 +279,11 @@ impl ScreenState {
     /// Where the keys belong, without those that answer a prompt.
     pub(super) fn places(&self) -> Vec<KeyPlace> {
         if self.confirm.is_some() {
-            vec![KeyPlace::Confirm]
+            vec![KeyPlace::Confirm, KeyPlace::Scrolling]
         } else if self.filtering || self.prompt.is_typing() {
             vec![KeyPlace::Typing]
         } else if self.help.is_some() {
-            vec![KeyPlace::Help]
+            vec![KeyPlace::Help, KeyPlace::Scrolling]
         } else {
             self.places_below_help()
         }
@@ -292,7 +293,7 @@ impl ScreenState {
     pub(super) fn places_below_help(&self) -> Vec<KeyPlace> {
         let mut places = Vec::new();
         if self.prompt.current(&self.data).is_some() {
-            places.push(KeyPlace::Asked);
+            places.extend([KeyPlace::Asked, KeyPlace::Scrolling]);
         } else {
             places.push(KeyPlace::In(self.panel));
             places.push(if self.details.is_some() { KeyPlace::Details } else { KeyPlace::Panels });

@@ -2,8 +2,9 @@
 
 use ratatui::text::{Line, Span};
 
-use super::theme::{Theme, Tone};
+use super::theme::Theme;
 use crate::output::{fold, plain};
+use crate::views::Tone;
 
 /// More lines of one text would only make the screen slow.
 const MAX_LINES: usize = 5_000;

@@ -4,19 +4,7 @@ use clap::ValueEnum;
 use ratatui::style::{Color, Modifier, Style};
 
 use crate::exit::usage;
-
-/// The meaning of a piece of text; the theme gives it a colour.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Tone {
-    #[default]
-    Plain,
-    Dim,
-    Name,
-    Good,
-    Warn,
-    Bad,
-    Heading,
-}
+use crate::views::Tone;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ThemeName {

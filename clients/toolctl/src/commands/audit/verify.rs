@@ -6,15 +6,11 @@ use toold_proto::daemon::NoParams;
 use toold_proto::method;
 
 use crate::exit::{OK, TOOL_ERROR};
-use crate::output::{self, BAD, DIM, GOOD, one_line, print_json};
+use crate::output::{BAD, DIM, GOOD, one_line, print_answer};
 
 pub(super) async fn run(client: &Client, json: bool) -> anyhow::Result<u8> {
     let verification = client.call::<method::AuditVerify>(NoParams {}).await?;
-    if json {
-        print_json(&verification)?;
-    } else {
-        output::print(&render(&verification))?;
-    }
+    print_answer(json, &verification, |verification, _| render(verification))?;
     Ok(if verification.broken == 0 { OK } else { TOOL_ERROR })
 }
 

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use clap::Args;
-use comfy_table::{Cell, Color};
+use comfy_table::Cell;
 use toold_proto::daemon::NoParams;
 use toold_proto::fleet::{FleetGrants, MakeFleetGrant, RevokeFleetGrant};
 use toold_proto::method::{FleetGrantMake, FleetGrantRevoke, FleetGrantsList};
@@ -14,7 +14,8 @@ use toold_proto::tool::Category;
 use crate::commands::permissions::category;
 use crate::exit::OK;
 use crate::globals::Globals;
-use crate::output::{self, DIM, one_line, print_json};
+use crate::output::{self, DIM, one_line, print_answer};
+use crate::views::permissions::{self, of_action};
 use crate::{clock, connection, table};
 
 /// Allow or deny something on all machines that let you decide
@@ -76,10 +77,7 @@ pub(super) async fn list(json: bool, globals: &Globals) -> anyhow::Result<u8> {
 }
 
 fn show(grants: &FleetGrants, json: bool) -> anyhow::Result<u8> {
-    match json {
-        true => print_json(grants)?,
-        false => output::print(&render(grants, output::terminal_width()))?,
-    }
+    print_answer(json, grants, render)?;
     Ok(OK)
 }
 
@@ -90,14 +88,10 @@ fn render(grants: &FleetGrants, width: Option<u16>) -> String {
     let mut rows = table::new(width);
     rows.set_header(table::header(&["GRANT", "", "CATEGORY", "PATTERN", "BY", "ONLY FOR", "ONLY ON", "UNTIL"]));
     for grant in &grants.grants {
-        let (action, color) = match grant.action {
-            Action::Allow => ("allow", Color::Green),
-            Action::Deny => ("deny", Color::Red),
-        };
         let names = |names: &Option<Vec<String>>| one_line(&names.as_deref().unwrap_or_default().join(" "));
         rows.add_row([
             Cell::new(one_line(&grant.id)),
-            Cell::new(action).fg(color),
+            permissions::verdict(of_action(grant.action)).into(),
             Cell::new(grant.category),
             table::name(&one_line(&grant.pattern)),
             Cell::new(one_line(&format!("{} on {}", grant.person, grant.made_on))),

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use clap::Args;
-use comfy_table::{Cell, Color};
+use comfy_table::Cell;
 use toold_client::Client;
 use toold_proto::daemon::NoParams;
 use toold_proto::fleet::{FleetDaemon, FleetDaemonState, FleetStatus};
@@ -17,6 +17,7 @@ use crate::output::{
     self, BAD, DIM, GOOD, NAME, TerminalControl, WARN, counted, duration, one_line, print_json, print_json_line,
 };
 use crate::table;
+use crate::views::sources::daemon_state;
 
 /// How often a watched list is renewed.
 const RENEW: Duration = Duration::from_secs(2);
@@ -100,7 +101,7 @@ pub(super) fn render(status: &FleetStatus, width: Option<u16>) -> String {
         for daemon in &status.daemons {
             rows.add_row([
                 table::name(&one_line(&daemon.name)),
-                Cell::new(daemon.state.as_str()).fg(color(daemon.state)),
+                daemon_state(daemon).into(),
                 Cell::new(one_line(&daemon.labels.join(" "))),
                 Cell::new(load(daemon)),
                 Cell::new(daemon.tools.len()),
@@ -178,15 +179,6 @@ fn load(daemon: &FleetDaemon) -> String {
     match daemon.state {
         FleetDaemonState::Online => format!("{}/{}", daemon.running, daemon.max_calls),
         FleetDaemonState::Away | FleetDaemonState::Unknown | FleetDaemonState::Disabled => String::new(),
-    }
-}
-
-fn color(state: FleetDaemonState) -> Color {
-    match state {
-        FleetDaemonState::Online => Color::Green,
-        FleetDaemonState::Away => Color::Red,
-        FleetDaemonState::Unknown => Color::Yellow,
-        FleetDaemonState::Disabled => Color::Reset,
     }
 }
 

@@ -7,7 +7,7 @@ use toold_proto::permission::{ObserveAgents, ObservedAgents};
 
 use crate::commands::hook::HookAgent;
 use crate::exit::OK;
-use crate::output::{self, BOLD, DIM, one_line, print_json};
+use crate::output::{BOLD, DIM, one_line, print_answer};
 
 /// Without `on` or `off`, toolctl shows whether agents are observed. Denials, secrets, control files and protected writes hold
 /// all the same; everything else that agents do with their own tools is decided by the agents, and recorded as toold would
@@ -35,10 +35,7 @@ pub(super) async fn run(client: &Client, args: ObserveArgs, json: bool) -> anyho
     let on = args.state.map(|state| state == ObserveSwitch::On);
     let params = ObserveAgents { on, agent: args.agent.map(|agent| agent.name().to_owned()), days: Some(args.days) };
     let state = client.call::<PermissionsObserve>(params).await?;
-    match json {
-        true => print_json(&state)?,
-        false => output::print(&shown(state.observing.as_ref()))?,
-    }
+    print_answer(json, &state, |state, _| shown(state.observing.as_ref()))?;
     Ok(OK)
 }
 

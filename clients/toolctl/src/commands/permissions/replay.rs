@@ -17,7 +17,7 @@ use crate::confirm::confirm;
 use crate::exit::{OK, usage};
 use crate::keys::has_terminal;
 use crate::new_grant::allowing;
-use crate::output::{self, BAD, BOLD, DIM, one_line, print_json};
+use crate::output::{self, BAD, BOLD, DIM, one_line, print_answer, print_json};
 use crate::table;
 
 #[derive(Debug, Args)]
@@ -62,11 +62,7 @@ pub(super) async fn replay(client: &Client, args: ReplayArgs, json: bool) -> any
     let rules = args.rules.as_ref().map(read).transpose()?;
     let replayed =
         client.call::<PermissionsReplay>(ReplayRules { since: args.since, rules, level: args.level }).await?;
-    if json {
-        print_json(&replayed)?;
-    } else {
-        output::print(&shown(&replayed, output::terminal_width()))?;
-    }
+    print_answer(json, &replayed, shown)?;
     Ok(OK)
 }
 

@@ -1,18 +1,14 @@
 //! Rules, grants and checks as text.
 
-use comfy_table::{Cell, Color};
+use comfy_table::Cell;
 use toold_proto::effect::{Effect, in_words};
-use toold_proto::permission::{
-    Action, CheckedPart, CheckedPermission, ExplainedCommand, GrantInfo, PermissionList, Scope, Verdict,
-};
-use toold_proto::tool::SessionId;
+use toold_proto::permission::{Action, CheckedPart, CheckedPermission, ExplainedCommand, GrantInfo, PermissionList};
 
 use crate::clock;
-use crate::output::{BAD, BOLD, DIM, GOOD, WARN, one_line, plain, shorten};
+use crate::output::{BAD, BOLD, DIM, WARN, one_line, plain};
 use crate::table;
-
-/// How many characters of what a person wrote a table has.
-const MAX_WORDS: usize = 120;
+use crate::views::ViewCell;
+use crate::views::permissions::{self, of_action};
 
 /// Mode, rules and grants.
 pub(super) fn list(list: &PermissionList, width: Option<u16>) -> String {
@@ -27,7 +23,7 @@ pub(super) fn list(list: &PermissionList, width: Option<u16>) -> String {
         for rule in &list.rules {
             let only = only_for(rule.tools.as_deref(), rule.cwd.as_deref(), &[]);
             rows.add_row([
-                verdict(rule.action),
+                permissions::verdict(rule.action).into(),
                 Cell::new(rule.category),
                 table::name(&one_line(&rule.shown_pattern())),
                 Cell::new(only),
@@ -49,46 +45,22 @@ pub(super) fn grants(grants: &[GrantInfo], width: Option<u16>) -> String {
         "GRANT", "", "CATEGORY", "PATTERN", "SCOPE", "IN", "ONLY FOR", "FROM", "USED", "LAST",
     ]));
     for grant in grants {
-        let action = verdict(match grant.action {
-            Action::Allow => Verdict::Allow,
-            Action::Deny => Verdict::Deny,
-        });
         rows.add_row([
             Cell::new(one_line(&grant.id)),
-            action,
+            permissions::verdict(of_action(grant.action)).into(),
             Cell::new(grant.category),
             table::name(&one_line(&grant.pattern)),
-            Cell::new(format!("{}{}", grant.scope.as_str(), until(grant))),
-            Cell::new(place(grant).unwrap_or_default()),
+            Cell::new(permissions::scope(grant, clock::zone())),
+            Cell::new(permissions::place(grant).unwrap_or_default()),
             Cell::new(only_for(grant.tools.as_deref(), None, &grant.chain)),
-            Cell::new(origin(grant)),
-            Cell::new(uses(grant)),
+            Cell::new(permissions::origin(grant)),
+            permissions::uses(grant).into(),
             Cell::new(grant.used_at.as_deref().map(clock::date).unwrap_or_default()),
         ]);
     }
     match grants {
         [] => String::new(),
         _ => table::render_without(&rows, &["LAST", "USED", "FROM", "IN", "ONLY FOR"]),
-    }
-}
-
-/// The client that a person answered with, the agent that had asked if it is another one, and what the person wrote.
-pub(crate) fn origin(grant: &GrantInfo) -> String {
-    let by = grant.by.as_deref().unwrap_or_default();
-    let agent = grant.asked.as_ref().and_then(|asked| asked.agent.as_deref()).filter(|agent| *agent != by);
-    // What a person answers with, and not the name of its program.
-    let by = if by == "toolctl" { "terminal" } else { by };
-    let agent = agent.map(|agent| format!(", for {agent}")).unwrap_or_default();
-    let words = grant.asked.as_ref().and_then(|asked| asked.words.as_deref());
-    let words = words.map(|words| format!(": {}", shorten(words, MAX_WORDS))).unwrap_or_default();
-    one_line(&format!("{by}{agent}{words}"))
-}
-
-fn uses(grant: &GrantInfo) -> String {
-    match grant.uses {
-        0 => "never".to_owned(),
-        1 => "once".to_owned(),
-        times => format!("{times} times"),
     }
 }
 
@@ -101,15 +73,6 @@ pub(super) fn revoked(grant: &GrantInfo) -> String {
     }
 }
 
-fn verdict(verdict: Verdict) -> Cell {
-    let color = match verdict {
-        Verdict::Allow => Color::Green,
-        Verdict::Ask => Color::Yellow,
-        Verdict::Deny => Color::Red,
-    };
-    Cell::new(verdict.as_str()).fg(color)
-}
-
 fn only_for(tools: Option<&[String]>, cwd: Option<&str>, chain: &[String]) -> String {
     let tools = tools.map(|tools| tools.join(" "));
     let chain = (!chain.is_empty()).then(|| format!("calls through {}", chain.join(", ")));
@@ -117,36 +80,18 @@ fn only_for(tools: Option<&[String]>, cwd: Option<&str>, chain: &[String]) -> St
     one_line(&parts.join("; "))
 }
 
-/// The session or the project in which a grant holds.
-fn place(grant: &GrantInfo) -> Option<String> {
-    let place = match grant.scope {
-        Scope::Session => grant.session_id.as_ref().map(SessionId::to_string),
-        Scope::Project => grant.project.clone(),
-        Scope::Once | Scope::Always => None,
-    };
-    place.map(|place| one_line(&place))
-}
-
-fn until(grant: &GrantInfo) -> String {
-    grant.expires_at.as_deref().map(|at| format!(" until {}", clock::date_and_time(at))).unwrap_or_default()
-}
-
 /// A grant as it was stored, for the user who just gave it.
 pub(crate) fn grant(grant: &GrantInfo) -> String {
-    let action = match grant.action {
-        Action::Allow => format!("{GOOD}allow{GOOD:#}"),
-        Action::Deny => format!("{BAD}deny{BAD:#}"),
-    };
+    let ViewCell { tone, text: action, .. } = permissions::verdict(of_action(grant.action));
+    let style = tone.style();
     let tools = grant.tools.as_ref().map(|tools| format!(", only for {}", one_line(&tools.join(" "))));
     let chain = (!grant.chain.is_empty()).then(|| format!(", only through {}", one_line(&grant.chain.join(", "))));
     let only: String = tools.into_iter().chain(chain).collect();
-    let place = place(grant).map(|place| format!(" {place}")).unwrap_or_default();
     format!(
-        "{action} {} {BOLD}{}{BOLD:#} {}{place}{}{only} {DIM}({}){DIM:#}",
+        "{style}{action}{style:#} {} {BOLD}{}{BOLD:#} {}{only} {DIM}({}){DIM:#}",
         grant.category,
         plain(&grant.pattern),
-        grant.scope.as_str(),
-        until(grant),
+        permissions::holds(grant, clock::zone()),
         one_line(&grant.id)
     )
 }
@@ -167,7 +112,7 @@ pub(super) fn without_chains(grant: &GrantInfo) -> String {
 
 /// The verdict, and that of each part.
 pub(super) fn check(checked: &CheckedPermission, width: Option<u16>) -> String {
-    let s = style(checked.verdict);
+    let s = permissions::verdict(checked.verdict).tone.style();
     let mut text = format!("{s}{}{s:#} {}\n", checked.verdict.as_str(), by(&checked.rule));
     if checked.commands.is_empty() {
         checked.parts.iter().for_each(|part| text.push_str(&format!("  {}", decided(part))));
@@ -179,16 +124,8 @@ pub(super) fn check(checked: &CheckedPermission, width: Option<u16>) -> String {
     text
 }
 
-fn style(verdict: Verdict) -> anstyle::Style {
-    match verdict {
-        Verdict::Allow => GOOD,
-        Verdict::Ask => WARN,
-        Verdict::Deny => BAD,
-    }
-}
-
 fn decided(part: &CheckedPart) -> String {
-    let s = style(part.verdict);
+    let s = permissions::verdict(part.verdict).tone.style();
     format!(
         "{s}{:<5}{s:#} {} {} {DIM}{}{DIM:#}\n",
         part.verdict.as_str(),

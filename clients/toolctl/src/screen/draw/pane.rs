@@ -9,7 +9,7 @@ use crate::output::one_line;
 use crate::screen::keymap::{KeyPlace, applicable};
 use crate::screen::state::ScreenState;
 use crate::screen::text::{PaneLine, cut, folded};
-use crate::screen::theme::Tone;
+use crate::views::Tone;
 
 pub(super) fn draw_details(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenState) {
     state.refresh_details();

@@ -13,7 +13,8 @@ use crate::prompts::ask::{self, choices};
 use crate::prompts::question;
 use crate::screen::state::ScreenState;
 use crate::screen::text::{PaneLine, cells, cut, diff_tone, folded};
-use crate::screen::theme::{Theme, Tone};
+use crate::screen::theme::Theme;
+use crate::views::Tone;
 
 /// The prompt, over the lower part of the panel, which is returned. What does not fit scrolls.
 pub(super) fn draw_prompt(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenState) -> Rect {

@@ -7,11 +7,12 @@ use ratatui::text::Span;
 use ratatui::widgets::{Block, Sparkline};
 
 use crate::output;
-use crate::screen::panel::{Column, FILL, Panel, PanelRow};
+use crate::screen::panel::{Panel, PanelRow};
 use crate::screen::state::{HitArea, ScreenState};
 use crate::screen::table_view::SortOrder;
 use crate::screen::text::{cells, cut};
-use crate::screen::theme::{Theme, Tone};
+use crate::screen::theme::Theme;
+use crate::views::{Column, FILL, Tone};
 
 /// Between two columns.
 const GAP: u16 = 1;

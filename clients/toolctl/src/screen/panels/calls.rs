@@ -7,9 +7,9 @@ use crate::output;
 use crate::prompts::WaitingPrompt;
 use crate::screen::daemon_data::{DaemonData, RunningCall};
 use crate::screen::details::{Details, DetailsQuery, field};
-use crate::screen::panel::{Column, FILL, PanelCell, PanelRow, column};
+use crate::screen::panel::PanelRow;
 use crate::screen::text::PaneLine;
-use crate::screen::theme::Tone;
+use crate::views::{Column, FILL, Tone, ViewCell, column};
 
 pub(in crate::screen) const COLUMNS: &[Column] = &[
     column("TOOL", 8, 28, 0),
@@ -38,21 +38,21 @@ pub(in crate::screen) fn rows(data: &DaemonData) -> Vec<PanelRow> {
         let ratio = call.ratio.unwrap_or(-1.0);
         let waits = waits_for(data, call);
         let message = match &waits {
-            Some(waits) => PanelCell::new(Tone::Warn, waits),
-            None => PanelCell::plain(&call.message),
+            Some(waits) => ViewCell::new(Tone::Warn, waits),
+            None => ViewCell::plain(&call.message),
         };
         PanelRow {
             key: key(&call.session_id, call.call_id.as_str()),
             cells: vec![
-                PanelCell::name(&call.tool),
-                PanelCell::plain(output::duration(ms)).number(ms as f64),
-                PanelCell::plain(call.ratio.map(bar).unwrap_or_default())
+                ViewCell::name(&call.tool),
+                ViewCell::plain(output::duration(ms)).number(ms as f64),
+                ViewCell::plain(call.ratio.map(bar).unwrap_or_default())
                     .short(call.ratio.map(percent).unwrap_or_default())
                     .number(ratio),
-                PanelCell::plain(who(data, call)),
-                PanelCell::plain(call.arguments.as_deref().unwrap_or_default()),
+                ViewCell::plain(who(data, call)),
+                ViewCell::plain(call.arguments.as_deref().unwrap_or_default()),
                 message,
-                PanelCell::plain(folder(data, call)),
+                ViewCell::plain(folder(data, call)),
             ],
         }
     };

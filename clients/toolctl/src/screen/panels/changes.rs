@@ -2,19 +2,11 @@
 
 use toold_proto::file::{FileChange, UndoFiles};
 
-use crate::clock::{date_and_time_in, time_of_day_in};
+use crate::clock::date_and_time_in;
 use crate::screen::daemon_data::DaemonData;
 use crate::screen::details::{Details, DetailsQuery, field};
-use crate::screen::panel::{Column, FILL, PanelCell, PanelRow, column, time_column};
-use crate::screen::theme::Tone;
-
-pub(in crate::screen) const COLUMNS: &[Column] = &[
-    time_column("AT", 3),
-    column("FILE", 14, FILL, 0),
-    column("STATE", 7, 8, 1),
-    column("TOOL", 6, 20, 2),
-    column("SESSION", 10, 36, 4),
-];
+use crate::screen::panel::PanelRow;
+use crate::views::changes;
 
 pub(in crate::screen) fn find<'a>(data: &'a DaemonData, wanted: &str) -> Option<&'a FileChange> {
     data.changes.iter().find(|change| key(change) == wanted)
@@ -25,29 +17,8 @@ fn key(change: &FileChange) -> String {
 }
 
 pub(in crate::screen) fn rows(data: &DaemonData) -> Vec<PanelRow> {
-    let row = |change: &FileChange| {
-        let (tone, state) = state(change);
-        PanelRow {
-            key: key(change),
-            cells: vec![
-                PanelCell::new(Tone::Dim, time_of_day_in(&change.at, data.zone)),
-                PanelCell::name(&change.path),
-                PanelCell::new(tone, state),
-                PanelCell::plain(&change.tool),
-                PanelCell::plain(change.session_id.as_str()),
-            ],
-        }
-    };
+    let row = |change: &FileChange| PanelRow { key: key(change), cells: changes::cells(change, data.zone) };
     data.changes.iter().rev().map(row).collect()
-}
-
-pub(in crate::screen) fn state(change: &FileChange) -> (Tone, &'static str) {
-    match change {
-        FileChange { undone: true, .. } => (Tone::Dim, "undone"),
-        FileChange { created: true, .. } => (Tone::Good, "created"),
-        FileChange { removed: true, .. } => (Tone::Bad, "removed"),
-        FileChange { .. } => (Tone::Warn, "changed"),
-    }
 }
 
 /// Undoes the call that made the change: the last change of a file could be another call's.
@@ -63,7 +34,7 @@ pub(in crate::screen) fn undo(change: &FileChange) -> UndoFiles {
 pub(in crate::screen) fn details(data: &DaemonData, wanted: &str) -> Option<Details> {
     let change = find(data, wanted)?;
     let lines = vec![
-        field("state", state(change).1),
+        field("state", &changes::state(change).text),
         field("tool", &change.tool),
         field("call", change.call_id.as_ref()),
         field("session", change.session_id.as_str()),

@@ -5,8 +5,8 @@ use anstyle::{AnsiColor, Color, Effects};
 use crate::clock::time_of_day_in;
 use crate::screen::daemon_data::{DaemonData, EventLine};
 use crate::screen::details::{Details, json_lines};
-use crate::screen::panel::{Column, FILL, PanelCell, PanelRow, column, time_column};
-use crate::screen::theme::Tone;
+use crate::screen::panel::PanelRow;
+use crate::views::{Column, FILL, Tone, ViewCell, column, time_column};
 
 pub(in crate::screen) const COLUMNS: &[Column] =
     &[time_column("AT", 1), column("EVENT", 12, 19, 0), column("WHAT", 12, FILL, 2)];
@@ -17,9 +17,9 @@ pub(in crate::screen) fn rows(data: &DaemonData) -> Vec<PanelRow> {
         PanelRow {
             key: event.number.to_string(),
             cells: vec![
-                PanelCell::new(Tone::Dim, time_of_day_in(&event.at, data.zone)).number(event.number as f64),
-                PanelCell::new(tone(event.style), &event.kind),
-                PanelCell::plain(format!("{times}{}", event.text)),
+                ViewCell::new(Tone::Dim, time_of_day_in(&event.at, data.zone)).number(event.number as f64),
+                ViewCell::new(tone(event.style), &event.kind),
+                ViewCell::plain(format!("{times}{}", event.text)),
             ],
         }
     };

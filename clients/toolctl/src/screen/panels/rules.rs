@@ -2,25 +2,24 @@
 //! last answers suggest.
 
 use toold_proto::effect::in_words;
-use toold_proto::permission::{Action, GrantInfo, RuleInfo, SuggestedRule, Verdict};
+use toold_proto::permission::{Action, GrantInfo, RuleInfo, SuggestedRule};
 
 use crate::clock::date_and_time_in;
 use crate::screen::daemon_data::DaemonData;
 use crate::screen::details::{Details, field};
-use crate::screen::panel::{Column, FILL, PanelCell, PanelRow, column, whole_column};
-use crate::screen::theme::Tone;
+use crate::screen::panel::PanelRow;
+use crate::views::permissions::{self, of_action};
+use crate::views::{Column, FILL, Tone, ViewCell, column, whole_column};
 
 pub(in crate::screen) const COLUMNS: &[Column] = &[
     column("ACTION", 6, 6, 1),
     column("CATEGORY", 8, 10, 2),
     // The whole pattern before anything else: it is what the rule says.
     whole_column("PATTERN", 12, 120),
-    column("USES", 4, 6, 4),
+    column("USED", 4, 9, 4),
     column("LAST USE", 16, 16, 5),
     column("FROM", 10, FILL, 3),
 ];
-
-const VERDICTS: [Verdict; 3] = [Verdict::Allow, Verdict::Ask, Verdict::Deny];
 
 /// The grant with this key; a rule has none, because only its file can remove it.
 pub(in crate::screen) fn find_grant<'a>(data: &'a DaemonData, wanted: &str) -> Option<&'a GrantInfo> {
@@ -68,12 +67,12 @@ pub(in crate::screen) fn rows(data: &DaemonData) -> Vec<PanelRow> {
     let suggested = suggested(data).map(|rule| PanelRow {
         key: suggested_key(rule),
         cells: vec![
-            PanelCell::new(Tone::Warn, "allow?").number(-1.0),
-            PanelCell::plain(rule.category.as_str()),
-            PanelCell::name(&rule.pattern),
-            PanelCell::plain(rule.count.to_string()).number(rule.count as f64),
-            PanelCell::plain(""),
-            PanelCell::plain(format!("suggested: {}", reason(rule))),
+            ViewCell::new(Tone::Warn, "allow?").number(-1.0),
+            ViewCell::plain(rule.category.as_str()),
+            ViewCell::name(&rule.pattern),
+            ViewCell::plain(rule.count.to_string()).number(rule.count as f64),
+            ViewCell::plain(""),
+            ViewCell::plain(format!("suggested: {}", reason(rule))),
         ],
     });
     let grants = list.grants.iter().map(|grant| {
@@ -81,51 +80,31 @@ pub(in crate::screen) fn rows(data: &DaemonData) -> Vec<PanelRow> {
         PanelRow {
             key: grant_key(grant),
             cells: vec![
-                verdict_cell(grant_verdict(grant)),
-                PanelCell::plain(grant.category.as_str()),
-                PanelCell::name(&grant.pattern),
-                PanelCell::plain(grant.uses.to_string()).number(grant.uses as f64),
-                PanelCell::plain(used.get(..16).unwrap_or(&used)),
-                PanelCell::plain(format!("grant: {}", origin(grant))),
+                permissions::verdict(of_action(grant.action)),
+                ViewCell::plain(grant.category.as_str()),
+                ViewCell::name(&grant.pattern),
+                permissions::uses(grant),
+                ViewCell::plain(used.get(..16).unwrap_or(&used)),
+                ViewCell::plain(format!(
+                    "grant: {}, by {}",
+                    permissions::holds(grant, data.zone),
+                    permissions::origin(grant)
+                )),
             ],
         }
     });
     let rules = list.rules.iter().map(|rule| PanelRow {
         key: rule_key(rule),
         cells: vec![
-            verdict_cell(rule.action),
-            PanelCell::plain(rule.category.as_str()),
-            PanelCell::name(rule.shown_pattern()),
-            PanelCell::plain("").number(-1.0),
-            PanelCell::plain(""),
-            PanelCell::plain(&rule.source),
+            permissions::verdict(rule.action),
+            ViewCell::plain(rule.category.as_str()),
+            ViewCell::name(rule.shown_pattern()),
+            ViewCell::plain("").number(-1.0),
+            ViewCell::plain(""),
+            ViewCell::plain(&rule.source),
         ],
     });
     suggested.chain(grants).chain(rules).collect()
-}
-
-fn grant_verdict(grant: &GrantInfo) -> Verdict {
-    match grant.action {
-        Action::Allow => Verdict::Allow,
-        Action::Deny => Verdict::Deny,
-    }
-}
-
-fn verdict_cell(verdict: Verdict) -> PanelCell {
-    let tone = match verdict {
-        Verdict::Allow => Tone::Good,
-        Verdict::Ask => Tone::Warn,
-        Verdict::Deny => Tone::Bad,
-    };
-    let strictness = VERDICTS.iter().position(|one| *one == verdict).unwrap_or(0);
-    PanelCell::new(tone, verdict.as_str()).number(strictness as f64)
-}
-
-/// Who or what a grant is for.
-pub(in crate::screen) fn origin(grant: &GrantInfo) -> String {
-    let session = grant.session_id.as_ref().map(|id| id.as_str());
-    let place = grant.project.as_deref().or(session);
-    [Some(grant.scope.as_str()), place].into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
 pub(in crate::screen) fn details(data: &DaemonData, wanted: &str) -> Option<Details> {
@@ -141,16 +120,15 @@ pub(in crate::screen) fn details(data: &DaemonData, wanted: &str) -> Option<Deta
     let list = data.permissions.as_ref()?;
     if let Some(grant) = find_grant(data, wanted) {
         let mut lines = vec![
-            field("action", grant_verdict(grant).as_str()),
+            field("action", of_action(grant.action).as_str()),
             field("category", grant.category.as_str()),
             field("pattern", &grant.pattern),
-            field("for", &origin(grant)),
+            field("for", &permissions::holds(grant, data.zone)),
             field("granted", &date_and_time_in(&grant.granted_at, data.zone)),
-            field("by", grant.by.as_deref().unwrap_or("unknown")),
-            field("uses", &grant.uses.to_string()),
+            field("by", &permissions::origin(grant)),
+            field("used", &permissions::uses(grant).text),
         ];
         lines.extend(grant.used_at.as_deref().map(|at| field("last use", &date_and_time_in(at, data.zone))));
-        lines.extend(grant.expires_at.as_deref().map(|at| field("expires", &date_and_time_in(at, data.zone))));
         lines.extend(grant.tools.as_ref().map(|tools| field("tools", &tools.join(" "))));
         lines.extend((!grant.chain.is_empty()).then(|| field("through", &grant.chain.join(", "))));
         if let Some(ask) = &grant.asked {

@@ -1,20 +1,12 @@
 //! The sessions in which clients work.
 
-use toold_proto::session::{Mode, SessionInfo};
+use toold_proto::session::SessionInfo;
 
 use crate::clock::date_and_time_in;
 use crate::screen::daemon_data::DaemonData;
 use crate::screen::details::{Details, DetailsQuery, field};
-use crate::screen::panel::{Column, FILL, PanelCell, PanelRow, column};
-
-pub(in crate::screen) const COLUMNS: &[Column] = &[
-    column("SESSION", 10, 40, 0),
-    column("CLIENT", 8, 20, 1),
-    column("MODE", 7, 13, 3),
-    column("LEVEL", 7, 8, 5),
-    column("CALLS", 6, 8, 4),
-    column("FOLDER", 12, FILL, 2),
-];
+use crate::screen::panel::PanelRow;
+use crate::views::sessions;
 
 pub(in crate::screen) fn find<'a>(data: &'a DaemonData, wanted: &str) -> Option<&'a SessionInfo> {
     data.sessions.iter().find(|session| session.session_id.as_str() == wanted)
@@ -23,20 +15,9 @@ pub(in crate::screen) fn find<'a>(data: &'a DaemonData, wanted: &str) -> Option<
 pub(in crate::screen) fn rows(data: &DaemonData) -> Vec<PanelRow> {
     let row = |session: &SessionInfo| PanelRow {
         key: session.session_id.as_str().to_owned(),
-        cells: vec![
-            PanelCell::name(session.session_id.as_str()),
-            PanelCell::plain(session.client.as_ref().map(|client| client.name.as_str()).unwrap_or_default()),
-            PanelCell::plain(mode(session.mode)),
-            PanelCell::plain(session.level.as_str()),
-            PanelCell::plain(session.calls.to_string()).number(session.calls as f64),
-            PanelCell::plain(&session.cwd),
-        ],
+        cells: sessions::cells(session),
     };
     data.sessions.iter().map(row).collect()
-}
-
-fn mode(mode: Mode) -> String {
-    serde_json::to_value(mode).unwrap_or_default().as_str().unwrap_or_default().to_owned()
 }
 
 pub(in crate::screen) fn details(data: &DaemonData, wanted: &str) -> Option<Details> {
@@ -46,7 +27,7 @@ pub(in crate::screen) fn details(data: &DaemonData, wanted: &str) -> Option<Deta
     });
     let mut lines = vec![
         field("client", client.as_deref().unwrap_or("unknown")),
-        field("mode", &mode(session.mode)),
+        field("mode", &sessions::mode(session.mode)),
         field("level", session.level.as_str()),
         field("folder", &session.cwd),
         field("project", &session.project),

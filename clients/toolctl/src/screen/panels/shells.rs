@@ -6,19 +6,9 @@ use crate::clock::date_and_time_in;
 use crate::output;
 use crate::screen::daemon_data::DaemonData;
 use crate::screen::details::{Details, field};
-use crate::screen::panel::{Column, FILL, PanelCell, PanelRow, column};
+use crate::screen::panel::PanelRow;
 use crate::screen::text::PaneLine;
-use crate::screen::theme::Tone;
-
-pub(in crate::screen) const COLUMNS: &[Column] = &[
-    column("SHELL", 6, 12, 0),
-    column("STATUS", 7, 18, 1),
-    column("TERMINAL", 8, 9, 5),
-    column("OUTPUT", 8, 10, 3),
-    column("COMMAND", 12, FILL, 2),
-    column("FOLDER", 12, 40, 4),
-    column("SESSION", 10, 40, 6),
-];
+use crate::views::{Tone, shells};
 
 pub(in crate::screen) fn find<'a>(data: &'a DaemonData, wanted: &str) -> Option<&'a ShellInfo> {
     data.shells.iter().find(|shell| key(shell) == wanted)
@@ -30,21 +20,7 @@ fn key(shell: &ShellInfo) -> String {
 }
 
 pub(in crate::screen) fn rows(data: &DaemonData) -> Vec<PanelRow> {
-    let row = |shell: &ShellInfo| {
-        let tone = if shell.running { Tone::Good } else { Tone::Dim };
-        PanelRow {
-            key: key(shell),
-            cells: vec![
-                PanelCell::name(&shell.shell_id),
-                PanelCell::new(tone, &shell.status),
-                PanelCell::plain(shell.terminal.map(|size| format!("{}x{}", size.cols, size.rows)).unwrap_or_default()),
-                PanelCell::plain(output::bytes(shell.output_bytes)).number(shell.output_bytes as f64),
-                PanelCell::plain(&shell.command),
-                PanelCell::plain(&shell.cwd),
-                PanelCell::plain(shell.session_id.as_str()),
-            ],
-        }
-    };
+    let row = |shell: &ShellInfo| PanelRow { key: key(shell), cells: shells::cells(shell) };
     data.shells.iter().map(row).collect()
 }
 

@@ -1,16 +1,17 @@
 //! Where tools come from: plugins, MCP servers, other daemons, and the daemons and labels of the fleet.
 
-use toold_proto::fleet::{FleetDaemon, FleetDaemonState, FleetLabel};
-use toold_proto::mcp::{McpLoginState, McpServer, McpServerState};
-use toold_proto::plugin::{Plugin, PluginError, PluginStatus};
-use toold_proto::remote::{Remote, RemoteState};
+use toold_proto::fleet::{FleetDaemon, FleetLabel};
+use toold_proto::mcp::{McpLoginState, McpServer};
+use toold_proto::plugin::{Plugin, PluginError};
+use toold_proto::remote::Remote;
 
 use crate::output;
 use crate::screen::daemon_data::DaemonData;
 use crate::screen::details::{Details, DetailsQuery, field, heading};
-use crate::screen::panel::{Column, FILL, PanelCell, PanelRow, column};
+use crate::screen::panel::PanelRow;
 use crate::screen::text::{PaneLine, text_lines};
-use crate::screen::theme::Tone;
+use crate::views::sources::{self, labels, tool_names};
+use crate::views::{Column, FILL, Tone, ViewCell, column};
 
 pub(in crate::screen) const COLUMNS: &[Column] = &[
     column("SOURCE", 8, 28, 0),
@@ -69,48 +70,42 @@ pub(in crate::screen) fn rows(data: &DaemonData) -> Vec<PanelRow> {
 fn row(source: ToolSource<'_>) -> PanelRow {
     let (name, kind, state, problem, tools, place) = match source {
         ToolSource::Plugin(plugin) => {
-            let tone = match plugin.status {
-                PluginStatus::Loaded => Tone::Good,
-                PluginStatus::Failed => Tone::Bad,
-                PluginStatus::Disabled | PluginStatus::Untrusted | PluginStatus::Shadowed => Tone::Warn,
-            };
             let error = plugin.error.as_ref().map(|error| error.message.clone());
             let problem = error.or_else(|| plugin.warnings.first().cloned());
-            let state = PanelCell::new(tone, plugin.status.as_str());
-            (&plugin.name, "plugin", state, problem, plugin.tools.join(" "), plugin.path.clone())
+            (
+                &plugin.name,
+                "plugin",
+                sources::plugin_state(plugin),
+                problem,
+                plugin.tools.join(" "),
+                plugin.path.clone(),
+            )
         }
         ToolSource::Server(server) => {
-            let tone = match server.state {
-                McpServerState::Running => Tone::Good,
-                McpServerState::Failed => Tone::Bad,
-                McpServerState::Starting => Tone::Warn,
-                McpServerState::Stopped | McpServerState::Disabled => Tone::Dim,
-            };
             let problem = server.error.clone().or_else(|| server.problems.first().cloned());
-            let state = PanelCell::new(tone, server.state.as_str());
-            (&server.name, "mcp", state, problem, names(&server.tools), server.transport.clone())
+            (
+                &server.name,
+                "mcp",
+                sources::server_state(server),
+                problem,
+                tool_names(&server.tools),
+                server.transport.clone(),
+            )
         }
         ToolSource::Remote(remote) => {
-            let tone = match remote.state {
-                RemoteState::Connected => Tone::Good,
-                RemoteState::Away => Tone::Bad,
-                RemoteState::Connecting => Tone::Warn,
-                RemoteState::Disabled => Tone::Dim,
-            };
             let problem = remote.error.clone().or_else(|| remote.problems.first().cloned());
-            let state = PanelCell::new(tone, remote.state.as_str());
-            (&remote.name, "remote", state, problem, names(&remote.tools), remote.transport.clone())
+            (
+                &remote.name,
+                "remote",
+                sources::remote_state(remote),
+                problem,
+                tool_names(&remote.tools),
+                remote.transport.clone(),
+            )
         }
         ToolSource::FleetDaemon(daemon) => {
-            let tone = match daemon.state {
-                FleetDaemonState::Online => Tone::Good,
-                FleetDaemonState::Away => Tone::Bad,
-                FleetDaemonState::Unknown => Tone::Warn,
-                FleetDaemonState::Disabled => Tone::Dim,
-            };
             let problem = daemon.error.clone().or_else(|| daemon.problems.first().cloned());
-            let state = PanelCell::new(tone, daemon.state.as_str());
-            (&daemon.name, "fleet", state, problem, names(&daemon.tools), labels(daemon))
+            (&daemon.name, "fleet", sources::daemon_state(daemon), problem, tool_names(&daemon.tools), labels(daemon))
         }
         ToolSource::FleetLabel(label) => {
             let (tone, state) = match label.online.len() {
@@ -118,28 +113,20 @@ fn row(source: ToolSource<'_>) -> PanelRow {
                 online => (Tone::Good, format!("{online} online")),
             };
             let place = format!("any of {}", [label.online.as_slice(), &label.away].concat().join(", "));
-            (&label.name, "label", PanelCell::new(tone, state), None, names(&label.tools), place)
+            (&label.name, "label", ViewCell::new(tone, state), None, tool_names(&label.tools), place)
         }
     };
     PanelRow {
         key: source.key(),
         cells: vec![
-            PanelCell::name(name),
-            PanelCell::plain(kind),
+            ViewCell::name(name),
+            ViewCell::plain(kind),
             state,
-            PanelCell::new(Tone::Bad, problem.unwrap_or_default()),
-            PanelCell::plain(tools),
-            PanelCell::plain(place),
+            ViewCell::new(Tone::Bad, problem.unwrap_or_default()),
+            ViewCell::plain(tools),
+            ViewCell::plain(place),
         ],
     }
-}
-
-fn labels(daemon: &FleetDaemon) -> String {
-    daemon.labels.join(" ")
-}
-
-fn names(tools: &[toold_proto::tool::ToolName]) -> String {
-    tools.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(" ")
 }
 
 pub(in crate::screen) fn details(data: &DaemonData, wanted: &str) -> Option<Details> {
@@ -176,7 +163,7 @@ pub(in crate::screen) fn details(data: &DaemonData, wanted: &str) -> Option<Deta
                 };
                 lines.push(field("login", &text));
             }
-            lines.push(field("tools", &names(&server.tools)));
+            lines.push(field("tools", &tool_names(&server.tools)));
             lines.extend(mount_lines(server.error.as_deref(), &server.problems, &server.stderr));
             Details { title: format!("MCP server {}", server.name), lines, query: None }
         }
@@ -190,7 +177,7 @@ pub(in crate::screen) fn details(data: &DaemonData, wanted: &str) -> Option<Deta
             lines.extend(remote.version.as_deref().map(|version| field("version", version)));
             lines.extend(remote.cwd.as_deref().map(|cwd| field("folder", cwd)));
             lines.extend(remote.retry_ms.map(|ms| field("next try in", &output::duration(ms))));
-            lines.push(field("tools", &names(&remote.tools)));
+            lines.push(field("tools", &tool_names(&remote.tools)));
             lines.extend(mount_lines(remote.error.as_deref(), &remote.problems, &remote.stderr));
             Details { title: format!("remote {}", remote.name), lines, query: None }
         }
@@ -207,7 +194,7 @@ pub(in crate::screen) fn details(data: &DaemonData, wanted: &str) -> Option<Deta
             lines.extend(daemon.heard_ms.map(|ms| field("heard of", &format!("{} ago", output::duration(ms)))));
             lines.push(field("audit rows not sent", &daemon.audit_waiting.to_string()));
             lines.push(field("can be asked there", &daemon.people.join(", ")));
-            lines.push(field("tools", &names(&daemon.tools)));
+            lines.push(field("tools", &tool_names(&daemon.tools)));
             lines.extend(mount_lines(daemon.error.as_deref(), &daemon.problems, &[]));
             Details { title: format!("daemon {} of the fleet", daemon.name), lines, query: None }
         }
@@ -216,7 +203,7 @@ pub(in crate::screen) fn details(data: &DaemonData, wanted: &str) -> Option<Deta
                 field("online", &label.online.join(", ")),
                 field("away", &label.away.join(", ")),
                 field("load", &format!("{} of {} calls", label.running, label.max_calls)),
-                field("tools", &names(&label.tools)),
+                field("tools", &tool_names(&label.tools)),
             ];
             Details { title: format!("label {} of the fleet", label.name), lines, query: None }
         }

@@ -2,12 +2,12 @@
 
 use toold_proto::tool::Tool;
 
-use crate::output::{self, first_sentence};
+use crate::output;
 use crate::screen::daemon_data::{DaemonData, MAX_TOOL_DURATIONS};
 use crate::screen::details::{Details, field, heading, json_lines};
-use crate::screen::panel::{Column, FILL, PanelCell, PanelRow, column};
+use crate::screen::panel::PanelRow;
 use crate::screen::text::{PaneLine, text_lines};
-use crate::screen::theme::Tone;
+use crate::views::{Column, FILL, Tone, ViewCell, column, tools};
 
 pub(in crate::screen) const COLUMNS: &[Column] = &[
     column("TOOL", 8, 32, 0),
@@ -30,11 +30,11 @@ pub(in crate::screen) fn rows(data: &DaemonData) -> Vec<PanelRow> {
         PanelRow {
             key: tool.name.as_str().to_owned(),
             cells: vec![
-                PanelCell::name(tool.name.as_str()),
-                PanelCell::plain(source(tool)),
-                PanelCell::new(Tone::Warn, needs(tool)),
-                PanelCell::plain(recent.map(sparkline).unwrap_or_default()).number(last),
-                PanelCell::plain(first_sentence(&tool.description, 300)),
+                tools::name(tool),
+                ViewCell::plain(source(tool)),
+                tools::needs(tool),
+                ViewCell::plain(recent.map(sparkline).unwrap_or_default()).number(last),
+                tools::description(tool, 300),
             ],
         }
     };
@@ -43,10 +43,6 @@ pub(in crate::screen) fn rows(data: &DaemonData) -> Vec<PanelRow> {
 
 fn source(tool: &Tool) -> String {
     format!("{} {}", tool.source.kind.as_str(), tool.source.name)
-}
-
-fn needs(tool: &Tool) -> String {
-    tool.permissions.iter().map(|category| category.as_str()).collect::<Vec<_>>().join(" ")
 }
 
 /// A bar for each duration, relative to the longest.
@@ -62,7 +58,8 @@ pub(in crate::screen) fn details(data: &DaemonData, name: &str) -> Option<Detail
     lines.push(PaneLine::empty());
     lines.push(field("source", &source(tool)));
     lines.extend(tool.source.path.as_deref().map(|path| field("file", path)));
-    lines.push(field("needs", if tool.permissions.is_empty() { "no permission".into() } else { needs(tool) }.as_str()));
+    let needs = tools::needs(tool).text;
+    lines.push(field("needs", if needs.is_empty() { "no permission" } else { &needs }));
     lines.extend(tool.version.as_deref().map(|version| field("version", version)));
     lines.extend(tool.timeout_ms.map(|ms| field("time limit", &output::duration(ms))));
     lines.push(field("cached", if tool.cacheable { "yes" } else { "no" }));

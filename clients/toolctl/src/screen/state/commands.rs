@@ -14,7 +14,7 @@ use crate::screen::panel::Panel;
 use crate::screen::panels::sources::ToolSource;
 use crate::screen::panels::{calls, changes, rules, sessions, shells, sources, tools};
 use crate::screen::text::PaneLine;
-use crate::screen::theme::Tone;
+use crate::views::{Tone, permissions};
 
 impl ScreenState {
     /// The key of the item that the details or the selected row show.
@@ -114,7 +114,14 @@ impl ScreenState {
                 let question = format!("Revoke the {kind} {}?", one_line(&grant.id));
                 let lines = vec![
                     PaneLine::new(Tone::Plain, format!("{} {}", grant.category, grant.pattern)),
-                    PaneLine::new(Tone::Dim, format!("for {}, uses: {}", rules::origin(grant), grant.uses)),
+                    PaneLine::new(
+                        Tone::Dim,
+                        format!(
+                            "for {}, used {}",
+                            permissions::holds(grant, self.data.zone),
+                            permissions::uses(grant).text
+                        ),
+                    ),
                 ];
                 let request = Request::Revoke(grant.id.clone());
                 self.ask(key, question, lines, request);
