@@ -4,6 +4,7 @@ import { join } from "node:path";
 
 import { expectAccessible } from "./axe.ts";
 import { expect, test } from "./fixtures.ts";
+import { askDaemon } from "./person.ts";
 import { takePictures } from "./pictures.ts";
 import { TRAFFIC } from "./traffic.ts";
 
@@ -125,6 +126,51 @@ test("a link opens one of several asks, and keys go through them", async ({ sign
   await prompt.getByRole("button", { name: "allow in this codex session", exact: true }).click();
   expect((await answer).isError).toBe(false);
   await expect(prompt).toContainText("touch first.txt");
+});
+
+test.describe("agents that wait", () => {
+  const config = '[agents.claude-code]\nask = "toold"\n[agents.codex]\nask = "toold"\n';
+  test.use({ contents: { config } });
+
+  test("the list of waiting prompts names all agents, the sub-agent, and which of how many", async ({
+    signedIn,
+    agent,
+    daemon,
+  }) => {
+    // As an agent runs it before it uses a tool of its own. Nothing here may become an agent, so it has no parent.
+    const hook = async (name: string, more: object = {}) => {
+      const input = {
+        ...{ session_id: "s-1", cwd: daemon.paths.work, hook_event_name: "PreToolUse", tool_name: "Bash" },
+        ...{ tool_input: { command: "touch same.txt" }, tool_use_id: "t-1", ...more },
+      };
+      writeFileSync(join(daemon.paths.root, `${name}.json`), JSON.stringify(input));
+      await daemon.inShell(`(setsid toolctl hook ${name} <../${name}.json >/dev/null 2>&1 &)`);
+    };
+    await daemon.toolctl("call", "bash", "command=pwd");
+    const claude = await agent("claude");
+    void claude.call("bash", { command: "touch first.txt" });
+    await signedIn.getByRole("link", { name: "Decide 1" }).click();
+    const list = signedIn.getByRole("navigation", { name: "Open prompts" }).getByRole("link");
+    await hook("claude-code", { agent_id: "a1", agent_type: "Explore" });
+    await expect(list).toHaveText([
+      /1 of 2.*shell.*claude.*touch first.txt/,
+      /2 of 2.*shell.*claude-code, sub-agent Explore \(a1\).*touch same.txt/,
+    ]);
+    // An ask is not sent again when another agent joins it.
+    await hook("codex");
+    await expect(async () => {
+      const { asks } = await askDaemon(daemon, "permissions.pending", {});
+      expect(asks.map((ask) => ask.agents?.length)).toContain(2);
+    }).toPass();
+    await signedIn.reload();
+    await expect(list.nth(1)).toHaveText(/2 of 2.*claude-code, codex, sub-agent Explore \(a1\)/);
+    await list.nth(1).click();
+    const prompt = signedIn.getByRole("article");
+    await expect(prompt).toContainText("claude-code, codex, sub-agent Explore (a1)");
+    await prompt.getByRole("button", { name: "deny", exact: true }).click();
+    await expect(prompt).toContainText("touch first.txt");
+    await expect(list).toHaveCount(0);
+  });
 });
 
 test("a link of toolctl opens an ask", async ({ page, agent, daemon, signedIn }) => {

@@ -7,6 +7,7 @@ import { Diff } from "../../formatted.tsx";
 import { Key, useKeys } from "../../keys.tsx";
 import { Block, Text } from "../../text.tsx";
 import { useAnswer } from "./answer.ts";
+import { Asking } from "./asking.tsx";
 import { choicesOf, replyOf } from "./choices.ts";
 import { Effects, inWords } from "./effects.tsx";
 import { Explained } from "./explained.tsx";
@@ -41,7 +42,7 @@ export function AskPrompt({ ask }: { ask: Ask }) {
         </h2>
         {ask.part !== undefined && (
           <Badge>
-            {ask.part} of {ask.parts?.length}
+            part {ask.part} of {ask.parts?.length}
           </Badge>
         )}
         <Expiry at={ask.expires_at} />
@@ -116,17 +117,9 @@ function Who({ ask }: { ask: Ask }) {
     <dl class="facts">
       <dt>agent</dt>
       <dd>
-        {ask.agent !== undefined && (
-          <strong>
-            <Text value={(ask.agents ?? [ask.agent]).join(", ")} />
-          </strong>
-        )}
-        {ask.subagent !== undefined && (
-          <>
-            {", sub-agent "}
-            <Text value={ask.subagent} max={200} />
-          </>
-        )}{" "}
+        <strong>
+          <Asking prompt={ask} />
+        </strong>{" "}
         <span class="dim small">
           session <Text value={ask.session_id} />, level {ask.level}
         </span>

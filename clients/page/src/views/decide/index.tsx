@@ -10,6 +10,7 @@ import { useLocation, useRoute, ViewLink } from "../../router.tsx";
 import { Text } from "../../text.tsx";
 import { Time } from "../../time.tsx";
 import { AskPrompt } from "./ask.tsx";
+import { Asking } from "./asking.tsx";
 import "./decide.css";
 import { outcomes, subjectOf } from "./outcomes.ts";
 import { QuestionPrompt } from "./question.tsx";
@@ -50,15 +51,20 @@ export default function DecideView() {
       )}
       {prompts.length > 1 && (
         <nav class="prompts" aria-label="Open prompts">
-          {prompts.map((prompt) => (
+          {prompts.map((prompt, number) => (
             <ViewLink
               key={prompt.request_id}
               href={addressOf(prompt)}
               replace
               aria-current={prompt === shown ? "true" : undefined}
             >
+              <span class="dim">
+                {number + 1} of {prompts.length}
+              </span>
               <Badge tone="warn">{"category" in prompt ? prompt.category : "question"}</Badge>
-              {"agent" in prompt && prompt.agent && <Text class="dim" value={prompt.agent} max={40} />}
+              <span class="dim">
+                <Asking prompt={prompt} />
+              </span>
               <Text value={subjectOf(prompt)} max={120} />
             </ViewLink>
           ))}

@@ -6,6 +6,7 @@ import { Badge } from "../../components.tsx";
 import { Key, useKeys, type KeyBinding } from "../../keys.tsx";
 import { Block, Text } from "../../text.tsx";
 import { useAnswer } from "./answer.ts";
+import { Asking } from "./asking.tsx";
 import { Expiry } from "./expiry.tsx";
 import { QuestionForm } from "./question-form.tsx";
 
@@ -26,11 +27,9 @@ export function QuestionPrompt({ question }: { question: Question }) {
       <dl class="facts">
         <dt>agent</dt>
         <dd>
-          {question.agent !== undefined && (
-            <strong>
-              <Text value={question.agent} />
-            </strong>
-          )}{" "}
+          <strong>
+            <Asking prompt={question} />
+          </strong>{" "}
           <span class="dim small">
             session <Text value={question.session_id} />
           </span>
