@@ -305,7 +305,7 @@ pub(crate) fn print_answer<T: Serialize>(
 ) -> anyhow::Result<()> {
     match json {
         true => print_json(answer),
-        false => Ok(print(&text(answer, terminal_width()))?),
+        false => print(&text(answer, terminal_width())),
     }
 }
 

@@ -10,7 +10,7 @@ use toold_proto::tool::{Source, Tool};
 
 use crate::exit::OK;
 use crate::globals::Globals;
-use crate::output::{self, BOLD, DIM, one_line, print_json};
+use crate::output::{self, BOLD, DIM, one_line, print_answer};
 use crate::views::tools;
 use crate::{connection, sources, table};
 
@@ -36,13 +36,9 @@ pub(crate) async fn run(args: ListArgs, globals: &Globals) -> anyhow::Result<u8>
     let filtered = args.query.is_some() || args.source.is_some();
     let params = ListTools { query: args.query, source: args.source, ..ListTools::default() };
     let list = client.call::<ToolsList>(params).await?;
-    if args.json {
-        print_json(&list)?;
-        return Ok(OK);
-    }
-    let tools = list.tools.unwrap_or_default();
-    output::print(&render(&tools, output::terminal_width()))?;
-    if tools.is_empty() {
+    let tools = list.tools.as_deref().unwrap_or_default();
+    print_answer(args.json, &list, |_, width| render(tools, width))?;
+    if tools.is_empty() && !args.json {
         writeln!(output::stderr(), "{}", if filtered { "no matching tools" } else { "no tools" })?;
     }
     Ok(OK)

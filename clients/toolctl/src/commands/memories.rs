@@ -11,7 +11,7 @@ use toold_proto::tool::SessionId;
 use crate::commands::call::session_id;
 use crate::exit::{OK, not_found};
 use crate::globals::Globals;
-use crate::output::{self, one_line, print_json};
+use crate::output::{self, one_line, print_answer, print_json};
 use crate::{clock, connection, table};
 
 /// List the memories of the current project, and your own
@@ -50,13 +50,7 @@ pub(crate) async fn run(args: MemoriesArgs, globals: &Globals) -> anyhow::Result
         MemoriesAction::Show { id } => {
             let memory = list.memories.iter().find(|memory| memory.memory_id == id);
             let memory = memory.ok_or_else(|| not_found(format!("there is no memory {id}")))?;
-            if args.json {
-                print_json(memory)?;
-            } else {
-                let mut out = output::stdout();
-                writeln!(out, "{}", output::plain(&memory.content))?;
-                out.flush()?;
-            }
+            print_answer(args.json, memory, |memory, _| format!("{}\n", output::plain(&memory.content)))?;
         }
     }
     Ok(OK)

@@ -10,7 +10,7 @@ use toold_proto::remote::{ReconnectRemote, Remote, RemoteList, RemoteState};
 
 use crate::exit::{NOT_RUN, OK};
 use crate::globals::Globals;
-use crate::output::{self, BAD, DIM, one_line, print_json};
+use crate::output::{self, BAD, DIM, one_line, print_answer};
 use crate::views::sources::remote_state;
 use crate::{connection, table};
 
@@ -46,18 +46,10 @@ pub(crate) async fn run(args: RemotesArgs, globals: &Globals) -> anyhow::Result<
         Some(RemotesAction::Doctor) => (client.call::<RemotesList>(NoParams {}).await?, true),
         Some(RemotesAction::List) | None => (client.call::<RemotesList>(NoParams {}).await?, false),
     };
-    if args.json {
-        print_json(&list)?;
-    } else {
-        let mut out = output::stdout();
-        out.write_all(render(&list, output::terminal_width()).as_bytes())?;
-        if diagnose {
-            out.write_all(diagnosis(&list).as_bytes())?;
-        }
-        out.flush()?;
-        if list.remotes.is_empty() {
-            writeln!(output::stderr(), "no remotes are mounted; add one as [remotes.NAME] in the configuration")?;
-        }
+    let diagnosis = if diagnose { diagnosis(&list) } else { String::new() };
+    print_answer(args.json, &list, |list, width| render(list, width) + &diagnosis)?;
+    if list.remotes.is_empty() && !args.json {
+        writeln!(output::stderr(), "no remotes are mounted; add one as [remotes.NAME] in the configuration")?;
     }
     let is_well = |remote: &Remote| matches!(remote.state, RemoteState::Connected | RemoteState::Disabled);
     Ok(if diagnose && !list.remotes.iter().all(is_well) { NOT_RUN } else { OK })

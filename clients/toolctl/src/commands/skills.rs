@@ -10,7 +10,7 @@ use toold_proto::skill::{GetSkill, OfSession, SkillList};
 
 use crate::exit::{OK, TOOL_ERROR};
 use crate::globals::Globals;
-use crate::output::{self, BAD, DIM, GOOD, WARN, first_sentence, one_line, plain, print_json};
+use crate::output::{self, BAD, DIM, GOOD, WARN, first_sentence, one_line, plain, print_answer, print_json};
 use crate::{connection, table};
 
 /// List and show skills, and find broken ones
@@ -58,13 +58,7 @@ async fn run_action(client: &Client, args: SkillsArgs) -> anyhow::Result<u8> {
         }
         SkillsAction::Show { name } => {
             let skill = client.call::<SkillsGet>(GetSkill { name, session_id: None }).await?;
-            if args.json {
-                print_json(&skill)?;
-            } else {
-                let mut out = output::stdout();
-                writeln!(out, "{}", plain(skill.text.trim_end()))?;
-                out.flush()?;
-            }
+            print_answer(args.json, &skill, |skill, _| format!("{}\n", plain(skill.text.trim_end())))?;
             Ok(OK)
         }
         SkillsAction::Doctor => {

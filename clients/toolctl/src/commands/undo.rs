@@ -1,6 +1,5 @@
 //! `toolctl undo`: the changes that tools made to files, and how to undo them.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -14,7 +13,7 @@ use crate::commands::call::session_id;
 use crate::confirm::confirm;
 use crate::exit::{OK, not_found};
 use crate::globals::Globals;
-use crate::output::{self, DIM, one_line, print_json};
+use crate::output::{self, DIM, one_line, print_answer};
 use crate::prompts::ask::show_diff;
 use crate::views::{self, changes};
 use crate::{clock, connection};
@@ -89,15 +88,8 @@ pub(crate) async fn run(args: UndoArgs, globals: &Globals) -> anyhow::Result<u8>
         }
     }
     let undone = client.call::<method::FilesUndo>(selected).await?;
-    if args.json {
-        print_json(&undone)?;
-    } else {
-        let mut out = output::stdout();
-        for path in &undone.paths {
-            writeln!(out, "undid the changes to {}", shown(path, &cwd))?;
-        }
-        out.flush()?;
-    }
+    let line = |path: &String| format!("undid the changes to {}\n", shown(path, &cwd));
+    print_answer(args.json, &undone, |undone, _| undone.paths.iter().map(line).collect())?;
     Ok(OK)
 }
 
@@ -109,17 +101,11 @@ async fn recorded(client: &Client, session: Option<SessionId>, cwd: &Path) -> an
 }
 
 pub(crate) fn list(changes: &[FileChange], json: bool) -> anyhow::Result<()> {
-    if json {
-        return print_json(&changes);
-    }
     let rows = changes.iter().map(|change| changes::cells(change, clock::zone()));
-    let mut out = output::stdout();
-    match changes {
-        [] => writeln!(out, "{DIM}no recorded changes below this folder{DIM:#}")?,
-        _ => out.write_all(views::render(changes::COLUMNS, rows, output::terminal_width()).as_bytes())?,
-    }
-    out.flush()?;
-    Ok(())
+    print_answer(json, &changes, |changes, width| match changes {
+        [] => format!("{DIM}no recorded changes below this folder{DIM:#}\n"),
+        _ => views::render(changes::COLUMNS, rows, width),
+    })
 }
 
 fn shown(path: &str, cwd: &Path) -> String {

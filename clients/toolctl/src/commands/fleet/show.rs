@@ -14,7 +14,7 @@ use crate::connection;
 use crate::exit::OK;
 use crate::globals::Globals;
 use crate::output::{
-    self, BAD, DIM, GOOD, NAME, TerminalControl, WARN, counted, duration, one_line, print_json, print_json_line,
+    self, BAD, DIM, GOOD, NAME, TerminalControl, WARN, counted, duration, one_line, print_answer, print_json_line,
 };
 use crate::table;
 use crate::views::sources::daemon_state;
@@ -39,12 +39,8 @@ pub(super) async fn list(args: FleetListArgs, json: bool, globals: &Globals) -> 
         }
     }
     let status = client.call::<FleetGetStatus>(NoParams {}).await?;
-    if json {
-        print_json(&status)?;
-        return Ok(OK);
-    }
-    output::print(&render(&status, output::terminal_width()))?;
-    if !status.configured {
+    print_answer(json, &status, render)?;
+    if !status.configured && !json {
         writeln!(output::stderr(), "{NOT_CONFIGURED}")?;
     }
     Ok(OK)

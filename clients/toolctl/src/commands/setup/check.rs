@@ -1,7 +1,5 @@
 //! `toolctl setup --check`: whether everything is as setup left it.
 
-use std::io::Write;
-
 use serde_json::json;
 
 use crate::commands::agents::hooks_file;
@@ -11,7 +9,7 @@ use crate::commands::setup::plan::SetupPlan;
 use crate::commands::setup::record::SetupRecord;
 use crate::config_file::read;
 use crate::exit::{OK, TOOL_ERROR};
-use crate::output::{self, plain, print_json};
+use crate::output::{plain, print_answer};
 
 pub(super) fn run(record: Option<&SetupRecord>, input: &SetupInput<'_>, as_json: bool) -> anyhow::Result<u8> {
     let mut drift: Vec<String> = Vec::new();
@@ -37,18 +35,10 @@ pub(super) fn run(record: Option<&SetupRecord>, input: &SetupInput<'_>, as_json:
             .map(|denial| format!("deny {} {} holds in one agent only", denial.category, denial.pattern)),
     );
     drift.dedup();
-    if as_json {
-        print_json(&json!({"ok": drift.is_empty(), "drift": drift}))?;
-    } else {
-        let mut out = output::stdout();
-        for line in &drift {
-            writeln!(out, "{}", plain(line))?;
-        }
-        match drift.is_empty() {
-            true => writeln!(out, "everything is as setup left it")?,
-            false => writeln!(out, "run `toolctl setup` to repair it")?,
-        }
-    }
+    print_answer(as_json, &json!({"ok": drift.is_empty(), "drift": drift}), |_, _| match drift.as_slice() {
+        [] => "everything is as setup left it\n".to_owned(),
+        lines => format!("{}\nrun `toolctl setup` to repair it\n", plain(&lines.join("\n"))),
+    })?;
     Ok(if drift.is_empty() { OK } else { TOOL_ERROR })
 }
 
