@@ -93,6 +93,20 @@ impl Arg {
         !vanishes && !self.pieces.iter().any(splits)
     }
 
+    /// Whether the shell may make an option of it, or of a further word that it becomes.
+    pub(super) fn may_become_option(&self) -> bool {
+        let has = |is: fn(&WordPart) -> bool| self.pieces.iter().any(is);
+        let splits = |piece: &WordPart| match piece {
+            WordPart::Unknown { splits } => *splits,
+            WordPart::Names(names) => names.has_dash,
+            _ => false,
+        };
+        // The names that a wildcard matches are looked up.
+        let is_wildcard = matches!(self.pieces.first(), Some(WordPart::Glob(_)))
+            && !has(|piece| matches!(piece, WordPart::Unknown { .. }));
+        has(splits) || self.start().is_empty() && self.may_be_option() && !is_wildcard
+    }
+
     pub(super) fn has_glob(&self) -> bool {
         self.pieces.iter().any(|piece| matches!(piece, WordPart::Glob(_)))
     }

@@ -159,9 +159,9 @@ impl<'t> ShellWalk<'_, '_, '_> {
         list_wildcards(&words, &mut reading);
         let operands = operands_of(&words, &reading);
         let effects = programs::effects_of(&words, &reading, head);
-        // Doubts about files are no doubts about what runs, and no word of a closed program runs anything.
-        let is_closed = reading.known.is_some_and(|known| known.closed);
-        let may_hold_command = doubt || reading.unsure.is_some() && !is_closed;
+        // Doubts about files are no doubts about what runs.
+        let runs_nothing = reading.known.is_some_and(|known| known.runs_nothing);
+        let may_hold_command = doubt || reading.unsure.is_some() && !runs_nothing;
         let files = self.named_files(&mut reading);
         let makes = MadeNames::of(reading.known, reading.form.as_ref(), &files, self.state.folders());
         let hides = doubt || reading.is_open;

@@ -11,6 +11,7 @@ mod filters;
 mod find;
 mod git;
 mod in_folder;
+mod interpreters;
 mod jq;
 mod known;
 pub(super) mod listed;
@@ -46,6 +47,7 @@ use super::arg::Arg;
 use super::names::NameSet;
 use super::trees::TreeFilter;
 
+pub(super) use interpreters::inline_script;
 pub(super) use known::{ProgramTable, Takes, find, load_tables};
 pub(super) use operation::head;
 pub(super) use operation_effects::effects_of;
@@ -297,16 +299,6 @@ fn is_shim(name: &str, environment: &crate::environment::Environment) -> bool {
     })
 }
 
-/// The words of an interpreter that is given a program as text, for rules that deny or ask: `python3 -c TEXT`.
-pub(super) fn inline_script(words: &[Arg]) -> Option<String> {
-    let name = words.first()?.literal()?.rsplit('/').next()?;
-    let has_text = |word: &Arg| {
-        ["-c", "-e", "-E", "-r", "-p", "--eval", "--print"].iter().any(|option| word.start().starts_with(option))
-    };
-    (operation_effects::is_interpreter(name) && words[1..].iter().any(has_text))
-        .then(|| words[1..].iter().map(|word| word.literal().unwrap_or(&word.raw)).collect::<Vec<_>>().join(" "))
-}
-
 fn asks_version(name: &str, word: &str) -> bool {
     word == "--version" && VERSIONED.contains(&name)
         || VERSION_WORDS.iter().any(|(program, words)| *program == name && words.contains(&word))
@@ -316,7 +308,7 @@ fn asks_version(name: &str, word: &str) -> bool {
 fn from_table(name: &str, words: &[Arg]) -> Reading {
     match known::find(name) {
         Some(known) => parse(known, words).into_reading(),
-        None => own(words),
+        None => own(name, words),
     }
 }
 
@@ -343,7 +335,7 @@ fn names_operation(words: &[Arg]) -> bool {
 
 /// A user's own program: its words are known, and expansions come after the first of them. What stands behind `--` may be a
 /// command that it runs.
-fn own(words: &[Arg]) -> Reading {
+fn own(name: &str, words: &[Arg]) -> Reading {
     let mut reading = Reading::default();
     let behind = words.iter().position(|word| word.is("--")).map(|at| &words[at + 1..]).unwrap_or_default();
     if behind.first().is_some_and(|first| !first.start().starts_with('-')) {
@@ -360,6 +352,9 @@ fn own(words: &[Arg]) -> Reading {
         if !reading.elsewhere.contains(&command) {
             reading.elsewhere.push(command);
         }
+    }
+    if let Some(word) = interpreters::expanded_program(name, words) {
+        return reading.runs_any(format!("the shell expands {}, which may be the program that {name} runs", word.raw));
     }
     match words.first() {
         Some(first) if first.literal().is_none() => reading.unsure(format!(

@@ -65,6 +65,7 @@ struct TableEntry {
     version: Option<String>,
     reads_only: bool,
     closed: bool,
+    runs_nothing: bool,
     #[serde(rename = "use")]
     uses: String,
     flags: String,
@@ -134,6 +135,8 @@ pub(crate) struct ProgramTable {
     pub(crate) version: String,
     pub(crate) reads_only: bool,
     pub(crate) closed: bool,
+    /// No option and no operand names a command or a text that it runs.
+    pub(crate) runs_nothing: bool,
     pub(crate) options: HashMap<String, Takes>,
     /// The other spellings of options.
     pub(crate) spellings: HashMap<String, Vec<String>>,
@@ -245,6 +248,7 @@ fn known(
         version: version.to_owned(),
         reads_only: entry.reads_only,
         closed: entry.closed,
+        runs_nothing: entry.runs_nothing || entry.closed,
         changes: words(&entry.changes),
         lists_with: words(&entry.lists_with),
         first_unless: words(&entry.first_unless),

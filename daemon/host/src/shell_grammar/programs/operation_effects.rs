@@ -29,10 +29,6 @@ const INTERPRETERS: &[(&str, &[&str])] = &[
     ("ts-node", &[]),
 ];
 
-pub(super) fn is_interpreter(name: &str) -> bool {
-    INTERPRETERS.iter().any(|(interpreter, _)| *interpreter == name)
-}
-
 /// A line of the table.
 #[derive(Debug)]
 struct EffectRow {

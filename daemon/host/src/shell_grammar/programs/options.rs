@@ -110,6 +110,7 @@ impl<'a> OptionParser<'a> {
     fn run(&mut self) {
         while let Some(word) = self.words.get(self.at) {
             self.at += 1;
+            self.gains_options(word);
             if word.is("--") {
                 let rest = &self.words[self.at..];
                 if self.known().rest_is_unsure && !rest.is_empty() {
@@ -153,6 +154,11 @@ impl<'a> OptionParser<'a> {
                 return;
             }
         }
+    }
+
+    /// A word that the shell may turn into options, which may run what stands in them: `make $x` runs any recipe.
+    fn gains_options(&mut self, word: &Arg) {
+        self.parsed.reading.may_run_any |= word.may_become_option() && !self.known().runs_nothing;
     }
 
     /// True if the options end here.
@@ -376,14 +382,13 @@ impl<'a> OptionParser<'a> {
                 self.parsed.reading.doubt(format!("{}, the value of {name}, may be an option itself", value.raw));
             }
             if !value.is_one() {
+                self.gains_options(value);
                 // It may expand to no word at all, and then the next word is the value.
                 if !self.known().closed {
                     self.parsed.reading.doubt(format!(
                         "the shell expands {}, the value of {name}, and the result is unknown",
                         value.raw
                     ));
-                    // Then another word is the program that a wrapper runs.
-                    self.parsed.reading.may_run_any |= self.known().command.is_some();
                 }
                 self.uncertain = true;
                 self.parsed.operands.push(value.clone());
@@ -489,9 +494,8 @@ impl<'a> OptionParser<'a> {
             }
             return;
         }
-        // It may become an option that is known to run a program.
-        let may_run = known.options.values().any(|takes| matches!(takes, Takes::Unsure(_)));
-        self.parsed.reading.may_run_any |= word.literal().is_none() && may_run;
+        // It may become an option that runs a program.
+        self.parsed.reading.may_run_any |= word.literal().is_none() && !known.runs_nothing;
         let text = if word.literal().is_some() { name } else { &word.raw };
         self.parsed.reading.note(word, "not known to be harmless");
         self.parsed

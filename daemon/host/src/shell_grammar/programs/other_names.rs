@@ -277,7 +277,7 @@ pub(in crate::shell_grammar) fn other_names(
 }
 
 /// The name without the version at its end.
-fn unversioned(name: &str) -> &str {
+pub(super) fn unversioned(name: &str) -> &str {
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.').trim_end_matches('-');
     if VERSIONED.contains(&plain) { plain } else { name }
 }

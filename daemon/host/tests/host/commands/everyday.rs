@@ -6,6 +6,7 @@ use std::path::Path;
 
 use toold_proto::level::Level;
 use toold_proto::permission::Verdict;
+use toold_proto::tool::Category;
 
 use crate::commands::corpus::{CorpusEntry, read};
 use crate::commands::folders::TestProject;
@@ -265,4 +266,25 @@ fn tools_of_the_project_are_free_where_builds_are() {
     ] {
         assert_eq!(verdict(Level::Edit, line), Verdict::Allow, "{line}");
     }
+}
+
+/// A rule that denies something else asks about the lines whose words the shell may turn into any command.
+#[test]
+fn a_rule_that_denies_something_else_leaves_the_lines_alone() {
+    let project = TestProject::make();
+    let rules = ["allow shell **", "allow file.write **", "deny shell evil *"];
+    let rules = rules.map(|rule| RuleLine::parse(rule).unwrap());
+    let workspace = project.place.workspace.to_str().unwrap();
+    let lines = everyday();
+    let doubtful = lines.iter().filter(|it| {
+        let judged = judge(&it.line.replace("{project}", workspace), &project.place, &rules);
+        let part = judged.parts.iter().find(|part| part.verdict != Verdict::Allow && part.category == Category::Shell);
+        if let Some(part) = part {
+            println!("{}:{} {}\n    {}", it.file, it.number, one_line(&it.line), part.rule);
+        }
+        part.is_some()
+    });
+    let count = doubtful.count();
+    println!("{count} of {} lines are asked about", lines.len());
+    assert!(count <= 4, "{count} lines");
 }

@@ -153,6 +153,60 @@ fn a_rule_that_denies_an_operation_means_all_of_its_names() {
     ]);
 }
 
+/// Options of many programs run what stands in them.
+#[test]
+fn a_word_that_the_shell_changes_may_be_an_option_that_runs_a_program() {
+    check(&[
+        (
+            &["allow shell **", "deny shell rm *"],
+            &[
+                "make $TARGET",
+                "make x$TARGET",
+                "make -j$JOBS test",
+                "make -C $FOLDER",
+                "find \"$dir\" -name x",
+                "cargo test \"$name\"",
+                "git fetch origin \"$branch\"",
+                "rsync \"$flags\" src docs",
+                "python3 \"$script\"",
+                "python3 -c \"$code\"",
+                "perl -ne \"$code\" README.md",
+                "git ls-files --others --exclude-standard $x | xargs make",
+            ],
+            Ask,
+        ),
+        (
+            &["allow shell **", "deny shell rm *"],
+            &[
+                "make test",
+                "make -j\"$JOBS\" test",
+                "make -C src test",
+                "cargo test -- \"$name\"",
+                "git commit -m \"$message\"",
+                "git checkout \"$branch\"",
+                "git show \"$hash\"",
+                "git tag \"$version\"",
+                "docker rm \"$id\"",
+                "docker logs $id",
+                "kubectl get pods \"$name\"",
+                "gh pr view \"$number\"",
+                "systemctl restart \"$unit\"",
+                "kill $pid",
+                "python3 tool.py \"$name\" $more",
+                "python3 -m pytest \"$name\"",
+                "mytool run $x",
+            ],
+            Allow,
+        ),
+        (&["allow shell **"], &["make $TARGET", "python3 -c \"$code\""], Allow),
+        (
+            &["allow shell **", "deny shell rm *"],
+            &["perl -ne 'system \"rm x\"' README.md", "python3.11 -c 'import os; os.system(\"rm x\")'"],
+            Deny,
+        ),
+    ]);
+}
+
 #[test]
 fn a_command_in_another_folder_names_the_files_there() {
     check(&[
