@@ -10,6 +10,7 @@
 mod check;
 mod emptiness;
 pub(in crate::policy) mod host;
+pub mod scripts;
 pub(in crate::policy) mod wild;
 pub(in crate::policy) mod words;
 

@@ -13,7 +13,7 @@ use tree_sitter::Node;
 use super::arg::{Arg, WordPart};
 use super::expand;
 use super::made::MadeNames;
-use super::programs::{self, CommandContext, CommandOutput, FileAccess, FileUse, Reading};
+use super::programs::{self, CommandContext, CommandOutput, FileAccess, FileUse, NamedCommand, Reading};
 use super::{
     LineItem, MAX_DEPTH, MAX_NEEDS, ShellWalk, SimpleCommand, Unreadable, Walked, all, check, heredocs, places, shown,
     variables,
@@ -147,7 +147,12 @@ impl<'t> ShellWalk<'_, '_, '_> {
             CommandOutput::Ended(names) => CommandOutput::Ended(names.clone()),
             _ => CommandOutput::Unknown,
         };
+        let switched_by = self.found.iter().rev().find_map(|found| match found {
+            LineItem::Command(command) => command.words.clone().filter(|words| programs::switches_branch(words)),
+            LineItem::Redirect(_) | LineItem::File(_) => None,
+        });
         let site = CommandContext {
+            switched_by: switched_by.as_deref(),
             folders: self.state.folders(),
             session_folders: self.surroundings.folders,
             environment: self.surroundings.environment,
@@ -182,8 +187,13 @@ impl<'t> ShellWalk<'_, '_, '_> {
         let (inner, scripts) = (std::mem::take(&mut reading.elsewhere), std::mem::take(&mut reading.scripts_elsewhere));
         let mut elsewhere = self.elsewhere(inner, &scripts)?;
         let folder = self.state.folders().and_then(|folders| folders.first().filter(|_| folders.len() == 1));
-        let renamed = programs::other_names(&plain, reading.form.as_ref(), folder.map(PathBuf::as_path)).into_iter();
-        elsewhere.extend(renamed.map(|command| InnerCommand {
+        let folder_text = folder.map(PathBuf::as_path);
+        let mut renamed = programs::other_names(&plain, reading.form.as_ref(), folder_text);
+        for words in std::mem::take(&mut reading.also) {
+            let words = words.iter().map(Arg::word).collect();
+            renamed.push(NamedCommand { words, form: None });
+        }
+        elsewhere.extend(renamed.into_iter().map(|command| InnerCommand {
             target: String::new(),
             words: Some(command.words),
             form: command.form,
@@ -329,7 +339,10 @@ impl<'t> ShellWalk<'_, '_, '_> {
             return None;
         }
         let text = crate::files::read_whole(&found.path, super::MAX_BYTES as u64).ok()?;
-        Some(String::from_utf8_lossy(&text).into_owned())
+        let text = String::from_utf8_lossy(&text);
+        // The first line names who runs the file, unless somebody else does.
+        let without_runner = text.split_once('\n').filter(|(first, _)| first.starts_with("#!")).map(|(_, rest)| rest);
+        Some(without_runner.unwrap_or(&text).to_owned())
     }
 
     fn inner_script(&mut self, script: &str) -> Walked {

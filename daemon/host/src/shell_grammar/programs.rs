@@ -25,6 +25,7 @@ mod overwritten;
 mod parallel;
 mod placed;
 mod ps;
+mod pushed;
 mod repository;
 mod runners;
 mod sed;
@@ -53,7 +54,8 @@ pub(super) use operation::head;
 pub(super) use operation_effects::effects_of;
 pub use operation_effects::withheld;
 pub(super) use options::{Parsed, parse};
-pub(super) use other_names::other_names;
+pub(super) use other_names::{NamedCommand, other_names};
+pub(super) use pushed::switches_branch;
 
 /// How a command uses a file that it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,6 +138,8 @@ pub(super) struct Reading {
     /// Commands that it runs in a container or on another machine, and scripts of a shell there.
     pub(super) elsewhere: Vec<Vec<Arg>>,
     pub(super) scripts_elsewhere: Vec<String>,
+    /// The same command with words that say what it does without them, for rules that deny or ask.
+    pub(super) also: Vec<Vec<Arg>>,
     /// The tool that it runs is installed in the project, so that it fetches and installs nothing.
     pub(super) is_installed: bool,
     /// Why its effects are unknown.
@@ -229,6 +233,8 @@ pub(super) struct CommandContext<'a> {
     /// See [`super::Surroundings::folders`].
     pub(super) session_folders: &'a [std::borrow::Cow<'a, std::path::Path>],
     pub(super) environment: &'a crate::environment::Environment,
+    /// The words of the last command of the line that may have checked out another branch.
+    pub(super) switched_by: Option<&'a [toold_engine::need::Word]>,
     /// The output of the command before it in the pipe.
     pub(super) input: &'a CommandOutput,
 }

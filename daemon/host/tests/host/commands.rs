@@ -15,6 +15,7 @@ mod folders;
 mod hostile;
 mod judge;
 mod names;
+mod other_names;
 mod places;
 mod random;
 mod repositories;

@@ -7,6 +7,7 @@ use toold_proto::shell_word::quoted_unless;
 
 use crate::effects::CommandEffects;
 use crate::need::{CommandForm, FormOption, Word};
+use crate::policy::pattern::scripts::{self, SCRIPT};
 use crate::policy::pattern::wild::Wild;
 use crate::policy::targets::is_grammar;
 
@@ -116,6 +117,9 @@ impl WordsPattern {
     pub(super) fn may_match(&self, given: &[Word], form: Option<&CommandForm>) -> bool {
         let Some((first, rest)) = given.split_first() else { return false };
         let Some((pattern, patterns)) = self.words.split_first() else { return true };
+        if first.literal && first.text == SCRIPT {
+            return scripts::may_match(rest, &self.words, self.more);
+        }
         if !first.literal {
             // A variable is set; otherwise the name may become any words, options of a wrapper among them.
             return match variable_of(&first.text).filter(|_| rest.is_empty()) {
@@ -155,7 +159,7 @@ fn variable_of(text: &str) -> Option<&str> {
 }
 
 /// Whether a word of a pattern is an option.
-fn is_option(pattern: &Wild) -> bool {
+pub(super) fn is_option(pattern: &Wild) -> bool {
     pattern.pieces().next().is_some_and(|start| start.len() > 1 && start.starts_with(['-', '+']) && start != "--")
 }
 
@@ -215,7 +219,7 @@ fn letters_of(option: &str) -> Option<&str> {
 
 /// For a program whose words cannot be told apart: whether the words of the pattern occur in this order, and its options
 /// anywhere.
-fn occurs_in_order(given: &[Word], patterns: &[Wild], more: bool) -> bool {
+pub(super) fn occurs_in_order(given: &[Word], patterns: &[Wild], more: bool) -> bool {
     let looks_like_option = |word: &&Word| word.literal && word.text.len() > 1 && word.text.starts_with(['-', '+']);
     let (options, plain): (Vec<&Word>, Vec<&Word>) = given.iter().partition(looks_like_option);
     let is_open = plain.iter().any(|word| !word.literal);

@@ -9,10 +9,10 @@ use toold_proto::effect::Effect;
 
 use super::known::find;
 use super::options::{Parsed, parse};
-use super::overwritten;
 use super::repository::settings::RepositoryProblem;
 use super::repository::{self, Repository};
 use super::{CommandContext, CommandOutput, FileAccess, FileUse, Reading};
+use super::{overwritten, pushed};
 use crate::shell_grammar::arg::{Arg, WordPart};
 use crate::shell_grammar::expand;
 use crate::shell_grammar::trees::TreeFilter;
@@ -185,6 +185,9 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
                     true => Err(RepositoryProblem::NotKnown("its repository is named by an option".to_owned())),
                     false => repository::find(site, folder.as_ref(), name, of.reads_only),
                 };
+                if name == "push" {
+                    pushed::add(&words[at..], &mut of, repository.as_ref().ok(), site);
+                }
                 if let Ok(repository) = &repository {
                     overwritten::add(name, &words[at..], &mut of, repository, site, folder.as_ref());
                     of.discards = overwritten::discarded(name, of.form.as_ref(), repository);

@@ -1,208 +1,20 @@
 //! Operations that have several names: a rule that denies or asks about one of them is about the others as well.
 
+mod implied;
+mod names;
+mod scripts;
+mod signals;
+mod spellings;
+
 use std::path::Path;
 
 use toold_engine::need::{CommandForm, FormOption, Word};
-use toold_proto::cut;
 
+use self::names::{ABBREVIATED, INCLUDE, LIKE_DOCKER, NAMES};
+use self::spellings::{branch, host, kinds, mode, paths, unversioned_package};
 use super::known::find;
-
-/// One operation a row. Names that begin with `docker` count for programs with the same commands too. Options of a name, with
-/// `|` between their spellings, stand anywhere in the command.
-const NAMES: &[&[&str]] = &[
-    &[
-        "npm install",
-        "npm i",
-        "npm in",
-        "npm ins",
-        "npm inst",
-        "npm insta",
-        "npm instal",
-        "npm isnt",
-        "npm isnta",
-        "npm isntal",
-        "npm isntall",
-        "npm add",
-    ],
-    &["npm ci", "npm clean-install", "npm ic", "npm install-clean", "npm isntall-clean"],
-    &["npm uninstall", "npm remove", "npm rm", "npm r", "npm un", "npm unlink"],
-    &["npm update", "npm up", "npm upgrade", "npm udpate"],
-    &["npm run", "npm run-script", "npm rum", "npm urn"],
-    &["npm test", "npm t", "npm tst", "npm run test"],
-    &["npm start", "npm run start"],
-    &["npm install-test", "npm it"],
-    &["npm owner", "npm author"],
-    &["npx", "npm exec", "npm x"],
-    &["pnpm install", "pnpm i"],
-    &["pnpm remove", "pnpm rm", "pnpm uninstall", "pnpm un"],
-    &["pnpm update", "pnpm up", "pnpm upgrade"],
-    &["pnpm run", "pnpm run-script", "pnpm"],
-    &["pnpm dlx", "pnpx"],
-    &["yarn", "yarnpkg"],
-    &["yarn run", "yarn"],
-    &["bun install", "bun i"],
-    &["bun add", "bun a"],
-    &["bun remove", "bun rm", "bun r"],
-    &["bun run", "bun"],
-    &["bun x", "bunx"],
-    &["uvx", "uv tool run", "uv x"],
-    &["pip", "pip3"],
-    &["fly", "flyctl"],
-    &["tail -f", "tail --follow"],
-    &["python", "python3", "py"],
-    &["node", "nodejs"],
-    &["cargo build", "cargo b"],
-    &["cargo check", "cargo c"],
-    &["cargo doc", "cargo d"],
-    &["cargo run", "cargo r"],
-    &["cargo test", "cargo t"],
-    &["cargo remove", "cargo rm"],
-    &["bundle", "bundler"],
-    &["bundle exec", "bundle exe", "bundle ex", "bundle e"],
-    &["bundle install", "bundle i"],
-    &["composer install", "composer i"],
-    &["composer update", "composer u", "composer upgrade"],
-    &["composer require", "composer r"],
-    &["composer remove", "composer rm", "composer uninstall"],
-    &["composer run-script", "composer run"],
-    &["gradle", "gradlew"],
-    &["mvn", "mvnw", "mvnd"],
-    &["make", "gmake"],
-    &["task", "go-task"],
-    &["fd", "fdfind"],
-    &["apt", "apt-get"],
-    &["brew uninstall", "brew remove", "brew rm"],
-    &["git add", "git stage"],
-    &["git remote remove", "git remote rm"],
-    &["git branch -D", "git branch -d|--delete -f|--force"],
-    &["git branch -M", "git branch -m|--move -f|--force"],
-    &["git branch -C", "git branch -c|--copy -f|--force"],
-    &["git checkout -b", "git switch -c|--create"],
-    &["git checkout -B", "git switch -C|--force-create"],
-    &["terraform destroy", "terraform apply -destroy|--destroy"],
-    &["tofu destroy", "tofu apply -destroy|--destroy"],
-    &["apt purge", "apt-get purge", "apt remove --purge", "apt-get remove --purge"],
-    &["svn commit", "svn ci"],
-    &["svn delete", "svn del", "svn remove", "svn rm"],
-    &["gh pr create", "gh pr new"],
-    &["gh pr checkout", "gh pr co"],
-    &["gh issue create", "gh issue new"],
-    &["gh release create", "gh release new"],
-    &["gh repo create", "gh repo new"],
-    &["gh gist create", "gh gist new"],
-    &["gh secret delete", "gh secret remove"],
-    &["gh variable delete", "gh variable remove"],
-    &["gh codespace", "gh cs"],
-    &["gh extension", "gh extensions", "gh ext"],
-    &["glab mr create", "glab mr new"],
-    &["glab mr merge", "glab mr accept"],
-    &["glab issue create", "glab issue new"],
-    &["glab ci", "glab pipe", "glab pipeline"],
-    &["helm uninstall", "helm delete", "helm del", "helm un"],
-    &["helm repo remove", "helm repo rm"],
-    &["helm pull", "helm fetch"],
-    &["docker compose", "docker-compose"],
-    &["docker run", "docker container run"],
-    &["docker exec", "docker container exec"],
-    &["docker create", "docker container create"],
-    &["docker cp", "docker container cp", "docker container copy"],
-    &["docker commit", "docker container commit"],
-    &["docker rm", "docker container rm", "docker container remove", "docker remove"],
-    &["docker start", "docker container start"],
-    &["docker stop", "docker container stop"],
-    &["docker restart", "docker container restart"],
-    &["docker kill", "docker container kill"],
-    &["docker rmi", "docker image rm", "docker image remove"],
-    &["docker build", "docker image build", "docker buildx build", "docker builder build"],
-    &["docker push", "docker image push"],
-    &["docker pull", "docker image pull"],
-    &["docker tag", "docker image tag"],
-    &["docker load", "docker image load"],
-    &["docker save", "docker image save"],
-    &["docker volume rm", "docker volume remove"],
-    &["docker network rm", "docker network remove"],
-];
-
-/// Programs with the commands of Docker.
-const LIKE_DOCKER: &[&str] = &["podman", "nerdctl"];
-
-/// Operations that do what another one does, and more, or with another program. Not the reverse: a rule for all of the first is
-/// not about the second.
-const INCLUDE: &[(&str, &str)] = &[
-    ("cp -a|--archive", "cp -r|-R|--recursive"),
-    ("rsync -a|--archive", "rsync -r|--recursive"),
-    ("git push --mirror", "git push -f|--force"),
-    ("git push --mirror", "git push -d|--delete"),
-    ("git push --prune", "git push -d|--delete"),
-    ("tail -F", "tail -f|--follow"),
-    ("git switch", "git checkout"),
-    ("uv pip", "pip"),
-    ("rake", "rails"),
-    ("kubecolor", "kubectl"),
-    ("oc", "kubectl"),
-    ("k3s kubectl", "kubectl"),
-    ("microk8s kubectl", "kubectl"),
-    ("pnpm dlx", "npx"),
-    ("pnpx", "npx"),
-    ("yarn dlx", "npx"),
-    ("bunx", "npx"),
-    ("bun x", "npx"),
-    ("npm install-test", "npm install"),
-    ("npm it", "npm install"),
-    ("systemctl enable --now", "systemctl start"),
-    ("systemctl disable --now", "systemctl stop"),
-];
-
-/// Programs that take the beginning of a command's name for the whole name, and their commands: npm 10 and 11, RubyGems 3.6,
-/// Bundler 2.6, Composer 2.8, Mercurial 6.9, iproute2 6.1, tmux 3.5.
-const ABBREVIATED: &[(&str, &str)] = &[
-    (
-        "npm",
-        "access adduser approve-scripts audit bugs cache ci completion config dedupe deny-scripts deprecate diff dist-tag docs \
-         doctor edit exec explain explore find-dupes fund get help help-search hook init install install-ci-test \
-         install-scripts install-test link ll login logout ls org outdated owner pack ping pkg prefix profile prune publish \
-         query rebuild repo restart root run run-script sbom search set shrinkwrap stage star stars start stop team test \
-         token trust undeprecate uninstall unpublish unstar update version view whoami",
-    ),
-    (
-        "gem",
-        "build cert check cleanup contents dependency environment exec fetch generate_index help info install list lock \
-         mirror open outdated owner pristine push query rdoc rebuild search server signin signout sources specification stale \
-         uninstall unpack update which yank",
-    ),
-    (
-        "bundle",
-        "add binstubs cache check clean config console doctor exec fund gem help info init install issue licenses list lock \
-         open outdated platform plugin pristine remove show update version viz",
-    ),
-    (
-        "composer",
-        "about archive audit browse bump check-platform-reqs clear-cache config create-project depends diagnose \
-         dump-autoload exec fund global help home init install licenses list outdated prohibits reinstall remove require \
-         run-script search self-update show status suggests update validate",
-    ),
-    (
-        "hg",
-        "add addremove annotate archive backout bisect bookmarks branch branches bundle cat clone commit config copy diff \
-         export files forget graft grep heads help histedit identify import incoming init locate log manifest merge outgoing \
-         parents paths phase pull push rebase recover remove rename resolve revert rollback root serve shelve status strip \
-         summary tag tags tip unbundle unshelve update verify version",
-    ),
-    ("ip", "address addrlabel link maddress monitor mroute neighbour netns ntable route rule tunnel tuntap vrf xfrm"),
-    (
-        "tmux",
-        "attach-session bind-key break-pane capture-pane choose-buffer choose-client choose-tree clear-history \
-         command-prompt confirm-before copy-mode delete-buffer detach-client display-menu display-message display-popup \
-         find-window has-session if-shell join-pane kill-pane kill-server kill-session kill-window last-pane last-window \
-         link-window list-buffers list-clients list-commands list-keys list-panes list-sessions list-windows load-buffer \
-         lock-client lock-server lock-session move-pane move-window new-session new-window next-window paste-buffer pipe-pane \
-         previous-window refresh-client rename-session rename-window resize-pane resize-window respawn-pane respawn-window \
-         rotate-window run-shell save-buffer select-layout select-pane select-window send-keys send-prefix set-buffer \
-         set-environment set-hook set-option set-window-option show-buffer show-environment show-hooks show-messages \
-         show-options source-file split-window start-server suspend-client swap-pane swap-window switch-client unbind-key \
-         unlink-window wait-for",
-    ),
-];
+use super::options::parse;
+use crate::shell_grammar::arg::Arg;
 
 /// Programs whose versions are installed beside each other: `pip3.11`, `clang-17`.
 const VERSIONED: &[&str] =
@@ -214,36 +26,6 @@ const OF_PACKAGES: &[&str] = &["npx", "npm", "pnpm", "pnpx", "yarn", "bun", "bun
 /// Runners that take a word which is no command of theirs for a tool of the project.
 const OF_TOOLS: &[&str] = &["yarn", "yarnpkg", "pnpm"];
 
-/// Names of one kind of resource each (`kubectl api-resources` of Kubernetes 1.31).
-const KUBERNETES_KINDS: &[&[&str]] = &[
-    &["secrets", "secret"],
-    &["namespaces", "namespace", "ns"],
-    &["nodes", "node", "no"],
-    &["pods", "pod", "po"],
-    &["services", "service", "svc"],
-    &["deployments", "deployment", "deploy"],
-    &["daemonsets", "daemonset", "ds"],
-    &["statefulsets", "statefulset", "sts"],
-    &["replicasets", "replicaset", "rs"],
-    &["configmaps", "configmap", "cm"],
-    &["persistentvolumes", "persistentvolume", "pv"],
-    &["persistentvolumeclaims", "persistentvolumeclaim", "pvc"],
-    &["serviceaccounts", "serviceaccount", "sa"],
-    &["ingresses", "ingress", "ing"],
-    &["jobs", "job"],
-    &["cronjobs", "cronjob", "cj"],
-    &["events", "event", "ev"],
-    &["roles", "role"],
-    &["rolebindings", "rolebinding"],
-    &["clusterroles", "clusterrole"],
-    &["clusterrolebindings", "clusterrolebinding"],
-    &["customresourcedefinitions", "customresourcedefinition", "crd", "crds"],
-    &["storageclasses", "storageclass", "sc"],
-    &["networkpolicies", "networkpolicy", "netpol"],
-];
-
-/// More kinds of resources in one word are not looked at.
-const MAX_KINDS: usize = 20;
 /// Further words of a command are not spelled in other ways.
 const MAX_RESPELLED: usize = 100;
 
@@ -268,10 +50,17 @@ pub(in crate::shell_grammar) fn other_names(
     for spelled in std::iter::once(&command).chain(&respelled) {
         found.extend(spelled.renamed());
         let others = spelled.module().into_iter().chain(spelled.whole_names()).chain(spelled.included());
-        for other in others.chain(spelled.tool()).chain(spelled.of_refspecs()) {
+        for other in others.chain(spelled.tool()).chain(spelled.of_refspecs()).chain(spelled.implied()) {
             found.extend(other.renamed());
             found.push(other);
         }
+    }
+    // Where another name has a table, its options have more spellings.
+    let told_apart: Vec<NamedCommand> = found.iter().filter_map(NamedCommand::told_apart).collect();
+    found.extend(told_apart);
+    found.extend(scripts::script(words, folder));
+    if matches!(command.program(), "kill" | "pkill" | "killall" | "gkill") {
+        found.extend(signals::respelled(words));
     }
     found
 }
@@ -306,6 +95,15 @@ impl NamedCommand {
     fn program(&self) -> &str {
         let name = self.words.first().filter(|word| word.literal).map(|word| word.text.as_str()).unwrap_or_default();
         name.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// The same with its words told apart, if the program is known and they are not yet.
+    fn told_apart(&self) -> Option<Self> {
+        let known = find(self.program()).filter(|_| self.form.is_none())?;
+        let arg = |word: &Word| if word.literal { Arg::text(&word.text) } else { Arg::unknown(&word.text) };
+        let words: Vec<Arg> = self.words.iter().skip(1).map(arg).collect();
+        let form = parse(known, &words).into_reading().form?;
+        Some(Self { words: self.words.clone(), form: Some(form) })
     }
 
     /// `pip install x` of `python3 -m pip install x`.
@@ -343,10 +141,11 @@ impl NamedCommand {
         let program = self.program();
         let mut found = Vec::new();
         if matches!(unversioned(program), "python" | "py" | "pypy")
-            && let Some(attached) = self.words.iter().find(|word| word.literal && word.text.starts_with("-m"))
-            && let Some(module) = attached.text.strip_prefix("-m").filter(|module| !module.is_empty())
+            && let Some((word, flags, module)) = self.words.iter().find_map(attached_module)
         {
-            found.push(Self { form: None, ..self.replacing(&attached.text, &["-m".to_owned(), module.to_owned()]) });
+            let flags = Some(format!("-{flags}")).filter(|flags| flags.len() > 1);
+            let others: Vec<String> = flags.into_iter().chain(["-m".to_owned(), module.to_owned()]).collect();
+            found.push(Self { form: None, ..self.replacing(&word.text, &others) });
         }
         let words = self.words.iter().skip(1).filter(|word| word.literal && !word.text.starts_with('-'));
         for word in words.take(MAX_RESPELLED) {
@@ -508,83 +307,11 @@ impl NamedCommand {
     }
 }
 
-/// The branch that a refspec pushes to: `main` of `HEAD:main` and `refs/heads/main` (git-push(1), "<refspec>").
-fn branch(refspec: &str) -> Vec<Vec<String>> {
-    let plain = refspec.strip_prefix('+').unwrap_or(refspec);
-    let to = plain.rsplit_once(':').map_or(plain, |(_, to)| to);
-    let to = ["refs/heads/", "heads/"].iter().find_map(|start| to.strip_prefix(start)).unwrap_or(to);
-    if to == refspec || to.is_empty() || to.contains('/') && refspec.contains("//") {
-        return Vec::new();
-    }
-    vec![vec![to.to_owned()]]
-}
-
-/// `src` and `./src` of `./src/`, `a/../src` and `/folder/src`, and `.` of `./`.
-fn paths(text: &str, folder: Option<&Path>) -> Vec<String> {
-    if text.contains("://") || !text.contains('/') {
-        return Vec::new();
-    }
-    let mut parts: Vec<&str> = Vec::new();
-    for part in text.split('/').filter(|part| !matches!(*part, "" | ".")) {
-        match parts.last() {
-            Some(before) if part == ".." && *before != ".." => drop(parts.pop()),
-            _ => parts.push(part),
-        }
-    }
-    let plain = parts.join("/");
-    let found = match text.strip_prefix('/') {
-        Some(_) => {
-            let whole = format!("/{plain}");
-            let below = folder.and_then(|folder| Path::new(&whole).strip_prefix(folder).ok()).and_then(Path::to_str);
-            let below = below.map(|below| if below.is_empty() { "." } else { below }.to_owned());
-            [below.as_ref().map(|below| format!("./{below}")), below, Some(whole)].into_iter().flatten().collect()
-        }
-        None if plain.is_empty() => vec![".".to_owned()],
-        None => vec![format!("./{plain}"), plain],
-    };
-    found.into_iter().filter(|path| path != text).collect()
-}
-
-/// `host` of `user@host`, `host:path` of `user@host:path`.
-fn host(text: &str) -> Vec<Vec<String>> {
-    let found = text.split_once('@').filter(|(user, host)| !user.contains(['/', ':']) && !host.is_empty());
-    found.map(|(_, host)| vec![host.to_owned()]).into_iter().collect()
-}
-
-/// `prisma` of `prisma@5`.
-fn unversioned_package(package: &str) -> Vec<Vec<String>> {
-    let version = package.rfind('@').filter(|at| *at > 0);
-    version.map(|at| vec![cut::before(package, at).to_owned()]).into_iter().collect()
-}
-
-/// `777` of `0777`, `a+rwx` and `ugo=rwx`.
-fn mode(text: &str) -> Vec<Vec<String>> {
-    let digits = text.trim_start_matches('0');
-    if digits != text && digits.len() == 3 && digits.bytes().all(|b| b.is_ascii_digit()) {
-        return vec![vec![digits.to_owned()]];
-    }
-    let all = text.split_once(['+', '=']).is_some_and(|(who, what)| {
-        let has = |letters: &str| letters.chars().all(|letter| what.contains(letter));
-        (matches!(who, "" | "a") || who.len() == 3 && "ugo".chars().all(|letter| who.contains(letter)))
-            && (has("rwx") || has("rwX"))
-    });
-    if all { vec![vec!["777".to_owned()]] } else { Vec::new() }
-}
-
-/// Each kind of `pods,secret/x`, by all its names. Case does not count, nor the version of `secrets.v1.`.
-fn kinds(text: &str) -> Vec<Vec<String>> {
-    let mut found = Vec::new();
-    for resource in text.split(',').take(MAX_KINDS) {
-        let (kind, name) = resource.split_once('/').map_or((resource, None), |(kind, name)| (kind, Some(name)));
-        let kind = kind.split('.').next().unwrap_or_default().to_ascii_lowercase();
-        let Some(row) = KUBERNETES_KINDS.iter().find(|row| row.contains(&kind.as_str())) else { continue };
-        for known in row.iter().filter(|known| **known != text) {
-            found.push(std::iter::once(*known).chain(name).map(str::to_owned).collect());
-        }
-        // `kubectl drain node/x` is `kubectl drain x`.
-        found.extend(name.map(|name| vec![name.to_owned()]));
-    }
-    found
+/// `I` and `pip` of `-Impip`: letters of options without a value, and the module.
+fn attached_module(word: &Word) -> Option<(&Word, &str, &str)> {
+    let (flags, module) = word.text.strip_prefix('-').filter(|_| word.literal)?.split_once('m')?;
+    let is_flag = |letter: char| "bBdEhiIOPqsSuvVx".contains(letter);
+    (!module.is_empty() && flags.chars().all(is_flag)).then_some((word, flags, module))
 }
 
 fn is_one_of(option: &FormOption, spellings: &[&str]) -> bool {

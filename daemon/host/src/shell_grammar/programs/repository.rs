@@ -1,6 +1,7 @@
 //! Checks that a Git command that only reads runs nothing that the repository names, and that others run nothing there that
 //! no person has chosen.
 
+mod branches;
 pub(in crate::shell_grammar) mod credentials;
 mod index;
 mod nested;
