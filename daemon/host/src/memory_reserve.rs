@@ -1,11 +1,12 @@
 //! Memory that the process holds for the moment in which the system gives it no more.
 //!
 //! The daemon's allocator gives the reserve up when an allocation fails, and tries again. From then on [`is_short`] is true,
-//! and what can do without memory ends: the scripts of plugins. Once the system has memory again, [`regain`] takes the
-//! reserve back. There is one reserve for each process, as there is one allocator.
+//! and what can do without memory ends or does not begin: the scripts of plugins. Once the system has memory again, [`regain`]
+//! takes the reserve back. There is one reserve for each process, as there is one allocator.
 #![allow(unsafe_code, reason = "the reserve is no memory of the allocator, so it is mapped")]
 
 use std::ptr;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use libc::c_void;
@@ -13,8 +14,17 @@ use libc::c_void;
 /// The size of the reserve. It is never written to, so it takes addresses, and no pages.
 const BYTES: usize = 64 << 20;
 
+/// Returns what the allocator holds and nobody uses.
+static RETURN_UNUSED: OnceLock<fn()> = OnceLock::new();
 static RESERVE: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 static IS_SHORT: AtomicBool = AtomicBool::new(false);
+
+/// Takes the reserve for the first time. `return_unused` returns what the allocator holds and nobody uses, before the reserve
+/// is taken again. Without a reserve, a process ends when there is no more memory, as others do.
+pub fn begin(return_unused: fn()) {
+    let _ = RETURN_UNUSED.set(return_unused);
+    regain();
+}
 
 /// Gives the reserve back to the system, after an allocation has failed. Allocates nothing, and may be called by any thread at
 /// any time.
@@ -33,9 +43,19 @@ pub fn is_short() -> bool {
     IS_SHORT.load(Ordering::Relaxed)
 }
 
+/// Whether there is memory for what need not begin now. Takes the reserve again if it was given up: usually one relaxed load.
+pub fn is_there() -> bool {
+    !is_short() || regain()
+}
+
 /// Takes the reserve, unless the process has it. False when the system has too little memory.
-pub fn regain() -> bool {
+fn regain() -> bool {
     if RESERVE.load(Ordering::Relaxed).is_null() {
+        if is_short()
+            && let Some(return_unused) = RETURN_UNUSED.get()
+        {
+            return_unused();
+        }
         let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         // SAFETY: a new mapping at a place that the system chooses replaces no other.
         let reserve = unsafe { libc::mmap(ptr::null_mut(), BYTES, access, kind, -1, 0) };

@@ -1,8 +1,15 @@
 //! The allocator of the program: jemalloc, with [a reserve](memory_reserve) for the moment in which the system gives no more
 //! memory. Without it, the first allocation of any script that fails would end the daemon.
+//!
+//! The compiler of scripts and the database have the allocator of the C library. What fails there is tried again in the same
+//! way.
 #![allow(unsafe_code, reason = "an allocator is unsafe, and jemalloc looks its options up by the name of a symbol")]
 
 use std::alloc::{GlobalAlloc, Layout};
+use std::cell::Cell;
+use std::ptr;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use tikv_jemallocator::Jemalloc;
 use toold_host::memory_reserve;
@@ -21,9 +28,65 @@ static ALLOCATOR: ReservingAllocator = ReservingAllocator;
 static ALLOCATOR_OPTIONS: &[u8; 82] =
     b"narenas:2,tcache_max:4096,dirty_decay_ms:2000,background_thread:true,retain:false\0";
 
+/// How long an allocation that fails waits for memory that other threads return: scripts end at their next safepoint.
+const PATIENCE: Duration = Duration::from_secs(1);
+const AGAIN: Duration = Duration::from_millis(1);
+
+/// Prepares the process for the moment in which the system gives no more memory. Called once, before there are threads.
+pub(crate) fn begin() {
+    memory_reserve::begin(return_unused);
+    // SAFETY: both functions only set what the allocators of the C and of the C++ library do from now on, and
+    // `before_bad_alloc` returns without an exception.
+    unsafe {
+        // With one arena for each thread, each takes 64 MiB of addresses, and most of them use little of it.
+        #[cfg(all(target_os = "linux", target_env = "gnu"))]
+        libc::mallopt(libc::M_ARENA_MAX, 2);
+        set_new_handler(Some(before_bad_alloc));
+    }
+}
+
+unsafe extern "C" {
+    /// `std::set_new_handler`.
+    #[link_name = "_ZSt15set_new_handlerPFvvE"]
+    fn set_new_handler(handler: Option<extern "C" fn()>) -> Option<extern "C" fn()>;
+}
+
+thread_local! {
+    /// When an allocation of C++ began to fail in this thread, and when it last did.
+    static FAILING: Cell<Option<(Instant, Instant)>> = const { Cell::new(None) };
+}
+
+/// Called when an allocation of C++ has failed, which is then tried again. The exception that it throws without this function
+/// would end the daemon.
+extern "C" fn before_bad_alloc() {
+    let now = Instant::now();
+    let (first, last) = FAILING.get().unwrap_or((now, now));
+    let is_same = now - last < 10 * AGAIN;
+    let first = if is_same { first } else { now };
+    FAILING.set(Some((first, now)));
+    make_room();
+    match now - first < PATIENCE {
+        true => thread::sleep(AGAIN),
+        // SAFETY: it only sets what happens from now on: the exception is thrown.
+        false => drop(unsafe { set_new_handler(None) }),
+    }
+}
+
+/// Returns what jemalloc has kept of memory that was freed.
+fn return_unused() {
+    let all_arenas = c"arena.4096.purge";
+    // SAFETY: the name ends with a zero, and this entry of jemalloc takes and gives no value.
+    unsafe { tikv_jemalloc_sys::mallctl(all_arenas.as_ptr(), ptr::null_mut(), ptr::null_mut(), ptr::null_mut(), 0) };
+}
+
+fn make_room() {
+    memory_reserve::give_up();
+    return_unused();
+}
+
 struct ReservingAllocator;
 
-// SAFETY: each function is jemalloc's own, which is called once more when it fails. A failed call changes nothing.
+// SAFETY: each function is jemalloc's own, which is called again when it fails. A failed call changes nothing.
 unsafe impl GlobalAlloc for ReservingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promise.
@@ -49,9 +112,18 @@ unsafe impl GlobalAlloc for ReservingAllocator {
 #[inline]
 fn or_again(allocate: impl Fn() -> *mut u8) -> *mut u8 {
     let found = allocate();
-    if !found.is_null() {
-        return found;
+    if found.is_null() { again(&allocate) } else { found }
+}
+
+#[cold]
+fn again(allocate: &dyn Fn() -> *mut u8) -> *mut u8 {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        make_room();
+        let found = allocate();
+        if !found.is_null() || Instant::now() > until {
+            return found;
+        }
+        thread::sleep(AGAIN);
     }
-    memory_reserve::give_up();
-    allocate()
 }

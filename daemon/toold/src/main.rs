@@ -27,7 +27,6 @@ use toold::lifecycle::traces::Traces;
 use toold_host::launcher;
 #[cfg(target_os = "linux")]
 use toold_host::launcher::installed;
-use toold_host::memory_reserve;
 use toold_host::process::reaper;
 use toold_host::tool_mark;
 
@@ -163,8 +162,7 @@ fn main() -> ExitCode {
         return ended;
     }
     let cli = Cli::parse();
-    // Without one, the daemon ends when there is no more memory, as other programs do.
-    memory_reserve::regain();
+    allocator::begin();
     match run(cli) {
         Ok(code) => code,
         Err(error) => {

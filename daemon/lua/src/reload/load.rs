@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use toold_host::memory_reserve;
 use toold_proto::plugin::PluginError;
 
 use crate::api::script_context::{LoadNotes, ScriptContext};
@@ -14,7 +15,7 @@ use crate::plugin::own_authority;
 use crate::plugin::registrations::ScriptRegistrations;
 use crate::plugin::state_pool::LoadedState;
 use crate::vm::create::{MAX_SOURCE, chunk, new_lua_state};
-use crate::vm::interrupt::ScriptInterrupt;
+use crate::vm::interrupt::{OUT_OF_MEMORY, ScriptInterrupt};
 use crate::vm::line_hits::{count_lines, start_counting};
 use crate::vm::lua_state::LuaState;
 use crate::vm::script_run::ScriptRun;
@@ -74,6 +75,10 @@ pub(crate) fn load_with(
 fn load_at(context: &Arc<ScriptContext>, extra: &LoadOptions) -> Result<LoadedScript, PluginError> {
     let plugin = &context.plugin;
     let failed = |error: mlua::Error| plugin.sources.explain(&error);
+    // What is allocated before the first safepoint, for libraries and for compiling, ends no script when it fails.
+    if !memory_reserve::is_there() {
+        return Err(PluginError::of(OUT_OF_MEMORY.to_owned()));
+    }
     let lua = new_lua_state(plugin.memory(), &plugin.shared.host_chunks, |lua, prelude| {
         api::install(lua, prelude, context)?;
         if extra.counts_lines {

@@ -36,6 +36,9 @@ const ENDING_TIMED_OUT: u8 = 5;
 const TIMER_TIMED_OUT: u8 = 6;
 const NO_MEMORY: u8 = 7;
 
+/// Why a script ends, or does not begin, when the system has no more memory.
+pub(crate) const OUT_OF_MEMORY: &str = "the system has no more memory";
+
 impl ScriptInterrupt {
     pub(crate) fn of_call(cx: Arc<Cx>) -> Self {
         Self::new(InterruptLimit::Call(cx))
@@ -126,7 +129,7 @@ impl ScriptInterrupt {
             LOAD_TIMED_OUT => "the time limit for loading a plugin is exceeded",
             HOOK_TIMED_OUT => "the hook's time limit is exceeded",
             ENDING_TIMED_OUT => "the time limit for functions of ctx.on_end is exceeded",
-            NO_MEMORY => "the system has no more memory",
+            NO_MEMORY => OUT_OF_MEMORY,
             TIMER_TIMED_OUT => "the timer's time limit is exceeded",
             _ => "stopped",
         }

@@ -65,10 +65,8 @@ pub(crate) fn run<R>(
             RUNNING.set(self.0);
         }
     }
-    if memory_reserve::is_short() {
-        // False while there is too little, which ends the script at its first safepoint.
-        memory_reserve::regain();
-    }
+    // False while there is too little, which ends the script at its first safepoint.
+    memory_reserve::is_there();
     let running = RunningScript {
         interrupt,
         own: own.map_or(ptr::null_mut(), Thread::state),

@@ -308,7 +308,7 @@ fn a_plugin_that_takes_all_memory_ends_its_own_calls_alone() {
     // If it ended, it would be by a signal that dumps its memory (a core file).
     let no_dump = [SHELL[0], SHELL[1], "ulimit -c 0 && exec \"$@\"", "sh"];
     let mut daemon = Setup::new().config(&config).plugin("greedy.lua", GREEDY).through(&no_dump).start();
-    leave_memory(&daemon, 1 << 30);
+    leave_memory(&daemon, 160 << 20);
     let load = Load::default();
     let (socket, work) = (daemon.socket(), daemon.work());
     std::thread::scope(|scope| {
@@ -336,12 +336,44 @@ fn memory_that_a_plugin_took_is_there_again_for_its_next_call() {
     let daemon = Setup::new().config(&config).plugin("greedy.lua", GREEDY).start();
     let mut wire = daemon.connect();
     assert_eq!(wire.tool("take", json!({}))["is_error"], false);
-    leave_memory(&daemon, 300 << 20);
+    leave_memory(&daemon, 160 << 20);
     let refusal = until("a call ends for lack of memory", || {
         Some(wire.tool("take", json!({}))).filter(|result| result["is_error"] == true)
     });
     assert!(refusal.to_string().contains("the system has no more memory"), "{refusal}");
     until("the memory is there again", || (wire.tool("take", json!({}))["is_error"] == false).then_some(()));
+}
+
+/// Their Lua states and what they allocate in small pieces find no memory either.
+#[test]
+fn many_calls_that_find_no_memory_end_alone() {
+    let tool = |name: &str, fill: &str| {
+        let run =
+            format!("execute = function() local t = {{}} for i = 1, {fill} end hygge.sleep('50ms') return 'full' end");
+        format!(
+            "hygge.register_tool{{name = '{name}', description = 'Fills', parallelizable = true, permission = false, {run}}}"
+        )
+    };
+    let no_dump = [SHELL[0], SHELL[1], "ulimit -c 0 && exec \"$@\"", "sh"];
+    let daemon = Setup::new()
+        .config(ALLOW)
+        .plugin("long.lua", &tool("long", "50 do t[i] = string.rep(i, 500000)"))
+        .plugin("short.lua", &tool("short", "200000 do t[i] = {i}"))
+        .through(&no_dump)
+        .start();
+    let (mut wire, mut other) = (daemon.connect(), daemon.connect());
+    for name in ["long", "short"] {
+        until("the plugins are loaded", || (wire.tool(name, json!({}))["is_error"] == false).then_some(()));
+    }
+    leave_memory(&daemon, 160 << 20);
+    let execute = |name: &str| json!({"name": name, "arguments": {}});
+    let calls: Vec<u64> = (0..40).map(|n| wire.request("tools.execute", execute(["long", "short"][n % 2]))).collect();
+    let command = other.tool("bash", json!({"command": "echo other"}));
+    assert!(command.to_string().contains("other"), "{command}");
+    let answers: Vec<Value> = calls.into_iter().map(|id| wire.answer(id)).collect();
+    let short = answers.iter().filter(|answer| answer.to_string().contains("the system has no more memory")).count();
+    assert!(short > 0, "{answers:?}");
+    until("the memory is there again", || (wire.tool("short", json!({}))["is_error"] == false).then_some(()));
 }
 
 /// Lets a daemon map this many more bytes of address space than it has.

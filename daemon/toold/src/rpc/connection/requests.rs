@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use toold_engine::blocking::Blocking;
 use toold_host::file_systems::answering;
+use toold_host::memory_reserve;
 use toold_proto::error;
 
 use super::message::{ParsedRequest, by_position, bytes, failure, not_json, success};
@@ -42,6 +43,8 @@ impl StartedRequest {
 impl ConnectionTask {
     /// Begins what a message asks for, and gives the answer that is there at once.
     pub(super) fn dispatch(&mut self, message: &[u8]) -> Option<Vec<u8>> {
+        // If it was given up, and no script runs that would take it again.
+        memory_reserve::is_there();
         // All of it: what is passed over is not looked at later (RFC 8259, section 8.1).
         let message = match std::str::from_utf8(message) {
             Ok(message) => message,
