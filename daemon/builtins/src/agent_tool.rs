@@ -271,6 +271,7 @@ impl AgentTool {
             environment: &environment,
             seen: &seen,
             opens_network: false,
+            secrets: None,
         };
         let confinement = self.toolkit.sandbox.confine(cx, &to_confine);
         *self.confinement.lock() = confinement.map_err(|error| ToolError::Failed(format!("not run: {error}")))?;

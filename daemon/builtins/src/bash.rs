@@ -26,6 +26,7 @@ use crate::builds::is_build;
 use crate::builtin::{Builtin, CHANGES, ToolFacts};
 use crate::command_changes::{CommandChanges, CommandWindow};
 use crate::journal::ChangingCall;
+use crate::judged_command::JudgedCommand;
 use crate::locked_installs::{self, LineLocks};
 use crate::named_hosts::named_hosts;
 use crate::paths::{Located, knows, may_read};
@@ -126,13 +127,16 @@ impl Builtin for BashTool {
 
     async fn needs(&self, input: &BashInput, cx: &Cx) -> anyhow::Result<Vec<Need>> {
         let cwd = folder(input, cx)?;
-        let mut needs = needs(&input.command, &cwd, input.description.as_deref(), &self.toolkit.environment, cx);
+        let description = input.description.as_deref();
+        let mut judged = self.judge(&input.command, &cwd, description, cx);
+        let mut needs = judged.needs.clone();
         let locks = match lock_files_count(cx) {
             true => self.line_locks(&needs, cx).await,
             false => LineLocks::default(),
         };
         locks.explain(&mut needs, &cx.session);
-        self.toolkit.mark_confined_by(&mut needs, cx.level_once_chosen(), &cx.session, &cwd, &locks);
+        judged.secrets = self.toolkit.mark_confined_by(&mut needs, cx.level_once_chosen(), &cx.session, &cwd, &locks);
+        judged.keep_for_run(cx);
         let rules = self.toolkit.sandbox.rules_in(cx.session.project());
         if let Some(confined) = rules.describe() {
             for need in &mut needs {
@@ -174,6 +178,10 @@ impl Builtin for BashTool {
 }
 
 impl BashTool {
+    fn judge(&self, line: &str, cwd: &Path, description: Option<&str>, cx: &Cx) -> JudgedCommand {
+        JudgedCommand::new(line, cwd, || needs(line, cwd, description, &self.toolkit.environment, cx))
+    }
+
     /// Runs it where its needs, as they were decided, allow it to run. `None` if that stopped it, it has changed nothing, and a
     /// person has allowed it since: it is to run again.
     async fn run_once(&self, input: &BashInput, cx: &Cx) -> anyhow::Result<Option<ToolOutput>> {
@@ -184,10 +192,18 @@ impl BashTool {
             environment = environment.with([("GIT_EDITOR", "true")]);
         }
         let environment = environment.with(&cx.session.env);
-        let judged = needs(&input.command, &cwd, None, &self.toolkit.environment, cx);
+        let kept = JudgedCommand::kept(&input.command, &cwd, cx);
+        let JudgedCommand { needs: judged, secrets, .. } =
+            kept.unwrap_or_else(|| self.judge(&input.command, &cwd, None, cx));
         let sandbox = &self.toolkit.sandbox;
-        let to_confine =
-            CommandToConfine { needs: &judged, cwd: &cwd, environment: &environment, seen: &[], opens_network: true };
+        let to_confine = CommandToConfine {
+            needs: &judged,
+            cwd: &cwd,
+            environment: &environment,
+            seen: &[],
+            opens_network: true,
+            secrets: secrets.as_ref(),
+        };
         let mut confinement = sandbox.confine(cx, &to_confine)?;
         let only_shown = confinement.as_ref().is_some_and(Confinement::only_reads);
         let locks = match lock_files_count(cx) {

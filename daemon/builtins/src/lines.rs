@@ -6,7 +6,7 @@ use encoding_rs::Decoder;
 
 use crate::text::Charset;
 
-/// The first read: most files have no more, and larger buffers take the system longer to provide.
+/// Until a read gives as much: most files have less, and larger buffers take the system longer to provide.
 const FIRST_CHUNK: usize = 4 * 1024;
 const CHUNK: usize = 64 * 1024;
 /// Longer lines, in characters, are not read to their end.
@@ -29,6 +29,8 @@ pub(crate) struct LineReader<R> {
     reader: R,
     decoder: Decoder,
     bytes: Vec<u8>,
+    /// How many bytes the next read may give.
+    chunk: usize,
     text: String,
     /// How much of `text` is consumed.
     used: usize,
@@ -46,6 +48,7 @@ impl<R: Read> LineReader<R> {
             reader,
             decoder: charset.encoding.new_decoder_with_bom_removal(),
             bytes: Vec::new(),
+            chunk: FIRST_CHUNK,
             text: String::new(),
             used: 0,
             done: false,
@@ -149,15 +152,17 @@ impl<R: Read> LineReader<R> {
             if self.done {
                 return Ok(false);
             }
-            let chunk = if self.bytes.is_empty() { FIRST_CHUNK } else { CHUNK };
-            self.bytes.resize(chunk, 0);
-            self.text.reserve(chunk * 3 + 16);
+            self.bytes.resize(self.chunk, 0);
+            self.text.reserve(self.chunk * 3 + 16);
             let read = match self.reader.read(&mut self.bytes) {
                 Ok(read) => read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             };
             self.done = read == 0;
+            if read == self.chunk {
+                self.chunk = CHUNK;
+            }
             let (_, _, errors) = self.decoder.decode_to_string(&self.bytes[..read], &mut self.text, self.done);
             self.had_errors |= errors;
         }

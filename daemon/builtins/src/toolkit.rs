@@ -12,7 +12,7 @@ use toold_engine::schema::Schema;
 use toold_engine::session::Session;
 use toold_host::environment::Environment;
 use toold_host::kept_programs::KeptPrograms;
-use toold_host::sandbox::{Sandbox, SessionRecords};
+use toold_host::sandbox::{FoundSecrets, Sandbox, SessionRecords};
 use toold_proto::level::Level;
 use toold_proto::tool::SessionId;
 
@@ -97,7 +97,7 @@ impl Toolkit {
     /// [`Sandbox::mark_confined`]. Blocks for a moment at most.
     pub fn mark_confined(&self, needs: &mut [Need], level: Level, session: &Session, cwd: &Path) {
         let locks = LineLocks::known(needs, session);
-        self.mark_confined_by(needs, level, session, cwd, &locks);
+        let _ = self.mark_confined_by(needs, level, session, cwd, &locks);
     }
 
     /// The same with these lock files.
@@ -108,12 +108,12 @@ impl Toolkit {
         session: &Session,
         cwd: &Path,
         locks: &LineLocks,
-    ) {
+    ) -> Option<FoundSecrets> {
         let keeps = |files: &[&Path]| self.command_changes.keeps(session, files);
         let made = |path: &Path| self.command_changes.made(session, path);
         let is_locked = |need: &Need| locks.is_free(need);
         let records = SessionRecords { keeps: &keeps, made: &made, is_locked: &is_locked };
-        self.sandbox.mark_confined(needs, level, session, cwd, Some(&records));
+        self.sandbox.mark_confined(needs, level, session, cwd, Some(&records))
     }
 
     /// Records what a session finds when it begins. Reads a few small files.

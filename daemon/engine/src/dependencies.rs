@@ -100,6 +100,11 @@ impl Dependencies {
         }
     }
 
+    /// Whether the call was allowed exactly this, on behalf of the same plugins. No in doubt.
+    pub(crate) fn has_allowed(&self, need: &Need, chain: &[String]) -> bool {
+        self.needs.iter().any(|decided| decided.need == *need && decided.chain == chain)
+    }
+
     pub(crate) fn session(&mut self, session: &SessionId) {
         self.only_for = Some(session.clone());
     }

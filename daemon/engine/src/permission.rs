@@ -1,5 +1,6 @@
 //! Permission for one need: the policy's decision, or a person's answer.
 
+pub(crate) mod just_decided;
 mod workspace;
 
 use std::path::Path;
@@ -17,6 +18,7 @@ use crate::decision::{decide_need, with_subject};
 use crate::grant_commands::way_to_allow;
 use crate::kept::NotKept;
 use crate::need::Need;
+use crate::permission::just_decided::DecisionBasis;
 use crate::plugin_refusals::{RefusedDuring, note_refusal, scope_of};
 use crate::policy::grants::{Grant, GrantScope};
 use crate::policy::pattern::Pattern;
@@ -41,9 +43,11 @@ pub async fn check_permission(cx: &Cx, chain: &[String], need: &Need) -> Result<
 /// # Errors
 /// As [`check_permission`], for the first that is refused.
 pub async fn check_declared(cx: &Cx, needs: &[Need]) -> Result<(), ToolError> {
+    let basis = DecisionBasis::of(cx);
     for need in needs {
         check_one(cx, cx.chain_of_declared(need), need, needs).await?;
     }
+    cx.note_decided_by(basis);
     Ok(())
 }
 
@@ -81,12 +85,15 @@ pub fn note_unasked(cx: &Cx, chain: &[String], need: &Need) {
 
 impl Cx {
     /// Permission for something that this call will touch: asks a person where the policy says so,
-    /// and pauses the deadline meanwhile.
+    /// and pauses the deadline meanwhile. A read that the call has declared is not decided a second time in the same moment.
     ///
     /// # Errors
     /// As [`check_permission`]. A tool passes them on with `?`.
     pub async fn require(&self, need: Need) -> Result<(), ToolError> {
-        check_permission(self, &self.chain, &need).await
+        match self.was_just_allowed(&need) {
+            true => Ok(()),
+            false => check_permission(self, &self.chain, &need).await,
+        }
     }
 }
 

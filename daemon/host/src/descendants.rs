@@ -5,7 +5,10 @@
 //! their parents and by a variable that every child of a command inherits.
 
 use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use rustix::process::Pid;
 
@@ -114,7 +117,7 @@ fn has_adopted(leader: Pid, mark: &str) -> Option<bool> {
     rustix::process::child_subreaper().ok()??;
     let variable = format!("{MARK}={mark}");
     for thread in std::fs::read_dir("/proc/self/task").ok()?.flatten() {
-        let children = match std::fs::read_to_string(thread.path().join("children")) {
+        let children = match read_children(&thread.path()) {
             Ok(children) => children,
             // The thread has ended.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && !thread.path().exists() => continue,
@@ -129,6 +132,13 @@ fn has_adopted(leader: Pid, mark: &str) -> Option<bool> {
         }
     }
     Some(false)
+}
+
+/// A daemon has many threads, and few of them have children: the size, which the system does not know, is not asked for.
+fn read_children(thread: &Path) -> io::Result<String> {
+    let mut children = String::new();
+    File::open(thread.join("children"))?.take(u64::MAX).read_to_string(&mut children)?;
+    Ok(children)
 }
 
 /// The processes but for the kept programs and those below them.

@@ -193,7 +193,8 @@ mod linux {
 
     use super::{FolderEvent, Path, io};
 
-    const BUFFER: usize = 64 * 1024;
+    /// Room for a hundred events and more, on the stack: usually there is none.
+    const BUFFER: usize = 8 * 1024;
 
     /// A queue of events. The system bounds it, and says when events were lost.
     #[derive(Debug)]
@@ -242,7 +243,7 @@ mod linux {
         /// # Errors
         /// The queue cannot be read.
         pub(super) fn take(&self, mut each: impl FnMut(FolderEvent)) -> io::Result<()> {
-            let mut buffer = vec![MaybeUninit::uninit(); BUFFER];
+            let mut buffer = [MaybeUninit::uninit(); BUFFER];
             let mut reader = Reader::new(&self.0, &mut buffer);
             loop {
                 let event = match reader.next() {

@@ -3,6 +3,7 @@
 //! [`Sandbox`] holds the configuration; [`Confinement`] is the restriction of one program, which the
 //! [`launcher`] applies to itself before it becomes the program.
 
+mod existing;
 mod floors;
 pub mod network;
 mod secret_index;
@@ -31,7 +32,9 @@ use crate::sandbox::network::hosts::NetworkHosts;
 use crate::sandbox::secret_index::SecretIndex;
 
 pub use crate::launcher::order::Confinement;
-pub use crate::sandbox::floors::{CommandToConfine, LineToConfine, SessionRecords, confined_effects_of, overwritten};
+pub use crate::sandbox::floors::{
+    CommandToConfine, FoundSecrets, LineToConfine, SessionRecords, confined_effects_of, overwritten,
+};
 
 /// The files that a confined program may change.
 ///

@@ -8,6 +8,7 @@
 mod commands;
 mod files;
 mod floods;
+mod journal;
 mod pipelined;
 mod progress;
 mod round_trips;
@@ -46,6 +47,7 @@ fn main() {
             pipelined::run(quick);
             progress::run(quick);
             floods::run(quick);
+            journal::run(quick);
             files::run(quick);
             commands::run(quick);
         }

@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use rustix::process::geteuid;
 use toold_engine::cx::Cx;
@@ -66,6 +67,26 @@ pub struct CommandToConfine<'a> {
     pub seen: &'a [PathBuf],
     /// Whether [`Sandbox::open_network`] follows.
     pub opens_network: bool,
+    /// The secrets that were found when its needs were marked, if they were.
+    pub secrets: Option<&'a FoundSecrets>,
+}
+
+/// The secrets in the folders of a session, for the rest of the call that asked for them.
+#[derive(Clone, Debug)]
+pub struct FoundSecrets {
+    at: Instant,
+    places: Vec<PathBuf>,
+    paths: Vec<PathBuf>,
+    counts: SecretCounts,
+}
+
+impl FoundSecrets {
+    /// What appears meanwhile is like what appears while the command runs. A call that waits for a person takes longer.
+    const FRESH: Duration = Duration::from_millis(50);
+
+    fn is_of(&self, places: &[PathBuf]) -> bool {
+        self.places == places && self.at.elapsed() < Self::FRESH
+    }
 }
 
 impl FloorSupport {
@@ -116,7 +137,7 @@ impl Sandbox {
 
     /// Marks the needs of a line that a level frees if it runs confined, by [`confined_effects_of`]. A line that only reads
     /// is left as it is, unless there are more secrets than can be kept from it. `records` is `None` for what an agent runs
-    /// itself, whose changes and network are not held. Reads a few folders.
+    /// itself, whose changes and network are not held. Reads a few folders. Returns the secrets, if it had to look for them.
     pub fn mark_confined(
         &self,
         needs: &mut [Need],
@@ -124,20 +145,23 @@ impl Sandbox {
         session: &Session,
         cwd: &Path,
         records: Option<&SessionRecords>,
-    ) {
+    ) -> Option<FoundSecrets> {
         let is_free = |need: &Need| need.reads_only() || need.category() == Category::FileRead;
         let rules = self.rules_in(session.project());
         let places = || session.places().iter().map(|place| place.to_path_buf()).collect::<Vec<PathBuf>>();
         if needs.iter().all(is_free) {
-            let found = || self.secrets_in(&places(), rules.home.as_deref());
-            if self.confines_reading() && !found().is_ok_and(|(_, counts)| self.hides(counts)) {
+            if !self.confines_reading() {
+                return None;
+            }
+            let found = self.secrets_in(&places(), rules.home.as_deref()).ok().filter(|found| self.hides(found.counts));
+            if found.is_none() {
                 for need in needs.iter_mut() {
                     let Some(command) = need.command_mut() else { continue };
                     command.reads_only = false;
                     need.reason.get_or_insert("the session's folders have too many secret files to hide".to_owned());
                 }
             }
-            return;
+            return found;
         }
         // What the configuration forbids would only fail.
         if level == Level::Read
@@ -145,7 +169,7 @@ impl Sandbox {
             || rules.mode == ConfinementMode::ReadOnly
             || self.unconfined().is_some()
         {
-            return;
+            return None;
         }
         let places = places();
         let hosts = records.and_then(|_| self.hosts_of_floor(&rules));
@@ -153,10 +177,14 @@ impl Sandbox {
         let line =
             LineToConfine { needs, places: &places, cwd, made: &session.made(), records, hosts: hosts.as_deref() };
         let effects = confined_effects_of(level, &line);
-        let found = || self.secrets_in(&places, rules.home.as_deref());
-        if !effects.is_empty() && found().is_ok_and(|(_, counts)| counts.secrets <= MAX_COVERS) {
+        if effects.is_empty() {
+            return None;
+        }
+        let found = self.secrets_in(&places, rules.home.as_deref()).ok()?;
+        if found.counts.secrets <= MAX_COVERS {
             needs.iter_mut().for_each(|need| need.confined = effects);
         }
+        Some(found)
     }
 
     /// The hosts that a command on a floor with a network by host reaches without an ask; `None` if the configuration or the
@@ -215,7 +243,11 @@ impl Sandbox {
         protected.retain(|path| writable.iter().any(|place| path.starts_with(place)));
         let too_many =
             |TooMany| SandboxUnavailable("too many folders or secret files in the session's folders".to_owned());
-        let (mut covered, counts) = self.secrets_in(&places, home).map_err(too_many)?;
+        let FoundSecrets { paths: mut covered, counts, .. } = match command.secrets.filter(|found| found.is_of(&places))
+        {
+            Some(found) => found.clone(),
+            None => self.secrets_in(&places, home).map_err(too_many)?,
+        };
         if !self.hides(counts) {
             return Err(too_many(TooMany));
         }
@@ -275,15 +307,16 @@ impl Sandbox {
     }
 
     /// Those in the session's folders, except in one that is too wide to be looked through.
-    fn secrets_in(&self, places: &[PathBuf], home: Option<&Path>) -> Result<(Vec<PathBuf>, SecretCounts), TooMany> {
-        let (mut all, mut sum) = (Vec::new(), SecretCounts::default());
+    fn secrets_in(&self, places: &[PathBuf], home: Option<&Path>) -> Result<FoundSecrets, TooMany> {
+        let at = Instant::now();
+        let (mut paths, mut sum) = (Vec::new(), SecretCounts::default());
         for place in places.iter().filter(|place| !is_wide(place, home)) {
             let (found, counts) = self.secrets.secrets(place)?;
-            all.extend(found);
+            paths.extend(found);
             sum.secrets += counts.secrets;
             sum.beside += counts.beside;
         }
-        Ok((all, sum))
+        Ok(FoundSecrets { at, places: places.to_vec(), paths, counts: sum })
     }
 
     /// Whether so many secrets can be kept from a command that only reads: covered, or left out of what is shown.

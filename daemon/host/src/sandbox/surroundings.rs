@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use toold_engine::need::Need;
 use toold_proto::tool::Category;
 
+use super::existing::existing;
 use super::is_wide;
 use crate::environment::Environment;
 
@@ -180,8 +181,7 @@ pub(super) fn seen(home: Option<&Path>, places: &[PathBuf], environment: &Enviro
     }
     seen.sort();
     seen.dedup();
-    seen.retain(|place| place.symlink_metadata().is_ok());
-    seen
+    existing(seen)
 }
 
 /// The name of the program that a command runs, if it is looked up.

@@ -205,6 +205,7 @@ impl Program {
             environment: &command.environment,
             seen: &[plugin.real_dir().to_owned()],
             opens_network: true,
+            secrets: None,
         };
         command.confinement = sandbox.confine(&cx, &to_confine).map_err(|error| format!("hygge.exec: {error}"))?;
         let network = sandbox.open_network(&cx, &mut command.confinement, &line, Vec::new(), false).await;
