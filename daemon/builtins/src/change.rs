@@ -23,10 +23,11 @@ use crate::blocking::{blocking, check};
 use crate::buffers::Buffer;
 use crate::diff::{self, Diff};
 use crate::document::MAX_BYTES;
-use crate::journal::{ChangingCall, PathChange, PathState};
+use crate::journal::{ChangingCall, FileIdentity, PathChange, PathState};
 use crate::near_names::{self, MissingKind};
 use crate::paths::{self, Located, verdict};
 use crate::stamps::FileDigest;
+use crate::text::counted;
 use crate::toolkit::Toolkit;
 
 /// The part of the diff that the model gets; it knows what it wrote.
@@ -41,6 +42,7 @@ pub(crate) struct Before {
     pub(crate) digest: FileDigest,
     /// The permission bits.
     pub(crate) mode: u32,
+    pub(crate) identity: FileIdentity,
 }
 
 /// The file to change, and the session that changes it.
@@ -53,18 +55,29 @@ pub(crate) struct ChangeTarget {
     pub(crate) path: PathBuf,
     /// Its name in messages.
     pub(crate) shown: String,
+    /// The path as it was given.
+    named: String,
 }
 
 impl ChangeTarget {
     pub(crate) fn new(toolkit: &Arc<Toolkit>, path: &str, cx: &Cx) -> anyhow::Result<Self> {
         let located = Located::new(path, cx)?;
-        let path = located.path.clone();
-        let shown = paths::shown(&path, &cx.cwd);
-        Ok(Self { cx: cx.shared(), toolkit: toolkit.clone(), session: cx.session.clone(), located, path, shown })
+        let (file, named) = (located.path.clone(), path.to_owned());
+        let shown = paths::shown(&file, &cx.cwd);
+        let (toolkit, session) = (toolkit.clone(), cx.session.clone());
+        Ok(Self { cx: cx.shared(), toolkit, session, located, path: file, shown, named })
     }
 
     /// The message for a file that does not exist, with the names that may be meant. `more` follows its name. Blocks.
     pub(crate) fn missing(&self, more: &str) -> String {
+        let Self { named, shown, .. } = self;
+        if let Some(path) = named.strip_prefix("file://") {
+            return format!("there is no file {named}{more}: this is a URL; give the path alone, such as {path}");
+        }
+        let entry = self.cx.cwd.join(named);
+        if !self.located.hides_its_target() && entry.symlink_metadata().is_ok_and(|facts| facts.is_symlink()) {
+            return format!("{named} is a link to {shown}, which does not exist{more}");
+        }
         let hint = near_names::hint(&self.path, MissingKind::File, &self.cx);
         format!("there is no file {}{more}{}", self.shown, hint.as_deref().unwrap_or(": find it with `glob`"))
     }
@@ -85,9 +98,10 @@ impl ChangeTarget {
 
     /// As [`Self::open`], if the file is small and the system has it in memory.
     fn open_cached(&self) -> Option<anyhow::Result<Option<Before>>> {
-        let CachedFile { file, bytes, mode } = files::open_cached(&self.path, IN_PLACE)?;
+        let CachedFile { file, bytes, mode, identity: (device, inode) } = files::open_cached(&self.path, IN_PLACE)?;
         let digest = blake3::hash(&bytes);
-        Some(self.unless_unsaved(Some(Before { file, bytes, digest, mode })))
+        let identity = FileIdentity { device, inode, born: None };
+        Some(self.unless_unsaved(Some(Before { file, bytes, digest, mode, identity })))
     }
 
     fn unless_unsaved(&self, before: Option<Before>) -> anyhow::Result<Option<Before>> {
@@ -117,7 +131,8 @@ impl ChangeTarget {
         let bytes = files::read_opened(&mut file, &self.path, limit)?;
         let digest = blake3::hash(&bytes);
         let mode = metadata.permissions().mode() & 0o777;
-        Ok(Some(Before { file, bytes, digest, mode }))
+        let identity = FileIdentity::of(&metadata);
+        Ok(Some(Before { file, bytes, digest, mode, identity }))
     }
 }
 
@@ -250,6 +265,7 @@ struct KnownContent {
     bytes: Vec<u8>,
     digest: FileDigest,
     mode: u32,
+    identity: FileIdentity,
 }
 
 /// The permissions for a change, with the diff of each file.
@@ -361,12 +377,23 @@ pub(crate) async fn make(change: Change, cx: &Cx) -> anyhow::Result<ToolOutput> 
         let _guards = guards;
         check(cancel)?;
         let changes = changes_of(&planned, &toolkit);
-        make_all(&planned)?;
+        let new_folders: Vec<PathBuf> = changes.iter().flatten().filter_map(made_folder).collect();
+        // Recorded before it is made: if the daemon is killed in between, what is made can be undone.
+        let recorded = changes.and_then(|changes| toolkit.journal.record(&call, changes, Vec::new()));
+        if let Err(error) = make_all(&planned) {
+            for folder in new_folders.iter().rev() {
+                // One that was not made, or that others use by now.
+                let _ = files::remove(folder);
+            }
+            if let Ok(Some(record)) = recorded {
+                record.withdraw();
+            }
+            return Err(error);
+        }
         let outputs = planned.iter().zip(readable).map(|(plan, may_read)| plan.result(may_read)).collect();
         let output = joined(outputs);
-        let recorded = changes.and_then(|changes| toolkit.journal.record(&call, changes, Vec::new()));
         Ok(match recorded {
-            Ok(()) => output,
+            Ok(_) => output,
             Err(error) => {
                 let mut output = output.with("not_undoable", error.to_string());
                 output.content.push(Block::text(format!("[this change cannot be undone: {error}]")));
@@ -375,6 +402,11 @@ pub(crate) async fn make(change: Change, cx: &Cx) -> anyhow::Result<ToolOutput> 
         })
     })
     .await
+}
+
+/// The folder that a change makes, if it is one.
+fn made_folder(change: &PathChange) -> Option<PathBuf> {
+    change.after.as_ref().is_some_and(PathState::is_folder).then(|| change.path.0.clone())
 }
 
 /// What is about to change, with the folders that it makes. The contents before are kept.
@@ -386,7 +418,7 @@ fn changes_of(planned: &[PlannedChange], toolkit: &Toolkit) -> io::Result<Vec<Pa
             let removed = plan.after.content.is_none();
             let state = toolkit.journal.keep(&before.bytes, before.mode)?;
             // The bits of a file that stays are not a part of the change.
-            io::Result::Ok(if removed { state } else { without_mode(state) })
+            io::Result::Ok(if removed { state } else { state.without_mode() })
         };
         let before = plan.before.as_ref().map(kept).transpose()?;
         let after = plan.after.content.as_ref().map(|content| {
@@ -399,17 +431,11 @@ fn changes_of(planned: &[PlannedChange], toolkit: &Toolkit) -> io::Result<Vec<Pa
                 changes.entry(folder.to_owned()).or_insert(made);
             }
         }
-        changes.insert(path.clone(), PathChange::new(path, before, after));
+        let was = plan.before.as_ref().map(|before| before.identity);
+        changes.insert(path.clone(), PathChange::new(path, before, after).of_file(was));
     }
     toolkit.command_changes.expect_others(changes.keys());
     Ok(changes.into_values().collect())
-}
-
-fn without_mode(state: PathState) -> PathState {
-    match state {
-        PathState::File { content, size, .. } => PathState::File { content, mode: None, size },
-        state => state,
-    }
 }
 
 /// Writes and removes the files. When one of them fails, those before it are brought back.
@@ -451,7 +477,7 @@ impl PlannedChange {
         ensure!(size as u64 <= limit, "{size} bytes are too many for one file: at most {limit}");
         let old = before.as_ref().map(|before| before.bytes.as_slice());
         let diff = diff::of_contents(old, after.content.as_deref(), &target.shown);
-        let known = |Before { bytes, digest, mode, .. }| KnownContent { bytes, digest, mode };
+        let known = |Before { bytes, digest, mode, identity, .. }| KnownContent { bytes, digest, mode, identity };
         Ok(Self { target, before: before.map(known), after, diff })
     }
 
@@ -511,11 +537,11 @@ impl PlannedChange {
     fn output(&self) -> ToolOutput {
         let Diff { text, added, removed, .. } = &self.diff;
         let shown = &self.target.shown;
-        let lines = |count: usize| if count == 1 { "line" } else { "lines" };
+        let lines = |count: usize| counted(count as u64, "line");
         let mut words = match (&self.before, &self.after.content) {
             // The model has just written the whole file.
-            (None, _) => format!("created {shown} ({added} {})", lines(*added)),
-            (Some(_), None) => format!("removed {shown} ({removed} {})", lines(*removed)),
+            (None, _) => format!("created {shown} ({})", lines(*added)),
+            (Some(_), None) => format!("removed {shown} ({})", lines(*removed)),
             (Some(_), Some(_)) => {
                 let mut part = text.as_str();
                 if part.len() > MAX_SHOWN_DIFF {

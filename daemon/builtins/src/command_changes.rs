@@ -321,7 +321,7 @@ fn record(
         lost = lost.or(why);
     }
     let recorded = journal.record(call, own, Vec::new());
-    let recorded = recorded.and_then(|()| journal.record(call, shared, shared_with.into_iter().collect()));
+    let recorded = recorded.and_then(|_| journal.record(call, shared, shared_with.into_iter().collect()));
     lost.or_else(|| recorded.err().map(|error| error.to_string()))
 }
 

@@ -4,6 +4,7 @@
 //! and after. Contents are in [a store of their own](contents), by their hash. So a change can be undone long after its
 //! session or its daemon has ended. Undoing a call renames its file to `.undone`.
 
+pub(crate) mod begun;
 pub(crate) mod contents;
 pub(crate) mod draft;
 pub(crate) mod made;
@@ -24,7 +25,7 @@ use toold_proto::tool::{CallId, SessionId, ToolName};
 
 use crate::stamps::FileDigest;
 use contents::KeptContents;
-pub use state::{PathState, RawPath};
+pub use state::{FileIdentity, FileVersion, PathState, RawPath, SpecialKind};
 
 const OPEN: &str = "call";
 const UNDONE: &str = "undone";
@@ -70,11 +71,27 @@ pub struct PathChange {
     pub before: Option<PathState>,
     /// `None` if there is nothing any more.
     pub after: Option<PathState>,
+    /// The file that was there before, if it was one and that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub was: Option<FileIdentity>,
+    /// The file that is there now, if its content is not kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<FileVersion>,
 }
 
 impl PathChange {
     pub(crate) fn new(path: &Path, before: Option<PathState>, after: Option<PathState>) -> Self {
-        Self { path: RawPath(path.to_owned()), before, after }
+        Self { path: RawPath(path.to_owned()), before, after, was: None, left: None }
+    }
+
+    pub(crate) fn of_file(self, was: Option<FileIdentity>) -> Self {
+        Self { was, ..self }
+    }
+
+    /// Why undoing it is impossible, if it is.
+    pub(crate) fn lost_because(&self) -> Option<String> {
+        let why = self.before.as_ref()?.lost_because()?;
+        Some(format!("{} cannot be brought back: {why}", self.path.path().display()))
     }
 }
 
@@ -179,7 +196,7 @@ impl Journal {
         self.place.as_ref().ok_or_else(|| io::Error::other("the daemon has no folder to keep the old content in"))
     }
 
-    /// Records what a call did; nothing if that is nothing. Blocks.
+    /// Records what a call did, or is about to do; nothing if that is nothing. Blocks.
     ///
     /// # Errors
     /// It cannot be recorded, and so cannot be undone later.
@@ -188,9 +205,9 @@ impl Journal {
         call: &ChangingCall,
         mut changes: Vec<PathChange>,
         shared_with: Vec<String>,
-    ) -> io::Result<()> {
+    ) -> io::Result<Option<KeptRecord>> {
         if changes.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         changes.sort_by(|one, other| one.path.cmp(&other.path));
         let folder = self.place()?.folder.join(call.session_id.as_str());
@@ -213,8 +230,10 @@ impl Journal {
             undone: false,
             kept: PathBuf::new(),
         };
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(folder.join(name))?;
-        file.write_all(&serde_json::to_vec(&record)?)
+        let kept = KeptRecord(folder.join(name));
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&kept.0)?;
+        file.write_all(&serde_json::to_vec(&record)?)?;
+        Ok(Some(kept))
     }
 
     /// The records, oldest first. Blocks.
@@ -323,6 +342,17 @@ impl Journal {
             needed.extend(self.needed());
             place.contents.clean(&needed, false);
         }
+    }
+}
+
+/// The file of a new record.
+pub(crate) struct KeptRecord(PathBuf);
+
+impl KeptRecord {
+    /// The call has changed nothing after all.
+    pub(crate) fn withdraw(self) {
+        // Undoing it finds that everything is as before.
+        let _ = fs::remove_file(self.0);
     }
 }
 

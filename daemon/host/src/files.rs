@@ -20,8 +20,8 @@ use crate::file_systems::answering;
 pub use rustix::fs::FileType;
 
 pub use entry::{
-    EntryStat, PathFacts, append, facts, is_folder, link_target, list, make_folders, make_link, remove, remove_link,
-    rename, set_mode, stat_entry, write,
+    EntryStat, PathFacts, append, facts, is_folder, link_target, list, make_folders, make_link, make_pipe, remove,
+    remove_link, rename, set_mode, stat_entry, write,
 };
 
 /// The kernel's limit before it reports a loop of links.
@@ -258,6 +258,8 @@ pub struct CachedFile {
     pub bytes: Vec<u8>,
     /// The permission bits.
     pub mode: u32,
+    /// Device and inode number.
+    pub identity: (u64, u64),
 }
 
 /// As [`open_cached`], the content alone.
@@ -276,7 +278,8 @@ pub fn open_cached(resolved: &Path, limit: usize) -> Option<CachedFile> {
     let mut bytes = vec![0; size + 1];
     let read = preadv2(&file, &mut [io::IoSliceMut::new(&mut bytes)], 0, ReadWriteFlags::NOWAIT).ok()?;
     bytes.truncate(size);
-    (read == size).then_some(CachedFile { file, bytes, mode: stat.st_mode & 0o777 })
+    let identity = (stat.st_dev, stat.st_ino);
+    (read == size).then_some(CachedFile { file, bytes, mode: stat.st_mode & 0o777, identity })
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -80,6 +80,66 @@ pub fn replace(resolved: &Path, content: &[u8], expected: Expected<'_>) -> Resul
     }
 }
 
+/// Creates a file in a folder that exists, complete and with its permission bits at once; by default those of the umask. It is
+/// not synced to disk: for many files, that would take very long.
+///
+/// # Errors
+/// As [`replace`].
+pub fn make_file(resolved: &Path, content: &[u8], mode: Option<u32>) -> Result<(), ReplaceError> {
+    let target = ReplaceTarget(FolderEntry::of(resolved)?);
+    let temporary = Temporary::make(&target, Mode::from_raw_mode(0o666))?;
+    (&temporary.file).write_all(content).map_err(|source| target.system(source))?;
+    if let Some(mode) = mode {
+        rustix::fs::fchmod(&temporary.file, Mode::from_raw_mode(mode as _)).map_err(|error| target.failed(error))?;
+    }
+    temporary.link(target.0.name).map_err(|error| match error {
+        Errno::EXIST => ReplaceError::Exists(resolved.to_owned()),
+        error => target.failed(error),
+    })
+}
+
+/// As [`replace`] where `old` is at the path, but for this name alone: if the file has other names, they keep it as it is.
+/// The new file gets the permission bits `mode`, whether or not the old one may be written.
+///
+/// # Errors
+/// As [`replace`].
+pub fn replace_name(resolved: &Path, content: &[u8], old: &File, mode: u32) -> Result<(), ReplaceError> {
+    let (Some(parent), Some(name)) = (resolved.parent(), resolved.file_name()) else {
+        return Err(OpenError::Folder(resolved.to_owned()).into());
+    };
+    let target = ReplaceTarget(FolderEntry { folder: open_folder(parent)?, name, path: resolved });
+    let stat = target.stat_same(old)?;
+    let temporary = Temporary::make(&target, Mode::from_raw_mode(0o600))?;
+    // Where the owner cannot be kept, the file becomes the daemon's.
+    temporary.take_after(old, &stat);
+    temporary.fill(content).map_err(|source| target.system(source))?;
+    rustix::fs::fchmod(&temporary.file, Mode::from_raw_mode(mode as _)).map_err(|error| target.failed(error))?;
+    if !target.stat()?.is_some_and(|now| is_unchanged(&stat, &now)) {
+        return Err(ReplaceError::Changed(resolved.to_owned()));
+    }
+    temporary.rename(name).map_err(|error| target.failed(error))
+}
+
+/// Gives `file` a further name: `resolved`, where nothing is, or the file `old`, which loses this name.
+///
+/// # Errors
+/// As [`replace`]; `System` if the two lie on different file systems.
+pub fn add_name(file: &Path, resolved: &Path, old: Option<&File>) -> Result<(), ReplaceError> {
+    let entry = FolderEntry::of(file)?;
+    let target = ReplaceTarget(FolderEntry::of(resolved)?);
+    let link = |name: &OsStr| rustix::fs::linkat(&entry.folder, entry.name, &target.0.folder, name, AtFlags::empty());
+    let Some(old) = old else { return link(target.0.name).map_err(|error| target.failed(error)) };
+    target.stat_same(old)?;
+    let own = new_name();
+    let _recorded = TemporaryName::new(&resolved.with_file_name(&own));
+    link(&own).map_err(|error| target.failed(error))?;
+    rustix::fs::renameat(&target.0.folder, &own, &target.0.folder, target.0.name).map_err(|error| {
+        // The error that matters is that of the renaming.
+        let _ = rustix::fs::unlinkat(&target.0.folder, &own, AtFlags::empty());
+        target.failed(error)
+    })
+}
+
 /// Removes a file if it is still the one that was opened here.
 ///
 /// # Errors
@@ -89,10 +149,7 @@ pub fn remove(resolved: &Path, file: &File) -> Result<(), ReplaceError> {
         return Err(OpenError::Folder(resolved.to_owned()).into());
     };
     let target = ReplaceTarget(FolderEntry { folder: open_folder(parent)?, name, path: resolved });
-    match target.stat()? {
-        Some(old) if target.is_same(file, &old)? => {}
-        _ => return Err(ReplaceError::Changed(resolved.to_owned())),
-    }
+    target.stat_same(file)?;
     rustix::fs::unlinkat(&target.0.folder, name, AtFlags::empty()).map_err(|error| target.failed(error))
 }
 
@@ -107,6 +164,14 @@ impl ReplaceTarget<'_> {
             check_kind(FileType::from_raw_mode(stat.st_mode), self.0.path)?;
         }
         Ok(stat)
+    }
+
+    /// The existing file, if it is the one that was opened here.
+    fn stat_same(&self, file: &File) -> Result<Stat, ReplaceError> {
+        match self.stat()? {
+            Some(stat) if self.is_same(file, &stat)? => Ok(stat),
+            _ => Err(ReplaceError::Changed(self.0.path.to_owned())),
+        }
     }
 
     fn is_same(&self, file: &File, stat: &Stat) -> Result<bool, ReplaceError> {
@@ -356,6 +421,25 @@ mod tests {
         let old = File::open(root.join("one")).unwrap();
         replace(&root.join("one"), b"new", Expected::Same(&old)).unwrap();
         assert_eq!(std::fs::read(root.join("two")).unwrap(), b"new");
+    }
+
+    #[test]
+    fn one_name_of_a_file_is_replaced_and_given_back() {
+        let (_keep, root) = folder();
+        let (one, two) = (root.join("one"), root.join("two"));
+        std::fs::write(&one, "shared").unwrap();
+        std::fs::set_permissions(&one, std::fs::Permissions::from_mode(0o444)).unwrap();
+        std::fs::hard_link(&one, &two).unwrap();
+        replace_name(&one, b"own", &File::open(&one).unwrap(), 0o640).unwrap();
+        let read = |path: &Path| std::fs::read_to_string(path).unwrap();
+        assert_eq!((read(&one), read(&two)), ("own".to_owned(), "shared".to_owned()));
+        assert_eq!(std::fs::metadata(&one).unwrap().mode() & 0o7777, 0o640);
+        add_name(&two, &one, Some(&File::open(&one).unwrap())).unwrap();
+        add_name(&two, &root.join("three"), None).unwrap();
+        assert!(add_name(&two, &one, None).is_err());
+        let identity = |path: &Path| std::fs::metadata(path).unwrap().ino();
+        assert_eq!((identity(&one), identity(&root.join("three"))), (identity(&two), identity(&two)));
+        assert_eq!(names(&root), ["one", "three", "two"]);
     }
 
     #[test]

@@ -84,7 +84,7 @@ impl TouchedFiles {
 
 fn draft(target: &ChangeTarget) -> Option<Draft> {
     let before = target.open_file().ok()?;
-    let before = before.as_ref().map(|before| (before.bytes.as_slice(), before.mode));
+    let before = before.as_ref().map(|before| (before.bytes.as_slice(), before.mode, before.identity));
     target.toolkit.journal.draft(&target.path, before).ok()
 }
 

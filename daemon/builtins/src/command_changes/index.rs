@@ -11,16 +11,16 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use toold_host::files;
+use toold_host::files::{self, FileType, OpenError};
 use toold_host::folder_events::{WatchBudget, WatchedFolders};
 use toold_host::ignore_files::IgnoreFiles;
 
 use crate::journal::contents::{ContentBatch, KeptContents};
-use crate::journal::{PathChange, PathState, RawPath};
+use crate::journal::state::MAX_KEPT_FILE;
+use crate::journal::{FileIdentity, FileVersion, PathChange, PathState, RawPath, SpecialKind};
 use crate::stamps::FileDigest;
 
-/// The largest file whose content is kept, and the largest that is ignored by Git.
-const MAX_FILE: u64 = 64 << 20;
+/// The largest file whose content is kept though Git ignores it.
 const MAX_IGNORED_FILE: u64 = 1 << 20;
 /// The limit of one index.
 const MAX_ENTRIES: usize = 100_000;
@@ -35,6 +35,8 @@ struct KnownEntry {
     state: PathState,
     /// Differs if the entry was written, replaced or given another mode.
     stamp: KnownStamp,
+    /// For a file: which one it is, and how many names it has.
+    file: Option<(FileIdentity, u64)>,
 }
 
 type KnownStamp = (u64, i64, i64, i64, i64, u64, u32);
@@ -52,6 +54,26 @@ impl KnownEntry {
             true => self.stamp == other.stamp,
             false => self.state == other.state,
         }
+    }
+
+    fn new(state: PathState, facts: &Metadata) -> Self {
+        let file = facts.is_file().then(|| (FileIdentity::of(facts), facts.nlink()));
+        Self { state, stamp: stamp(facts), file }
+    }
+
+    fn inode(&self) -> u64 {
+        self.stamp.0
+    }
+
+    fn has_other_names(&self) -> bool {
+        self.file.is_some_and(|(_, names)| names > 1)
+    }
+
+    /// The version of the file, if its content is not kept.
+    fn version(&self) -> Option<FileVersion> {
+        let PathState::File { content: None, size, .. } = self.state else { return None };
+        let (file, _) = self.file?;
+        Some(FileVersion { file, size, modified: (self.stamp.1, self.stamp.2) })
     }
 }
 
@@ -88,6 +110,10 @@ pub(super) struct FolderIndex {
     own_folder: Option<PathBuf>,
     device: u64,
     entries: BTreeMap<PathBuf, KnownEntry>,
+    /// The files that have other names, here or elsewhere.
+    linked: BTreeSet<PathBuf>,
+    /// One of them was not known as such. Another of its names may be known with one name.
+    has_new_link: bool,
     rules: Option<IgnoreFiles>,
     bytes: u64,
     /// The most that `bytes` may be.
@@ -108,6 +134,8 @@ impl FolderIndex {
             own_folder: own_folder.map(Path::to_owned),
             device: 0,
             entries: BTreeMap::new(),
+            linked: BTreeSet::new(),
+            has_new_link: false,
             rules: None,
             bytes: 0,
             most: 0,
@@ -164,7 +192,7 @@ impl FolderIndex {
         let is_kept = |state: &PathState| match state {
             PathState::File { content, .. } => content.is_some(),
             PathState::Link { .. } => true,
-            PathState::Folder { .. } => false,
+            PathState::Folder { .. } | PathState::Special { .. } => false,
         };
         Ok(paths.iter().all(|path| self.entries.get(path).is_some_and(|entry| is_kept(&entry.state))))
     }
@@ -188,8 +216,10 @@ impl FolderIndex {
             if is_same || window.others.contains(&path) {
                 continue;
             }
-            let change =
-                PathChange::new(&path, before.map(|before| before.state), after.map(|after| after.state.clone()));
+            let was = before.as_ref().and_then(|before| before.file).map(|(file, _)| file);
+            let left = after.and_then(KnownEntry::version);
+            let (before, after) = (before.map(|before| before.state), after.map(|after| after.state.clone()));
+            let change = PathChange { was, left, ..PathChange::new(&path, before, after) };
             match window.shared.remove(&path) {
                 None => changes.own.push(change),
                 Some(names) => {
@@ -200,14 +230,28 @@ impl FolderIndex {
                 }
             }
         }
+        changes.lost = lost_for_ever(changes.own.iter().chain(&changes.shared));
         changes
     }
 
     /// Paths that the daemon itself changes now: no command did it.
     pub(super) fn expect_others<'p>(&mut self, paths: impl Iterator<Item = &'p PathBuf> + Clone) {
-        for window in &mut self.windows {
-            window.others.extend(paths.clone().filter(|path| path.starts_with(&self.root)).cloned());
+        if self.windows.is_empty() {
+            return;
         }
+        let mut others: HashSet<PathBuf> = paths.filter(|path| path.starts_with(&self.root)).cloned().collect();
+        let inodes: HashSet<u64> = self.inodes(others.iter().filter(|path| self.linked.contains(*path))).collect();
+        let names =
+            self.linked.iter().filter(|path| self.inodes([*path].into_iter()).any(|inode| inodes.contains(&inode)));
+        let names: Vec<PathBuf> = names.cloned().collect();
+        others.extend(names);
+        for window in &mut self.windows {
+            window.others.extend(others.iter().cloned());
+        }
+    }
+
+    fn inodes<'s>(&'s self, paths: impl Iterator<Item = &'s PathBuf> + 's) -> impl Iterator<Item = u64> + 's {
+        paths.filter_map(|path| self.entries.get(path)).map(KnownEntry::inode)
     }
 
     /// The contents of the files as they are now, and as they were before the calls that run.
@@ -227,6 +271,7 @@ impl FolderIndex {
             self.build(&mut batch).inspect_err(|why| self.turn_off(why))?;
         } else {
             self.update(&mut batch)?;
+            self.look_at_linked(&mut batch).inspect_err(|why| self.turn_off(why))?;
         }
         batch.finish().map_err(not_kept).inspect_err(|why| self.turn_off(why))
     }
@@ -249,13 +294,32 @@ impl FolderIndex {
         Ok(())
     }
 
+    /// A file with several names is changed through any of them, be it one outside, and only the folder of that name
+    /// reports it.
+    fn look_at_linked(&mut self, contents: &mut ContentBatch<'_>) -> Result<(), String> {
+        let linked: Vec<PathBuf> = self.linked.iter().cloned().collect();
+        for path in linked {
+            self.refresh(contents, &path, false)?;
+        }
+        if std::mem::take(&mut self.has_new_link) {
+            let inodes: HashSet<u64> = self.inodes(self.linked.iter()).collect();
+            let is_other = |entry: &KnownEntry| entry.file.is_some() && inodes.contains(&entry.inode());
+            let others = self.entries.iter().filter(|(path, entry)| is_other(entry) && !self.linked.contains(*path));
+            let others: Vec<PathBuf> = others.map(|(path, _)| path.clone()).collect();
+            for path in others {
+                self.refresh(contents, &path, false)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The first look at the folder.
     fn build(&mut self, contents: &mut ContentBatch<'_>) -> Result<(), String> {
         let facts = std::fs::symlink_metadata(&self.root).map_err(|error| format!("can't read its folder: {error}"))?;
         self.device = facts.dev();
         self.watched = Some(WatchedFolders::new(&self.root, self.budget.clone()));
         self.walk(contents, &self.root.clone(), None)?;
-        self.is_built = true;
+        (self.is_built, self.has_new_link) = (true, false);
         Ok(())
     }
 
@@ -276,6 +340,7 @@ impl FolderIndex {
         }
         (self.watched, self.rules) = (None, None);
         self.entries.clear();
+        self.linked.clear();
     }
 
     /// Looks at everything below a folder.
@@ -287,8 +352,16 @@ impl FolderIndex {
             if let Some(watched) = &mut self.watched {
                 watched.watch(&folder);
             }
-            // A folder that cannot be read has no entries that a command could change either.
-            for (name, _) in files::list(&folder, MAX_ENTRIES).unwrap_or_default() {
+            let names = match files::list(&folder, MAX_ENTRIES) {
+                Ok(names) => names,
+                // What is in a folder that cannot be read is as before, as far as anybody can tell.
+                Err(OpenError::System { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
+                    seen.extend(self.below(&folder).cloned());
+                    continue;
+                }
+                Err(_) => continue,
+            };
+            for (name, _) in names {
                 if deadline.is_some_and(|deadline| Instant::now() > deadline) {
                     let limit = MAX_WALK.as_millis();
                     return Err(format!(
@@ -346,8 +419,15 @@ impl FolderIndex {
         if is_record || self.own_folder.as_deref() == Some(path) {
             return Ok(None);
         }
-        let Ok(facts) = std::fs::symlink_metadata(path) else { return Ok(None) };
         let known = self.entries.get(path);
+        let facts = match std::fs::symlink_metadata(path) {
+            Ok(facts) => facts,
+            // In a folder that may not be searched any more.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return Ok(known.map(|known| known.state.is_folder()));
+            }
+            Err(_) => return Ok(None),
+        };
         if known.is_some_and(|known| known.stamp == stamp(&facts)) {
             return Ok(Some(facts.is_dir()));
         }
@@ -364,26 +444,27 @@ impl FolderIndex {
             if is_ignored && facts.size() > MAX_IGNORED_FILE {
                 return Ok(None);
             }
-            let content = match facts.size() <= MAX_FILE {
+            let content = match facts.size() <= MAX_KEPT_FILE {
                 true => self.keep(contents, path)?,
                 false => None,
             };
             PathState::File { content, mode: Some(facts.mode() & 0o7777), size: facts.size() }
         } else {
-            return Ok(None);
+            let kind = FileType::from_raw_mode(facts.mode() as _);
+            PathState::Special { what: SpecialKind::of(kind), mode: Some(facts.mode() & 0o7777) }
         };
         if self.entries.len() >= MAX_ENTRIES {
             return Err(format!("its folder has more than {MAX_ENTRIES} files"));
         }
         let is_folder = state.is_folder();
-        self.set(path, Some(KnownEntry { state, stamp: stamp(&facts) }));
+        self.set(path, Some(KnownEntry::new(state, &facts)));
         Ok(Some(is_folder))
     }
 
     /// The content of a file, kept; `None` if it cannot be read.
     fn keep(&mut self, contents: &mut ContentBatch<'_>, path: &Path) -> Result<Option<FileDigest>, String> {
         let Ok(mut file) = files::open(path) else { return Ok(None) };
-        let Ok(content) = files::read_opened(&mut file, path, MAX_FILE) else { return Ok(None) };
+        let Ok(content) = files::read_opened(&mut file, path, MAX_KEPT_FILE) else { return Ok(None) };
         self.bytes += content.len() as u64;
         if self.bytes > self.most {
             return Err(format!("the contents of its folder take more than {} MiB", self.most >> 20));
@@ -400,6 +481,10 @@ impl FolderIndex {
             && let Some(watched) = &mut self.watched
         {
             watched.unwatch(path);
+        }
+        match entry.as_ref().is_some_and(KnownEntry::has_other_names) {
+            true => self.has_new_link |= self.linked.insert(path.to_owned()),
+            false => _ = self.linked.remove(path),
         }
         let old = match entry {
             Some(entry) => self.entries.insert(path.to_owned(), entry),
@@ -427,6 +512,16 @@ impl FolderIndex {
             }
         }
     }
+}
+
+/// Why some of the changes cannot be undone, if so.
+fn lost_for_ever<'c>(changes: impl Iterator<Item = &'c PathChange>) -> Option<String> {
+    let mut reasons = changes.filter_map(PathChange::lost_because);
+    let first = reasons.next()?;
+    Some(match reasons.count() {
+        0 => first,
+        more => format!("{first}, and {more} more"),
+    })
 }
 
 fn not_kept(error: io::Error) -> String {

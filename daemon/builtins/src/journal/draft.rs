@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{Journal, PathChange, PathState};
+use super::{FileIdentity, Journal, PathChange, PathState};
 use crate::stamps::FileDigest;
 
 /// A file before a change that somebody else makes. Its content is kept.
@@ -11,6 +11,8 @@ pub(crate) struct Draft {
     /// Absolute and resolved.
     pub(crate) path: PathBuf,
     before: Option<PathState>,
+    /// The file itself.
+    was: Option<FileIdentity>,
 }
 
 impl Journal {
@@ -18,9 +20,10 @@ impl Journal {
     ///
     /// # Errors
     /// The content cannot be kept, and so the change cannot be undone later.
-    pub(crate) fn draft(&self, path: &Path, before: Option<(&[u8], u32)>) -> io::Result<Draft> {
-        let before = before.map(|(content, mode)| self.keep(content, mode)).transpose()?;
-        Ok(Draft { path: path.to_owned(), before })
+    pub(crate) fn draft(&self, path: &Path, before: Option<(&[u8], u32, FileIdentity)>) -> io::Result<Draft> {
+        let was = before.map(|(_, _, file)| file);
+        let before = before.map(|(content, mode, _)| self.keep(content, mode)).transpose()?;
+        Ok(Draft { path: path.to_owned(), before, was })
     }
 
     /// Keeps the content of a file before a change.
@@ -38,6 +41,6 @@ impl Draft {
     pub(crate) fn change_to(&self, after: Option<(FileDigest, u64)>) -> Option<PathChange> {
         let is_same = self.before.as_ref().and_then(PathState::content) == after.map(|(digest, _)| digest);
         let after = after.map(|(content, size)| PathState::File { content: Some(content), mode: None, size });
-        (!is_same).then(|| PathChange::new(&self.path, self.before.clone(), after))
+        (!is_same).then(|| PathChange::new(&self.path, self.before.clone(), after).of_file(self.was))
     }
 }

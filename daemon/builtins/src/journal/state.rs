@@ -1,14 +1,18 @@
 //! What a path was before and after a change.
 
 use std::ffi::OsString;
+use std::fs::Metadata;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use toold_host::files::FileType;
 
 use crate::stamps::FileDigest;
 
-/// A file, a folder or a link. Nothing at all is `None` in its place.
+/// A file, a folder, a link or a special file. Nothing at all is `None` in its place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum PathState {
@@ -27,13 +31,70 @@ pub enum PathState {
     Link {
         target: RawPath,
     },
+    /// What is none of these and has no content.
+    Special {
+        what: SpecialKind,
+        mode: Option<u32>,
+    },
 }
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SpecialKind {
+    Pipe,
+    Socket,
+    Device,
+}
+
+impl SpecialKind {
+    pub(crate) fn of(kind: FileType) -> Self {
+        match kind {
+            FileType::Fifo => Self::Pipe,
+            FileType::Socket => Self::Socket,
+            _ => Self::Device,
+        }
+    }
+
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::Pipe => "a named pipe",
+            Self::Socket => "a socket",
+            Self::Device => "a device",
+        }
+    }
+}
+
+/// The largest file whose content is kept.
+pub(crate) const MAX_KEPT_FILE: u64 = 64 << 20;
 
 impl PathState {
     pub(crate) fn content(&self) -> Option<FileDigest> {
         match self {
             Self::File { content, .. } => *content,
-            Self::Folder { .. } | Self::Link { .. } => None,
+            Self::Folder { .. } | Self::Link { .. } | Self::Special { .. } => None,
+        }
+    }
+
+    /// Why this cannot be brought back, if it cannot.
+    pub(crate) fn lost_because(&self) -> Option<&'static str> {
+        match self {
+            Self::File { content: None, size, .. } if *size > MAX_KEPT_FILE => {
+                Some("the contents of files over 64 MiB are not kept")
+            }
+            Self::File { content: None, .. } => Some("its content could not be read"),
+            Self::Special { what: SpecialKind::Socket, .. } => Some("a socket cannot be made again"),
+            Self::Special { what: SpecialKind::Device, .. } => Some("a device cannot be made again"),
+            Self::File { .. } | Self::Folder { .. } | Self::Link { .. } | Self::Special { .. } => None,
+        }
+    }
+
+    /// The same with no word about the permission bits.
+    pub(crate) fn without_mode(&self) -> Self {
+        match self {
+            Self::File { content, size, .. } => Self::File { content: *content, mode: None, size: *size },
+            Self::Folder { .. } => Self::Folder { mode: None },
+            Self::Link { target } => Self::Link { target: target.clone() },
+            Self::Special { what, .. } => Self::Special { what: *what, mode: None },
         }
     }
 
@@ -43,9 +104,52 @@ impl PathState {
 
     pub(crate) fn mode(&self) -> Option<u32> {
         match self {
-            Self::File { mode, .. } | Self::Folder { mode } => *mode,
+            Self::File { mode, .. } | Self::Folder { mode } | Self::Special { mode, .. } => *mode,
             Self::Link { .. } => None,
         }
+    }
+}
+
+/// Which file a path names. A path that is written to keeps it, and one at which another file is put gets another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileIdentity {
+    pub device: u64,
+    pub inode: u64,
+    /// When it was made, in nanoseconds since 1970: the system uses the numbers again. Not all file systems know it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub born: Option<u64>,
+}
+
+impl FileIdentity {
+    /// Whether the two are one file, as far as both are known.
+    pub(crate) fn is(self, other: Self) -> bool {
+        self.number() == other.number() && self.born.zip(other.born).is_none_or(|(born, other)| born == other)
+    }
+
+    /// Device and inode number.
+    pub(crate) fn number(self) -> (u64, u64) {
+        (self.device, self.inode)
+    }
+
+    pub(crate) fn of(facts: &Metadata) -> Self {
+        let born = facts.created().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        let born = born.and_then(|since| u64::try_from(since.as_nanos()).ok());
+        Self { device: facts.dev(), inode: facts.ino(), born }
+    }
+}
+
+/// The version of a file whose content is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileVersion {
+    pub file: FileIdentity,
+    pub size: u64,
+    /// When the content was written last: seconds since 1970, and nanoseconds.
+    pub modified: (i64, i64),
+}
+
+impl FileVersion {
+    pub(crate) fn of(facts: &Metadata) -> Self {
+        Self { file: FileIdentity::of(facts), size: facts.size(), modified: (facts.mtime(), facts.mtime_nsec()) }
     }
 }
 

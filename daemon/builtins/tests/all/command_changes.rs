@@ -1,7 +1,7 @@
 //! What commands change is undone byte for byte.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -13,7 +13,7 @@ use toold_proto::tool::CallId;
 use crate::builtin_test::BuiltinTest;
 
 /// Everything below a folder but `.git`: kind, permission bits and content.
-fn tree(root: &Path) -> BTreeMap<PathBuf, (char, u32, Vec<u8>)> {
+pub(crate) fn tree(root: &Path) -> BTreeMap<PathBuf, (char, u32, Vec<u8>)> {
     let (mut found, mut left) = (BTreeMap::new(), vec![root.to_owned()]);
     while let Some(folder) = left.pop() {
         for entry in std::fs::read_dir(folder).unwrap().flatten().filter(|entry| entry.file_name() != ".git") {
@@ -25,6 +25,8 @@ fn tree(root: &Path) -> BTreeMap<PathBuf, (char, u32, Vec<u8>)> {
             } else if facts.is_symlink() {
                 let target = std::fs::read_link(&path).unwrap();
                 ('l', 0, target.into_os_string().into_encoded_bytes())
+            } else if !facts.is_file() {
+                (if facts.file_type().is_fifo() { 'p' } else { 's' }, mode, Vec::new())
             } else {
                 ('f', mode, std::fs::read(&path).unwrap())
             };

@@ -20,4 +20,5 @@ mod schemas;
 mod shells;
 mod skills;
 mod todo;
+mod undo;
 mod web;

@@ -62,7 +62,8 @@ impl ModelFile {
             }
             (ModelStep::Undo, disk) => {
                 let Some((before, after)) = self.changes.last() else { return false };
-                if disk.as_ref() != Some(after) {
+                // What is as before counts as undone.
+                if disk.as_ref() != Some(after) && disk != before {
                     return false;
                 }
                 self.disk = before.clone();

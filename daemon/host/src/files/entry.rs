@@ -219,6 +219,8 @@ pub struct EntryStat {
     pub size: u64,
     /// Device and inode number.
     pub identity: (u64, u64),
+    /// How many names the file has.
+    pub names: u64,
     /// The times of the last change of the content and of the inode, in nanoseconds since 1970.
     pub changed: (i128, i128),
 }
@@ -232,6 +234,7 @@ impl EntryStat {
             mode: u32::from(stat.st_mode) & 0o7777,
             size: u64::try_from(stat.st_size).unwrap_or(0),
             identity: (stat.st_dev as u64, stat.st_ino as u64),
+            names: stat.st_nlink as u64,
             changed: (
                 nanos(stat.st_mtime as i64, stat.st_mtime_nsec as i64),
                 nanos(stat.st_ctime as i64, stat.st_ctime_nsec as i64),
@@ -264,6 +267,21 @@ pub fn stat_entry(resolved: &Path) -> Result<Option<EntryStat>, OpenError> {
 pub fn make_link(resolved: &Path, target: &Path) -> Result<(), OpenError> {
     let entry = FolderEntry::of(resolved)?;
     rustix::fs::symlinkat(target, &entry.folder, entry.name).map_err(|error| system(resolved, error))
+}
+
+/// Makes a named pipe with these permission bits.
+///
+/// # Errors
+/// See [`OpenError`]; `System` if something is at the path.
+pub fn make_pipe(resolved: &Path, mode: u32) -> Result<(), OpenError> {
+    let entry = FolderEntry::of(resolved)?;
+    #[cfg(not(target_vendor = "apple"))]
+    let made = rustix::fs::mkfifoat(&entry.folder, entry.name, Mode::RUSR | Mode::WUSR);
+    // There it can only be made by its path, which may lead elsewhere by now.
+    #[cfg(target_vendor = "apple")]
+    let made: Result<(), Errno> = Err(Errno::NOTSUP);
+    made.map_err(|error| system(resolved, error))?;
+    set_mode(resolved, mode)
 }
 
 /// Removes a link, and nothing else.

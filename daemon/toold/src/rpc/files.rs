@@ -124,9 +124,11 @@ fn refusal(error: &UndoError) -> ErrorObjectOwned {
     let kind = match error {
         UndoError::Nothing => "nothing_to_undo",
         UndoError::Changed { .. } => "changed_since",
-        UndoError::NotKept(_) | UndoError::Open(_) | UndoError::Replace(_) | UndoError::Read { .. } => {
-            "execution_failed"
-        }
+        UndoError::NotKept { .. }
+        | UndoError::Open(_)
+        | UndoError::Replace(_)
+        | UndoError::Read { .. }
+        | UndoError::Begin(_) => "execution_failed",
     };
     refused(kind, &error.to_string())
 }

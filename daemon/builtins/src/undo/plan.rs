@@ -1,0 +1,199 @@
+//! What an undo does: for each path, what the calls left there, and what was there before.
+
+use std::collections::BTreeMap;
+use std::fs::{File, Metadata};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use toold_host::files::{self, FileType, OpenError};
+
+use super::UndoError;
+use crate::journal::state::MAX_KEPT_FILE;
+use crate::journal::{ChangeRecord, FileIdentity, FileVersion, Journal, JournalScope, PathState, RawPath, SpecialKind};
+
+/// What must be there, and what was there before, for each path.
+pub(super) struct Plan {
+    pub(super) steps: BTreeMap<PathBuf, PlanStep>,
+    newest: SystemTime,
+}
+
+pub(super) struct PlanStep {
+    pub(super) before: Option<PathState>,
+    after: Option<PathState>,
+    /// The file that was there before.
+    pub(super) was: Option<FileIdentity>,
+    /// The file that the calls left, if its content is not kept.
+    left: Option<FileVersion>,
+}
+
+/// Which undo this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Attempt {
+    First,
+    /// One that was interrupted goes on: it may have left a path between the two states.
+    Again,
+}
+
+impl Plan {
+    /// The records are given newest first.
+    pub(super) fn of(records: &[ChangeRecord]) -> Result<Self, UndoError> {
+        let newest = records.first().ok_or(UndoError::Nothing)?.at;
+        let mut steps: BTreeMap<PathBuf, PlanStep> = BTreeMap::new();
+        for change in records.iter().flat_map(|record| &record.changes) {
+            let Some(step) = steps.get_mut(change.path.path()) else {
+                let (before, after) = (change.before.clone(), change.after.clone());
+                steps.insert(change.path.0.clone(), PlanStep { before, after, was: change.was, left: change.left });
+                continue;
+            };
+            if is_same(&step.before, &change.after) {
+                (step.before, step.was) = (change.before.clone(), change.was);
+            } else if !is_same(&step.before, &change.before) {
+                // Somebody else changed it between the two, and did more than take back the older change.
+                return Err(UndoError::Changed { path: change.path.0.clone(), by: None });
+            }
+        }
+        Ok(Self { steps, newest })
+    }
+
+    /// Fails unless a path is as these calls left it, or as it was before them: then nothing is lost.
+    pub(super) fn check(
+        &self,
+        (path, step): (&Path, &PlanStep),
+        now: &Present,
+        attempt: Attempt,
+        journal: &Journal,
+    ) -> Result<(), UndoError> {
+        let fits = match attempt {
+            Attempt::First => step.is_left(now) || step.is_undone(now),
+            Attempt::Again => step.is_left(now) || step.is_undone(now) || step.is_between(now),
+        };
+        if !fits {
+            return Err(UndoError::Changed { path: path.to_owned(), by: self.later_change(path, journal) });
+        }
+        match step.before.as_ref().filter(|_| !step.is_undone(now)).and_then(PathState::lost_because) {
+            Some(why) => Err(UndoError::NotKept { path: path.to_owned(), why }),
+            None => Ok(()),
+        }
+    }
+
+    /// The call that changed a path since, and was not undone.
+    fn later_change(&self, path: &Path, journal: &Journal) -> Option<String> {
+        let all = journal.read(JournalScope::Everybody).into_iter().rev();
+        let mut later = all.take_while(|record| record.at > self.newest).filter(|record| !record.undone);
+        let by = later.find(|record| record.changes.iter().any(|change| change.path.path() == path));
+        by.map(|record| record.name())
+    }
+}
+
+impl PlanStep {
+    /// It is as the calls left it. The permission bits count if the calls set them.
+    fn is_left(&self, now: &Present) -> bool {
+        let mode = |state: &Option<PathState>| state.as_ref().and_then(PathState::mode);
+        let sets_mode = mode(&self.before) != mode(&self.after);
+        let compared = |state: &Option<PathState>| match sets_mode {
+            true => state.clone(),
+            false => state.as_ref().map(PathState::without_mode),
+        };
+        if let Some(left) = self.left {
+            let is_it = |version: FileVersion| version.file.is(left.file) && version.modified == left.modified;
+            return now.version.is_some_and(|version| version.size == left.size && is_it(version));
+        }
+        if is_same(&compared(&now.state), &compared(&self.after)) {
+            return true;
+        }
+        // A folder that the calls made and that has got another mode loses nothing.
+        let is_made_folder = self.before.is_none() && self.after.as_ref().is_some_and(PathState::is_folder);
+        is_made_folder && now.state.as_ref().is_some_and(PathState::is_folder)
+    }
+
+    /// It is as before the calls, whoever did that.
+    pub(super) fn is_undone(&self, now: &Present) -> bool {
+        is_same(&now.state, &self.before)
+    }
+
+    /// It is as an undo leaves it in between: removed, or with other permission bits. Only a file with several names can be
+    /// half written.
+    fn is_between(&self, now: &Present) -> bool {
+        if now.has_other_names && now.is(self.was) {
+            return true;
+        }
+        let now = now.state.as_ref().map(PathState::without_mode);
+        let is = |state: &Option<PathState>| now == state.as_ref().map(PathState::without_mode);
+        now.is_none() || is(&self.before) || is(&self.after)
+    }
+}
+
+/// Whether two states are the same, as far as both are known.
+fn is_same(one: &Option<PathState>, other: &Option<PathState>) -> bool {
+    let (Some(one), Some(other)) = (one, other) else { return one.is_none() && other.is_none() };
+    // What is not known is not the same.
+    let is_known = !matches!(one, PathState::File { content: None, .. });
+    let has_mode = one.mode().zip(other.mode()).is_none_or(|(one, other)| one == other);
+    is_known && has_mode && one.without_mode() == other.without_mode()
+}
+
+/// What is at a path now.
+pub(super) struct Present {
+    pub(super) state: Option<PathState>,
+    pub(super) file: Option<File>,
+    /// `None` if it is too large to be kept, or cannot be read.
+    pub(super) content: Option<Vec<u8>>,
+    pub(super) version: Option<FileVersion>,
+    pub(super) has_other_names: bool,
+}
+
+impl Present {
+    pub(super) fn at(path: &Path) -> Result<Self, UndoError> {
+        let Some(stat) = files::stat_entry(path)? else { return Ok(Self::of(None)) };
+        Ok(match stat.kind {
+            FileType::Directory => Self::of(Some(PathState::Folder { mode: Some(stat.mode) })),
+            FileType::Symlink => Self::of(Some(PathState::Link { target: RawPath(files::link_target(path)?) })),
+            FileType::RegularFile => Self::of_file(path)?,
+            kind => Self::of(Some(PathState::Special { what: SpecialKind::of(kind), mode: Some(stat.mode) })),
+        })
+    }
+
+    fn of(state: Option<PathState>) -> Self {
+        Self { state, file: None, content: None, version: None, has_other_names: false }
+    }
+
+    fn of_file(path: &Path) -> Result<Self, UndoError> {
+        let mut file = match files::open(path) {
+            Ok(file) => file,
+            Err(OpenError::System { source, .. }) if source.kind() == std::io::ErrorKind::PermissionDenied => {
+                let facts = std::fs::symlink_metadata(path);
+                let facts = facts.map_err(|source| UndoError::Read { path: path.to_owned(), source })?;
+                return Ok(Self::with_facts(&facts, None, None));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let facts = file.metadata().map_err(|source| UndoError::Read { path: path.to_owned(), source })?;
+        let content = match facts.size() > MAX_KEPT_FILE {
+            true => None,
+            false => match files::read_opened(&mut file, path, MAX_KEPT_FILE) {
+                Ok(content) => Some(content),
+                Err(OpenError::TooLarge { .. }) => None,
+                Err(error) => return Err(error.into()),
+            },
+        };
+        Ok(Self::with_facts(&facts, Some(file), content))
+    }
+
+    fn with_facts(facts: &Metadata, file: Option<File>, content: Option<Vec<u8>>) -> Self {
+        let digest = content.as_ref().map(|content| blake3::hash(content));
+        let size = content.as_ref().map_or(facts.size(), |content| content.len() as u64);
+        let state = PathState::File { content: digest, mode: Some(facts.mode() & 0o7777), size };
+        let (version, has_other_names) = (Some(FileVersion::of(facts)), facts.nlink() > 1);
+        Self { state: Some(state), file, content, version, has_other_names }
+    }
+
+    /// Whether it is this file, whatever it has in it.
+    pub(super) fn is(&self, file: Option<FileIdentity>) -> bool {
+        self.version.zip(file).is_some_and(|(version, file)| version.file.is(file))
+    }
+
+    pub(super) fn mode(&self) -> Option<u32> {
+        self.state.as_ref().and_then(PathState::mode)
+    }
+}

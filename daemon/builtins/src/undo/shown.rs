@@ -1,0 +1,118 @@
+//! Changes as diffs.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use toold_engine::policy::is_secret;
+use toold_host::exclude::Exclusions;
+use toold_host::files;
+
+use crate::diff;
+use crate::journal::state::MAX_KEPT_FILE;
+use crate::journal::{ChangeRecord, PathChange, PathState};
+use crate::stamps::FileDigest;
+use crate::toolkit::Toolkit;
+
+/// Bytes of a diff of several files.
+const MAX_DIFF: usize = 1 << 20;
+
+/// What several calls did to one path together.
+struct NetChange<'a> {
+    before: &'a Option<PathState>,
+    after: &'a Option<PathState>,
+    by: Vec<&'a ChangeRecord>,
+}
+
+/// What these calls changed together, as one diff from what was before the first to what was after the last of them.
+/// Contents that are not kept any more are not shown. Blocks.
+pub fn combined_diff(toolkit: &Toolkit, records: &[ChangeRecord]) -> String {
+    let Ok(contents) = toolkit.journal.contents() else { return String::new() };
+    let mut nets: BTreeMap<&Path, NetChange<'_>> = BTreeMap::new();
+    for record in records {
+        for change in &record.changes {
+            let PathChange { path, before, after, .. } = change;
+            let net = nets.entry(path.path()).or_insert(NetChange { before, after, by: Vec::new() });
+            net.after = after;
+            net.by.push(record);
+        }
+    }
+    let mut exclusions = Exclusions::default();
+    let mut text = String::new();
+    for (path, NetChange { before, after, by }) in nets {
+        if text.len() > MAX_DIFF {
+            text.push_str("# The rest is left out: the diff is too long.\n");
+            break;
+        }
+        for record in by {
+            let command = record.command.as_ref().map(|line| format!(": {line}")).unwrap_or_default();
+            let shared = match record.shared_with.is_empty() {
+                true => String::new(),
+                false => format!(" (or by {})", record.shared_with.join(", ")),
+            };
+            // Writing to a string does not fail.
+            let _ = writeln!(text, "# by {}{command}{shared}", record.name());
+        }
+        let content_of = |state: &Option<PathState>| {
+            let state = state.clone()?;
+            let digest = state.content();
+            let kept = digest.and_then(|digest| contents.get(digest).ok().or_else(|| on_disk(path, digest)));
+            Some((state, kept))
+        };
+        text.push_str(&diff_of(path, content_of(before), content_of(after), &mut exclusions));
+    }
+    text
+}
+
+/// The content of a file, if it has this digest.
+fn on_disk(path: &Path, digest: FileDigest) -> Option<Vec<u8>> {
+    files::read_whole(path, MAX_KEPT_FILE).ok().filter(|content| blake3::hash(content) == digest)
+}
+
+/// A state, and its content if it is known.
+type Shown = Option<(PathState, Option<Vec<u8>>)>;
+
+/// The diff between two states of a path. The contents of secret and excluded files are not shown.
+pub(super) fn diff_of(path: &Path, old: Shown, new: Shown, exclusions: &mut Exclusions) -> String {
+    let name = path.display().to_string();
+    let (old_state, new_state) = (old.as_ref().map(|old| &old.0), new.as_ref().map(|new| &new.0));
+    let mut text = String::new();
+    if let (Some(old), Some(new)) = (old_state.and_then(PathState::mode), new_state.and_then(PathState::mode))
+        && old != new
+    {
+        // Writing to a string does not fail.
+        let _ = write!(text, "diff --git a/{name} b/{name}\nold mode {old:o}\nnew mode {new:o}\n");
+    }
+    let is_text = |state: Option<&PathState>| state.is_none_or(|state| matches!(state, PathState::File { .. }));
+    if !is_text(old_state) || !is_text(new_state) {
+        let words = |state: Option<&PathState>| match state {
+            None => "nothing".to_owned(),
+            Some(PathState::File { .. }) => "a file".to_owned(),
+            Some(PathState::Folder { .. }) => "a folder".to_owned(),
+            Some(PathState::Link { target }) => format!("a link to {}", target.path().display()),
+            Some(PathState::Special { what, .. }) => what.words().to_owned(),
+        };
+        let (old, new) = (words(old_state), words(new_state));
+        if old != new {
+            // Writing to a string does not fail.
+            let _ = writeln!(text, "# {name}: {old} -> {new}");
+        }
+        return text;
+    }
+    if old_state.and_then(PathState::content) == new_state.and_then(PathState::content)
+        && old.is_some() == new.is_some()
+    {
+        return text;
+    }
+    if is_secret(path) || exclusions.reason(path, false).is_some() {
+        return text + &format!("# {name}: its content is not shown, it is secret or excluded\n");
+    }
+    let bytes = |shown: &Shown| match shown {
+        None => Some(None),
+        Some((_, content)) => content.clone().map(Some),
+    };
+    match (bytes(&old), bytes(&new)) {
+        (Some(old), Some(new)) => text + &diff::of_contents(old.as_deref(), new.as_deref(), &name).text,
+        _ => text + &format!("# {name}: a content is not kept, so the change is not shown\n"),
+    }
+}

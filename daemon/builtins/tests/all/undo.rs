@@ -1,0 +1,371 @@
+//! Undo takes back all that a call did, touches nothing else, and loses nothing: in cases that were thought of, and in
+//! random ones.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use proptest::prelude::*;
+use serde_json::json;
+use toold_builtins::journal::{JournalScope, Selection};
+use toold_builtins::undo::{UndoError, undo};
+use toold_proto::tool::{CallId, ToolResult};
+
+use crate::builtin_test::BuiltinTest;
+use crate::command_changes::tree;
+
+type Tree = BTreeMap<PathBuf, (char, u32, Vec<u8>)>;
+
+/// Runs a script that the tools do not know of.
+fn outside(test: &BuiltinTest, script: &str) {
+    let done = Command::new("sh").args(["-c", script]).current_dir(&test.root).output().unwrap();
+    assert!(done.status.success(), "{script}: {}", String::from_utf8_lossy(&done.stderr));
+}
+
+/// Everything in the session's folder, and in the folder beside it.
+fn all(test: &BuiltinTest) -> Tree {
+    let mut all = tree(&test.root);
+    all.extend(tree(&test.root.with_file_name("store")));
+    all
+}
+
+/// Runs a line that the daemon does not judge.
+async fn bash(test: &BuiltinTest, id: &str, line: &str) -> ToolResult {
+    std::fs::write(test.root.with_file_name("script"), line).unwrap();
+    let mut call = test.prepare("bash", json!({"command": "sh ../script"}));
+    call.call_id = Some(CallId::parse(id).unwrap());
+    test.run(call).await.unwrap()
+}
+
+async fn take_back(test: &BuiltinTest, id: &str) -> Result<Vec<PathBuf>, UndoError> {
+    let call = Selection::Call(CallId::parse(id).unwrap());
+    undo(&test.toolkit, &test.session, JournalScope::Everybody, &call).await
+}
+
+fn started() -> BuiltinTest {
+    let test = BuiltinTest::new();
+    std::fs::create_dir(test.root.with_file_name("store")).unwrap();
+    test
+}
+
+/// What is there, what a person or another program does once the folder is known, and the command that is undone.
+const CASES: &[(&str, &str, &str)] = &[
+    // Another file is put at the path: it keeps its content under its other names.
+    ("echo a > a; echo precious > p", "", "ln -f p a"),
+    ("echo a > a; echo precious > ../store/p", "", "ln -f ../store/p a"),
+    ("echo a > a; echo precious > ../store/p", "", "rm a; cp -al ../store/p a"),
+    ("echo same > a; echo same > ../store/p", "", "ln -f ../store/p a; rm a; echo b > a"),
+    ("echo a > a; echo precious > p; chmod 444 p", "ln -f p a", "echo b > b; rm -f a; echo mine > a"),
+    // A file with several names, of which one or another is used.
+    ("echo a > a; ln a b", "", "echo gone > a"),
+    ("echo a > a; ln a b; mkdir n; ln a n/c", "", "chmod 600 a; truncate -s 1 n/c"),
+    ("echo a > a; ln a b", "echo other >> a", "rm b"),
+    ("echo a > a; ln a b", "echo other >> a", "sed -i s/zzz/y/ b"),
+    ("echo a > a; ln a b", "echo other >> a", "touch b; echo d > c"),
+    ("echo a > a; ln a b", "echo other >> a", "rm b; cp a b; chmod 640 b"),
+    ("echo a > ../store/o; ln ../store/o a", "echo other > ../store/o", "rm a"),
+    ("echo a > ../store/o; ln ../store/o a", "", "echo other > ../store/o; echo x > x"),
+    ("echo a > a", "ln a b; echo more >> b", "rm a"),
+    // Permission bits are those from before.
+    ("echo a > f; chmod 444 f", "", "sed -i s/a/b/ f"),
+    ("echo a > f; chmod 2555 f", "", "chmod u+w f; echo q > f; chmod 2555 f"),
+    ("echo a > f; chmod 400 f", "", "rm -f f"),
+    ("echo a > f; ln f g; chmod 444 f", "", "chmod u+w f; echo q > f; chmod 444 g"),
+    ("mkdir d; echo a > d/a; chmod 555 d", "", "chmod 755 d; echo b > d/b; rm d/a; chmod 500 d"),
+    ("mkdir d; echo a > d/a", "", "rm d/a; echo b > d/b; chmod 555 d"),
+    // What is neither a file nor a folder nor a link.
+    ("mkfifo -m 640 p; echo x > x", "", "rm p; echo x > p; rm x"),
+    ("echo x > x", "", "rm x; mkfifo x"),
+    ("mkfifo p", "", "chmod 600 p; mkfifo q"),
+    ("echo x > x", "", "rm x; python3 -c 'import socket; socket.socket(1).bind(\"x\")'"),
+    // Large files that need not be kept.
+    ("echo o > o", "", "truncate -s 65M big; rm o"),
+    ("echo o > o", "", "mkdir -p new/deep; truncate -s 65M new/deep/big; rm o"),
+    ("echo o > o", "", "truncate -s 65M o; echo x > x"),
+    ("echo o > o", "", "rm o; mkdir o; truncate -s 65M o/big"),
+];
+
+#[tokio::test]
+async fn a_call_is_taken_back_and_nothing_else() {
+    for (there, meanwhile, line) in CASES {
+        let test = started();
+        outside(&test, there);
+        assert!(!bash(&test, "first", "true").await.is_error);
+        outside(&test, meanwhile);
+        let before = all(&test);
+        let result = bash(&test, "call", line).await;
+        assert!(!result.is_error && !result.metadata.contains_key("not_undoable"), "{line}: {result:?}");
+        // That a name has no change at all is right, too.
+        match take_back(&test, "call").await {
+            Ok(_) | Err(UndoError::Nothing) => {}
+            Err(error) => panic!("{there}; {meanwhile}; {line}: {error}"),
+        }
+        let mut now = all(&test);
+        // What the command itself wrote outside is not the session's.
+        if line.contains("> ../store") {
+            now.retain(|path, _| path.starts_with(&test.root));
+            assert!(now.iter().all(|(path, state)| before.get(path) == Some(state)), "{line}: {now:?}");
+            continue;
+        }
+        assert_eq!(now, before, "{there}; {meanwhile}; {line}");
+    }
+}
+
+/// Names of one file are names of one file again.
+#[tokio::test]
+async fn files_with_several_names_get_them_back() {
+    use std::os::unix::fs::MetadataExt;
+    let test = started();
+    outside(&test, "echo a > a; ln a b; ln a c");
+    bash(&test, "true", "true").await;
+    for line in ["rm a b c", "echo 2 > a; rm b c; cp a b", "rm -r ./*; mkdir a"] {
+        bash(&test, line.split(' ').next().unwrap(), line).await;
+        take_back(&test, line.split(' ').next().unwrap()).await.ok();
+    }
+    let inode = |name: &str| test.root.join(name).metadata().unwrap().ino();
+    assert_eq!((inode("b"), inode("c")), (inode("a"), inode("a")));
+    assert_eq!(test.content("c"), "a\n");
+}
+
+/// What cannot be brought back is said by the command itself, and the refusal gives the same reason.
+#[tokio::test]
+async fn what_cannot_be_undone_is_said_at_once() {
+    for (there, line, why) in [
+        ("truncate -s 65M big; echo o > o", "echo a >> big; rm o", "the contents of files over 64 MiB are not kept"),
+        ("truncate -s 65M big; echo o > o", "rm big o", "the contents of files over 64 MiB are not kept"),
+        ("python3 -c 'import socket; socket.socket(1).bind(\"s\")'", "rm s", "a socket cannot be made again"),
+    ] {
+        let test = started();
+        outside(&test, there);
+        bash(&test, "first", "true").await;
+        let result = bash(&test, "call", line).await;
+        let said = result.metadata["not_undoable"].as_str().unwrap().to_owned();
+        assert!(said.ends_with(&format!(" cannot be brought back: {why}")), "{said}");
+        let after = all(&test);
+        assert_eq!(take_back(&test, "call").await.unwrap_err().to_string(), said);
+        assert_eq!(all(&test), after);
+    }
+}
+
+/// A path that somebody else brought back is no reason to refuse the rest.
+#[tokio::test]
+async fn what_is_as_before_counts_as_undone() {
+    let test = started();
+    outside(&test, "echo 1 > f1; echo 3 > f3; echo 4 > f4");
+    let before = all(&test);
+    bash(&test, "one", "echo a > f1; chmod 600 f1").await;
+    bash(&test, "two", "rm f3; mkdir new; echo x > new/x").await;
+    outside(&test, "echo 1 > f1; chmod 644 f1; rm new/x");
+    bash(&test, "three", "echo b > f1").await;
+    outside(&test, "echo 1 > f1");
+    let every = Selection::All(toold_builtins::journal::ChangeFilter::default());
+    undo(&test.toolkit, &test.session, JournalScope::Everybody, &every).await.unwrap();
+    assert_eq!(all(&test), before);
+}
+
+#[tokio::test]
+async fn a_patch_that_fails_leaves_no_folder() {
+    let test = started();
+    outside(&test, "mkdir ro; echo x > ro/f; chmod 555 ro; echo g > g");
+    let long = "n".repeat(256);
+    let before = all(&test);
+    for body in [
+        format!("*** Add File: new/deep/x\n+hey\n*** Add File: other/{long}\n+ho\n"),
+        format!("*** Add File: new/deep/{long}\n+ho\n"),
+    ] {
+        test.bad("apply_patch", json!({"input": format!("*** Begin Patch\n{body}*** End Patch")})).await;
+        assert_eq!(all(&test), before);
+    }
+    assert!(toold_builtins::undo::history(&test.toolkit, JournalScope::Everybody).is_empty());
+}
+
+/// One thing that a command does.
+#[derive(Clone, Debug)]
+enum Deed {
+    Remove(usize),
+    Move(usize, usize),
+    Folder(usize),
+    Mode(usize, &'static str),
+    Symlink(usize, usize),
+    Link(usize, usize),
+    LinkOutside(usize),
+    Write(usize, u8),
+    Append(usize),
+    Replace(usize),
+    Truncate(usize),
+    Pipe(usize),
+    CopyFolder(usize, usize),
+    FileToFolder(usize),
+    FolderToFile(usize),
+}
+
+const NAMES: [&str; 12] =
+    ["a", "b", "sub", "sub/c", "sub/deep", "sub/deep/d", "e e", "new\nline", "-n", "z/y/x", "\u{fc}", "store-link"];
+
+impl Deed {
+    fn line(&self) -> String {
+        let name = |index: &usize| format!("\"$PWD/{}\"", NAMES[*index]);
+        match self {
+            Self::Remove(at) => format!("rm -rf {}", name(at)),
+            Self::Move(from, to) => format!("mv -f -T {} {}", name(from), name(to)),
+            Self::Folder(at) => format!("mkdir -p {}", name(at)),
+            Self::Mode(at, mode) => format!("chmod {mode} {}", name(at)),
+            Self::Symlink(to, at) => format!("ln -sfn {} {}", name(to), name(at)),
+            Self::Link(file, at) => format!("ln -f {} {}", name(file), name(at)),
+            Self::LinkOutside(at) => format!("ln -f ../store/kept {}", name(at)),
+            Self::Write(at, n) => format!("printf 'n%s\\n' {n} > {}.tmp && cat {0}.tmp > {0}; rm -f {0}.tmp", name(at)),
+            Self::Append(at) => format!("echo more >> {}", name(at)),
+            Self::Replace(at) => format!("sed -i 's/n/N/' {}", name(at)),
+            Self::Truncate(at) => format!("test -f {0} && truncate -s 5000 {0}", name(at)),
+            Self::Pipe(at) => format!("mkfifo {}", name(at)),
+            Self::CopyFolder(from, to) => format!("test -d {} && cp -a {0} {}", name(from), name(to)),
+            Self::FileToFolder(at) => format!("rm -f {0}; mkdir {0} && echo in > {0}/inner", name(at)),
+            Self::FolderToFile(at) => format!("rm -rf {0}; echo file > {0}", name(at)),
+        }
+    }
+}
+
+fn deed() -> impl Strategy<Value = Deed> {
+    let name = || 0..NAMES.len();
+    prop_oneof![
+        2 => name().prop_map(Deed::Remove),
+        2 => (name(), name()).prop_map(|(from, to)| Deed::Move(from, to)),
+        1 => name().prop_map(Deed::Folder),
+        2 => (name(), prop_oneof![Just("600"), Just("444"), Just("755"), Just("555"), Just("2750")])
+            .prop_map(|(at, mode)| Deed::Mode(at, mode)),
+        1 => (name(), name()).prop_map(|(to, at)| Deed::Symlink(to, at)),
+        3 => (name(), name()).prop_map(|(file, at)| Deed::Link(file, at)),
+        1 => name().prop_map(Deed::LinkOutside),
+        4 => (name(), any::<u8>()).prop_map(|(at, n)| Deed::Write(at, n)),
+        2 => name().prop_map(Deed::Append),
+        2 => name().prop_map(Deed::Replace),
+        1 => name().prop_map(Deed::Truncate),
+        1 => name().prop_map(Deed::Pipe),
+        1 => (name(), name()).prop_map(|(from, to)| Deed::CopyFolder(from, to)),
+        1 => name().prop_map(Deed::FileToFolder),
+        1 => name().prop_map(Deed::FolderToFile),
+    ]
+}
+
+#[derive(Clone, Debug)]
+enum UndoStep {
+    Command(Vec<Deed>),
+    /// `write` of the tool.
+    Tool(usize, u8),
+    /// Another program does it.
+    Foreign(Deed),
+    /// Of the last call that is not undone, or of an earlier one.
+    Undo(prop::sample::Index, bool),
+}
+
+fn step() -> impl Strategy<Value = UndoStep> {
+    prop_oneof![
+        5 => prop::collection::vec(deed(), 1..4).prop_map(UndoStep::Command),
+        2 => (0..NAMES.len(), any::<u8>()).prop_map(|(at, n)| UndoStep::Tool(at, n)),
+        2 => deed().prop_map(UndoStep::Foreign),
+        4 => (any::<prop::sample::Index>(), prop::bool::weighted(0.7)).prop_map(|(at, last)| UndoStep::Undo(at, last)),
+    ]
+}
+
+/// A call that has changed something, with the paths as they were before it and after it.
+struct DoneCall {
+    id: String,
+    before: Tree,
+    after: Tree,
+}
+
+impl DoneCall {
+    fn changed(&self) -> impl Iterator<Item = &PathBuf> {
+        let all = self.before.keys().chain(self.after.keys());
+        all.filter(|path| self.before.get(*path) != self.after.get(*path))
+    }
+}
+
+/// What becomes of the tree when a call is undone: nothing but its paths changes, and these are as before it.
+fn expected(call: &DoneCall, now: &Tree) -> Tree {
+    let mut expected = now.clone();
+    for path in call.changed() {
+        match call.before.get(path) {
+            Some(state) => expected.insert(path.clone(), state.clone()),
+            None => expected.remove(path),
+        };
+    }
+    expected
+}
+
+/// Pipes and folders that others use by now stay where they are.
+fn is_right(expected: &Tree, got: &Tree) -> bool {
+    let holds = |folder: &Path| got.keys().any(|path| path != folder && path.starts_with(folder));
+    let extra = got.iter().filter(|(path, _)| !expected.contains_key(*path));
+    expected.iter().all(|(path, state)| got.get(path) == Some(state))
+        && extra.into_iter().all(|(path, state)| state.0 == 'd' && holds(path))
+}
+
+async fn follow(steps: &[UndoStep]) -> Result<(), TestCaseError> {
+    let test = started();
+    std::fs::write(test.root.with_file_name("store").join("kept"), "kept\n").unwrap();
+    outside(&test, "mkdir -p sub/deep z/y; echo one > a; echo two > sub/c; ln a sub/deep/d; echo n > 'e e'");
+    bash(&test, "first", "true").await;
+    let mut calls: Vec<DoneCall> = Vec::new();
+    for (number, step) in steps.iter().enumerate() {
+        let (before, id) = (all(&test), format!("c{number}"));
+        match step {
+            UndoStep::Command(deeds) => {
+                let lines: Vec<String> = deeds.iter().map(Deed::line).collect();
+                let result = bash(&test, &id, &format!("exec 2>/dev/null\n{}\ntrue", lines.join("\n"))).await;
+                prop_assert!(!result.is_error, "{}", result.text());
+                prop_assert!(!result.metadata.contains_key("not_undoable"), "{:?}", result.metadata);
+            }
+            UndoStep::Tool(at, n) => {
+                let mut call = test.prepare("write", json!({"path": NAMES[*at], "content": format!("n{n}\n")}));
+                call.call_id = Some(CallId::parse(&id).unwrap());
+                test.run(call).await.unwrap();
+            }
+            UndoStep::Foreign(deed) => {
+                let done = Command::new("sh").args(["-c", &deed.line()]).current_dir(&test.root).output();
+                done.unwrap();
+                continue;
+            }
+            UndoStep::Undo(at, last) => {
+                let Some(newest) = calls.len().checked_sub(1) else { continue };
+                let call = calls.remove(if *last { newest } else { at.index(newest + 1) });
+                let undone = take_back(&test, &call.id).await;
+                let got = all(&test);
+                let is_as_left = call.changed().all(|path| before.get(path) == call.after.get(path));
+                match undone {
+                    Ok(_) => {
+                        let expected = expected(&call, &before);
+                        prop_assert!(
+                            is_right(&expected, &got),
+                            "{}: {:?}\nexpected {:#?}\ngot {:#?}",
+                            call.id,
+                            steps,
+                            expected,
+                            got
+                        );
+                    }
+                    Err(error) => {
+                        prop_assert_eq!(&got, &before, "{} was refused: {}", call.id, error);
+                        prop_assert!(!is_as_left || !*last, "{}: {}\n{:?}", call.id, error, steps);
+                    }
+                }
+                continue;
+            }
+        }
+        let after = all(&test);
+        if after != before {
+            calls.push(DoneCall { id, before, after });
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, max_shrink_iters: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn undo_is_right_or_refused_after_any_calls(steps in prop::collection::vec(step(), 4..24)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(follow(&steps))?;
+    }
+}
