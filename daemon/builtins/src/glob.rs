@@ -75,14 +75,18 @@ impl Builtin for GlobTool {
     }
 
     async fn run(&self, input: GlobInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
-        let ReadableTree { root, kind, access, cwd, is_quick, turn } =
-            ReadableTree::open(input.path.as_deref(), cx).await?;
+        let tree = ReadableTree::open(input.path.as_deref(), cx).await?;
+        let other_kind = tree.other_kind();
+        let ReadableTree { root, kind, access, cwd, is_quick, turn } = tree;
         let shown = paths::shown(&root, &cwd);
         anyhow::ensure!(
             !kind.is_some_and(|kind| kind.is_file()),
             "{shown} is a file, and not a folder to look in: use `read`"
         );
-        if !kind.is_some_and(|kind| kind.is_dir()) {
+        if let Some(other) = other_kind {
+            anyhow::bail!("{shown} is {other}, and not a folder to look in");
+        }
+        if kind.is_none() {
             let shared = cx.shared();
             let hint = blocking(cx, move |_| Ok(near_names::hint(&root, MissingKind::Folder, &shared))).await?;
             anyhow::bail!("there is no folder {shown}{}", hint.unwrap_or_default());
@@ -91,12 +95,12 @@ impl Builtin for GlobTool {
         if is_quick && input.pattern.len() <= MAX_IN_PLACE {
             let walk = GlobWalk::new(&input, root.clone(), access.clone())?;
             if let Some(few) = walk.few() {
-                return Ok(output(walk.find(Some(few), max, &cx.cancel)?, max, &cwd));
+                return Ok(output(walk.find(Some(few), max, &cx.cancel)?, &input.pattern, max, &cwd));
             }
         }
         blocking(cx, move |cancel| {
             let _turn = turn;
-            Ok(output(GlobWalk::new(&input, root, access)?.find(None, max, cancel)?, max, &cwd))
+            Ok(output(GlobWalk::new(&input, root, access)?.find(None, max, cancel)?, &input.pattern, max, &cwd))
         })
         .await
     }
@@ -160,7 +164,13 @@ impl GlobWalk {
         match few.or_else(|| self.walk.small(may_enter)) {
             Some(tree) => {
                 let mut worker = workers.worker();
-                tree.entries.iter().filter(|(_, kind)| kind.is_file()).for_each(|(path, _)| worker.file(path));
+                for (path, kind) in &tree.entries {
+                    match () {
+                        () if kind.is_file() => worker.file(path),
+                        () if kind.is_dir() => worker.unjudged(path),
+                        () => {}
+                    }
+                }
                 tree.problems.iter().for_each(|error| worker.problem(error));
             }
             None => self.walk.parallel().threads(threads()).build_parallel().visit(&mut workers),
@@ -194,7 +204,7 @@ fn is_unwanted(globs: &Override, folder: &Path) -> bool {
     globs.num_whitelists() == 0 && globs.matched(folder, true).is_ignore()
 }
 
-fn output(found: GlobResults, max: usize, cwd: &Path) -> ToolOutput {
+fn output(found: GlobResults, pattern: &str, max: usize, cwd: &Path) -> ToolOutput {
     let mut text = String::new();
     for (_, path) in &found.files {
         text.push_str(&paths::shown(path, cwd));
@@ -202,8 +212,9 @@ fn output(found: GlobResults, max: usize, cwd: &Path) -> ToolOutput {
     }
     let total = found.total;
     if total == 0 {
+        let top = if pattern.starts_with('/') { "; a leading / stands for the folder that is searched" } else { "" };
         text.push_str(&format!(
-            "[no files match, of {}{}]\n",
+            "[no files match, of {}{top}{}]\n",
             counted(found.seen, "file"),
             left_out::words(&found.left_out, cwd)
         ));
@@ -212,7 +223,8 @@ fn output(found: GlobResults, max: usize, cwd: &Path) -> ToolOutput {
     }
     if !found.problems.is_empty() {
         let first: Vec<&str> = found.problems.iter().take(5).map(String::as_str).collect();
-        text.push_str(&format!("[{} places could not be read: {}]\n", found.problems.len(), first.join("; ")));
+        let places = counted(found.problems.len() as u64, "place");
+        text.push_str(&format!("[{places} could not be read: {}]\n", first.join("; ")));
     }
     text.pop();
     ToolOutput::text(text)
@@ -268,6 +280,7 @@ impl ParallelVisitor for GlobWorker<'_> {
             Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_file()) => self.file(entry.path()),
             Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_dir()) => {
                 if !self.access.may_read(entry.path(), true, &mut self.exclusions) {
+                    self.unjudged(entry.path());
                     return WalkState::Skip;
                 }
             }
@@ -283,13 +296,20 @@ impl GlobWorker<'_> {
         self.own.problems.extend(self.access.problem(error, &mut self.exclusions));
     }
 
+    /// A folder that is not looked into, if it is only for its name.
+    fn unjudged(&mut self, folder: &Path) {
+        self.own.problems.extend(self.access.unjudged(folder, &mut self.exclusions));
+    }
+
     fn file(&mut self, path: &Path) {
         let is_wanted = self.globs.matched(path, false).is_whitelist() || self.excluding(path);
         // Others count only in an answer that nothing was found.
         if !is_wanted && self.own.total > 0 {
             return;
         }
-        if !self.access.may_read(path, false, &mut self.exclusions) {
+        // The name is all that is shown.
+        if !self.access.may_read(path, false, &mut self.exclusions) && !self.access.may_name(path, &mut self.exclusions)
+        {
             return;
         }
         self.own.seen += 1;

@@ -8,10 +8,15 @@ use ignore::overrides::{Override, OverrideBuilder};
 /// outside of braces separate globs.
 ///
 /// # Errors
-/// A glob that is not valid.
+/// A glob that is not valid, or that can match nothing.
 pub(crate) fn build(text: &str, root: &Path) -> anyhow::Result<Override> {
     let mut builder = OverrideBuilder::new(root);
     for glob in list(text, root) {
+        let climbs = glob.trim_start_matches('!').split('/').any(|part| part == "..");
+        anyhow::ensure!(
+            !climbs,
+            "a glob with `..` matches nothing: name the folder in `path`, and give the glob that begins there"
+        );
         builder.add(&glob).map_err(|error| anyhow::anyhow!("can't use the glob: {error}"))?;
     }
     Ok(builder.build()?)

@@ -107,8 +107,9 @@ impl Builtin for GrepTool {
     }
 
     async fn run(&self, input: GrepInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
-        let ReadableTree { root, kind, access, cwd, is_quick, turn } =
-            ReadableTree::open(input.path.as_deref(), cx).await?;
+        let tree = ReadableTree::open(input.path.as_deref(), cx).await?;
+        let other_kind = tree.other_kind();
+        let ReadableTree { root, kind, access, cwd, is_quick, turn } = tree;
         let buffers = self.toolkit.buffers.of_project(cx.session.project());
         let max_bytes = cx.engine.settings.load().max_result_text.saturating_sub(1024);
         let Some(kind) = kind else {
@@ -118,6 +119,9 @@ impl Builtin for GrepTool {
             let hint = blocking(cx, move |_| Ok(near_names::hint(&root, MissingKind::Either, &shared))).await?;
             anyhow::bail!("there is no {shown}{glob}{}", hint.unwrap_or_default());
         };
+        if let Some(other) = other_kind.filter(|_| !kind.is_file()) {
+            anyhow::bail!("{} is {other}, and neither a file nor a folder", paths::shown(&root, &cwd));
+        }
         let (query, place, window) = plan(input, root, kind, &cwd, buffers);
         let is_quick = is_quick && query.is_simple() && place.include.as_ref().is_none_or(|globs| is_short(globs));
         let prepare = move || FileSearch::new(query, place, window, access);
@@ -210,8 +214,8 @@ fn output(found: &SearchResults, query: &SearchQuery, window: Window, cwd: &Path
     }
     if found.problem_count > 0 {
         text.push_str(&format!(
-            "[{} places could not be searched: {}]\n",
-            found.problem_count,
+            "[{} could not be searched: {}]\n",
+            counted(found.problem_count, "place"),
             found.problems.join("; ")
         ));
     }

@@ -71,10 +71,15 @@ impl Builtin for ListTool {
     }
 
     async fn run(&self, input: ListInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
-        let ReadableTree { root, kind, access, cwd, is_quick, turn } =
-            ReadableTree::open(input.path.as_deref(), cx).await?;
+        let tree = ReadableTree::open(input.path.as_deref(), cx).await?;
+        let other_kind = tree.other_kind();
+        let ReadableTree { root, kind, access, cwd, is_quick, turn } = tree;
         let shown = paths::shown(&root, &cwd);
-        anyhow::ensure!(!kind.is_some_and(|kind| kind.is_file()), "{shown} is a file, and not a folder: use `read`");
+        let is_file = kind.is_some_and(|kind| kind.is_file());
+        anyhow::ensure!(!is_file, "{shown} is a file, and not a folder: use `read`");
+        if let Some(other) = other_kind {
+            anyhow::bail!("{shown} is {other}, and not a folder");
+        }
         if !kind.is_some_and(|kind| kind.is_dir()) {
             let shared = cx.shared();
             let hint = blocking(cx, move |_| Ok(near_names::hint(&root, MissingKind::Folder, &shared))).await?;
@@ -129,6 +134,8 @@ enum EntryKind {
     Ignored,
     /// A file that an ignore file names.
     IgnoredFile,
+    /// Its name is not UTF-8, so that nothing but the name can be shown.
+    Unjudged,
 }
 
 /// A walk below a folder, and what decides about its entries.
@@ -163,6 +170,13 @@ impl FolderWalk {
         let mut exclusions = self.exclusions.lock();
         let unread = found.problems.iter().filter_map(|error| self.access.problem(error, &mut exclusions)).count();
         listing.problems += (unread + self.ignore_files.problems().len()) as u64;
+        for (path, _) in found.left_out.iter().filter(|(path, _)| path.to_str().is_none()) {
+            if self.access.may_name(path, &mut exclusions)
+                && let Ok(path) = path.strip_prefix(&self.root)
+            {
+                listing.add(path.to_owned(), EntryKind::Unjudged);
+            }
+        }
         if !listing.more {
             let may_read = |path: &Path, kind: FileType| self.access.may_read(path, kind.is_dir(), &mut exclusions);
             listing.add_ignored(&self.root, found.left_out, may_read);
@@ -185,7 +199,7 @@ impl FolderListing {
     fn add(&mut self, path: PathBuf, kind: EntryKind) {
         match kind {
             EntryKind::Folder => self.folders += 1,
-            EntryKind::File | EntryKind::Link => {
+            EntryKind::File | EntryKind::Link | EntryKind::Unjudged => {
                 self.files += 1;
                 for above in path.ancestors().skip(1) {
                     if let Some(folder) = self.entries.get_mut(above) {
@@ -232,7 +246,7 @@ fn output(tree: &FolderListing, root: &Path, name: &str, depth: usize, max: usiz
     for path in &chosen {
         let ListEntry { kind, files } = &tree.entries[*path];
         let indent = "  ".repeat(level(path));
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = paths::quoted(path.file_name().unwrap_or_default());
         let _ = match kind {
             EntryKind::Folder => {
                 let closed = if tree.entries.keys().any(|other| other.parent() == Some(path) && !chosen.contains(other))
@@ -241,13 +255,14 @@ fn output(tree: &FolderListing, root: &Path, name: &str, depth: usize, max: usiz
                 } else {
                     ""
                 };
-                writeln!(text, "{indent}{name}/  ({files} {}{closed})", if *files == 1 { "file" } else { "files" })
+                writeln!(text, "{indent}{name}/  ({}{closed})", counted(*files, "file"))
             }
+            EntryKind::Unjudged => writeln!(text, "{indent}{name}  (its name is not UTF-8: no tool can read it)"),
             EntryKind::Ignored => writeln!(text, "{indent}{name}/  (ignored)"),
             EntryKind::IgnoredFile => writeln!(text, "{indent}{name}  (ignored)"),
             EntryKind::Link => {
                 let target = files::link_target(&root.join(path)).unwrap_or_default();
-                writeln!(text, "{indent}{name} -> {}", target.display())
+                writeln!(text, "{indent}{name} -> {}", paths::quoted(target.as_os_str()))
             }
             EntryKind::File => match stats.size(&root.join(path)) {
                 Some(bytes) => writeln!(text, "{indent}{name}  {}", size(bytes)),
@@ -256,17 +271,19 @@ fn output(tree: &FolderListing, root: &Path, name: &str, depth: usize, max: usiz
         };
     }
     let more = if tree.more { "more than " } else { "" };
-    let _ = write!(text, "[{more}{} files in {} folders", tree.files, tree.folders);
+    let (files, folders) = (counted(tree.files, "file"), counted(tree.folders, "folder"));
+    let _ = write!(text, "[{more}{files} in {folders}");
     if tree.ignored > 0 {
         let _ = write!(text, "; {}", counted(tree.ignored, "ignored file"));
     }
     let left_out = tree.entries.len() - chosen.len();
     if left_out > 0 {
         let how = if within > chosen.len() { "raise max_results or list a folder of it" } else { "raise depth" };
-        let _ = write!(text, "; {left_out} entries not shown: {how}");
+        let entries = if left_out == 1 { "entry" } else { "entries" };
+        let _ = write!(text, "; {left_out} {entries} not shown: {how}");
     }
     if tree.problems > 0 {
-        let _ = write!(text, "; {} places could not be read", tree.problems);
+        let _ = write!(text, "; {} could not be read", counted(tree.problems, "place"));
     }
     text.push(']');
     ToolOutput::text(text)

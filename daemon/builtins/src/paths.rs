@@ -4,6 +4,8 @@
 //! at. So no answer depends on something that the caller may not read.
 
 use std::borrow::Cow;
+use std::ffi::OsStr;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,6 +25,7 @@ use toold_host::read_access::{self, ReadAccess};
 use toold_proto::permission::Verdict;
 
 use crate::blocking::with_heartbeat;
+use crate::journal::SpecialKind;
 
 /// The resolved path of an argument.
 #[derive(Clone)]
@@ -184,6 +187,15 @@ impl ReadableTree {
         Ok(Self { root, kind, access, cwd: cx.cwd.clone(), is_quick, turn })
     }
 
+    /// What is at the root, in words, if it is no folder; `None` for a folder and for nothing.
+    pub(crate) fn other_kind(&self) -> Option<&'static str> {
+        match self.kind? {
+            kind if kind.is_dir() => None,
+            kind if kind.is_file() => Some("a file"),
+            kind => Some(SpecialKind::of(kind).words()),
+        }
+    }
+
     fn locate(path: Option<&str>, cx: &Cx) -> anyhow::Result<Located> {
         Located::new(path.unwrap_or("."), cx)
     }
@@ -204,11 +216,65 @@ pub(crate) fn knows(place: &Path, cx: &Cx) -> bool {
     read_access::may_see_link(place, cx, &cx.outer_chain)
 }
 
-/// The shortest form for readers: relative if it is below `cwd`.
+/// The shortest form for readers: relative if it is below `cwd`; [`quoted`] where it has to be.
 pub(crate) fn shown(path: &Path, cwd: &Path) -> String {
     match path.strip_prefix(cwd) {
         Ok(rest) if rest.as_os_str().is_empty() => ".".to_owned(),
-        Ok(rest) => rest.to_string_lossy().into_owned(),
-        Err(_) => path.to_string_lossy().into_owned(),
+        Ok(rest) => quoted(rest.as_os_str()),
+        Err(_) => quoted(path.as_os_str()),
+    }
+}
+
+/// A name that is one line of text, as Git writes it: one with control characters, or that is not UTF-8, is in double quotes,
+/// with escapes as in C.
+pub(crate) fn quoted(name: &OsStr) -> String {
+    if let Some(plain) = name.to_str()
+        && !plain.starts_with('"')
+        && !plain.contains(char::is_control)
+    {
+        return plain.to_owned();
+    }
+    let mut text = "\"".to_owned();
+    for chunk in name.as_encoded_bytes().utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '"' | '\\' => text.extend(['\\', c]),
+                '\n' => text.push_str("\\n"),
+                '\t' => text.push_str("\\t"),
+                '\r' => text.push_str("\\r"),
+                c if c.is_control() => push_octal(c.encode_utf8(&mut [0; 4]).as_bytes(), &mut text),
+                c => text.push(c),
+            }
+        }
+        push_octal(chunk.invalid(), &mut text);
+    }
+    text.push('"');
+    text
+}
+
+fn push_octal(bytes: &[u8], text: &mut String) {
+    for byte in bytes {
+        // Writing to a string does not fail.
+        let _ = write!(text, "\\{byte:03o}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+
+    #[test]
+    fn names_are_one_line_of_text() {
+        for (name, expected) in [
+            (b"plain \\ 'name' \xc3\xbc".as_slice(), "plain \\ 'name' \u{fc}"),
+            (b"new\nline", r#""new\nline""#),
+            (b"bad\xff", r#""bad\377""#),
+            (b"\"in quotes\" ", r#""\"in quotes\" ""#),
+            (b"\x1b[2J\\\xc2\x9b", r#""\033[2J\\\302\233""#),
+        ] {
+            assert_eq!(quoted(OsStr::from_bytes(name)), expected);
+        }
     }
 }

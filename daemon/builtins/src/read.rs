@@ -23,7 +23,7 @@ use crate::notebook;
 use crate::paths::Located;
 use crate::pdf::{self, PdfPages};
 use crate::picture::{self, PictureProblem};
-use crate::text::{Charset, charset};
+use crate::text::{Charset, charset, counted};
 use crate::toolkit::Toolkit;
 
 /// Files up to this size are read completely, which gives exact totals; longer ones only as far as requested.
@@ -347,7 +347,8 @@ fn text(
         let of = total.map_or_else(|| "more".to_owned(), |total| total.to_string());
         text.push_str(&format!("[lines {} to {last} of {of}; continue with offset={}]", page.first, last + 1));
     } else if count == 0 && page.first > 1 {
-        return Ok(ToolOutput::error(format!("{shown} has {before} lines: there is no line {}", page.first))
+        let lines = counted(before, "line");
+        return Ok(ToolOutput::error(format!("{shown} has {lines}: there is no line {}", page.first))
             .with("total_lines", before));
     } else if count == 0 {
         text.push_str("[the file is empty]");
@@ -373,7 +374,8 @@ fn text(
         let first = first_cut.unwrap_or(page.first);
         let note = format!(
             "[lines are shown up to {MAX_LINE} characters; read on within line {first} with bash: \
-             sed -n {first}p FILE | cut -c {}-{}]",
+             sed -n {first}p {} | cut -c {}-{}]",
+            shell_word(shown),
             MAX_LINE + 1,
             MAX_LINE * 10
         );
@@ -386,4 +388,14 @@ fn text(
         output = output.with("invalid_characters", true);
     }
     Ok(output)
+}
+
+/// A path as a shell takes it; a placeholder for one that cannot be shown as it is.
+fn shell_word(shown: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "_@%+=:,./-".contains(c);
+    match shown {
+        quoted if quoted.starts_with('"') => "FILE".to_owned(),
+        plain if plain.chars().all(is_plain) && !plain.starts_with('-') => plain.to_owned(),
+        other => format!("-- '{}'", other.replace('\'', "'\\''")),
+    }
 }

@@ -222,8 +222,12 @@ impl FileSearch {
                     Some(tree) => {
                         let mut worker = workers.worker();
                         worker.contents = contents;
-                        let files = tree.entries.iter().filter(|(_, kind)| kind.is_file());
-                        files.take_while(|_| !cancel.is_cancelled()).for_each(|(path, _)| worker.file(path));
+                        let entries = tree.entries.iter().take_while(|_| !cancel.is_cancelled());
+                        entries.for_each(|(path, kind)| match () {
+                            () if kind.is_file() => worker.file(path),
+                            () if kind.is_dir() => worker.unjudged(path),
+                            () => {}
+                        });
                         tree.problems.iter().for_each(|error| worker.problem(error));
                     }
                     None => walk.parallel().threads(threads()).build_parallel().visit(&mut workers),
@@ -397,6 +401,7 @@ impl ParallelVisitor for SearchWorker<'_> {
             // A caller that may not read the folder must not learn of its ignore files, nor whether it can be listed.
             Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_dir()) => {
                 if !self.judge.may_read(entry.path(), true, &mut self.exclusions) {
+                    self.unjudged(entry.path());
                     return WalkState::Skip;
                 }
             }
@@ -437,11 +442,18 @@ impl<'a> SearchWorker<'a> {
         }
     }
 
+    /// What may not be read, if it is only for its name.
+    fn unjudged(&mut self, path: &Path) {
+        if let Some(problem) = self.judge.unjudged(path, &mut self.exclusions) {
+            self.found.problem(problem);
+        }
+    }
+
     fn file(&mut self, path: &Path) {
         let content = self.contents.remove(path);
         // Checked before the file is opened: otherwise counts or timing would reveal that it was searched.
         if content.is_none() && !self.judge.may_read(path, false, &mut self.exclusions) {
-            return;
+            return self.unjudged(path);
         }
         if self.named {
             self.searcher = searcher(self.query, true);

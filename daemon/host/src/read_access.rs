@@ -9,6 +9,7 @@ use std::sync::Arc;
 use toold_engine::Engine;
 use toold_engine::cx::Cx;
 use toold_engine::decision::decide_need;
+use toold_engine::need::Need;
 use toold_engine::plugin_limits::Undeclared;
 use toold_engine::policy::grants::Grant;
 use toold_engine::policy::{Decision, Policy, Subject, decide};
@@ -17,7 +18,7 @@ use toold_engine::tool::Origin;
 use toold_proto::level::Level;
 use toold_proto::permission::Verdict;
 use toold_proto::session::Mode;
-use toold_proto::tool::{SessionId, ToolName};
+use toold_proto::tool::{Category, SessionId, ToolName};
 
 use crate::exclude::Exclusions;
 use crate::file_needs::entry_read_need;
@@ -111,6 +112,22 @@ impl ReadAccess {
         }
     }
 
+    /// Whether the name of a file or folder may be shown though it is not UTF-8, for which reason it may not be read.
+    pub fn may_name(&self, resolved: &Path, exclusions: &mut Exclusions) -> bool {
+        let (Some(folder), None) = (resolved.parent(), resolved.to_str()) else { return false };
+        // Whoever may read the folder sees all other names in it. Rules see this one as people do.
+        self.may_read(folder, true, exclusions)
+            && exclusions.reason(resolved, true).is_none()
+            && exclusions.reason(resolved, false).is_none()
+            && self.verdict(&Need::new(Category::FileRead, resolved.to_string_lossy())).verdict != Verdict::Deny
+    }
+
+    /// The reportable text about a file or folder that was left out for its name alone.
+    pub fn unjudged(&self, resolved: &Path, exclusions: &mut Exclusions) -> Option<String> {
+        let may = self.may_name(resolved, exclusions);
+        may.then(|| format!("{}: permissions cannot be checked for names that are not UTF-8", resolved.display()))
+    }
+
     /// The reportable text of a walk's error, if it concerns a place that may be shown. Errors in lines of ignore files
     /// are never reported: some of these files are above the tree, or are links out of it.
     pub fn problem(&self, error: &ignore::Error, exclusions: &mut Exclusions) -> Option<String> {
@@ -119,6 +136,10 @@ impl ReadAccess {
     }
 
     fn decide(&self, resolved: &Path, is_folder: bool, exclusions: &mut Exclusions) -> Decision {
+        self.verdict(&entry_read_need(resolved, is_folder, exclusions))
+    }
+
+    fn verdict(&self, need: &Need) -> Decision {
         let above: Vec<&SessionId> = self.above.iter().collect();
         let subject = Subject {
             tool: (!self.session.is_of_plugin()).then_some(&self.tool),
@@ -137,8 +158,7 @@ impl ReadAccess {
             made: &self.made,
             profile: self.session.profile(),
         };
-        let need = entry_read_need(resolved, is_folder, exclusions);
-        decide(&self.policy, &self.grants, &subject, &need)
+        decide(&self.policy, &self.grants, &subject, need)
     }
 }
 

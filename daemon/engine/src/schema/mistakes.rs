@@ -88,8 +88,8 @@ impl<'s> Mistakes<'s> {
                 let length = value.as_str().map_or(0, |text| text.chars().count());
                 format!("expected at most {limit} characters, got {length}")
             }
-            Kind::MinItems { limit } => format!("expected at least {limit} items, got {}", length(value)),
-            Kind::MaxItems { limit } => format!("expected at most {limit} items, got {}", length(value)),
+            Kind::MinItems { limit } => format!("expected at least {}, got {}", items(*limit), length(value)),
+            Kind::MaxItems { limit } => format!("expected at most {}, got {}", items(*limit), length(value)),
             Kind::Pattern { pattern } => format!("expected a text that matches {pattern}, got {}", got(value)),
             Kind::Format { format } => format!("expected a text in the format {format:?}, got {}", got(value)),
             _ => error.to_string(),
@@ -102,6 +102,10 @@ impl<'s> Mistakes<'s> {
         let (holder, _) = error.schema_path().as_str().rsplit_once('/')?;
         self.schema.pointer(holder)
     }
+}
+
+fn items(count: u64) -> String {
+    format!("{count} item{}", if count == 1 { "" } else { "s" })
 }
 
 fn length(value: &Value) -> usize {
