@@ -26,7 +26,7 @@ pub use nats::{NatsServer, nats_server};
 pub use ports::lasting_port;
 pub use proxy::Proxy;
 pub use terminal::Terminal;
-pub use tmux::{Pane, Tmux};
+pub use tmux::{PRESS_EVERY, Pane, Tmux};
 // Every test of a daemon waits for something, so what waits is here too.
 pub use toold_test_kit::{PATIENCE, has_ended, skip, skip_uninstalled, until};
 pub use wire::{Wire, WireFraming};

@@ -13,7 +13,7 @@ const PROMPT: &str = "ready>";
 
 /// After this time without an effect, a key is pressed again. toolctl takes keys that come faster for one that is held
 /// down.
-const PRESS_EVERY: Duration = Duration::from_millis(400);
+pub const PRESS_EVERY: Duration = Duration::from_millis(400);
 
 /// A tmux server of a test's own, in the daemon's environment. All it started is gone when this is dropped.
 pub struct Tmux<'a> {

@@ -210,7 +210,7 @@ pub(crate) fn run(hook: &HookArgs, globals: &Globals) -> u8 {
     let row = answers::row(agent, &event);
     match call.moment {
         HookMoment::After { ok } => {
-            finish(agent, &event, &call, if ok { ToolEnd::Done } else { ToolEnd::Failed }, globals);
+            finish(agent, &event, &call, if ok { ReportedEnd::Done } else { ReportedEnd::Failed }, globals);
             OK
         }
         HookMoment::Before | HookMoment::BeforeAndAfter => {
@@ -343,7 +343,7 @@ fn judge(hook: &HookArgs, row: &AnswerRow, call: &HookCall, globals: &Globals) -
         judged.decision = JudgedDecision::Deny;
         judged.reason.push_str("; in this mode, the agent does not ask about this file");
         // The daemon waits for the end of what it left to the agent.
-        finish(agent, row.event, call, ToolEnd::Denied(DeniedUnasked::WouldNotAsk), globals);
+        finish(agent, row.event, call, ReportedEnd::Denied(DeniedUnasked::WouldNotAsk), globals);
     }
     last_call::write(agent, &LastHook::answered(row.event, judged.decision));
     if was_asked && judged.decision == JudgedDecision::Ask {
@@ -355,11 +355,11 @@ fn judge(hook: &HookArgs, row: &AnswerRow, call: &HookCall, globals: &Globals) -
         JudgedDecision::Deny => {}
         // No event follows.
         JudgedDecision::Ask if row.denies(&judged, asking) => {
-            finish(agent, row.event, call, ToolEnd::Denied(DeniedUnasked::CannotAsk), globals);
+            finish(agent, row.event, call, ReportedEnd::Denied(DeniedUnasked::CannotAsk), globals);
         }
         // The agent has read the file already.
         JudgedDecision::Allow | JudgedDecision::Ask if call.moment == HookMoment::BeforeAndAfter => {
-            finish(agent, row.event, call, ToolEnd::Done, globals);
+            finish(agent, row.event, call, ReportedEnd::Done, globals);
         }
         JudgedDecision::Allow | JudgedDecision::Ask => {}
     }
@@ -425,14 +425,14 @@ fn end_calls(agent: HookAgent, event: &str, input: &Value, scope: &str, globals:
 
 /// How the agent's tool ended.
 #[derive(Clone, Copy)]
-enum ToolEnd {
+enum ReportedEnd {
     Done,
     Failed,
     /// The hook denied it in place of a question.
     Denied(DeniedUnasked),
 }
 
-impl ToolEnd {
+impl ReportedEnd {
     fn params(self, request_id: &str) -> Value {
         match self {
             Self::Done | Self::Failed => json!({"request_id": request_id, "ok": matches!(self, Self::Done)}),
@@ -442,7 +442,7 @@ impl ToolEnd {
 }
 
 /// Reports the end of the tool. Nobody waits for that, so a failure is only kept for `toolctl agents`.
-fn finish(agent: HookAgent, event: &str, call: &HookCall, end: ToolEnd, globals: &Globals) {
+fn finish(agent: HookAgent, event: &str, call: &HookCall, end: ReportedEnd, globals: &Globals) {
     if is_own(call) {
         return;
     }
