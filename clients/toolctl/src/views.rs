@@ -62,6 +62,9 @@ pub(crate) struct Column {
 /// In the table of a command, columns from this rank on are left out where it is narrow.
 const LESS_IMPORTANT: u8 = 3;
 
+/// On the screen, columns of this rank are shown only where no other one is cut.
+pub(crate) const SPARE: u8 = 7;
+
 /// The widest column, which takes all the space that the others leave.
 pub(crate) const FILL: u16 = u16::MAX;
 

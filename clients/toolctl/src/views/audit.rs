@@ -3,7 +3,7 @@
 use toold_proto::audit::{AuditDecision, AuditEntry};
 use toold_proto::event::Outcome;
 
-use super::{Column, FILL, Tone, ViewCell, column, time_column};
+use super::{Column, FILL, SPARE, Tone, ViewCell, column, time_column};
 use crate::clock::Zone;
 use crate::output::{self, one_line, shorten};
 use crate::tool_title::entry_title;
@@ -14,7 +14,7 @@ pub(crate) const COLUMNS: &[Column] = &[
     column("OUTCOME", 7, 12, 1),
     column("TOOK", 7, 12, 3),
     column("CLIENT", 8, 20, 5),
-    column("SESSION", 10, 36, 6),
+    column("SESSION", 10, 36, SPARE),
     column("NEEDED", 12, FILL, 2),
 ];
 

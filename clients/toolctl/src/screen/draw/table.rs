@@ -12,7 +12,7 @@ use crate::screen::state::{HitArea, ScreenState};
 use crate::screen::table_view::SortOrder;
 use crate::screen::text::{cells, cut};
 use crate::screen::theme::Theme;
-use crate::views::{Column, FILL, Tone};
+use crate::views::{Column, FILL, SPARE, Tone};
 
 /// Between two columns.
 const GAP: u16 = 1;
@@ -173,7 +173,13 @@ fn layout(columns: &'static [Column], rows: &[PanelRow], width: u16) -> Vec<Show
             columns[at].min
         };
         let least = min.min(content(at)) + if shown.is_empty() { 0 } else { GAP };
-        if columns[at].rank > 0 && (least > left || (empty && !rows.is_empty() && left < 60)) {
+        let cut_off: u16 = match columns[at].rank {
+            SPARE.. => {
+                shown.iter().map(|shown| content(shown.at).min(columns[shown.at].max).saturating_sub(shown.width)).sum()
+            }
+            _ => 0,
+        };
+        if columns[at].rank > 0 && (least.saturating_add(cut_off) > left || (empty && !rows.is_empty() && left < 60)) {
             continue;
         }
         let gap = if shown.is_empty() { 0 } else { GAP };
