@@ -64,13 +64,29 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
         return ExitCode::from(OK);
     }
     let mut err = output::stderr();
-    let (message, advice) = full_disk::explain(error).unwrap_or_else(|| (format!("{error:#}"), None));
+    let (message, advice) = full_disk::explain(error).unwrap_or_else(|| (words(error), None));
     // When stderr is closed too, the exit status has to say it all.
-    let _ = writeln!(err, "{ERROR}error:{ERROR:#} {}", plain(&message));
+    let _ = match error.downcast_ref::<CommandError>() {
+        // What a person chose is no error.
+        Some(CommandError::Interrupted(_)) => writeln!(err, "{}", plain(&message)),
+        _ => writeln!(err, "{ERROR}error:{ERROR:#} {}", plain(&message)),
+    };
     if let Some(advice) = advice {
         let _ = writeln!(err, "  {HINT}>{HINT:#} {}", plain(&advice));
     }
     ExitCode::from(status(error))
+}
+
+/// The messages of the chain. A person gave arguments, and no parameters of a method.
+fn words(error: &anyhow::Error) -> String {
+    let words = format!("{error:#}");
+    match error
+        .chain()
+        .any(|cause| matches!(cause.downcast_ref(), Some(ClientError::Rpc(rpc)) if rpc.code == INVALID_PARAMS))
+    {
+        true => words.replacen("invalid params: ", "", 1),
+        false => words,
+    }
 }
 
 /// The status of a call that was answered.

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use toold_proto::tool::Tool;
 
 use crate::arguments;
+use crate::commands::schema::members;
 use crate::output::{first_sentence, one_line, plain};
 use crate::path_names::is_path;
 use crate::terminal;
@@ -48,11 +49,7 @@ pub(crate) fn fill_schema(
     problems: &[ArgumentProblem],
 ) -> anyhow::Result<Option<Map<String, Value>>> {
     terminal::guard()?;
-    match asked(schema, purpose, given.clone(), problems) {
-        Ok(filled) => Ok(filled),
-        Err(InquireError::OperationCanceled | InquireError::OperationInterrupted) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
+    Ok(terminal::answered(asked(schema, purpose, given.clone(), problems))?.flatten())
 }
 
 fn asked(
@@ -111,6 +108,15 @@ fn about(schema: &Value, name: &str) -> String {
     first_sentence(schema["properties"][name]["description"].as_str().unwrap_or_default(), 80)
 }
 
+/// What it is, and the members of the objects in a list.
+fn help(schema: &Value, name: &str) -> String {
+    let (about, members) = (about(schema, name), members(&schema["properties"][name]["items"]));
+    match members.is_empty() {
+        true => about,
+        false => format!("{about}: a JSON list of {{{}}}", members.join(", ")),
+    }
+}
+
 /// Asks for one argument and sets it. An empty answer omits an optional argument.
 fn ask(
     schema: &Value,
@@ -120,7 +126,7 @@ fn ask(
 ) -> Result<(), InquireError> {
     let property = &schema["properties"][name];
     let label = format!("{}:", one_line(name));
-    let help = problem.map_or_else(|| about(schema, name), |problem| format!("invalid: {}", one_line(problem)));
+    let help = problem.map_or_else(|| help(schema, name), |problem| format!("invalid: {}", one_line(problem)));
     let value = match kind(property) {
         InputKind::Choice(choices) => Some(choices[choose(&label, &help, &choices)?].clone()),
         InputKind::Choices(choices) => {
@@ -214,6 +220,14 @@ fn read(schema: &Value, name: &str, text: &str) -> Result<Option<Value>, String>
     }
 }
 
+/// What to type for items that are objects.
+fn wanted_items(items: &Value) -> String {
+    match members(items).as_slice() {
+        [] => "expected: a list of objects, as JSON".to_owned(),
+        members => format!("expected: a list of objects, as JSON, with the members {}", members.join(", ")),
+    }
+}
+
 /// A problem that can be found without the daemon.
 fn fault(property: &Value, value: &Value) -> Option<String> {
     let fits = match property["type"].as_str() {
@@ -228,6 +242,12 @@ fn fault(property: &Value, value: &Value) -> Option<String> {
         let kind = property["type"].as_str().unwrap_or_default();
         let how = if matches!(kind, "array" | "object") { ", as JSON" } else { "" };
         return Some(format!("expected: {kind}{how}"));
+    }
+    if let Value::Array(items) = value
+        && property["items"]["type"] == "object"
+        && !items.iter().all(Value::is_object)
+    {
+        return Some(wanted_items(&property["items"]));
     }
     let number = value.as_f64()?;
     let bound = |name: &str| property[name].as_f64();
@@ -248,7 +268,8 @@ mod tests {
             "properties": {
                 "path": {"type": "string"},
                 "limit": {"type": "integer", "minimum": 1, "maximum": 9},
-                "edits": {"type": "array", "items": {"type": "object"}},
+                "edits": {"type": "array", "items": {"type": "object", "required": ["label"],
+                    "properties": {"about": {}, "label": {}}}},
                 "anything": {},
             },
             "required": ["path", "edits"],
@@ -274,6 +295,7 @@ mod tests {
         check("limit", "0", Err("at least 1"));
         check("limit", "10", Err("at most 9"));
         check("edits", "", Err("required"));
+        check("edits", "green,black", Err("expected: a list of objects, as JSON, with the members label, about?"));
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod globals;
 mod groups;
 mod keys;
 mod live;
+mod made_folders;
 mod new_grant;
 mod output;
 mod path_names;

@@ -48,10 +48,14 @@ static PRESENTATION: OnceLock<Presentation> = OnceLock::new();
 
 /// Called once, before anything is written.
 pub(crate) fn present(presentation: Presentation) {
+    let mut forms = inquire::ui::RenderConfig::default();
     if presentation.plain {
         anstream::ColorChoice::Never.write_global();
-        inquire::set_global_render_config(inquire::ui::RenderConfig::empty());
+        forms = inquire::ui::RenderConfig::empty();
     }
+    // As everywhere else.
+    forms.canceled_prompt_indicator.content = "<cancelled>";
+    inquire::set_global_render_config(forms);
     // Set before only if this is called twice, and then nothing changes.
     let _ = PRESENTATION.set(presentation);
 }
@@ -436,6 +440,7 @@ pub(crate) fn duration(ms: u64) -> String {
         1000..60_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
         60_000..3_600_000 if ms % 60_000 < 1000 => format!("{} min", ms / 60_000),
         60_000..3_600_000 => format!("{} min {} s", ms / 60_000, ms % 60_000 / 1000),
+        _ if ms % 3_600_000 < 60_000 => format!("{} h", ms / 3_600_000),
         _ => format!("{} h {} min", ms / 3_600_000, ms % 3_600_000 / 60_000),
     }
 }

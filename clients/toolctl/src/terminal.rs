@@ -5,10 +5,12 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{OnceLock, mpsc};
 
+use anyhow::Context;
 use crossterm::cursor::Show;
 use crossterm::event::{DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture};
-use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen};
+use crossterm::terminal::{Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen};
 use crossterm::{execute, queue};
+use inquire::InquireError;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -124,6 +126,22 @@ pub(crate) fn guard() -> io::Result<()> {
         end_at_signals().map_err(|error| error.kind())
     });
     (*guarded).map_err(io::Error::from)
+}
+
+/// The answer to a form's prompt; `None` for a person who cancelled it.
+///
+/// # Errors
+/// When the terminal fails.
+pub(crate) fn answered<T>(prompted: Result<T, InquireError>) -> anyhow::Result<Option<T>> {
+    match prompted {
+        Ok(answer) => Ok(Some(answer)),
+        Err(InquireError::OperationCanceled | InquireError::OperationInterrupted) => {
+            // Ctrl-C leaves the cursor at the start of the prompt's last line.
+            let _ = execute!(io::stderr(), Clear(ClearType::FromCursorDown));
+            Ok(None)
+        }
+        Err(error) => Err(error).context("can't read from the terminal"),
+    }
 }
 
 /// The terminal's settings when it was guarded; `None` where stdin is no terminal.

@@ -36,6 +36,10 @@ fn a_passphrase_is_explained_before_it_is_asked_for_and_a_restart_says_that_it_i
     let text = terminal.written();
     let why = text.find("This machine has no keyring").expect("the reason");
     assert!(why < text.find("New passphrase").unwrap(), "{text}");
+    // One that is too short is asked for again.
+    terminal.press("short\r");
+    terminal.wait_for("expected 8 characters or more");
+    terminal.press(&"\u{7f}".repeat(5));
     for (answer, next) in
         [("a long passphrase", "Confirmation"), ("a long passphrase", "Value:"), ("a long value", "KEY is set")]
     {

@@ -155,6 +155,14 @@ fn a_dry_run_and_json_show_everything_and_change_nothing() {
     let plan: Value = serde_json::from_str(&machine.done(&["setup", "--json"])).unwrap();
     assert_eq!(plan["servers"].as_array().unwrap().len(), 9, "{plan}");
     assert!(!plan.to_string().contains(TOKEN), "{plan}");
+    let folder = machine.home("proj");
+    fs::create_dir(&folder).unwrap();
+    let page = machine.done(&["setup", "--dry-run", "--folder", folder.to_str().unwrap(), "--allow", "files"]);
+    assert!(page.contains("Every agent may work in /") && page.contains("not ask about calls of files"), "{page}");
+    for wrong in [["--folder", "/nope"], ["--allow", "nope"]] {
+        let output = machine.toolctl(&[&["setup", "--dry-run"][..], &wrong].concat());
+        assert!(!output.status.success(), "{wrong:?}: {output:?}");
+    }
     assert_eq!(machine.files(), before);
 }
 
@@ -293,6 +301,7 @@ fn a_tracked_file_is_listed_and_never_changed() {
     let before = fs::read(&file).unwrap();
     let told = machine.done(&["setup", "--yes"]);
     assert!(told.contains("tracked by Git"), "{told}");
+    assert!(!told.contains("is your own override"), "that would be the tracked file: {told}");
     assert_eq!(fs::read(&file).unwrap(), before);
     assert!(machine.home(".cursor/hooks.json").exists(), "other files beside it are not tracked");
 }
@@ -431,6 +440,7 @@ fn purge_packs_what_the_person_wrote_for_the_person_alone() {
     };
     done(&["setup", "--yes"]);
     let told = done(&["setup", "--undo", "--purge", "--yes"]);
+    assert!(told.contains("Will be packed into") && told.contains("Will be removed:"), "{told}");
     assert!(told.contains("To remove the programs"), "{told}");
     let mut found = fs::read_dir(setup.path("home")).unwrap().map(|entry| entry.unwrap().path());
     let archive = found.find(|path| path.to_string_lossy().ends_with(".tar.gz")).unwrap();
@@ -440,4 +450,96 @@ fn purge_packs_what_the_person_wrote_for_the_person_alone() {
     assert!(list.contains("plugins/mine.lua") && !list.contains("secrets.json"), "{list}");
     assert!(!setup.path("config/toold").exists() && !setup.path("state/toold").exists());
     assert!(!fs::read_to_string(setup.path("home/.qwen/settings.json")).unwrap().contains("toolctl"));
+}
+
+/// All folders below the home folder that are empty.
+fn empty_folders(setup: &Setup) -> Vec<PathBuf> {
+    let mut empty = Vec::new();
+    let mut folders = vec![setup.path("home")];
+    while let Some(folder) = folders.pop() {
+        let inside: Vec<PathBuf> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        if inside.is_empty() {
+            empty.push(folder);
+        }
+        folders.extend(inside.into_iter().filter(|path| path.is_dir()));
+    }
+    empty
+}
+
+#[test]
+fn an_installation_that_is_taken_back_leaves_no_folder_and_no_agent() {
+    let daemon = TestDaemon::start();
+    let done = |arguments: &[&str]| {
+        let mut command = daemon.setup.command(toolctl());
+        let output = command.args(arguments).current_dir(daemon.work()).stdin(Stdio::null()).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let (before, page) = (empty_folders(&daemon.setup), done(&["setup", "--dry-run"]));
+    for client in ["windsurf", "claude-desktop", "copilot", "qwen-code", "zed", "vscode", "opencode", "cursor"] {
+        done(&["mcp", "install", client, "--yes"]);
+        done(&["mcp", "install", client, "--undo", "--yes"]);
+    }
+    for agent in ["copilot", "qwen-code", "vscode", "opencode", "cursor", "gemini", "codex", "claude-code"] {
+        done(&["agents", "install", agent, "--yes"]);
+        done(&["agents", "install", agent, "--undo", "--yes"]);
+    }
+    assert_eq!(empty_folders(&daemon.setup), before);
+    assert_eq!(done(&["setup", "--dry-run"]), page);
+    // A folder that has been used since is its agent's.
+    done(&["mcp", "install", "windsurf", "--yes"]);
+    let folder = daemon.setup.path("home/.codeium/windsurf");
+    fs::write(folder.join("theirs"), "").unwrap();
+    done(&["mcp", "install", "windsurf", "--undo", "--yes"]);
+    assert!(folder.join("theirs").exists() && done(&["setup", "--dry-run"]).contains("Windsurf"));
+}
+
+#[test]
+fn the_page_says_what_happens_to_each_agent_and_counts_them() {
+    let machine = SetupMachine::new();
+    machine.unlock();
+    for folder in [".config/nvim", ".config/opencode/plugins-of-mine"] {
+        fs::create_dir_all(machine.home(folder)).unwrap();
+    }
+    fs::write(machine.home(".gemini/settings.json"), "{ no json").unwrap();
+    let settings = json!({"permissions": {"ask": ["Bash(docker:*)"]}});
+    fs::write(machine.home(".claude/settings.json"), settings.to_string()).unwrap();
+    let before = empty_folders(&machine.daemon.setup);
+    let page = machine.done(&["setup", "--dry-run"]);
+    let line = |name: &str| {
+        let mut lines = page.lines().filter(|line| line.trim_start().starts_with(name));
+        lines.next().unwrap_or_else(|| panic!("{name}: {page}")).split_once(name).unwrap().1.trim()
+    };
+    assert_eq!(line("Qwen Code"), "gets hooks, gets an entry for toold");
+    assert_eq!(line("Gemini CLI"), "is left alone: see below");
+    assert_eq!(line("Neovim"), "has a client of its own: see the README");
+    assert_eq!(page.matches(".gemini/settings.json").count(), 1, "{page}");
+    assert!(page.contains("claude-code asks about Bash(docker:*)"), "{page}");
+    let told = machine.done(&["setup", "--yes"]);
+    // All of the machine's agents but Gemini CLI, and not Neovim.
+    assert!(told.contains("Done: 9 agents"), "{told}");
+    machine.done(&["setup", "--undo", "--yes"]);
+    assert_eq!(empty_folders(&machine.daemon.setup), before);
+    let check = machine.toolctl(&["setup", "--check"]);
+    assert_eq!(check.status.code(), Some(1));
+    assert_eq!(
+        String::from_utf8(check.stdout).unwrap(),
+        "nothing is set up here: `toolctl setup --dry-run` shows what it would change\n"
+    );
+}
+
+#[test]
+fn ctrl_c_at_a_form_leaves_a_clean_line() {
+    let machine = SetupMachine::new();
+    machine.unlock();
+    let before = machine.files();
+    let mut command = machine.daemon.setup.command(toolctl());
+    command.arg("setup").current_dir(machine.daemon.work());
+    let mut terminal = Terminal::run_in(&mut command, 100);
+    terminal.wait_for("need not ask");
+    terminal.press("\u{3}");
+    let (status, written) = terminal.end();
+    assert_eq!(status.code(), Some(130), "{written}");
+    assert!(written.trim_end().ends_with("\u{1b}[Jnothing is changed"), "{written:?}");
+    assert_eq!(machine.files(), before);
 }

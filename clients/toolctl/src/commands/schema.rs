@@ -85,12 +85,17 @@ fn arguments(schema: &Value) -> Vec<Argument<'_>> {
     arguments
 }
 
-/// The type in a word or two.
+/// The type, or the values, in a few words; of an object its members, those that may be left out with a `?`.
 fn kind(schema: &Value) -> String {
-    if let Some(values) = schema["enum"].as_array() {
+    let only = schema.get("const").map(std::slice::from_ref);
+    if let Some(values) = schema["enum"].as_array().map(Vec::as_slice).or(only) {
         let values: Vec<String> =
             values.iter().map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned)).collect();
         return one_line(&values.join(" | "));
+    }
+    let members = members(schema);
+    if !members.is_empty() {
+        return format!("{{{}}}", members.join(", "));
     }
     let name = match &schema["type"] {
         Value::String(name) => name.clone(),
@@ -106,6 +111,15 @@ fn kind(schema: &Value) -> String {
     } else {
         one_line(&name)
     }
+}
+
+/// The names of an object's members, the required ones first.
+pub(crate) fn members(schema: &Value) -> Vec<String> {
+    let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let names = schema["properties"].as_object().into_iter().flat_map(serde_json::Map::keys).map(String::as_str);
+    let others = names.filter(|name| !required.contains(name)).map(|name| format!("{}?", one_line(name)));
+    let first = required.iter().filter(|name| schema["properties"].get(name).is_some()).map(|name| one_line(name));
+    first.chain(others).collect()
 }
 
 fn text(schema: &Value, required: bool) -> String {
@@ -161,7 +175,10 @@ mod tests {
                     "mode": {"enum": ["content", "files"], "default": "content", "description": "What to give."},
                     "pattern": {"type": "string", "description": "A regular expression."},
                     "paths": {"type": "array", "items": {"type": "string"}},
-                    "limit": {"anyOf": [{"type": "integer"}, {"type": "null"}]}
+                    "limit": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+                    "scope": {"oneOf": [{"type": "string", "const": "session"}, {"type": "string", "const": "global"}]},
+                    "edits": {"type": "array", "items": {"type": "object", "required": ["old"],
+                        "properties": {"all": {"type": "boolean"}, "old": {"type": "string"}}}}
                 },
                 "required": ["pattern"]
             },
@@ -181,9 +198,11 @@ mod tests {
 
          ARGUMENT  TYPE             DESCRIPTION
          pattern   string           A regular expression. (required)
+         edits     array of {old, all?}
          mode      content | files  What to give. (default "content")
          paths     array of string
          limit     integer | null
+         scope     session | global
 
         source       builtin
         needs        file.read

@@ -5,7 +5,8 @@ use std::io::{IsTerminal, Read, Write};
 use anyhow::{Context, ensure};
 use clap::{Args, Subcommand};
 use comfy_table::Cell;
-use inquire::{InquireError, Password, PasswordDisplayMode};
+use inquire::validator::Validation;
+use inquire::{CustomUserError, Password, PasswordDisplayMode};
 use toold_client::Client;
 use toold_proto::daemon::NoParams;
 use toold_proto::method::{SecretsList, SecretsRemove, SecretsSet, SecretsUnlock};
@@ -130,14 +131,24 @@ async fn unlock(client: &Client, state: SecretStoreState) -> anyhow::Result<Secr
 fn why_passphrase(state: SecretStoreState) -> &'static str {
     match state {
         SecretStoreState::Absent => {
-            "This machine has no keyring, so secrets are kept in a file that a passphrase encrypts. Choose one: you are asked \
-             for it after each start of the daemon."
+            "This machine has no keyring, so secrets are kept in a file that a passphrase encrypts. Choose one of 8 \
+             characters or more: you are asked for it after each start of the daemon."
         }
         SecretStoreState::Locked | SecretStoreState::Unlocked => {
             "The secrets are in an encrypted file, which is locked since the daemon started. Its passphrase opens it until the \
              daemon stops."
         }
     }
+}
+
+/// Characters of a new passphrase.
+const MIN_PASSPHRASE: usize = 8;
+
+fn is_long_enough(passphrase: &str) -> Result<Validation, CustomUserError> {
+    Ok(match passphrase.chars().count() < MIN_PASSPHRASE {
+        true => Validation::Invalid(format!("expected {MIN_PASSPHRASE} characters or more").into()),
+        false => Validation::Valid,
+    })
 }
 
 fn is_interactive() -> bool {
@@ -150,15 +161,14 @@ fn read(question: &str, twice: bool) -> anyhow::Result<String> {
     let mut text = if is_interactive() {
         terminal::guard()?;
         let mut prompt = Password::new(question).with_display_mode(PasswordDisplayMode::Hidden);
-        if !twice {
-            prompt = prompt.without_confirmation();
-        }
-        match prompt.prompt() {
-            Ok(text) => text,
-            Err(InquireError::OperationCanceled | InquireError::OperationInterrupted) => {
-                return Err(interrupted("nothing is changed"));
-            }
-            Err(error) => return Err(error.into()),
+        // Said here, and not when all else has been asked for.
+        prompt = match twice {
+            true => prompt.with_validator(is_long_enough),
+            false => prompt.without_confirmation(),
+        };
+        match terminal::answered(prompt.prompt())? {
+            Some(text) => text,
+            None => return Err(interrupted("nothing is changed")),
         }
     } else {
         let mut text = String::new();

@@ -25,7 +25,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
-use inquire::{InquireError, MultiSelect};
+use inquire::MultiSelect;
 use toold_client::Client;
 use toold_proto::daemon::NoParams;
 use toold_proto::effect::{Effect, in_words};
@@ -97,7 +97,9 @@ pub(crate) async fn run(args: SetupArgs, globals: &Globals) -> anyhow::Result<u8
     let input = input(&home, record.as_ref()).await?;
     if args.dry_run || args.json && !args.yes {
         let plan = SetupPlan::new(&input.plan_input(&[], true, &[]))?;
-        return show(&plan, &args);
+        let folders = named_folders(&args, &home)?;
+        check_servers(&args, &plan, record.as_ref())?;
+        return show(&plan, &folders, &args);
     }
     let client = connection::open(globals).await?;
     let right = PersonWrites::with(Some(&client)).await?;
@@ -110,21 +112,9 @@ pub(crate) async fn run(args: SetupArgs, globals: &Globals) -> anyhow::Result<u8
         .collect();
     let keeps_secrets = secrets.state == SecretStoreState::Unlocked || keys::has_terminal() && !args.yes;
     let mut plan = SetupPlan::new(&input.plan_input(&names, keeps_secrets, &[]))?;
-    let chosen = args
-        .folders
-        .iter()
-        .map(|folder| folder.canonicalize().with_context(|| format!("can't find {}", folder.display())));
-    let mut chosen: Vec<PathBuf> = chosen.collect::<anyhow::Result<_>>()?;
-    if let Some(wide) = chosen.iter().find(|folder| !folders::is_possible(folder, &home)) {
-        return Err(crate::exit::usage(format!(
-            "--folder {}: expected a folder for work, not your home folder, one above it, or one for temporary files",
-            wide.display()
-        )));
-    }
+    let mut chosen = named_folders(&args, &home)?;
+    check_servers(&args, &plan, record.as_ref())?;
     let mut allowed = args.allowed.clone();
-    if let Some(unknown) = allowed.iter().find(|name| !plan.knows_source(name, record.as_ref())) {
-        return Err(crate::exit::not_found(format!("--allow {unknown}: setup has moved no server of this name")));
-    }
     if !args.json {
         output::print(&page::render(&plan))?;
     }
@@ -155,6 +145,33 @@ pub(crate) async fn run(args: SetupArgs, globals: &Globals) -> anyhow::Result<u8
     apply::run(&plan, record.clone(), &choices, &input.program, &client, &right).await?;
     let figures = figures::measure(&plan, &choices.allowed, &client).await;
     done(&args, &plan, Some(&figures))
+}
+
+/// The folders of `--folder`.
+///
+/// # Errors
+/// One of them does not exist, or is too wide.
+fn named_folders(args: &SetupArgs, home: &std::path::Path) -> anyhow::Result<Vec<PathBuf>> {
+    let found = |folder: &PathBuf| folder.canonicalize().with_context(|| format!("can't find {}", folder.display()));
+    let named: Vec<PathBuf> = args.folders.iter().map(found).collect::<anyhow::Result<_>>()?;
+    if let Some(wide) = named.iter().find(|folder| !folders::is_possible(folder, home)) {
+        return Err(crate::exit::usage(format!(
+            "--folder {}: expected a folder for work, not your home folder, one above it, or one for temporary files",
+            wide.display()
+        )));
+    }
+    Ok(named)
+}
+
+/// # Errors
+/// `--allow` names a server that setup does not move.
+fn check_servers(args: &SetupArgs, plan: &SetupPlan, record: Option<&SetupRecord>) -> anyhow::Result<()> {
+    match args.allowed.iter().find(|name| !plan.knows_source(name, record)) {
+        Some(unknown) => {
+            Err(crate::exit::not_found(format!("--allow {unknown}: setup has moved no server of this name")))
+        }
+        None => Ok(()),
+    }
 }
 
 /// What plans depend on, read from this process's surroundings.
@@ -199,12 +216,23 @@ async fn input<'a>(home: &'a std::path::Path, record: Option<&'a SetupRecord>) -
     })
 }
 
-fn show(plan: &SetupPlan, args: &SetupArgs) -> anyhow::Result<u8> {
+fn show(plan: &SetupPlan, folders: &[PathBuf], args: &SetupArgs) -> anyhow::Result<u8> {
     match args.json {
-        true => print_json(&page::json(plan, None))?,
+        true => {
+            let mut page = page::json(plan, None);
+            page["chosen_folders"] = serde_json::json!(folders);
+            page["chosen_servers"] = serde_json::json!(args.allowed);
+            print_json(&page)?;
+        }
         false => {
             output::print(&page::render(plan))?;
-            if plan.is_empty() {
+            for folder in folders {
+                output::print(&format!("Every agent may work in {}.\n", one_line(&folder.display().to_string())))?;
+            }
+            for server in &args.allowed {
+                output::print(&format!("toold does not ask about calls of {}.\n", one_line(server)))?;
+            }
+            if plan.is_empty() && folders.is_empty() && args.allowed.is_empty() {
                 output::print(NOTHING)?;
             }
         }
@@ -291,11 +319,8 @@ fn tick(question: &str, labels: Vec<String>) -> anyhow::Result<Vec<usize>> {
         return Ok(Vec::new());
     }
     terminal::guard()?;
-    match MultiSelect::new(question, labels).raw_prompt() {
-        Ok(ticked) => Ok(ticked.into_iter().map(|label| label.index).collect()),
-        Err(InquireError::OperationCanceled | InquireError::OperationInterrupted) => {
-            Err(interrupted("nothing is changed"))
-        }
-        Err(error) => Err(error).context("can't read from the terminal"),
+    match terminal::answered(MultiSelect::new(question, labels).raw_prompt())? {
+        Some(ticked) => Ok(ticked.into_iter().map(|label| label.index).collect()),
+        None => Err(interrupted("nothing is changed")),
     }
 }

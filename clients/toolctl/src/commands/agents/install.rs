@@ -8,11 +8,12 @@ use clap::Args;
 
 use crate::commands::agents::{hooks_file, prompt_hooks};
 use crate::commands::hook::{FailArg, HookAgent};
-use crate::commands::mcp::install::{self, McpInstallArgs, back_up, create_folder_of, put_back};
+use crate::commands::mcp::install::{self, McpInstallArgs, back_up, put_back};
 use crate::config_file::{difference, read, replace};
 use crate::confirm::confirm;
 use crate::exit::OK;
 use crate::globals::Globals;
+use crate::made_folders;
 use crate::output::{self, one_line};
 use crate::person::PersonWrites;
 
@@ -131,7 +132,7 @@ fn write_hooks(
     (before, after): (Option<&str>, &str),
     right: &PersonWrites,
 ) -> anyhow::Result<()> {
-    create_folder_of(file)?;
+    made_folders::create_for(file)?;
     hooks_file::make_links(agent, after, &install::program()?)?;
     // When the hooks are only updated, the backup from before the first ones stays.
     if !hooks_file::is_own_file(agent) && !before.is_some_and(|before| hooks_file::has_hooks(agent, before)) {

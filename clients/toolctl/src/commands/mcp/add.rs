@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::{Args, Parser, ValueEnum};
-use inquire::{InquireError, Select, Text};
+use inquire::{Select, Text};
 use toold_client::Client;
 use toold_proto::mcp_registry::{GetRegistryServer, RegistryInput, RegistryLaunch, RegistryServer};
 use toold_proto::method::McpRegistryGet;
@@ -343,12 +343,11 @@ fn value_of(input: &RegistryInput, asks: bool) -> anyhow::Result<Option<String>>
             .raw_prompt()
             .map(|chosen| input.choices[chosen.index].clone())
     };
-    match answer {
-        Ok(answer) if !answer.is_empty() => Ok(Some(answer)),
-        Ok(_) if input.required => Err(usage(format!("the server wants {}", input.name))),
-        Ok(_) => Ok(None),
-        Err(InquireError::OperationCanceled | InquireError::OperationInterrupted) => Err(interrupted("cancelled")),
-        Err(error) => Err(error).context("can't read from the terminal"),
+    match terminal::answered(answer)? {
+        Some(answer) if !answer.is_empty() => Ok(Some(answer)),
+        Some(_) if input.required => Err(usage(format!("the server wants {}", input.name))),
+        Some(_) => Ok(None),
+        None => Err(interrupted("cancelled")),
     }
 }
 

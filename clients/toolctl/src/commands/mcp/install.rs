@@ -16,7 +16,7 @@ use crate::exit::OK;
 use crate::globals::Globals;
 use crate::output;
 use crate::person::PersonWrites;
-use crate::profiles;
+use crate::{made_folders, profiles};
 
 /// Add toold to the configuration of an MCP client
 ///
@@ -250,7 +250,7 @@ pub(crate) async fn run(install: McpInstallArgs, globals: &Globals) -> anyhow::R
         writeln!(out, "removed the entry from {}", file.display())?;
         return Ok(OK);
     }
-    create_folder_of(&file)?;
+    made_folders::create_for(&file)?;
     // When the entry is only updated, the backup from before the first one stays.
     if !install.client.has_entry(&before) {
         back_up(&backup, now.as_deref(), &right)?;
@@ -263,11 +263,6 @@ pub(crate) async fn run(install: McpInstallArgs, globals: &Globals) -> anyhow::R
     Ok(OK)
 }
 
-pub(crate) fn create_folder_of(file: &Path) -> anyhow::Result<()> {
-    let Some(dir) = file.parent() else { return Ok(()) };
-    std::fs::create_dir_all(dir).with_context(|| format!("can't create {}", dir.display()))
-}
-
 /// Keeps the text of the file as it is before a change; `None` for a file that does not exist.
 pub(crate) fn back_up(backup: &Path, before: Option<&str>, right: &PersonWrites) -> anyhow::Result<()> {
     match before {
@@ -277,13 +272,18 @@ pub(crate) fn back_up(backup: &Path, before: Option<&str>, right: &PersonWrites)
     }
 }
 
-/// Writes the text without our part, and removes the backup. `None`: we created the file, which is removed.
+/// Writes the text without our part, and removes the backup. `None`: we created the file, which is removed, with the
+/// folders that we made for it.
 pub(crate) fn put_back(file: &Path, backup: &Path, after: Option<&str>, right: &PersonWrites) -> anyhow::Result<()> {
     match after {
         Some(after) => replace(file, after, right)?,
         None => remove(file)?,
     }
-    remove(backup)
+    remove(backup)?;
+    match after {
+        Some(_) => Ok(()),
+        None => made_folders::remove_above(file),
+    }
 }
 
 fn remove(file: &Path) -> anyhow::Result<()> {

@@ -22,7 +22,7 @@ impl AgentAllowance {
     /// on the project, a text that a shell would change. `source` gives the name here of a server that moved.
     pub(super) fn of(agent: &'static str, text: &str, source: &dyn Fn(&str) -> Option<String>) -> Option<Self> {
         let (category, pattern) = match agent {
-            "claude-code" | "qwen" => of_claude_code(text, source),
+            "claude-code" | "qwen-code" => of_claude_code(text, source),
             "cursor" => of_cursor(text, source),
             "gemini" => of_gemini(text),
             "opencode" => of_opencode(text),
@@ -179,7 +179,7 @@ mod tests {
             ("opencode", "edit docs/*", None),
             ("codex", "ls -l", Some("shell ls -l *")),
             ("codex", "[\"a b\"]", None),
-            ("qwen", "Bash(make)", Some("shell make")),
+            ("qwen-code", "Bash(make)", Some("shell make")),
         ];
         for (agent, text, expected) in cases {
             let here =

@@ -13,11 +13,12 @@ use toold_proto::workspace::NameWorkspace;
 
 use crate::commands::agents::hooks_file;
 use crate::commands::hook::HookAgent;
-use crate::commands::mcp::install::{self, create_folder_of};
+use crate::commands::mcp::install;
 use crate::commands::setup::level;
 use crate::commands::setup::plan::{SetupChange, SetupPlan};
 use crate::commands::setup::record::{SetupRecord, TextStep, hash};
 use crate::config_file::{self, read, replace};
+use crate::made_folders;
 use crate::new_grant::allowing;
 use crate::person::PersonWrites;
 
@@ -164,7 +165,7 @@ fn write(change: &SetupChange, right: &PersonWrites) -> anyhow::Result<()> {
     if read(&change.path)? != change.before {
         bail!("{} was changed meanwhile: run setup again", change.path.display());
     }
-    create_folder_of(&change.path)?;
+    made_folders::create_for(&change.path)?;
     if let Some(agent) = change.hooks.as_deref().and_then(HookAgent::named) {
         hooks_file::make_links(agent, &change.after, &install::program()?)?;
     }
@@ -174,6 +175,9 @@ fn write(change: &SetupChange, right: &PersonWrites) -> anyhow::Result<()> {
 fn put_back(change: &SetupChange, right: &PersonWrites) -> anyhow::Result<()> {
     match &change.before {
         Some(before) => replace(&change.path, before, right),
-        None => std::fs::remove_file(&change.path).with_context(|| format!("can't remove {}", change.path.display())),
+        None => {
+            std::fs::remove_file(&change.path).with_context(|| format!("can't remove {}", change.path.display()))?;
+            made_folders::remove_above(&change.path)
+        }
     }
 }

@@ -12,17 +12,13 @@ use crate::exit::{OK, TOOL_ERROR};
 use crate::output::{plain, print_answer};
 
 pub(super) fn run(record: Option<&SetupRecord>, input: &SetupInput<'_>, as_json: bool) -> anyhow::Result<u8> {
+    let Some(record) = record else { return not_set_up(as_json) };
     let mut drift: Vec<String> = Vec::new();
-    match record {
-        Some(record) => {
-            for file in &record.files {
-                drift.extend(changed(file)?);
-            }
-            if record.program != input.program {
-                drift.push(format!("entries start {}, and this is {}", record.program, input.program));
-            }
-        }
-        None => drift.push("setup has not run here".to_owned()),
+    for file in &record.files {
+        drift.extend(changed(file)?);
+    }
+    if record.program != input.program {
+        drift.push(format!("entries start {}, and this is {}", record.program, input.program));
     }
     let plan = SetupPlan::new(&input.plan_input(&[], true, &[]))?;
     let new =
@@ -40,6 +36,15 @@ pub(super) fn run(record: Option<&SetupRecord>, input: &SetupInput<'_>, as_json:
         lines => format!("{}\nrun `toolctl setup` to repair it\n", plain(&lines.join("\n"))),
     })?;
     Ok(if drift.is_empty() { OK } else { TOOL_ERROR })
+}
+
+/// There is nothing to compare with: setup has not run, or was taken back.
+fn not_set_up(as_json: bool) -> anyhow::Result<u8> {
+    let words = "nothing is set up here";
+    print_answer(as_json, &json!({"ok": false, "drift": [words]}), |_, _| {
+        format!("{words}: `toolctl setup --dry-run` shows what it would change\n")
+    })?;
+    Ok(TOOL_ERROR)
 }
 
 fn changed(file: &crate::commands::setup::record::ChangedFile) -> anyhow::Result<Vec<String>> {

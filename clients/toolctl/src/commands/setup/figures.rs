@@ -63,7 +63,7 @@ pub(super) async fn measure(plan: &SetupPlan, allowed: &[String], client: &Clien
         all.fold((0, 0), |(tools, tokens), cost| (tools + cost.tools, tokens + cost.tokens))
     });
     Figures {
-        agents: plan.places.len(),
+        agents: plan.places.iter().filter(|place| place.is_set_up() && !plan.leaves(place)).count(),
         hooks: plan.new_hooks.len(),
         entries: plan.moves.len(),
         servers: plan.sources.len(),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context;
-use inquire::{InquireError, Select};
+use inquire::Select;
 use serde_json::Value;
 use toml_edit::DocumentMut;
 
@@ -34,17 +34,12 @@ pub(super) async fn ask(config: &Path) -> anyhow::Result<Option<String>> {
     let about = about.replace('\n', " ");
     let current = property["default"].as_str().unwrap_or(levels[0]);
     let at = levels.iter().position(|level| *level == current).unwrap_or(0);
-    match Select::new("What may agents do without asking?", levels)
-        .with_starting_cursor(at)
-        .with_help_message(&about)
-        .prompt()
-    {
-        Ok(level) if level == current => Ok(None),
-        Ok(level) => Ok(Some(level.to_owned())),
-        Err(InquireError::OperationCanceled | InquireError::OperationInterrupted) => {
-            Err(interrupted("nothing is changed"))
-        }
-        Err(error) => Err(error).context("can't read from the terminal"),
+    let prompt = Select::new("What may agents do without asking?", levels);
+    let prompt = prompt.with_starting_cursor(at).with_help_message(&about);
+    match terminal::answered(prompt.prompt())? {
+        Some(level) if level == current => Ok(None),
+        Some(level) => Ok(Some(level.to_owned())),
+        None => Err(interrupted("nothing is changed")),
     }
 }
 

@@ -1,5 +1,7 @@
 //! The one page of setup: what is there, what would change, and the difference.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use crate::commands::agents::hooks_file::without_hooks;
@@ -26,9 +28,10 @@ pub(super) fn render(plan: &SetupPlan) -> String {
             .filter_map(|(is, what)| is.then_some(what))
             .collect();
         let changes = match changes.as_slice() {
-            [] if place.client.is_none() && place.hooks.is_none() => {
+            [] if !place.is_set_up() && place.server_files(Path::new("")).is_empty() => {
                 "has a client of its own: see the README".to_owned()
             }
+            [] if plan.leaves(place) => "is left alone: see below".to_owned(),
             [] => "nothing to change".to_owned(),
             changes => changes.join(", "),
         };
@@ -52,7 +55,8 @@ pub(super) fn render(plan: &SetupPlan) -> String {
         let place = left.place;
         let advice = match left.why.starts_with("the file is tracked") {
             true => {
-                let own = plan.own_files.iter().find(|(name, _)| *name == place.name);
+                let is_other = |file: &Path| file.canonicalize().ok().as_ref() != Some(&left.file);
+                let own = plan.own_files.iter().find(|(name, file)| *name == place.name && is_other(file));
                 own.map(|(_, file)| format!("; an entry of the same name in {} is your own override", file.display()))
             }
             false => None,
@@ -74,7 +78,8 @@ pub(super) fn render(plan: &SetupPlan) -> String {
     part("Denials that will hold for all agents", denials.collect());
     let own = plan.rules.allowed.iter().map(|(agent, rule)| format!("{agent} allows {}", one_line(rule)));
     let whole = plan.rules.left.iter().map(|(agent, rule)| format!("{agent} denies {}", one_line(rule)));
-    part("Rules that go on to hold in their agent alone", own.chain(whole).collect());
+    let asked = plan.rules.asked.iter().map(|(agent, rule)| format!("{agent} asks about {}", one_line(rule)));
+    part("Rules that go on to hold in their agent alone", own.chain(asked).chain(whole).collect());
     let allowances = plan.allowances.iter().map(|rule| {
         let pattern = one_line(&rule.pattern);
         format!("allow {} {pattern}  {DIM}from {}: {}{DIM:#}", rule.category, rule.agent, one_line(&rule.text))
@@ -84,7 +89,9 @@ pub(super) fn render(plan: &SetupPlan) -> String {
         format!("{}  {DIM}{}{DIM:#}", one_line(&folder.path.display().to_string()), folder.agents.join(", "))
     });
     part("Folders where agents worked lately; each asks once unless you choose it (--folder)", folders.collect());
-    let problems = plan.problems.iter().map(|problem| format!("{WARN}{}{WARN:#}", one_line(problem)));
+    let unread = plan.unread.iter().map(|unread| format!("{}: {}", unread.file.display(), unread.why));
+    let problems = unread.chain(plan.problems.iter().cloned());
+    let problems = problems.map(|problem| format!("{WARN}{}{WARN:#}", one_line(&problem)));
     part("Left alone", problems.collect());
     let secrets = plan.secrets();
     for change in &plan.changes {
@@ -170,6 +177,8 @@ pub(super) fn json(plan: &SetupPlan, figures: Option<&Figures>) -> Value {
     let folders: Vec<Value> =
         plan.folders.iter().map(|folder| json!({"path": folder.path, "agents": folder.agents})).collect();
     let files: Vec<_> = plan.changes.iter().map(|change| &change.path).collect();
+    let unread = plan.unread.iter().map(|unread| format!("{}: {}", unread.file.display(), unread.why));
+    let problems: Vec<String> = unread.chain(plan.problems.iter().cloned()).collect();
     json!({
         "agents": places,
         "servers": servers,
@@ -177,10 +186,11 @@ pub(super) fn json(plan: &SetupPlan, figures: Option<&Figures>) -> Value {
         "denials": denials,
         "allowed_by_agents": kept(&plan.rules.allowed),
         "can_be_taken": allowances,
+        "asked_by_agents": kept(&plan.rules.asked),
         "denied_by_agents": kept(&plan.rules.left),
         "folders": folders,
         "files": files,
-        "problems": plan.problems,
+        "problems": problems,
         "bridges": plan.bridges,
         "applied": figures.map(Figures::json),
     })

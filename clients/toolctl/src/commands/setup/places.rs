@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::commands::hook::HookAgent;
 use crate::commands::mcp::install::McpClient;
+use crate::made_folders;
 
 /// An agent or editor that may be on a machine.
 #[derive(Clone, Copy)]
@@ -116,9 +117,10 @@ pub(super) const PLACES: [Place; 15] = [
     Place {
         programs: &["qwen"],
         folders: &[".qwen"],
-        files: &[ServerPlace(".qwen/settings.json", MCP_SERVERS)],
         of_project: &[ServerPlace(".qwen/settings.json", MCP_SERVERS)],
-        ..place("qwen", "Qwen Code")
+        client: Some(McpClient::QwenCode),
+        hooks: Some(HookAgent::QwenCode),
+        ..place("qwen-code", "Qwen Code")
     },
     Place {
         folders: &[".config/mcphub"],
@@ -134,11 +136,18 @@ const fn place(name: &'static str, title: &'static str) -> Place {
 }
 
 impl Place {
-    /// Whether a program or a folder of it is there.
+    /// Whether toold can be set up for it: Neovim and Emacs have clients of their own.
+    pub(super) fn is_set_up(&self) -> bool {
+        self.client.is_some() || self.hooks.is_some()
+    }
+
+    /// Whether a program or a folder of it is there, other than one that toolctl made.
     pub(super) fn is_here(&self, home: &Path) -> bool {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let has_program = |name: &&str| std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
-        self.folders.iter().any(|folder| home.join(folder).is_dir())
+        let made = made_folders::all();
+        let is_there = |folder: &Path| folder.is_dir() && !made.contains(folder);
+        self.folders.iter().any(|folder| is_there(&home.join(folder)))
             || self.client.is_some_and(|client| home.join(client.file()).is_file())
             || self.programs.iter().any(has_program)
     }

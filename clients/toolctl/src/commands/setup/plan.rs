@@ -14,7 +14,9 @@ use crate::commands::setup::folders::{self, WorkFolder};
 use crate::commands::setup::places::{PLACES, Place};
 use crate::commands::setup::record::{ChangedEntry, KeptText, SetupRecord, TextStep};
 use crate::commands::setup::rules::{AgentDenial, AgentRules};
-use crate::commands::setup::servers::{FoundServer, LeftServer, MachineServers, ServerLaunch, is_tracked, plain_name};
+use crate::commands::setup::servers::{
+    FoundServer, LeftServer, MachineServers, ServerLaunch, UnreadFile, is_tracked, plain_name,
+};
 use crate::commands::setup::text::{ConfigForm, spliced};
 use crate::config_file;
 
@@ -26,7 +28,9 @@ pub(super) struct SetupPlan {
     pub(super) left: Vec<LeftServer>,
     /// By agent, the person's own file with servers.
     pub(super) own_files: Vec<(&'static str, PathBuf)>,
-    /// Files and changes that are not possible, with the reason.
+    /// Files that cannot be read, which are left as they are.
+    pub(super) unread: Vec<UnreadFile>,
+    /// Changes that are not possible, with the reason.
     pub(super) problems: Vec<String>,
     pub(super) rules: AgentRules,
     /// Denials that are not in the configuration yet.
@@ -118,7 +122,8 @@ impl SetupPlan {
             sources: Vec::new(),
             left: found.left,
             own_files: PLACES.iter().filter_map(|place| Some((place.name, place.own_file(input.home)?))).collect(),
-            problems: found.unread.iter().map(|unread| format!("{}: {}", unread.file.display(), unread.why)).collect(),
+            unread: found.unread,
+            problems: Vec::new(),
             denials: rules.denials.iter().filter(|rule| !has_rule(&configured, &rule.table())).cloned().collect(),
             allowances: Vec::new(),
             rules,
@@ -153,6 +158,15 @@ impl SetupPlan {
     pub(super) fn knows_source(&self, name: &str, record: Option<&SetupRecord>) -> bool {
         let mut earlier = record.into_iter().flat_map(|record| &record.files).flat_map(|file| &file.entries);
         self.sources.iter().any(|source| source.name == name) || earlier.any(|entry| entry.source == name)
+    }
+
+    /// Whether a file of this agent or editor cannot be read, so that all is left as it is.
+    pub(super) fn leaves(&self, place: &Place) -> bool {
+        self.unread.iter().any(|unread| unread.place.name == place.name)
+    }
+
+    fn is_unread(&self, file: &Path) -> bool {
+        self.unread.iter().any(|unread| unread.file == file)
     }
 
     fn choose_source(&mut self, server: FoundServer, configured: &Table, input: &PlanInput<'_>) {
@@ -291,6 +305,9 @@ impl SetupPlan {
             // opencode reads either of two.
             let Some((file, _)) = files.iter().find(|(file, _)| file.exists()).or(files.first()) else { continue };
             let file = file.canonicalize().unwrap_or_else(|_| file.clone());
+            if self.is_unread(&file) {
+                continue;
+            }
             if is_tracked(&file) {
                 self.problems.push(format!("{}: tracked by Git, so it gets no entry for toold", file.display()));
                 continue;
@@ -326,6 +343,9 @@ impl SetupPlan {
         for agent in self.places.clone().into_iter().filter_map(|place| place.hooks) {
             let file = input.home.join(hooks_file::file(agent));
             let file = file.canonicalize().unwrap_or(file);
+            if self.is_unread(&file) {
+                continue;
+            }
             if is_tracked(&file) {
                 self.problems.push(format!("{}: tracked by Git, so it gets no hooks", file.display()));
                 continue;

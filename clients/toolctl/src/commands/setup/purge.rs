@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail};
 use chrono::Local;
 use toold_client::Client;
-use toold_client::place::state_folder;
+use toold_client::place::{find_socket, state_folder};
 use toold_proto::daemon::NoParams;
 use toold_proto::method::{SecretsList, SecretsRemove};
 use toold_proto::secret::NameSecret;
@@ -40,6 +40,7 @@ pub(super) async fn run(args: &SetupArgs, client: &Client, globals: &Globals) ->
     let is_kept = is_tracked(&config_file) || config.join(".git").exists();
     let archive = home.join(format!("toold-{}.tar.gz", Local::now().format("%Y-%m-%d-%H%M%S")));
     let database = database_path(&state);
+    let socket = find_socket().ok();
     let mut packed: Vec<PathBuf> = vec![config.clone()];
     packed.extend(["", "-wal", "-shm"].map(|end| PathBuf::from(format!("{}{end}", database.display()))));
     packed.extend(STATE.map(|name| state.join(name)));
@@ -54,23 +55,26 @@ pub(super) async fn run(args: &SetupArgs, client: &Client, globals: &Globals) ->
     removed.retain(|path| path.exists());
     let mut out = output::stdout();
     let show = |path: &Path| one_line(&path.display().to_string());
-    writeln!(out, "Packed into {}, for you alone:", show(&archive))?;
+    writeln!(out, "Will be packed into {}, for you alone:", show(&archive))?;
     for path in &packed {
         writeln!(out, "  {}", show(path))?;
     }
     if !args.with_secrets {
         writeln!(out, "  without the stored secrets; --with-secrets packs their file, too, if they are in one")?;
     }
-    writeln!(out, "Removed:")?;
+    writeln!(out, "Will be removed:")?;
     for path in &removed {
         writeln!(out, "  {}", show(path))?;
     }
     if is_kept {
-        writeln!(out, "Left: {}, which Git tracks", show(&config))?;
+        writeln!(out, "Will stay: {}, which Git tracks", show(&config))?;
     }
     for agent in HookAgent::ALL.into_iter().filter(|agent| hooks_file::is_installed(*agent, &home)) {
         let name = agent.name();
-        writeln!(out, "Left: the hooks of {name}, which setup did not install: toolctl agents install {name} --undo")?;
+        writeln!(
+            out,
+            "Will stay: the hooks of {name}, which setup did not install: toolctl agents install {name} --undo"
+        )?;
     }
     if !args.yes && !confirm("Pack and remove this?").await? {
         return Ok(OK);
@@ -93,6 +97,10 @@ pub(super) async fn run(args: &SetupArgs, client: &Client, globals: &Globals) ->
     }
     for path in &removed {
         std::fs::remove_dir_all(path).with_context(|| format!("can't remove {}", path.display()))?;
+    }
+    // The daemon's socket was alone in there; with another file, it is not empty.
+    if let Some(runtime) = socket.as_deref().and_then(Path::parent).filter(|folder| folder.ends_with("toold")) {
+        let _ = std::fs::remove_dir(runtime);
     }
     let installed = Installation::find()?;
     writeln!(out, "Packed {}.", show(&archive))?;

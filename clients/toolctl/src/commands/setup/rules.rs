@@ -26,8 +26,9 @@ pub(super) struct AgentRules {
     pub(super) denials: Vec<AgentDenial>,
     /// Denials that have no equal here; with the agent and their text there.
     pub(super) left: Vec<(&'static str, String)>,
-    /// What an agent allows without asking.
+    /// What an agent allows without asking, and what it always asks about.
     pub(super) allowed: Vec<(&'static str, String)>,
+    pub(super) asked: Vec<(&'static str, String)>,
 }
 
 impl AgentDenial {
@@ -43,7 +44,7 @@ pub(super) fn read_all(home: &Path) -> AgentRules {
     let mut rules = AgentRules::default();
     claude_code(home, &mut rules);
     cursor(home, &mut rules);
-    for (agent, file) in [("gemini", ".gemini/settings.json"), ("qwen", ".qwen/settings.json")] {
+    for (agent, file) in [("gemini", ".gemini/settings.json"), ("qwen-code", ".qwen/settings.json")] {
         gemini(agent, &home.join(file), &mut rules);
     }
     for name in ["opencode.json", "opencode.jsonc"] {
@@ -131,7 +132,9 @@ fn claude_code(home: &Path, rules: &mut AgentRules) {
             };
             rules.add("claude-code", &file, text, rule);
         }
-        rules.allowed.extend(texts(&settings["permissions"]["allow"]).map(|text| ("claude-code", text.to_owned())));
+        let named = |list: &str| texts(&settings["permissions"][list]).map(|text| ("claude-code", text.to_owned()));
+        rules.allowed.extend(named("allow"));
+        rules.asked.extend(named("ask"));
     }
 }
 
@@ -167,6 +170,7 @@ fn gemini(agent: &'static str, file: &Path, rules: &mut AgentRules) {
     for list in [&settings["tools"]["allowed"], &settings["permissions"]["allow"]] {
         rules.allowed.extend(texts(list).map(|text| (agent, text.to_owned())));
     }
+    rules.asked.extend(texts(&settings["permissions"]["ask"]).map(|text| (agent, text.to_owned())));
 }
 
 fn opencode(file: &Path, rules: &mut AgentRules) {
@@ -181,6 +185,7 @@ fn opencode(file: &Path, rules: &mut AgentRules) {
                 }
                 Some("deny") => rules.add("opencode", file, &text, None),
                 Some("allow") => rules.allowed.push(("opencode", text)),
+                Some("ask") => rules.asked.push(("opencode", text)),
                 _ => {}
             }
         }
@@ -211,6 +216,8 @@ fn codex(folder: &Path, rules: &mut AgentRules) {
                 rules.add("codex", &file, &shown, words.map(|words| ("shell", format!("{} *", words.join(" ")))));
             } else if rule.contains("\"allow\"") {
                 rules.allowed.push(("codex", shown));
+            } else if rule.contains("\"prompt\"") {
+                rules.asked.push(("codex", shown));
             }
         }
     }

@@ -36,6 +36,7 @@ pub(super) struct LeftServer {
 
 /// A file that cannot be read.
 pub(super) struct UnreadFile {
+    pub(super) place: Place,
     pub(super) file: PathBuf,
     pub(super) why: String,
 }
@@ -114,7 +115,7 @@ impl MachineServers {
     fn read_file(&mut self, place: Place, file: &Path, holder: &[String], project: Option<&Path>, home: &Path) {
         let text = match read(file) {
             Ok(text) => text,
-            Err(why) => return self.unread.push(UnreadFile { file: file.to_owned(), why }),
+            Err(why) => return self.unread.push(UnreadFile { place, file: file.to_owned(), why }),
         };
         let form = ConfigForm::of(file);
         let Some(whole) = form.read(&text) else {
@@ -122,7 +123,7 @@ impl MachineServers {
                 ConfigForm::Json => "it is not JSON",
                 ConfigForm::Toml => "it is not TOML",
             };
-            return self.unread.push(UnreadFile { file: file.to_owned(), why: why.to_owned() });
+            return self.unread.push(UnreadFile { place, file: file.to_owned(), why: why.to_owned() });
         };
         let mut holders = vec![(holder.to_vec(), project.map(Path::to_owned))];
         // Claude Code also keeps the servers of each project in its own file.
@@ -459,7 +460,7 @@ fn translated(place: Place, text: &str, home: &Path) -> Result<String, String> {
     // These take a variable without braces, as the whole text.
     let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if let Some(variable) = text.strip_prefix('$').filter(|name| is_name(name))
-        && ["gemini", "qwen", "mcphub"].contains(&place.name)
+        && ["gemini", "qwen-code", "mcphub"].contains(&place.name)
     {
         return variable_of(variable, None);
     }

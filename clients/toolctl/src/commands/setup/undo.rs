@@ -29,7 +29,7 @@ use crate::exit::OK;
 use crate::globals::Globals;
 use crate::output::{self, print_json};
 use crate::person::PersonWrites;
-use crate::{connection, keys};
+use crate::{connection, keys, made_folders};
 
 /// A file as it will be; `None` if setup made it.
 struct Restored {
@@ -273,12 +273,15 @@ fn write_all(restored: &[Restored], right: &PersonWrites) -> anyhow::Result<()> 
 
 fn write(file: &Restored, text: Option<&str>, right: &PersonWrites) -> anyhow::Result<()> {
     match text {
-        Some(text) => replace(&file.path, text, right),
+        Some(text) => {
+            made_folders::create_for(&file.path)?;
+            replace(&file.path, text, right)
+        }
         None => match std::fs::remove_file(&file.path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 Err(error).with_context(|| format!("can't remove {}", file.path.display()))
             }
-            _ => Ok(()),
+            _ => made_folders::remove_above(&file.path),
         },
     }
 }
