@@ -102,6 +102,15 @@ pub fn explain_unknown(name: &str, known: &[&str]) -> String {
     }
 }
 
+/// Messages as one text. One that ends in a question needs no other mark.
+pub fn in_one_text(messages: impl IntoIterator<Item = String>) -> String {
+    messages.into_iter().fold(String::new(), |text, message| match text.as_str() {
+        "" => message,
+        asks if asks.ends_with('?') => format!("{text} {message}"),
+        _ => format!("{text}; {message}"),
+    })
+}
+
 /// Names that agents and their models use for one thing. A name of a row stands for the first other name of the row
 /// that the tool knows.
 const ALIASES: &[&[&str]] = &[

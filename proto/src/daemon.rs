@@ -353,4 +353,7 @@ pub struct PausedDaemon {
     /// Who paused everything, and when; absent when nothing is paused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<String>,
+    /// In the answer of `daemon.resume`, who had paused everything, and when; absent when nothing was paused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resumed: Option<String>,
 }

@@ -83,7 +83,7 @@ pub struct Ask {
     /// The sub-agent that asks, by its kind and id, as the agent names it; absent for the agent itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subagent: Option<String>,
-    /// The session as people know it, such as `this terminal` or `this codex session`: an answer for the session holds there.
+    /// The session as people know it, such as `terminal pts/5` or `this codex session`: an answer for the session holds there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_name: Option<String>,
     /// How much runs without an approval in the session.
@@ -439,6 +439,9 @@ pub struct GrantInfo {
     /// something which it matches. It does not hold for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without_chains: Vec<Vec<String>>,
+    /// Only in the answer of `permissions.grant`: what the pattern probably means and does not do, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// The ask that it answered; absent for a grant that a person gave without being asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<GrantAsk>,

@@ -5,10 +5,29 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::level::Level;
-use crate::tool::SessionId;
+use crate::tool::{InvalidId, SessionId};
 
 /// How the ids of the sessions of terminals begin, which only people's clients open.
 pub const TERMINAL_SESSION: &str = "terminal-";
+
+/// The id of the session of a terminal, such as `pts/5`, for what a shell does in a folder. `of_shell`: digits and letters
+/// that tell shells and folders apart.
+///
+/// # Errors
+/// The text has other characters, or is too long.
+pub fn terminal_session(terminal: &str, of_shell: &str) -> Result<SessionId, InvalidId> {
+    SessionId::parse(&format!("{TERMINAL_SESSION}{}-{of_shell}", terminal.replace('/', "_")))
+}
+
+/// The terminal in the id of its session, such as `pts/5`; empty if the id does not tell it. `None` for other sessions.
+pub fn terminal_of(id: &SessionId) -> Option<String> {
+    let rest = id.as_str().strip_prefix(TERMINAL_SESSION)?;
+    let named = rest
+        .split_once('-')
+        .map(|(terminal, _)| terminal)
+        .filter(|name| !name.starts_with(|c: char| c.is_ascii_digit()));
+    Some(named.unwrap_or_default().replace('_', "/"))
+}
 
 /// Params of `session.open`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

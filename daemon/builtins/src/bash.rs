@@ -383,6 +383,11 @@ pub(crate) fn folder(input: &BashInput, cx: &Cx) -> anyhow::Result<PathBuf> {
     Ok(folder)
 }
 
+/// `30 s` or `0.5 s`.
+fn seconds(time: Duration) -> String {
+    format!("{} s", time.as_millis() as f64 / 1000.0)
+}
+
 fn output(
     finished: &ProcessOutput,
     (mut text, kept): (String, &OutputBuffer),
@@ -392,8 +397,8 @@ fn output(
     let mut notes = Vec::new();
     match (finished.ending, finished.code, finished.signal) {
         (ProcessEnding::TimedOut | ProcessEnding::Cancelled, _, _) => notes.push(format!(
-            "ended after {} ms, because of its timeout; for longer work set timeout_ms, at most {}, or background",
-            time.min(finished.duration).as_millis(),
+            "ended after {}, because of its timeout; for longer work set timeout_ms, at most {}, or background",
+            seconds(time.min(finished.duration)),
             MAX_TIMEOUT.as_millis()
         )),
         (ProcessEnding::Exited, Some(0), _) => {}

@@ -12,10 +12,10 @@ use toold_proto::argument_names::KnownArguments;
 
 use crate::call::CallError;
 use crate::schema::Schema;
-use crate::tool::ToolSpec;
+use crate::tool::{Origin, ToolSpec};
 
 use fixes::{Fix, apply, fixes_of, missing_members};
-use whole_numbers::{has_whole_float, whole_numbers};
+use whole_numbers::{has_whole_float, too_large, whole_numbers};
 
 pub(crate) use notes::ArgumentNotes;
 
@@ -50,6 +50,14 @@ pub(crate) fn fit(spec: &ToolSpec, arguments: Value) -> Result<FittedArguments, 
         let fixes = whole_numbers(schema, &arguments);
         apply(&mut arguments, &fixes);
         notes.add_fixes(fixes);
+        // A server may have integers of any size; built-in tools read those of this machine.
+        let errors = match (matches, spec.origin) {
+            (true, Origin::Builtin) => too_large(schema, &arguments),
+            (_, _) => Vec::new(),
+        };
+        if !errors.is_empty() {
+            return Err(CallError::InvalidArgs { tool: spec.name.to_string(), errors });
+        }
     }
     if !matches {
         let mut errors = schema.check(&arguments);

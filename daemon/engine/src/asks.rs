@@ -21,7 +21,7 @@ use toold_proto::permission::{
     Action, Answerer, Ask, AskPart, GrantAsk, PermissionEvent, ReplyPermission, Resolution, Resolved, Scope,
 };
 use toold_proto::provide::CallWait;
-use toold_proto::session::TERMINAL_SESSION;
+use toold_proto::session::terminal_of;
 use toold_proto::tool::{CallId, Category, SessionId};
 use tracing::Instrument;
 
@@ -40,7 +40,7 @@ use crate::need::Need;
 use crate::policy::grants::{Grant, GrantScope};
 use crate::policy::pattern::{BadPattern, Pattern};
 use crate::policy::suggest::{exact_pattern, suggestions};
-use crate::policy::{Decision, default_rule};
+use crate::policy::{Decision, Policy, default_rule};
 use crate::prompts::{PromptEvent, PromptKind, PromptScope, PromptSubscription, Prompts, WaitOutcome};
 use crate::time::rfc3339;
 use crate::tool::ToolError;
@@ -127,7 +127,7 @@ pub enum AskReplyError {
     #[error("ask {0} has ended: {1}")]
     Ended(String, String),
     #[error(
-        "{0:?} is neither the target of the ask nor one of its suggested patterns; use permissions.grant for a wider pattern"
+        "{0:?} is neither the target of the ask nor one of its suggested patterns; for a wider pattern, allow it once and use `toolctl permissions grant`"
     )]
     NotSuggested(String),
     #[error("{0}; you can still allow it once")]
@@ -330,7 +330,7 @@ async fn ask_person(
     let since = decide_need(cx, chain, need);
     match since.verdict {
         Verdict::Allow => return Ok(allowed(since.rule, since.by)),
-        Verdict::Deny => return Ok(refused_by_policy(&since, need)),
+        Verdict::Deny => return Ok(refused_by_policy(&cx.engine.policy.load(), &since, need)),
         Verdict::Ask => {}
     }
     let settings = engine.settings.load_full();
@@ -382,7 +382,7 @@ async fn ask_person(
                     }
                     Verdict::Deny => {
                         let how = format!("denied by {}", decision.rule);
-                        (Resolution::Deny, how, refused_by_policy(&decision, need))
+                        (Resolution::Deny, how, refused_by_policy(&cx.engine.policy.load(), &decision, need))
                     }
                 };
                 // The other waiting calls may have other rules.
@@ -665,10 +665,11 @@ fn asked(cx: &Cx, chain: &[String], need: &Need, parts: Arc<[Need]>, number: u64
 
 /// The session as people know it.
 fn session_name(cx: &Cx, agent: Option<&str>) -> String {
-    match agent {
-        _ if cx.session.id.as_str().starts_with(TERMINAL_SESSION) => "this terminal".to_owned(),
-        Some(agent) => format!("this {agent} session"),
-        None => "this session".to_owned(),
+    match (terminal_of(&cx.session.id), agent) {
+        (Some(terminal), _) if terminal.is_empty() => "its terminal".to_owned(),
+        (Some(terminal), _) => format!("terminal {terminal}"),
+        (None, Some(agent)) => format!("this {agent} session"),
+        (None, None) => "this session".to_owned(),
     }
 }
 
@@ -694,8 +695,8 @@ fn refused(rule: &str, by: DecidedBy, need: &Need, words: &str) -> AskAnswer {
     denied(rule, by, &format!("not allowed: {} {}: {words}", need.category(), need.target))
 }
 
-fn refused_by_policy(decision: &Decision, need: &Need) -> AskAnswer {
-    refused(&decision.rule, decision.by, need, &format!("by {}", decision.rule))
+fn refused_by_policy(policy: &Policy, decision: &Decision, need: &Need) -> AskAnswer {
+    refused(&decision.rule, decision.by, need, &policy.because(&decision.rule))
 }
 
 fn nobody(cx: &Cx, chain: &[String], need: &Need, decision: &Decision) -> AskAnswer {
@@ -705,10 +706,13 @@ fn nobody(cx: &Cx, chain: &[String], need: &Need, decision: &Decision) -> AskAns
     let way = way_to_allow(cx, chain, need).unwrap_or_else(|| {
         let connect = "run it while a client that can ask you is connected (toolctl approve)";
         match need.category() {
-            Category::Shell if exact_pattern(need).is_none() => format!(
-                "No rule but one for every command allows it in advance, because its effect is not certain: write it \
-                 in a simpler way, or {connect}"
-            ),
+            Category::Shell if exact_pattern(need).is_none() => {
+                let why = need.unsure().map(|reason| format!(" ({reason})")).unwrap_or_default();
+                format!(
+                    "No rule but one for every command allows it in advance, because its effect is not certain{why}: \
+                     write it in a simpler way, or {connect}"
+                )
+            }
             _ => format!("No grant allows it in advance: {connect}"),
         }
     });

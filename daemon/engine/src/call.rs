@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+use toold_proto::argument_names::in_one_text;
 use toold_proto::error::ArgumentError;
 use toold_proto::tool::CallId;
 
@@ -97,7 +98,7 @@ pub(crate) fn list(errors: &[ArgumentError]) -> String {
         "" => error.message.clone(),
         path => format!("{path}: {}", error.message),
     });
-    lines.collect::<Vec<_>>().join("; ")
+    in_one_text(lines)
 }
 
 fn explanation(reason: Option<&str>, suggestions: &[String]) -> String {

@@ -72,6 +72,16 @@ pub struct Policy {
     pub paused: Option<String>,
 }
 
+impl Policy {
+    /// Why a rule of a decision denies, in words that name it.
+    pub(crate) fn because(&self, rule: &str) -> String {
+        match &self.paused {
+            Some(paused) if paused == rule => format!("everything is {paused}; `toolctl resume` lets it go on"),
+            _ => format!("by {rule}"),
+        }
+    }
+}
+
 /// Where something is asked about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AsksFor {

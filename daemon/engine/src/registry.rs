@@ -377,7 +377,8 @@ impl ToolView {
             .keys()
             .map(|known| {
                 let similar = likeness(known.as_str(), name);
-                let contains = !name.is_empty() && (known.as_str().contains(name) || name.contains(known.as_str()));
+                // Nearly all names have any one letter.
+                let contains = name.len() > 2 && (known.as_str().contains(name) || name.contains(known.as_str()));
                 (if contains { similar.max(0.9) } else { similar }, known)
             })
             .filter(|(score, _)| *score >= MIN_ALIKE)

@@ -141,7 +141,7 @@ enum Unjudged {
 impl Unjudged {
     fn why(self) -> &'static str {
         match self {
-            Self::NotParsed => "toold cannot parse this line reliably",
+            Self::NotParsed => "toold cannot read this line as bash: check its quotes and brackets",
             Self::TooLarge => "the line does too much for toold to judge: split it",
             Self::TooSlow => "judging the line takes too long: split it, or name fewer files",
             Self::Failed => "judging the line failed inside toold, which is a bug: please report it",

@@ -49,7 +49,7 @@ pub mod strict_rules;
 pub mod subagents;
 pub mod tools;
 pub mod trust;
-mod warnings;
+pub mod warnings;
 pub mod watch;
 pub mod web;
 pub mod workspaces;

@@ -204,8 +204,16 @@ fn page(tool: &Value, examples: &str) -> String {
     let beside = if tool["parallelizable"] == true { "runs beside other calls" } else { "runs alone in its session" };
     let changes = if tool["annotations"]["read_only"] == true { "changes nothing" } else { "may change something" };
     writeln!(page, "{needs}. It {beside} and {changes}.\n\n## Examples\n\n{examples}").unwrap();
+    if name(tool) == "question" {
+        writeln!(page, "\n{OF_QUESTIONS}").unwrap();
+    }
     format!("{}\n", page.trim_end())
 }
+
+/// The scene of the examples has nobody who answers.
+const OF_QUESTIONS: &str = "\
+Here, nobody was there to answer. At a terminal, `toolctl call` itself asks and prints what was chosen, such as `Hello`; several
+choices are on a line each.";
 
 /// Rows of a table: an argument each, and below it those of the objects in it.
 fn rows(schema: &Value, before: &str) -> Vec<String> {
@@ -226,8 +234,9 @@ fn rows(schema: &Value, before: &str) -> Vec<String> {
 }
 
 fn kind(schema: &Value) -> String {
-    let choices: Vec<String> =
-        schema["enum"].as_array().into_iter().flatten().filter_map(Value::as_str).map(|c| format!("`{c}`")).collect();
+    let listed = schema["enum"].as_array().into_iter().flatten();
+    let alone = schema["oneOf"].as_array().into_iter().flatten().filter_map(|choice| choice.get("const"));
+    let choices: Vec<String> = listed.chain(alone).filter_map(Value::as_str).map(|c| format!("`{c}`")).collect();
     if !choices.is_empty() {
         return choices.join(", ");
     }

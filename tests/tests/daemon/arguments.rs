@@ -283,3 +283,39 @@ fn ids_of_any_length_keep_their_pairing() {
 fn block_with_empty_id() -> Value {
     json!({"type": "tool_use", "id": "", "name": "plain", "input": {"to": 1}})
 }
+
+/// The schema takes integers of any size, and the tools read them as integers of this machine.
+#[test]
+fn every_integer_of_a_built_in_tool_is_refused_by_name_if_it_is_too_large() {
+    let daemon = TestDaemon::start();
+    let mut wire = daemon.connect();
+    let tools = wire.result("tools.list", json!({"source": "builtin"}))["tools"].take();
+    let mut tried = 0;
+    for tool in tools.as_array().unwrap() {
+        let schema = &tool["input_schema"];
+        let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let given: serde_json::Map<String, Value> = required
+            .map(|name| match schema["properties"][name]["type"].as_str() {
+                Some("array") => (name.to_owned(), json!([])),
+                Some("integer") => (name.to_owned(), json!(1)),
+                _ => (name.to_owned(), json!("x")),
+            })
+            .collect();
+        for (name, property) in schema["properties"].as_object().unwrap() {
+            if property["type"] != "integer" {
+                continue;
+            }
+            for huge in [json!(1e20), json!(1e300), json!(-1e20)] {
+                let mut arguments = given.clone();
+                arguments.insert(name.clone(), huge.clone());
+                let error = wire.error("tools.execute", json!({"name": tool["name"], "arguments": arguments}));
+                let words = error["message"].as_str().unwrap();
+                let named = format!("invalid arguments for {}: ", tool["name"].as_str().unwrap());
+                assert!(words.starts_with(&named) && words.contains(&format!("/{name}: expected ")), "{words}");
+                assert!(!words.contains("u64") && !words.contains("usize"), "{words}");
+                tried += 1;
+            }
+        }
+    }
+    assert!(tried > 20, "{tried}");
+}

@@ -53,10 +53,10 @@ fn an_ask_says_who_asks_and_how_it_ended() {
     assert!(words.ends_with("is already answered: allowed by desk (this helper session)"), "{words}");
     // A terminal is a session of its own.
     let mut terminal = daemon.connect();
-    terminal.result("session.open", json!({"cwd": daemon.work(), "session_id": "terminal-1-2-3"}));
+    terminal.result("session.open", json!({"cwd": daemon.work(), "session_id": "terminal-pts_5-1-2-3"}));
     terminal.request("tools.execute", json!({"name": "bash", "arguments": {"command": "echo b"}, "call_id": "b"}));
     let ask = next(&mut person, "asked")["request"].take();
-    assert_eq!(ask["session_name"], "this terminal", "{ask}");
+    assert_eq!(ask["session_name"], "terminal pts/5", "{ask}");
     // Nobody answers, and the call ends.
     terminal.result("tools.cancel", json!({"call_id": "b"}));
     assert_eq!(next(&mut person, "resolved")["how"], "the call ended");

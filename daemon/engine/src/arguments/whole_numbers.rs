@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{JsonType, ValidationError};
 use serde_json::{Number, Value};
+use toold_proto::error::ArgumentError;
 
 use super::fixes::{Fix, member_path};
 use crate::schema::Schema;
@@ -15,7 +16,7 @@ const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 
 pub(super) fn has_whole_float(value: &Value) -> bool {
     match value {
-        Value::Number(number) => as_integer(number).is_some(),
+        Value::Number(number) => is_whole_float(number),
         Value::Array(items) => items.iter().any(has_whole_float),
         Value::Object(members) => members.values().any(has_whole_float),
         Value::Null | Value::Bool(_) | Value::String(_) => false,
@@ -24,20 +25,40 @@ pub(super) fn has_whole_float(value: &Value) -> bool {
 
 /// The fixes of whole numbers where the schema wants an integer and takes no other number.
 pub(super) fn whole_numbers(schema: &Schema, arguments: &Value) -> Vec<Fix> {
+    let fixes = integer_places(schema, arguments).into_iter().filter_map(|path| {
+        let from = arguments.pointer(&path)?;
+        let to = as_integer(from.as_number()?)?;
+        Some(Fix { from: from.clone(), to: Some(to.into()), path })
+    });
+    fixes.collect()
+}
+
+/// The mistakes of whole numbers that are too large to be read as integers. They match the schema all the same.
+pub(super) fn too_large(schema: &Schema, arguments: &Value) -> Vec<ArgumentError> {
+    let mistakes = integer_places(schema, arguments).into_iter().filter_map(|path| {
+        let float = arguments.pointer(&path)?.as_f64()?;
+        let bound = if float < 0.0 { format!("at least {}", i64::MIN) } else { format!("at most {}", i64::MAX) };
+        Some(ArgumentError { message: format!("expected an integer of {bound}, got {float}"), path })
+    });
+    mistakes.collect()
+}
+
+/// The places, sorted, of whole numbers that are written as fractions, where the schema wants an integer and takes no
+/// other number.
+fn integer_places(schema: &Schema, arguments: &Value) -> Vec<String> {
     // No schema says so of a whole number, but it complains of a fraction in the same place.
     let mut probe = arguments.clone();
     let mut places = HashSet::new();
     break_whole(&mut probe, "", &mut places);
     let mut refused = HashSet::new();
     refused_fractions(&schema.errors(&probe), &mut refused);
-    let fixes = places.intersection(&refused).filter_map(|path| {
-        let from = arguments.pointer(path)?;
-        let to = as_integer(from.as_number()?)?;
-        Some(Fix { path: path.clone(), from: from.clone(), to: Some(to.into()) })
-    });
-    let mut fixes: Vec<Fix> = fixes.collect();
-    fixes.sort_by(|a, b| a.path.cmp(&b.path));
-    fixes
+    let mut places: Vec<String> = places.intersection(&refused).cloned().collect();
+    places.sort();
+    places
+}
+
+fn is_whole_float(number: &Number) -> bool {
+    number.is_f64() && number.as_f64().is_some_and(|float| float.fract() == 0.0)
 }
 
 fn as_integer(number: &Number) -> Option<i64> {
@@ -48,7 +69,7 @@ fn as_integer(number: &Number) -> Option<i64> {
 /// Replaces whole floats by a fraction, and collects their places.
 fn break_whole(value: &mut Value, path: &str, places: &mut HashSet<String>) {
     match value {
-        Value::Number(number) if as_integer(number).is_some() => {
+        Value::Number(number) if is_whole_float(number) => {
             *value = Value::from(0.5);
             places.insert(path.to_owned());
         }

@@ -132,6 +132,7 @@ impl Grant {
             granted_at: rfc3339(self.granted_at),
             expires_at: self.expires_at.map(rfc3339),
             without_chains: Vec::new(),
+            warnings: Vec::new(),
             asked: self.asked.clone(),
             uses: 0,
             used_at: None,

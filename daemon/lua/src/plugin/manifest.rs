@@ -93,8 +93,8 @@ struct ManifestLimits {
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ManifestError {
-    #[error("{name:?} is not a plugin name: expected [a-z][a-z0-9_-]*{other}", name = .0, other = other_name(.0))]
-    Name(String),
+    #[error("{name:?} is not a plugin name: expected [a-z][a-z0-9_-]*{}", other_name(.name, .of))]
+    Name { name: String, of: NamedBy },
     #[error("can't read {}: {source}", .path.display())]
     Unreadable { path: PathBuf, source: std::io::Error },
     #[error("{message}")]
@@ -105,16 +105,24 @@ pub(crate) enum ManifestError {
     NoEntry(PathBuf),
 }
 
+/// What a plugin has its name from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NamedBy {
+    File,
+    Folder,
+}
+
 /// A name that would do.
-fn other_name(name: &str) -> String {
+fn other_name(name: &str, of: &NamedBy) -> String {
     let fits = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c.to_ascii_lowercase() } else { '-' };
     let made: String = name.chars().map(fits).collect();
     let made = made.trim_matches(['-', '_']);
-    match checked_name(made.to_owned()) {
-        Ok(made) => {
+    match (checked_name(made.to_owned(), *of), of) {
+        (Ok(made), NamedBy::File) => format!("; rename it to {made}.lua"),
+        (Ok(made), NamedBy::Folder) => {
             format!("; rename it to {made}, or write name = \"{made}\" into a plugin.toml in its folder")
         }
-        Err(_) => String::new(),
+        (Err(_), _) => String::new(),
     }
 }
 
@@ -135,7 +143,7 @@ impl Manifest {
     pub(crate) fn of_file(path: &Path) -> Result<Self, ManifestError> {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         Ok(Self {
-            name: checked_name(stem)?,
+            name: checked_name(stem, NamedBy::File)?,
             version: None,
             description: None,
             entry: path.to_owned(),
@@ -216,7 +224,7 @@ impl Manifest {
         let secrets = manifest.secrets.into_iter().chain(more).collect();
         let limits = manifest.limits.unwrap_or(ManifestLimits { memory_mib: None, timeout_ms: None });
         Ok(Self {
-            name: checked_name(name)?,
+            name: checked_name(name, NamedBy::Folder)?,
             version: manifest.version,
             description: manifest.description,
             entry: folder.join(&entrypoint),
@@ -240,12 +248,12 @@ impl Manifest {
     }
 }
 
-fn checked_name(name: String) -> Result<String, ManifestError> {
+fn checked_name(name: String, of: NamedBy) -> Result<String, ManifestError> {
     let mut bytes = name.bytes();
     let fits = name.len() <= 64
         && bytes.next().is_some_and(|first| first.is_ascii_lowercase())
         && bytes.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-');
-    if fits { Ok(name) } else { Err(ManifestError::Name(name.chars().take(80).collect())) }
+    if fits { Ok(name) } else { Err(ManifestError::Name { name: name.chars().take(80).collect(), of }) }
 }
 
 /// An error in a manifest, in the form of a script's error.
@@ -261,7 +269,7 @@ pub(crate) fn explain(error: &ManifestError) -> PluginError {
             sources.explain_text(&format!("plugin.toml:{line}: {}", message.trim()), None)
         }
         ManifestError::Unreadable { path, .. } => PluginError { file: Some(show(path)), ..plain },
-        ManifestError::Name(_) | ManifestError::Outside(_) => plain,
+        ManifestError::Name { .. } | ManifestError::Outside(_) => plain,
         ManifestError::NoEntry(path) => PluginError { file: Some(show(path)), ..plain },
     }
 }

@@ -22,6 +22,8 @@ pub(crate) struct VersionFiles {
     texts: BTreeMap<PathBuf, Arc<[u8]>>,
     /// Files that are not in memory, with the digest of each.
     others: BTreeMap<PathBuf, blake3::Hash>,
+    /// Files that are too long to be read, with the bytes of each.
+    too_long: BTreeMap<PathBuf, u64>,
     kept: usize,
 }
 
@@ -55,6 +57,7 @@ impl VersionFiles {
                     version.add(path, bytes.into());
                 }
             } else {
+                version.too_long.insert(path, facts.len());
                 let since = facts.modified()?.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
                 hasher.update(&facts.len().to_le_bytes()).update(&since.as_nanos().to_le_bytes());
             }
@@ -97,17 +100,20 @@ impl VersionFiles {
 
     /// Whether the version has this file.
     pub(crate) fn has(&self, path: &Path) -> bool {
-        self.texts.contains_key(path) || self.others.contains_key(path)
+        self.texts.contains_key(path) || self.others.contains_key(path) || self.too_long.contains_key(path)
     }
 
     /// The text of a file as it was when this version was read; `None` if the version has no such file. Blocks if the
     /// file is not in memory.
     ///
     /// # Errors
-    /// A file that is not in memory changed since, or cannot be read.
+    /// The file is too long. A file that is not in memory changed since, or cannot be read.
     pub(crate) fn text(&self, path: &Path) -> io::Result<Option<Arc<[u8]>>> {
         if let Some(text) = self.texts.get(path) {
             return Ok(Some(text.clone()));
+        }
+        if let Some(length) = self.too_long.get(path) {
+            return Err(io::Error::other(too_long(*length)));
         }
         let Some(digest) = self.others.get(path) else { return Ok(None) };
         let bytes = read_file(path, MAX_SOURCE)?;
@@ -116,6 +122,10 @@ impl VersionFiles {
         }
         Ok(Some(bytes.into()))
     }
+}
+
+fn too_long(bytes: u64) -> String {
+    format!("it has {} MiB, and a plugin's file may have at most {} MiB", bytes >> 20, MAX_SOURCE >> 20)
 }
 
 fn is_run(path: &Path) -> bool {
@@ -151,6 +161,21 @@ mod tests {
         assert_eq!(version.text(&path("plugin.lua")).unwrap().unwrap()[..], *b"old");
         assert!(version.text(&path("data")).unwrap_err().to_string().contains("changed since"));
         assert!(version.text(&path("more.lua")).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_file_that_is_too_long_is_there_and_says_so() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["plugin.lua", "lib.lua"] {
+            let file = std::fs::File::create(dir.path().join(name)).unwrap();
+            file.set_len(MAX_HASHED + 1).unwrap();
+            for plugin in [dir.path().to_owned(), dir.path().join(name)] {
+                let (_, version) = VersionFiles::read(&plugin).unwrap();
+                assert!(version.has(&dir.path().join(name)));
+                let error = version.text(&dir.path().join(name)).unwrap_err().to_string();
+                assert_eq!(error, "it has 8 MiB, and a plugin's file may have at most 4 MiB");
+            }
+        }
     }
 
     #[test]

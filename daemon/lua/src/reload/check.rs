@@ -55,6 +55,11 @@ impl CheckReport {
     pub fn is_good(&self) -> bool {
         self.problems.is_empty()
     }
+
+    fn registers_nothing(&self) -> bool {
+        let names = [&self.commands, &self.subagents, &self.resources, &self.prompts, &self.timers];
+        self.tools.is_empty() && self.hooks.is_empty() && names.iter().all(|names| names.is_empty())
+    }
 }
 
 /// The capabilities that a plugin declares; `None` if it declares none, or its manifest cannot be read.
@@ -105,6 +110,9 @@ fn check_blocking(path: &Path, options: StandaloneOptions) -> std::io::Result<Ch
             let timer = |timer: &TimerRegistration| format!("{} every {:?}", timer.name, timer.interval);
             report.timers = registered.timers.iter().map(|(spec, _)| timer(spec)).collect();
             report.prompts = registered.prompts.iter().map(|(prompt, _)| prompt.about.name.clone()).collect();
+            if report.registers_nothing() {
+                report.warnings.push(PluginError::of("it registers nothing, so that it does nothing"));
+            }
         }
         Err(LoadFailure { error, .. }) => {
             let is_same = |known: &PluginError| (&known.file, known.line) == (&error.file, error.line);

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use toold_engine::Engine;
+use toold_engine::callable::Callable;
 use toold_engine::policy::Policy;
 use toold_engine::registry::SourceScope;
+use toold_engine::tool_settings::ToolSettings;
 use toold_host::environment::Environment;
 use toold_host::http::Http;
 use toold_host::http::guard::Guard;
@@ -134,6 +136,10 @@ pub struct StandaloneOptions {
     /// The `[plugins.<name>]` tables of the configuration.
     pub config: Map<String, Value>,
     pub environment: Environment,
+    /// The built-in tools, whose names are taken.
+    pub builtins: Vec<Arc<dyn Callable>>,
+    /// What the configuration says of tools.
+    pub tools: ToolSettings,
 }
 
 /// Trusts nothing.

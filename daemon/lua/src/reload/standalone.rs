@@ -11,13 +11,14 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 use toold_engine::Engine;
 use toold_engine::call::{Call, Caller, Principal};
-use toold_engine::registry::SourceScope;
+use toold_engine::registry::{SourceKey, SourceScope};
 use toold_engine::session::{NewSession, Session, SessionFilter};
+use toold_engine::tool::Origin;
 use toold_host::http::Http;
 use toold_host::http::guard::Guard;
 use toold_proto::plugin::PluginError;
 use toold_proto::session::Mode;
-use toold_proto::tool::SessionId;
+use toold_proto::tool::{SessionId, SourceKind};
 
 use crate::plugin::host_resources::HostResources;
 use crate::plugin::load_refusals::LoadRefusals;
@@ -74,13 +75,17 @@ pub(crate) fn call_in(session: Session, principal: Principal, name: String, limi
 /// The resources of a host, reduced to a minimum, with a store that ends with them.
 ///
 /// # Errors
-/// The system has no thread for the watchdog.
+/// The system has no thread for the watchdog, or two of the built-in tools have one name.
 pub(crate) fn shared(
     engine: Arc<Engine>,
     load_limit: Duration,
     options: StandaloneOptions,
 ) -> std::io::Result<Arc<HostResources>> {
     engine.policy.store(Arc::new(options.policy));
+    let own = SourceKey { kind: SourceKind::Builtin, name: "toold".to_owned(), scope: SourceScope::Global };
+    engine.registry.set_tool_settings(options.tools);
+    let put = engine.registry.put(own, Origin::Builtin, options.builtins);
+    put.map_err(|error| std::io::Error::other(error.to_string()))?;
     let tables = HashMap::from([(SourceScope::Global, options.config)]);
     Ok(Arc::new(HostResources {
         engine,

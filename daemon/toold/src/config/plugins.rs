@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use serde_json::{Map, Value};
+use toold_builtins::toolkit::Toolkit;
 use toold_engine::Engine;
 use toold_engine::registry::SourceScope;
 use toold_host::files;
@@ -73,7 +74,10 @@ pub fn standalone(options: &Options) -> StandaloneOptions {
     let mut policy = loaded.policy.clone();
     policy.rules.retain(|rule| rule.action != Verdict::Allow);
     policy.control.extend(control_files(options, &loaded));
+    let toolkit = Toolkit::new(options.of_children(), options.paths.of_builtins()).into();
     StandaloneOptions {
+        builtins: toold_builtins::all(&toolkit),
+        tools: loaded.tools.clone(),
         profile_dir: options.paths.config.clone(),
         policy,
         config: tables_of(&loaded.config.plugins),

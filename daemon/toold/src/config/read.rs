@@ -54,7 +54,12 @@ pub struct ConfigText<'t> {
 pub fn read(source: ConfigText) -> ReadConfig {
     let (mut root, mistakes) = DeTable::parse_recoverable(source.text);
     if !mistakes.is_empty() {
-        let describe = |error: &toml::de::Error| format!("{}: {}", source.position(error.span()), error.message());
+        let describe = |error: &toml::de::Error| {
+            // A message such as "duplicate key" does not say which one.
+            let words = error.span().and_then(|span| source.text.get(span)).filter(|text| is_key(text));
+            let words = words.map(|text| format!(": {text}")).unwrap_or_default();
+            format!("{}: {}{words}", source.position(error.span()), error.message())
+        };
         let mut problems: Vec<String> = mistakes.iter().take(MAX_PROBLEMS).map(describe).collect();
         if mistakes.len() > MAX_PROBLEMS {
             problems.push(format!("{}: {} more errors", source.name, mistakes.len() - MAX_PROBLEMS));
@@ -85,6 +90,10 @@ pub fn read(source: ConfigText) -> ReadConfig {
     // Some choices are read as such, and reported already.
     unknown_choices.retain(|choice| !places.contains(&choice.at));
     ReadConfig { readable, problems, unknown_choices, entries }
+}
+
+fn is_key(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "_-.\"".contains(c))
 }
 
 impl ConfigText<'_> {

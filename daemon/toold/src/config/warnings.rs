@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use toold_engine::policy::Rule;
+use toold_engine::policy::pattern::Pattern;
 use toold_engine::registry::SourceScope;
 use toold_host::files;
 use toold_host::shell_grammar::withheld;
@@ -34,23 +35,27 @@ pub(super) fn of_rule(rule: &Rule) -> Vec<String> {
     let no_folder = |folder: &Path| format!("there is no folder {}, so the rule matches no call yet", folder.display());
     // One that denies may be for a folder that is to come.
     let files = folder_of(rule).filter(|folder| rule.action == Verdict::Allow && !folder.is_dir());
-    let meant = rule.pattern.otherwise_meant(rule.action != Verdict::Allow);
-    let meant = meant.map(|why| format!("{} {:?}: {why}", rule.action.as_str(), rule.pattern.as_str()));
-    let all =
-        cwd.map(no_folder).into_iter().chain(files.as_deref().map(no_folder)).chain(meant).chain(withheld_by(rule));
+    let meant = of_pattern(rule.category, &rule.pattern, rule.action);
+    let all = cwd.map(no_folder).into_iter().chain(files.as_deref().map(no_folder)).chain(meant);
     all.map(|words| format!("{}: warning: {words}", rule.origin)).collect()
 }
 
-/// The operations that a rule which allows commands seems to cover and does not, with the patterns that add them.
-fn withheld_by(rule: &Rule) -> Option<String> {
+/// What a pattern probably means and does not, in words, for a rule as for a grant.
+pub fn of_pattern(category: Category, pattern: &Pattern, action: Verdict) -> Vec<String> {
+    let meant = pattern.otherwise_meant(action != Verdict::Allow);
+    let meant = meant.map(|why| format!("{} {:?}: {why}", action.as_str(), pattern.as_str()));
+    meant.into_iter().chain(withheld_by(category, pattern.as_str(), action)).collect()
+}
+
+/// The operations that a pattern which allows commands seems to cover and does not, with the patterns that add them.
+fn withheld_by(category: Category, pattern: &str, action: Verdict) -> Option<String> {
     const SHOWN: usize = 8;
-    let allows = rule.category == Category::Shell && rule.action == Verdict::Allow;
-    let withheld = allows.then(|| withheld(rule.pattern.as_str())).filter(|withheld| !withheld.is_empty())?;
+    let allows = category == Category::Shell && action == Verdict::Allow;
+    let withheld = allows.then(|| withheld(pattern)).filter(|withheld| !withheld.is_empty())?;
     let named: Vec<String> =
         withheld.iter().take(SHOWN).map(|(operation, effect)| format!("`{operation} *` ({effect})")).collect();
     let more = withheld.len().saturating_sub(SHOWN);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let pattern = rule.pattern.as_str();
     Some(format!("allow {pattern:?} does not cover {}{more}: add a rule for each one that you mean", named.join(", ")))
 }
 

@@ -39,7 +39,12 @@ async fn pause(request: MethodRequest, params: PauseDaemon) -> Result<PausedDaem
         let processes = stop_all(&services.engine.sessions, StopSignal::Stop) as u64;
         let calls = sessions.iter().flat_map(|session| session.calls());
         let of_agents = calls.map(|call| call.info()).filter_map(|call| Some(format!("{} {}", call.agent?, call.tool)));
-        Ok(PausedDaemon { processes, still_running: of_agents.collect(), paused: words(&services.config) })
+        Ok(PausedDaemon {
+            processes,
+            still_running: of_agents.collect(),
+            paused: words(&services.config),
+            resumed: None,
+        })
     })
     .await?
 }
@@ -47,10 +52,11 @@ async fn pause(request: MethodRequest, params: PauseDaemon) -> Result<PausedDaem
 async fn resume(request: MethodRequest, _: NoParams) -> Result<PausedDaemon, ErrorObjectOwned> {
     let services = request.services.clone();
     blocking(move || {
+        let resumed = words(&services.config);
         set(&services.config, None)?;
         let processes = stop_all(&services.engine.sessions, StopSignal::Continue) as u64;
         release_time();
-        Ok(PausedDaemon { processes, ..PausedDaemon::default() })
+        Ok(PausedDaemon { processes, resumed, ..PausedDaemon::default() })
     })
     .await?
 }

@@ -8,6 +8,7 @@ use toold_engine::asks::{AskReplyError, AskSubscription, Replier, reply};
 use toold_engine::need::Need;
 use toold_engine::permission::{GrantError, grant, revoke};
 use toold_engine::policy::grants::GrantScope;
+use toold_engine::policy::pattern::Pattern;
 use toold_engine::policy::{Subject, check};
 use toold_engine::saved_rules::SavedRules;
 use toold_engine::session::Session;
@@ -25,13 +26,14 @@ use toold_proto::method::{
     PermissionsRevoke, PermissionsSetMode, PermissionsSubscribe,
 };
 use toold_proto::permission::{
-    Answerer, CheckPermission, CheckedPart, CheckedPermission, ExplainedCommand, ExplainedWord, GrantInfo,
+    Action, Answerer, CheckPermission, CheckedPart, CheckedPermission, ExplainedCommand, ExplainedWord, GrantInfo,
     GrantPermission, KnownProgram, PendingAsks, PermissionEvent, PermissionList, ReplyPermission, RevokePermission,
-    Scope, SetMode, SubscribePrompts,
+    Scope, SetMode, SubscribePrompts, Verdict,
 };
 use toold_proto::tool::{Category, SessionId, ToolName};
 
 use crate::config::project_folder::{grant_project_of, project_of};
+use crate::config::warnings::of_pattern;
 use crate::rpc::blocking::blocking;
 use crate::rpc::error::{NOT_KEPT, invalid_params, object, refused, unknown};
 use crate::rpc::fleet;
@@ -159,12 +161,26 @@ async fn make_grant(request: MethodRequest, mut params: GrantPermission) -> Resu
     };
     params.cwd = Some(cwd.display().to_string());
     let (engine, by) = (request.services.engine.clone(), client_name(&request));
-    let granted = blocking(move || grant(&engine, &params, scope, by)).await?;
-    granted.map_err(|error| match error {
+    let granted = blocking(move || {
+        let granted = grant(&engine, &params, scope, by)?;
+        Ok(GrantInfo { warnings: doubts(&granted), ..granted })
+    });
+    granted.await?.map_err(|error| match error {
         GrantError::BadPattern(words) => invalid_params(&format!("pattern: {words}")),
         GrantError::BadName(words) => invalid_params(&words),
         GrantError::Store(_) => refused(NOT_KEPT, &error.to_string()),
     })
+}
+
+/// What the pattern of a grant probably means and does not.
+fn doubts(grant: &GrantInfo) -> Vec<String> {
+    let action = match grant.action {
+        Action::Allow => Verdict::Allow,
+        Action::Deny => Verdict::Deny,
+    };
+    // It has been parsed before.
+    let pattern = Pattern::parse_to_use(grant.category, &grant.pattern);
+    pattern.map(|pattern| of_pattern(grant.category, &pattern, action)).unwrap_or_default()
 }
 
 async fn take_back(request: MethodRequest, params: RevokePermission) -> Result<Done, ErrorObjectOwned> {

@@ -6,10 +6,14 @@ use serde::Deserialize;
 use serde_json::Value;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+use toold_proto::cut::cut_chars;
 use toold_proto::nearest::did_you_mean;
 
 use crate::config::read::{ConfigText, join};
 use crate::config::{Config, schema};
+
+/// Characters of a value that are quoted.
+const MAX_SHOWN: usize = 60;
 
 /// Something that is wrong in a text, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +73,8 @@ struct TakenOut<'s> {
     /// The keys that it has, if it is a table; its text, if it is one.
     keys: Option<Vec<String>>,
     text: Option<String>,
+    /// The value as JSON, but for dates.
+    value: Value,
     /// The table that it was taken from, and its key there.
     parent: Option<(usize, String)>,
 }
@@ -85,7 +91,47 @@ impl TakenOut<'_> {
     fn explain(&self, message: &str) -> String {
         let choices = self.schemas.iter().flat_map(|schema| schema::choices(schema));
         let hint = self.text.as_deref().map(|text| did_you_mean(text, choices)).unwrap_or_default();
-        format!("{}: {message}{hint}", self.key)
+        match self.mismatch() {
+            Some(mismatch) => format!("{}: {mismatch}", self.key),
+            None => format!("{}: {message}{hint}", self.key),
+        }
+    }
+
+    /// What the schema expects, and what came: the reader's own words name types of Rust.
+    fn mismatch(&self) -> Option<String> {
+        let types: Vec<&str> = self.schemas.iter().flat_map(|schema| types_of(schema)).collect();
+        let is = |name: &str| types.contains(&name);
+        let fits = match &self.value {
+            Value::Null => true,
+            Value::Bool(_) => is("boolean"),
+            Value::Number(number) => is("number") || is("integer") && !number.is_f64(),
+            Value::String(_) => is("string"),
+            Value::Array(_) => is("array"),
+            Value::Object(_) => is("object"),
+        };
+        if types.is_empty() {
+            return None;
+        }
+        let mut expected: Vec<&str> = types.iter().filter_map(|name| in_words(name)).collect();
+        expected.dedup();
+        let expected = match (fits, self.bound()) {
+            (false, _) => expected.join(" or "),
+            (true, bound) => bound?,
+        };
+        Some(format!("expected {expected}, got {}", shown(&self.value)))
+    }
+
+    /// The bound that a number does not keep to.
+    fn bound(&self) -> Option<String> {
+        let number = self.value.as_f64()?;
+        self.schemas.iter().find_map(|schema| {
+            let (least, most) = (&schema["minimum"], &schema["maximum"]);
+            match (least.as_f64(), most.as_f64()) {
+                (Some(bound), _) if number < bound => Some(format!("a number from {}", bound)),
+                (_, Some(bound)) if number > bound => Some(format!("a number up to {}", bound)),
+                _ => None,
+            }
+        })
     }
 
     fn of_table(&self) -> Option<LeftOut> {
@@ -99,7 +145,50 @@ impl TakenOut<'_> {
             _ => None,
         };
         let schemas = schemas.iter().flat_map(|schema| schema::branches(schema)).collect();
-        TakenOut { key: key.to_owned(), schemas, keys, text: value.as_str().map(str::to_owned), parent }
+        let text = value.as_str().map(str::to_owned);
+        TakenOut { key: key.to_owned(), schemas, keys, text, value: as_json(value), parent }
+    }
+}
+
+fn types_of(schema: &Value) -> Vec<&str> {
+    match &schema["type"] {
+        Value::String(name) => vec![name],
+        Value::Array(names) => names.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn in_words(kind: &str) -> Option<&'static str> {
+    Some(match kind {
+        "boolean" => "true or false",
+        "integer" => "an integer",
+        "number" => "a number",
+        "string" => "a text",
+        "array" => "a list",
+        "object" => "a table",
+        _ => return None,
+    })
+}
+
+/// A value, if it is short; else its kind.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Array(_) => "a list".to_owned(),
+        Value::Object(_) => "a table".to_owned(),
+        value => cut_chars(&value.to_string(), MAX_SHOWN, "…").into_owned(),
+    }
+}
+
+/// Without the members of tables and lists. A date is no type of the configuration's.
+fn as_json(value: &DeValue) -> Value {
+    match value {
+        DeValue::String(text) => Value::from(text.as_ref()),
+        DeValue::Integer(number) => number.to_string().parse::<i64>().map(Value::from).unwrap_or_default(),
+        DeValue::Float(number) => number.to_string().parse::<f64>().map(Value::from).unwrap_or_default(),
+        DeValue::Boolean(value) => Value::from(*value),
+        DeValue::Datetime(_) => Value::Null,
+        DeValue::Array(_) => Value::Array(Vec::new()),
+        DeValue::Table(_) => Value::Object(serde_json::Map::new()),
     }
 }
 
