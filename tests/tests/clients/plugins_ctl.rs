@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::json;
 use toold_test_kit::git;
-use toold_tests::{Setup, TestDaemon, toolctl, until};
+use toold_tests::{Setup, Terminal, TestDaemon, toolctl, until};
 
 const WEATHER: &str = "hygge.register_tool{name = \"weather\", description = \"Tells it\", execute = function(ctx)\n\
     hygge.log(\"warn\", \"clouds\") return \"VERSION\" end}\n\
@@ -454,4 +454,72 @@ fn hooks_of_messages_run_at_an_agent_s_prompt_and_commands_by_their_name() {
     assert_eq!(code, 0, "{err}");
     assert!(installed.contains("run for the prompts of Claude Code too: advice"), "{installed}");
     assert!(run(&daemon, &["plugins", "show", "parts"]).1.contains("used by: Claude Code"));
+}
+
+#[test]
+fn a_check_refuses_what_the_daemon_refuses() {
+    let daemon = Setup::new().config("[tools.rename]\nread = \"read_file\"\n").start();
+    let check = |name: &str, text: &str| {
+        let path = daemon.work().join(name);
+        fs::write(&path, text).unwrap();
+        let (code, out, err) = run(&daemon, &["plugins", "check", path.to_str().unwrap()]);
+        (code, out + &err)
+    };
+    let tool = |name: &str| format!("hygge.register_tool{{name = \"{name}\", execute = function() return \"\" end}}\n");
+    let (code, told) = check("p.lua", &tool("bash"));
+    assert!(code != 0 && told.contains("the tool name bash is taken by builtin toold"), "{told}");
+    let (code, told) = check("p.lua", &tool("read"));
+    assert_eq!(code, 0, "the configuration gives it another name: {told}");
+    let (code, told) = check("p.lua", "");
+    assert!(code == 0 && told.contains("it registers nothing"), "{told}");
+    let (_, told) = check("My Plugin.lua", "");
+    assert!(told.contains("rename it to my-plugin.lua") && !told.contains("plugin.toml"), "{told}");
+    let long = tool("long") + &"\n".repeat(9 << 20);
+    let (code, told) = check("long.lua", &long);
+    assert!(code != 0 && told.contains("it has 9 MiB, and a plugin's file may have at most 4 MiB"), "{told}");
+    fs::write(daemon.plugins().join("long.lua"), long).unwrap();
+    until("the daemon says the same", || {
+        let (_, out, err) = run(&daemon, &["plugins"]);
+        (out + &err).contains("it has 9 MiB, and a plugin's file may have at most 4 MiB").then_some(())
+    });
+}
+
+#[test]
+fn a_list_and_a_call_say_that_the_newest_version_was_rejected() {
+    let daemon = Setup::new().plugin("weather.lua", WEATHER).start();
+    assert_eq!(weather(&daemon), "VERSION");
+    let file = daemon.plugins().join("weather.lua");
+    fs::write(&file, format!("{WEATHER}x =\n")).unwrap();
+    until("the plugin fails", || run(&daemon, &["plugins"]).1.contains("failed").then_some(()));
+    let (code, out, err) = run(&daemon, &["list", "--source", "plugin"]);
+    assert!(code == 0 && out.contains("Tells it"), "{out}{err}");
+    assert!(err.contains("failed weather: ") && err.contains("weather.lua:"), "{err}");
+    assert!(err.contains("the version that was loaded at 20") && err.lines().count() == 1, "{err}");
+    let mut call = daemon.setup.command(toolctl());
+    let (status, text) = Terminal::run(call.args(["call", "weather"]).current_dir(daemon.work())).end();
+    assert!(status.success() && text.contains("warning:") && text.contains("weather.lua:"), "{text}");
+    // A plugin that never loaded has no tools, and a reason.
+    fs::write(daemon.plugins().join("other.lua"), "x =\n").unwrap();
+    until("it fails, too", || {
+        let (_, out, err) = run(&daemon, &["list", "--source", "other"]);
+        (out.is_empty() && err.contains("failed other: ")).then_some(())
+    });
+    // A list that is asked for right after a removal does not have the tool any more.
+    fs::write(&file, WEATHER).unwrap();
+    until("the plugin serves", || run(&daemon, &["plugins"]).1.contains("weather  loaded").then_some(()));
+    fs::remove_file(&file).unwrap();
+    let (_, out, err) = run(&daemon, &["list", "--source", "plugin"]);
+    assert!(out.is_empty() && err.contains("no matching tools"), "{out}{err}");
+}
+
+#[test]
+fn a_plugin_that_is_not_used_is_named_with_the_one_that_is() {
+    let daemon = Setup::new().plugin("weather.lua", WEATHER).start();
+    let folder = daemon.plugins().join("weather");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("plugin.lua"), WEATHER).unwrap();
+    until("one is not used", || {
+        let (_, out, _) = run(&daemon, &["plugins"]);
+        out.contains("shadowed").then(|| assert!(out.contains("comes first; rename one of them"), "{out}"))
+    });
 }

@@ -34,6 +34,7 @@ pub(crate) struct ConfigArgs {
 #[derive(Debug, Subcommand)]
 enum ConfigAction {
     /// Show the active configuration: yours and that of the current project
+    #[command(alias = "get")]
     Show {
         /// Show where each value comes from: a default, a file and line, the environment, a flag
         #[arg(long)]
@@ -145,7 +146,7 @@ async fn check_with_servers(globals: &Globals) -> anyhow::Result<u8> {
     let mut findings = Vec::new();
     for name in names {
         let list = mcp_servers::tested(&client, name).await?;
-        findings.extend(server_health::findings(&list));
+        findings.extend(server_health::diagnosed(&client, &list).await);
     }
     let mut out = output::stdout();
     show_findings(&findings, &mut out)?;

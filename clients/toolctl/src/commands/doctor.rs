@@ -54,7 +54,12 @@ pub(crate) async fn run(args: DoctorArgs, globals: &Globals) -> anyhow::Result<u
             findings.push(bad("daemon", message, "check the owner and mode of the socket and of its folder"));
         }
     }
-    findings.extend(configuration().await);
+    let configuration = configuration().await;
+    // A running daemon names those mistakes, too.
+    findings.retain(|found| {
+        found.about != "problem" || !configuration.iter().any(|known| found.message.contains(&known.message))
+    });
+    findings.extend(configuration);
     findings.extend(switched_off_hooks());
     findings.extend(clients());
     if args.json {
@@ -179,8 +184,11 @@ fn of_report(report: &ConfigReport, advice: &str) -> Vec<Finding> {
         advice: None,
     });
     let mut findings: Vec<Finding> = wrong.chain(doubtful).collect();
-    if findings.is_empty() && report.file.exists() {
-        findings.push(good("config", format!("{} has no errors", report.file.display())));
+    if findings.is_empty() {
+        findings.push(match report.file.exists() {
+            true => good("config", format!("{} has no errors", report.file.display())),
+            false => good("config", "none; the defaults apply"),
+        });
     }
     findings
 }
@@ -224,9 +232,6 @@ async fn daemon(client: &Client, findings: &mut Vec<Finding>) {
     };
     findings.push(version(&status));
     findings.extend(other_database(&status));
-    if status.config.is_none() {
-        findings.push(good("config", "none; the defaults apply".to_owned()));
-    }
     findings.push(sandbox(&status));
     findings.extend(status.floors.as_ref().map(floors));
     findings.push(level(&status));
@@ -283,7 +288,7 @@ fn floors(floors: &FloorStatus) -> Finding {
         }
         (true, false) => (
             format!("commands that only read run confined; a person is asked about all others: {why}"),
-            "daemon/host/SANDBOX.md has what each system gives",
+            "the page Sandbox of the documentation has what each system gives",
         ),
         (false, _) => (
             format!("commands that only read run unconfined, and a person is asked about all others: {why}"),
@@ -305,7 +310,7 @@ fn sandbox(status: &DaemonStatus) -> Finding {
     let (message, advice) = match &status.guard {
         Some(GuardTrial { works: true, .. }) => (
             "off; guard mode works here: in a trial it protected the configuration and the daemon's own files from a command",
-            Some("set [sandbox] mode = \"guard\"; daemon/host/SANDBOX.md lists what it breaks"),
+            Some("set [sandbox] mode = \"guard\"; the page Sandbox of the documentation lists what it breaks"),
         ),
         Some(GuardTrial { problem, .. }) => {
             let why = problem.as_deref().unwrap_or("the reason is unknown");
@@ -352,11 +357,17 @@ async fn plugins(client: &Client, status: &DaemonStatus, findings: &mut Vec<Find
             PluginStatus::Untrusted => {
                 (Severity::Warning, format!("review {}, then trust it with `toolctl plugins trust`", plugin.path))
             }
-            PluginStatus::Shadowed => (Severity::Warning, "rename it: another plugin has this name".to_owned()),
+            PluginStatus::Shadowed => (
+                Severity::Warning,
+                format!("rename it: another plugin of this name comes first, and {} is not used", plugin.path),
+            ),
             PluginStatus::Disabled => continue,
         };
         let error = plugin.error.as_ref().map(|error| format!(": {}", error.message)).unwrap_or_default();
-        let message = format!("{} is {}{error}", plugin.name, plugin.status.as_str());
+        let message = match plugin.status {
+            PluginStatus::Failed => format!("{} failed{error}", plugin.name),
+            _ => format!("{} is {}{error}", plugin.name, plugin.status.as_str()),
+        };
         findings.push(Finding { about: "plugin", health, message, advice: Some(advice) });
     }
 }
@@ -366,7 +377,9 @@ async fn mcp_servers(client: &Client, findings: &mut Vec<Finding>) {
     if !list.servers.is_empty() {
         findings.push(good("mcp servers", format!("{} mounted", list.servers.len())));
     }
-    findings.extend(server_health::findings(&list).into_iter().filter(|finding| finding.health != Severity::Good));
+    findings.extend(
+        server_health::diagnosed(client, &list).await.into_iter().filter(|finding| finding.health != Severity::Good),
+    );
 }
 
 async fn remotes(client: &Client, findings: &mut Vec<Finding>) {

@@ -1,16 +1,21 @@
 //! `toolctl list`: the available tools.
 
 use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
 
 use clap::Args;
 use comfy_table::{ColumnConstraint, Width};
-use toold_proto::call::ListTools;
-use toold_proto::method::ToolsList;
-use toold_proto::tool::{Source, Tool};
+use toold_client::Client;
+use toold_proto::call::{ListTools, ToolList};
+use toold_proto::method::{PluginsList, ToolsList};
+use toold_proto::plugin::{ListPlugins, Plugin, PluginStatus};
+use toold_proto::tool::{Source, SourceKind, Tool};
 
+use crate::commands::plugins;
 use crate::exit::OK;
 use crate::globals::Globals;
-use crate::output::{self, BOLD, DIM, one_line, print_answer};
+use crate::output::{self, BAD, BOLD, DIM, one_line, print_answer};
 use crate::views::tools;
 use crate::{connection, sources, table};
 
@@ -34,14 +39,55 @@ pub(crate) async fn run(args: ListArgs, globals: &Globals) -> anyhow::Result<u8>
         sources::check(&client, std::slice::from_ref(source)).await?;
     }
     let filtered = args.query.is_some() || args.source.is_some();
+    let (by_words, source) = (args.query.is_some(), args.source.clone());
     let params = ListTools { query: args.query, source: args.source, ..ListTools::default() };
-    let list = client.call::<ToolsList>(params).await?;
+    let list = listed(&client, params).await?;
     let tools = list.tools.as_deref().unwrap_or_default();
     print_answer(args.json, &list, |_, width| render(tools, width))?;
-    if tools.is_empty() && !args.json {
+    if args.json {
+        return Ok(OK);
+    }
+    if tools.is_empty() {
         writeln!(output::stderr(), "{}", if filtered { "no matching tools" } else { "no tools" })?;
     }
+    if !by_words {
+        show_rejected(&client, source.as_deref()).await?;
+    }
     Ok(OK)
+}
+
+/// How often, and how many times, a list is asked for that still has a plugin whose file is gone: the daemon waits a moment,
+/// since an editor may be saving it.
+const AGAIN: Duration = Duration::from_millis(50);
+const TIMES: usize = 10;
+
+async fn listed(client: &Client, params: ListTools) -> anyhow::Result<ToolList> {
+    let is_gone = |tool: &Tool| {
+        let path = tool.source.path.as_deref().filter(|_| tool.source.kind == SourceKind::Plugin);
+        path.is_some_and(|path| Path::new(path).symlink_metadata().is_err())
+    };
+    let mut list = client.call::<ToolsList>(params.clone()).await?;
+    for _ in 0..TIMES {
+        if !list.tools.iter().flatten().any(is_gone) {
+            break;
+        }
+        tokio::time::sleep(AGAIN).await;
+        list = client.call::<ToolsList>(params.clone()).await?;
+    }
+    Ok(list)
+}
+
+/// The plugins of this source that have no tools here, or older ones, since they failed.
+async fn show_rejected(client: &Client, source: Option<&str>) -> anyhow::Result<()> {
+    let Ok(list) = client.call::<PluginsList>(ListPlugins::default()).await else { return Ok(()) };
+    let is_of = |plugin: &&Plugin| {
+        source.is_none_or(|source| source == SourceKind::Plugin.as_str() || source == plugin.name)
+            && plugin.status == PluginStatus::Failed
+    };
+    for plugin in list.plugins.iter().filter(is_of) {
+        writeln!(output::stderr(), "{BAD}failed{BAD:#} {}", one_line(&plugins::rejected(plugin)))?;
+    }
+    Ok(())
 }
 
 /// One table per source, all with the same columns.

@@ -126,7 +126,7 @@ pub(crate) async fn restart(args: &McpRestartArgs, globals: &Globals) -> anyhow:
 pub(crate) async fn test(args: McpTestArgs, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
     let list = tested(&client, &args.name).await?;
-    let mut findings = server_health::findings(&list);
+    let mut findings = server_health::diagnosed(&client, &list).await;
     findings.retain(|finding| finding.health != Severity::Good);
     let works = !any_bad(&findings);
     if args.json {

@@ -27,7 +27,7 @@ use crate::globals::Globals;
 use crate::output::{self, BAD, DIM, WARN, one_line, plain, print_json};
 use crate::views::ViewCell;
 use crate::views::sources::plugin_state;
-use crate::{connection, table};
+use crate::{clock, connection, table};
 
 /// List, install and reload plugins; create, check and test your own
 #[derive(Debug, Args)]
@@ -182,6 +182,20 @@ pub(crate) async fn run(args: PluginsArgs, globals: &Globals) -> anyhow::Result<
     Ok(failure)
 }
 
+/// Why the newest version of a plugin does not serve, on one line.
+pub(crate) fn rejected(plugin: &Plugin) -> String {
+    let Some(error) = &plugin.error else { return format!("{} failed", plugin.name) };
+    let line = error.line.map(|line| format!(":{line}")).unwrap_or_default();
+    let place = error.file.as_ref().map(|file| format!("{file}{line}: ")).unwrap_or_default();
+    let message = error.message.trim().lines().next().unwrap_or_default();
+    let message = message.strip_prefix(&place).unwrap_or(message);
+    let serves = match &plugin.loaded_at {
+        Some(at) => format!("; the version that was loaded at {} serves", clock::date_and_time(at)),
+        None => String::new(),
+    };
+    format!("{}: {place}{message}{serves}", plugin.name)
+}
+
 fn render(list: &PluginList, installed: &HashMap<String, InstalledPlugin>, width: Option<u16>) -> String {
     if list.plugins.is_empty() {
         return String::new();
@@ -211,6 +225,16 @@ fn render(list: &PluginList, installed: &HashMap<String, InstalledPlugin>, width
             if let Some(at) = &plugin.loaded_at {
                 text.push_str(&format!("  the version that was loaded at {} serves\n", one_line(at)));
             }
+        }
+        if plugin.status == PluginStatus::Shadowed {
+            let is_first = |other: &&Plugin| other.name == plugin.name && other.status != PluginStatus::Shadowed;
+            let first = list.plugins.iter().find(is_first).map(|first| format!(": {} comes first", first.path));
+            let words = format!("{} is not used{}", plugin.path, first.unwrap_or_default());
+            text.push_str(&format!(
+                "\n{WARN}{}{WARN:#}: {}; rename one of them\n",
+                one_line(&plugin.name),
+                plain(&words)
+            ));
         }
         for warning in &plugin.warnings {
             text.push_str(&format!("\n{WARN}{}{WARN:#}: {}\n", one_line(&plugin.name), plain(warning)));

@@ -77,7 +77,7 @@ pub(crate) async fn run(_: McpDoctorArgs, globals: &Globals) -> anyhow::Result<u
         }
     }
     let servers = client.call::<McpServersList>(NoParams {}).await?;
-    let findings = server_health::findings(&servers);
+    let findings = server_health::diagnosed(&client, &servers).await;
     well &= !any_bad(&findings);
     show(&findings, &mut out)?;
     let home = home()?;

@@ -1,9 +1,23 @@
 //! What is wrong with mounted MCP servers, and what to do about each: one diagnosis for `toolctl doctor`, `toolctl mcp
 //! doctor`, `toolctl mcp test` and `toolctl status`.
 
+use toold_client::Client;
+use toold_proto::daemon::NoParams;
 use toold_proto::mcp::{McpLoginState, McpServer, McpServerList, McpServerState};
+use toold_proto::method::SecretsList;
 
 use crate::finding::{Finding, bad, good, warning};
+
+/// As [`findings`], without advice to set secrets that are set.
+pub(crate) async fn diagnosed(client: &Client, list: &McpServerList) -> Vec<Finding> {
+    let mut list = list.clone();
+    // Where the daemon does not tell, all are named.
+    if let Ok(known) = client.call::<SecretsList>(NoParams {}).await {
+        let is_set = |name: &String| known.secrets.iter().any(|one| one.name == *name && one.is_set == Some(true));
+        list.servers.iter_mut().for_each(|server| server.secrets.retain(|name| !is_set(name)));
+    }
+    findings(&list)
+}
 
 /// The findings of each server, those of failures first. Nothing for servers that are disabled or were not started yet.
 pub(crate) fn findings(list: &McpServerList) -> Vec<Finding> {
@@ -48,12 +62,12 @@ fn advice(server: &McpServer) -> String {
         (None, _) => "with `toolctl config edit`",
     };
     let what = match server.transport.as_str() {
-        "stdio" => "its command, args and env",
-        "none" => "its command or url",
-        _ => "its address",
+        "stdio" => "correct its command, args and env",
+        "none" => "correct its command or url",
+        _ => "check your network, or correct its address",
     };
     let logs = if server.stderr.is_empty() { String::new() } else { format!("see `toolctl mcp logs {name}`; ") };
-    format!("{logs}correct {what} in [mcp.servers.{name}] {place}{secrets}; then run `toolctl mcp test {name}`")
+    format!("{logs}{what} in [mcp.servers.{name}] {place}{secrets}; then run `toolctl mcp test {name}`")
 }
 
 fn left_out(server: &McpServer) -> impl Iterator<Item = Finding> + '_ {
