@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
+use rustix::termios::ttyname;
 use toold_client::{Client, ClientError, StartOptions, place};
 use toold_proto::daemon::{CLOSING_IDLE, CLOSING_RESTART, CLOSING_STOP, Closing, NoParams};
 use toold_proto::error::PERMISSION_DENIED;
 use toold_proto::method::{SessionClose, SessionsList, ShellsList};
-use toold_proto::session::{ClientInfo, CloseSession, OpenSession, TERMINAL_SESSION};
+use toold_proto::session::{ClientInfo, CloseSession, OpenSession, SessionInfo, TERMINAL_SESSION, terminal_session};
 use toold_proto::shell::ListShells;
 use toold_proto::tool::SessionId;
 
@@ -157,15 +158,44 @@ async fn connections_of(client: &Client, id: &SessionId) -> u64 {
     sessions.iter().find(|session| session.session_id == *id).map_or(0, |session| session.connections)
 }
 
+/// The session of this terminal among these: that of the current folder.
+pub(crate) fn of_this_terminal(sessions: &[SessionInfo]) -> Option<&SessionInfo> {
+    let own = id_of_terminal(&std::env::current_dir().ok()?)?;
+    sessions.iter().find(|session| session.session_id == own)
+}
+
+/// Whether the shell of a terminal's session has ended; never for other sessions.
+pub(crate) fn is_of_closed_terminal(id: &SessionId) -> bool {
+    let mut parts = id.as_str().strip_prefix(TERMINAL_SESSION).into_iter().flat_map(|rest| rest.rsplit('-').skip(1));
+    match (parts.next(), parts.next().and_then(|pid| pid.parse().ok())) {
+        (Some(start), Some(pid)) => start_of(pid).is_none_or(|found| found.to_string() != start),
+        _ => false,
+    }
+}
+
 /// The id of the session of the process that started this one. A later process with the same number began at another time.
 fn id_of_terminal(folder: &Path) -> Option<SessionId> {
     let parent = std::os::unix::process::parent_id();
-    let stat = std::fs::read_to_string(format!("/proc/{parent}/stat")).ok()?;
-    // Behind the name, which may have any characters: state is the first, the start the twentieth (proc(5)).
-    let start = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse::<u64>().ok()?;
+    let start = start_of(parent)?;
     let mut hash = std::hash::DefaultHasher::new();
     folder.canonicalize().ok()?.hash(&mut hash);
-    SessionId::parse(&format!("{TERMINAL_SESSION}{parent}-{start}-{:016x}", hash.finish())).ok()
+    terminal_session(&terminal_name(), &format!("{parent}-{start}-{:016x}", hash.finish())).ok()
+}
+
+/// When a process started, in ticks; `None` for one that has ended.
+fn start_of(pid: u32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // Behind the name, which may have any characters: state is the first, the start the twentieth (proc(5)).
+    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+}
+
+/// The terminal of this process, such as `pts/5`; `tty` where it has no name.
+fn terminal_name() -> String {
+    let names = [ttyname(std::io::stdin(), Vec::new()), ttyname(std::io::stderr(), Vec::new())];
+    let name = names.into_iter().flatten().find_map(|name| name.into_string().ok());
+    let name = name.as_deref().and_then(|name| name.strip_prefix("/dev/")).unwrap_or_default();
+    let is_plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '/');
+    if is_plain { name.to_owned() } else { "tty".to_owned() }
 }
 
 fn of_toolctl(cwd: Option<PathBuf>) -> OpenSession {
@@ -177,6 +207,10 @@ fn of_toolctl(cwd: Option<PathBuf>) -> OpenSession {
 }
 
 impl CommandSession {
+    pub(crate) fn id(&self) -> Option<&SessionId> {
+        self.id.as_ref()
+    }
+
     /// Closes the session if it was opened for this command. Call it when its calls have ended or are no longer
     /// awaited. Background commands that it started keep it open.
     pub(crate) async fn close(self, client: &Client) {

@@ -144,7 +144,7 @@ fn check(shell: &str) {
         ("toolctl permissions grant file.w", vec!["file.write".to_owned()]),
         ("toolctl permissions grant file.read fold", vec!["folder/".to_owned()]),
         ("toolctl permissions revoke ", vec![shells.grant.clone()]),
-        ("toolctl permissions mode accept", vec!["accept-edits".to_owned()]),
+        ("toolctl permissions mode accept", vec!["accept_edits".to_owned()]),
         ("toolctl permissions allow r --scope p", vec!["project".to_owned()]),
         ("toolctl audit --outcome den", vec!["denied".to_owned()]),
         ("toolctl events --kinds call.s", vec!["call.started".to_owned()]),

@@ -26,7 +26,7 @@ pub(crate) struct LevelArgs {
     /// The new level of a session
     #[arg(value_enum)]
     level: Option<LevelArg>,
-    /// The session; when it is left out, the only one that works in the current folder
+    /// The session; defaults to that of this terminal, or the only one that works in the current folder
     #[arg(long, value_name = "ID", value_parser = session_id)]
     session: Option<SessionId>,
     /// Show what each level frees here
@@ -109,12 +109,16 @@ async fn working_here(client: &Client) -> anyhow::Result<Vec<SessionInfo>> {
     let mut sessions = client.call::<SessionsList>(NoParams {}).await?.sessions;
     sessions.retain(|session| {
         let folder = Path::new(&session.cwd);
-        folder.parent().is_some() && (here.starts_with(folder) || folder.starts_with(&here))
+        let is_here = folder.parent().is_some() && (here.starts_with(folder) || folder.starts_with(&here));
+        is_here && !(session.connections == 0 && connection::is_of_closed_terminal(&session.session_id))
     });
     Ok(sessions)
 }
 
 fn chosen(session: Option<SessionId>, working: &[SessionInfo]) -> anyhow::Result<SessionId> {
+    if let (None, Some(own)) = (&session, connection::of_this_terminal(working)) {
+        return Ok(own.session_id.clone());
+    }
     match (session, working) {
         (Some(id), _) => Ok(id),
         (None, [only]) => Ok(only.session_id.clone()),
@@ -131,7 +135,8 @@ fn chosen(session: Option<SessionId>, working: &[SessionInfo]) -> anyhow::Result
 
 fn named(session: &SessionInfo) -> String {
     let client = session.client.as_ref().map(|client| format!(" ({})", one_line(&client.name))).unwrap_or_default();
-    format!("{}{client}", session.session_id)
+    let own = connection::of_this_terminal(std::slice::from_ref(session)).map_or("", |_| ", this terminal");
+    format!("{}{client}{own}", session.session_id)
 }
 
 fn one(level: &SessionLevel, working: &[SessionInfo]) -> String {

@@ -52,7 +52,8 @@ pub(crate) async fn pause(args: PauseArgs, globals: &Globals) -> anyhow::Result<
 pub(crate) async fn resume(args: ResumeArgs, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
     let resumed = client.call::<DaemonResume>(NoParams {}).await?;
-    print_answer(args.json, &resumed, |_, _| "resumed\n".to_owned())?;
+    let words = if resumed.resumed.is_some() { "resumed\n" } else { "nothing was paused\n" };
+    print_answer(args.json, &resumed, |_, _| words.to_owned())?;
     Ok(OK)
 }
 

@@ -9,7 +9,7 @@ use toold_client::Client;
 use toold_proto::daemon::NoParams;
 use toold_proto::method::{
     PermissionsCheck, PermissionsGrant, PermissionsList, PermissionsPending, PermissionsReply, PermissionsRevoke,
-    PermissionsSetMode,
+    PermissionsSetMode, SessionsList,
 };
 use toold_proto::permission::{
     Action, CheckPermission, GrantInfo, GrantPermission, ReplyPermission, RevokePermission, Scope, SetMode, Verdict,
@@ -22,7 +22,7 @@ use crate::connection;
 use crate::exit::{OK, TOOL_ERROR, usage};
 use crate::globals::Globals;
 use crate::new_grant::allowing;
-use crate::output::{self, BOLD, DIM, one_line, plain, print_answer, print_json};
+use crate::output::{self, BOLD, DIM, WARN, one_line, plain, print_answer, print_json};
 use crate::prompts::ask;
 
 pub(crate) mod observe;
@@ -74,7 +74,7 @@ enum PermissionsAction {
         /// The prompt's id, from permissions pending
         request_id: String,
         /// Why, or what to do instead; the model reads it
-        #[arg(long, short)]
+        #[arg(long, short, visible_alias = "reason")]
         message: Option<String>,
         /// How long the answer holds
         #[arg(long, value_enum, default_value = "once")]
@@ -85,9 +85,9 @@ enum PermissionsAction {
         /// The new mode
         #[arg(value_enum)]
         mode: ModeArg,
-        /// The session
+        /// The session; defaults to that of this terminal
         #[arg(long, value_name = "ID", value_parser = session_id)]
-        session: SessionId,
+        session: Option<SessionId>,
     },
 }
 
@@ -120,8 +120,8 @@ pub(crate) struct GrantReach {
     /// A folder of the project; defaults to the current folder
     #[arg(long, value_name = "FOLDER")]
     pub(crate) cwd: Option<PathBuf>,
-    /// Expire after this many seconds
-    #[arg(long, value_name = "SECONDS", value_parser = crate::amount::whole::<u64>)]
+    /// Expire after this time, such as 30m or 1h; a number alone is in seconds
+    #[arg(long, value_name = "TIME", value_parser = crate::amount::seconds)]
     expires_in: Option<u64>,
 }
 
@@ -171,8 +171,8 @@ struct AllowArgs {
     /// All parts of the prompt, such as the commands of a line, each exactly as shown
     #[arg(long, conflicts_with = "pattern")]
     all_parts: bool,
-    /// Expire after this many seconds
-    #[arg(long, value_name = "SECONDS", value_parser = crate::amount::whole::<u64>)]
+    /// Expire after this time, such as 30m or 1h; a number alone is in seconds
+    #[arg(long, value_name = "TIME", value_parser = crate::amount::seconds)]
     expires_in: Option<u64>,
 }
 
@@ -201,6 +201,7 @@ enum ModeArg {
     /// Rules, grants and your answers decide
     Default,
     /// Writes in the session's folders are allowed without a prompt
+    #[value(name = "accept_edits", alias = "accept-edits")]
     AcceptEdits,
     /// Everything is allowed unless a rule denies it
     Yolo,
@@ -256,14 +257,30 @@ async fn run_action(client: &Client, action: PermissionsAction, json: bool) -> a
             answer(client, reply, json).await
         }
         PermissionsAction::Mode { mode, session } => {
+            let session = match session {
+                Some(session) => session,
+                None => own_session(client).await?,
+            };
             client.call::<PermissionsSetMode>(SetMode { session_id: Some(session), mode: mode.into() }).await?;
             Ok(OK)
         }
     }
 }
 
+/// The session of this terminal, which its commands share.
+async fn own_session(client: &Client) -> anyhow::Result<SessionId> {
+    let sessions = client.call::<SessionsList>(NoParams {}).await?.sessions;
+    let own = connection::of_this_terminal(&sessions).map(|session| session.session_id.clone());
+    own.ok_or_else(|| {
+        usage("this terminal has no session yet: name one with --session (`toolctl sessions` lists them)")
+    })
+}
+
 async fn run_check(client: &Client, check: CheckArgs, json: bool) -> anyhow::Result<u8> {
     let (category, target) = match check.what.as_slice() {
+        [name] if category(name).is_ok_and(|category| category != Category::Shell) => {
+            return Err(usage(format!("{name} is a category: expected a target behind it, such as {}", example(name))));
+        }
         [line] => (Category::Shell, line.clone()),
         [name, target, ..] => {
             (category(name).map_err(|error| usage(format!("{name:?} is not a category: {error}")))?, target.clone())
@@ -299,6 +316,9 @@ async fn run_grant(client: &Client, grant: GrantArgs, json: bool) -> anyhow::Res
     } else {
         output::print(&format!("{}\n", show::grant(&stored)))?;
         output::stderr().write_all(show::without_chains(&stored).as_bytes())?;
+        for warning in &stored.warnings {
+            writeln!(output::stderr(), "{WARN}warning:{WARN:#} {}", one_line(warning))?;
+        }
     }
     Ok(OK)
 }
@@ -355,6 +375,17 @@ async fn pending(client: &Client, json: bool) -> anyhow::Result<u8> {
         writeln!(output::stderr(), "no prompts are pending")?;
     }
     Ok(OK)
+}
+
+/// A check of a category.
+fn example(category: &str) -> String {
+    let target = match category {
+        "network" => "example.org:443",
+        "mcp" => "SERVER/TOOL",
+        "agent" | "plugin" => "NAME",
+        _ => "PATH",
+    };
+    format!("`toolctl permissions check {category} {target}`")
 }
 
 fn folder(folder: Option<PathBuf>) -> anyhow::Result<String> {
