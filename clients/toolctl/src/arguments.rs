@@ -6,7 +6,7 @@ use std::io::Read;
 
 use anyhow::Context;
 use serde_json::{Map, Value};
-use toold_proto::argument_names::{KnownArguments, explain_unknown};
+use toold_proto::argument_names::{KnownArguments, explain_unknown, in_one_text};
 use toold_proto::nearest::nearest;
 
 use crate::exit::usage;
@@ -30,13 +30,16 @@ pub(crate) fn read(base: Map<String, Value>, pairs: &[String], schema: &Value) -
         return Ok(arguments);
     }
     let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let missing = required.filter(|name| !arguments.contains_key(*name) && !is_given(pairs, name));
-    mistakes.extend(missing.map(|name| format!("missing argument {name:?}")));
+    // One that was misspelt is not missing, too.
+    let is_meant = |name: &str| mistakes.iter().any(|mistake| mistake.ends_with(&format!("did you mean {name:?}?")));
+    let missing: Vec<&str> =
+        required.filter(|name| !arguments.contains_key(*name) && !is_given(pairs, name) && !is_meant(name)).collect();
+    mistakes.extend(missing.into_iter().map(|name| format!("missing argument {name:?}")));
     mistakes.extend(arguments.iter().filter_map(|(name, value)| {
         let expected = SchemaTypes::of_property(schema, name).mismatch(value)?;
         Some(format!("argument {name:?}: expected {expected}, got {}", shorten(&value.to_string(), 80)))
     }));
-    Err(usage(mistakes.join("; ")))
+    Err(usage(in_one_text(mistakes)))
 }
 
 /// As [`read`], for a caller that asks for the rest.
@@ -49,7 +52,7 @@ pub(crate) fn read_given(
     schema: &Value,
 ) -> anyhow::Result<Map<String, Value>> {
     let (arguments, mistakes) = read_some(base, pairs, schema)?;
-    if mistakes.is_empty() { Ok(arguments) } else { Err(usage(mistakes.join("; "))) }
+    if mistakes.is_empty() { Ok(arguments) } else { Err(usage(in_one_text(mistakes))) }
 }
 
 fn is_given(pairs: &[String], name: &str) -> bool {
@@ -108,17 +111,27 @@ fn explain_unnamed(name: &str, known: &[&str]) -> String {
     }
 }
 
-/// Finds malformed pairs before anything is asked or started.
-pub(crate) fn check(pairs: &[String]) -> anyhow::Result<()> {
-    grouped(pairs).map(drop)
+/// The pairs that are none: without a `=`, or without a key before it.
+pub(crate) fn malformed(pairs: &[String]) -> Vec<&str> {
+    pairs.iter().map(String::as_str).filter(|pair| split(pair).is_none()).collect()
+}
+
+/// The pair that a text was probably meant as, where the tool wants one more argument and no other.
+pub(crate) fn meant(text: &str, pairs: &[String], schema: &Value) -> Option<String> {
+    let required = schema["required"].as_array()?.iter().filter_map(Value::as_str);
+    let mut missing = required.filter(|name| !is_given(pairs, name));
+    let (name, None) = (missing.next()?, missing.next()) else { return None };
+    Some(format!("{name}={text}"))
+}
+
+fn split(pair: &str) -> Option<(&str, &str)> {
+    pair.split_once('=').filter(|(key, _)| !key.is_empty())
 }
 
 /// The texts of each key, in the order of the keys' first occurrence.
 fn grouped(pairs: &[String]) -> anyhow::Result<Vec<(&str, Vec<&str>)>> {
     let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
-    let split = |pair| str::split_once(pair, '=').filter(|(key, _)| !key.is_empty());
-    let malformed: Vec<String> =
-        pairs.iter().filter(|pair| split(pair).is_none()).map(|pair| format!("{pair:?}")).collect();
+    let malformed: Vec<String> = malformed(pairs).into_iter().map(|pair| format!("{pair:?}")).collect();
     if !malformed.is_empty() {
         return Err(usage(format!("expected key=value, got {}", malformed.join(" and "))));
     }
@@ -351,6 +364,7 @@ mod tests {
             "\"too\": did you mean \"to\"?",
             "\"elsee\"",
             "can't read /nonexistent/file",
+            "did you mean \"to\"? unknown argument",
             "missing argument \"from\"",
             "argument \"to\": expected an integer, got \"x\"",
         ] {
@@ -359,8 +373,14 @@ mod tests {
         assert!(!error.contains("missing argument \"to\""), "{error}");
         let given = read_given(Map::new(), &["too=3".to_owned()], &schema).unwrap_err().to_string();
         assert!(!given.contains("missing"), "{given}");
-        let malformed = super::check(&["a".to_owned(), "=b".to_owned()]);
-        assert_eq!(malformed.unwrap_err().to_string(), "expected key=value, got \"a\" and \"=b\"");
+        let malformed = super::grouped(&["a".to_owned(), "=b".to_owned()]).unwrap_err().to_string();
+        assert_eq!(malformed, "expected key=value, got \"a\" and \"=b\"");
+        assert!(
+            !read(Map::new(), &["too=3".to_owned(), "from=1".to_owned()], &schema)
+                .unwrap_err()
+                .to_string()
+                .contains("missing")
+        );
     }
 
     #[test]

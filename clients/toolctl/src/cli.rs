@@ -5,8 +5,10 @@ use std::pin::Pin;
 
 use std::ffi::OsString;
 
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use toold_proto::nearest::nearest;
 
 use crate::commands::{
     agents, approve, audit, call, changes, completions, config, confine, connect, do_command, doctor, events, fleet,
@@ -21,7 +23,7 @@ use crate::screen;
 
 /// Talk to toold, the daemon that runs the tools of every agent and editor.
 #[derive(Debug, Parser)]
-#[command(name = "toolctl", version, propagate_version = true, after_help = format!("{ABOUT}\n\n{STATUS_HELP}"))]
+#[command(name = "toolctl", version, propagate_version = true, after_help = format!("{ABOUT}\n\n{}\n\n{STATUS_HELP}", more()))]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) globals: Globals,
@@ -36,6 +38,12 @@ const ABOUT: &str = "\
 Without a subcommand, toolctl opens a full-screen view of the daemon: running calls, permission prompts that you answer with \
 one key, tools, plugins, sessions and events. It starts the daemon if none is running: the `toold` beside this program, or \
 else the one in PATH.";
+
+/// The subcommands that only the help of their groups lists.
+fn more() -> String {
+    let names: Vec<&str> = GROUPS.iter().flat_map(|(_, members)| members.iter().copied()).collect();
+    format!("Also: {}. `toolctl NAME --help` describes each.", names.join(", "))
+}
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CliCommand {
@@ -134,7 +142,8 @@ pub(crate) fn command() -> Command {
 /// # Errors
 /// The arguments are not those of the command line, or ask for help.
 pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
-    let mut matches = command().try_get_matches_from(arguments).map_err(with_one_suggestion)?;
+    let failed = |error| with_nearest(with_one_suggestion(error), &arguments);
+    let mut matches = command().try_get_matches_from(&arguments).map_err(failed)?;
     let is_in_group = |matches: &ArgMatches| {
         let (name, inner) = matches.subcommand()?;
         let (_, members) = GROUPS.iter().find(|(group, _)| *group == name)?;
@@ -156,6 +165,27 @@ fn with_one_suggestion(mut error: clap::Error) -> clap::Error {
     if let Some(ContextValue::Strings(names)) = error.remove(ContextKind::SuggestedSubcommand) {
         let nearest = names.into_iter().next_back().into_iter().collect();
         error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(nearest));
+    }
+    error
+}
+
+/// Adds the nearest subcommand to the error of `toolctl help WORDS`, which has none.
+fn with_nearest(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
+    if error.kind() != ErrorKind::InvalidSubcommand || error.get(ContextKind::SuggestedSubcommand).is_some() {
+        return error;
+    }
+    let words = arguments.iter().skip(1).filter_map(|word| word.to_str()).filter(|word| !word.starts_with('-'));
+    let mut within = command();
+    for word in words.skip_while(|word| *word != "help").skip(1) {
+        let Some(found) = within.find_subcommand(word).cloned() else {
+            let names: Vec<&str> = within.get_subcommands().map(Command::get_name).collect();
+            if let Some(near) = nearest(word, names.into_iter()) {
+                let near = ContextValue::Strings(vec![near.to_owned()]);
+                error.insert(ContextKind::SuggestedSubcommand, near);
+            }
+            break;
+        };
+        within = found;
     }
     error
 }
@@ -229,6 +259,11 @@ mod tests {
             let error = parse(vec!["toolctl".into(), typed.into()]).unwrap_err().to_string();
             let tip = error.lines().find(|line| line.contains("tip:")).unwrap();
             assert!(tip.ends_with(&format!("a similar subcommand exists: {meant}")), "{error}");
+        }
+        for (typed, meant) in [("help permissions grnt", "'grant'"), ("help sttus", "'status'")] {
+            let arguments = ["toolctl"].into_iter().chain(typed.split(' ')).map(OsString::from).collect();
+            let error = parse(arguments).unwrap_err().to_string();
+            assert!(error.contains(&format!("a similar subcommand exists: {meant}")), "{error}");
         }
     }
 

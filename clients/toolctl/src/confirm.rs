@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use crate::exit::usage;
-use crate::keys::{self, KeyPress, KeyReader, write_raw};
+use crate::keys::{self, AT_ONCE, KeyPress, KeyReader, key, write_raw};
 use crate::output::{self, BOLD};
 
 /// Asks on the terminal; anything but `y` is no.
@@ -26,7 +26,13 @@ pub(crate) async fn confirm_or_choose(question: &str, can_choose: bool) -> anyho
     let mut keys = KeyReader::open()?;
     let options = if can_choose { "[y/N, c: choose]" } else { "[y/N]" };
     write_raw(|out| write!(out, "{BOLD}{question}{BOLD:#} {options} "))?;
-    let key = keys.next().await;
+    let key = loop {
+        match keys.next_event().await {
+            // A pasted text is no answer.
+            Some(event) if matches!(key(event), KeyPress::Char(_)) && !keys.is_alone(event, AT_ONCE).await => {}
+            event => break event.map(key),
+        }
+    };
     drop(keys);
     let (answer, word) = match key {
         Some(KeyPress::Char('y' | 'Y')) => (Some(true), "yes"),

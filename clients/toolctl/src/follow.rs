@@ -1,8 +1,13 @@
 //! Shows a call at the terminal while it runs, with its prompts; Ctrl-C cancels it.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
 use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::time::{Instant, sleep_until};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, sleep_until};
 use toold_client::{CallHandle, Client, ClientError};
 use toold_proto::call::CancelCall;
 use toold_proto::method::ToolsCancel;
@@ -11,6 +16,39 @@ use toold_proto::tool::CallId;
 use crate::live::{LiveOutput, SPINNER_AFTER};
 use crate::output::one_line;
 use crate::prompts::{PromptOutcome, Prompter, WaitingPrompt};
+
+/// Cancels a call that has not ended by itself when its time is over: the daemon's clock stands still while a person is
+/// asked. Stops when it is dropped.
+pub(crate) struct CallLimit {
+    reached: Arc<AtomicBool>,
+    timer: JoinHandle<()>,
+}
+
+/// How long the daemon has to end the call itself, with what the tool has so far.
+const GRACE: Duration = Duration::from_secs(1);
+
+impl CallLimit {
+    pub(crate) fn start(client: &Client, call_id: &CallId, limit: Duration) -> Self {
+        let reached = Arc::<AtomicBool>::default();
+        let (client, call_id, is_reached) = (client.clone(), call_id.clone(), reached.clone());
+        let timer = tokio::spawn(async move {
+            sleep(limit + GRACE).await;
+            is_reached.store(true, Ordering::Relaxed);
+            cancel(&client, &call_id);
+        });
+        Self { reached, timer }
+    }
+
+    pub(crate) fn was_reached(&self) -> bool {
+        self.reached.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for CallLimit {
+    fn drop(&mut self) {
+        self.timer.abort();
+    }
+}
 
 /// Shows the call until it has ended; `None` when the user did not wait for that.
 pub(crate) async fn follow<T>(

@@ -16,6 +16,9 @@ use crate::terminal;
 /// How often the thread that waits for a key checks whether it should stop.
 const LOOK_EVERY: Duration = Duration::from_millis(30);
 
+/// The characters of a paste come within this time, and nobody types two in it.
+pub(crate) const AT_ONCE: Duration = Duration::from_millis(20);
+
 /// A pressed key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyPress {
@@ -58,16 +61,23 @@ impl KeyReader {
     }
 
     /// The next key; `None` when the terminal is gone. Cancel-safe.
-    pub(crate) async fn next(&mut self) -> Option<KeyPress> {
-        Some(key(self.next_event().await?))
-    }
-
     pub(crate) async fn next_event(&mut self) -> Option<KeyEvent> {
         loop {
             if let Event::Key(key) = self.next_terminal_event().await? {
                 return Some(key);
             }
         }
+    }
+
+    /// Whether no character but this one's comes within the time; those that do are dropped. Several characters in one
+    /// moment are a pasted text, or typed for something else, and answer nothing.
+    pub(crate) async fn is_alone(&mut self, pressed: KeyEvent, within: Duration) -> bool {
+        let end = tokio::time::Instant::now() + within;
+        let mut is_alone = true;
+        while let Ok(Some(next)) = tokio::time::timeout_at(end, self.next_event()).await {
+            is_alone &= next.code == pressed.code || !matches!(next.code, KeyCode::Char(_));
+        }
+        is_alone
     }
 
     /// The next key, mouse event, paste, or new size of the terminal; `None` when the terminal is gone. Cancel-safe.

@@ -15,9 +15,10 @@ use toold_proto::method::{
 };
 use toold_proto::permission::{Action, Ask, PermissionEvent, ReplyPermission, SubscribePrompts};
 use toold_proto::question::{Question, QuestionEvent};
+use toold_proto::session::terminal_of;
 use toold_proto::tool::{CallId, SessionId};
 
-use crate::keys::{KeyPress, KeyReader, key, rewrite_line_raw, write_raw};
+use crate::keys::{AT_ONCE, KeyPress, KeyReader, key, rewrite_line_raw, write_raw};
 use crate::output::{self, DIM};
 use crate::prompts::ask::choices;
 use crate::prompts::question::Chosen;
@@ -25,12 +26,30 @@ use crate::prompts::question::Chosen;
 /// Keys that allow something are ignored for this long, because they were pressed before the prompt could be read.
 pub(crate) const READ_FOR: Duration = Duration::from_millis(300);
 
+/// A key whose answer is remembered counts if no other one follows it within this time.
+const ALONE_FOR: Duration = Duration::from_millis(250);
+
 /// The waiting prompts, the oldest first. The daemon expects answers from this client as long as this exists.
 pub(crate) struct Prompter {
     client: Client,
     permissions: Option<Items<PermissionEvent>>,
     questions: Option<Items<QuestionEvent>>,
     waiting: VecDeque<WaitingPrompt>,
+    shown: ShownPrompts,
+}
+
+/// The prompts that a client shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ShownPrompts {
+    All,
+    /// Those of a call of this session, if it has one. That of a terminal is called "this terminal".
+    OfCall(Option<SessionId>),
+}
+
+impl ShownPrompts {
+    fn is_of_own_terminal(&self, session: &SessionId) -> bool {
+        matches!(self, Self::OfCall(Some(own)) if own == session && terminal_of(own).is_some())
+    }
 }
 
 /// A prompt that waits for an answer.
@@ -98,13 +117,13 @@ enum PromptInput {
 
 impl Prompter {
     /// `None` when this daemon sends no prompts.
-    pub(crate) async fn subscribe(client: &Client) -> Result<Option<Self>, ClientError> {
+    pub(crate) async fn subscribe(client: &Client, shown: ShownPrompts) -> Result<Option<Self>, ClientError> {
         let permissions = subscribe::<PermissionsSubscribe>(client).await?;
         let questions = subscribe::<QuestionsSubscribe>(client).await?;
         if permissions.is_none() && questions.is_none() {
             return Ok(None);
         }
-        Ok(Some(Self { client: client.clone(), permissions, questions, waiting: VecDeque::new() }))
+        Ok(Some(Self { client: client.clone(), permissions, questions, waiting: VecDeque::new(), shown }))
     }
 
     /// The oldest prompt that `wanted` accepts; waits for one. Cancel-safe.
@@ -126,7 +145,10 @@ impl Prompter {
     async fn receive(&mut self) -> Result<Option<EndedPrompt>, ClientError> {
         let ended = tokio::select! {
             event = item(&mut self.permissions) => match event {
-                Some(Ok(PermissionEvent::Asked { request })) => {
+                Some(Ok(PermissionEvent::Asked { mut request })) => {
+                    if self.shown.is_of_own_terminal(&request.session_id) {
+                        request.session_name = Some("this terminal".to_owned());
+                    }
                     self.waiting.push_back(WaitingPrompt::Permission(request));
                     return Ok(None);
                 }
@@ -168,12 +190,12 @@ impl Prompter {
         write_raw(|out| ask::show(ask, out).and_then(|()| ask::show_choices(&choices, out)))?;
         let shown = Instant::now();
         loop {
-            let pressed = match self.key_or_end(&mut keys, &ask.request_id).await? {
-                PromptInput::Key(event) => key(event),
+            let event = match self.answer_or_end(&mut keys, &ask.request_id).await? {
+                PromptInput::Key(event) => event,
                 PromptInput::Ended(ended) => return ended.show(),
                 PromptInput::TerminalGone => return Ok(PromptOutcome::Exited),
             };
-            match pressed {
+            match key(event) {
                 KeyPress::Exit => return Ok(PromptOutcome::Exited),
                 KeyPress::Char('d') => match self.line(&mut keys, "reason: ", &ask.request_id).await? {
                     TypedLine::Text(text) => {
@@ -193,6 +215,10 @@ impl Prompter {
                     let choice = choices.iter().find(|choice| choice.key == c);
                     let choice = choice.filter(|choice| choice.action == Action::Deny || shown.elapsed() >= READ_FOR);
                     if let Some(choice) = choice {
+                        // The first letter of a word that is typed into the wrong window allows nothing for long.
+                        if choice.allows_more() && !keys.is_alone(event, ALONE_FOR).await {
+                            continue;
+                        }
                         drop(keys);
                         return self.reply::<PermissionsReply>(again(), choice.reply(ask)).await;
                     }
@@ -209,7 +235,7 @@ impl Prompter {
         let shown = Instant::now();
         let mut chosen = Chosen::new();
         loop {
-            let event = match self.key_or_end(&mut keys, &question.request_id).await? {
+            let event = match self.answer_or_end(&mut keys, &question.request_id).await? {
                 PromptInput::Key(event) => event,
                 PromptInput::Ended(ended) => return ended.show(),
                 PromptInput::TerminalGone => return Ok(PromptOutcome::Exited),
@@ -254,14 +280,31 @@ impl Prompter {
         }
     }
 
+    /// A key that answers, or the end of the prompt: not one of a pasted text.
+    async fn answer_or_end(&mut self, keys: &mut KeyReader, request_id: &str) -> anyhow::Result<PromptInput> {
+        loop {
+            match self.key_or_end(keys, request_id).await? {
+                PromptInput::Key(event)
+                    if matches!(key(event), KeyPress::Char(_)) && !keys.is_alone(event, AT_ONCE).await => {}
+                input => return Ok(input),
+            }
+        }
+    }
+
     /// A key, or the end of the prompt. Cancel-safe.
     async fn key_or_end(&mut self, keys: &mut KeyReader, request_id: &str) -> anyhow::Result<PromptInput> {
         loop {
             tokio::select! {
                 biased;
                 ended = self.receive() => {
-                    if let Some(ended) = ended?.filter(|ended| ended.request_id == request_id) {
-                        return Ok(PromptInput::Ended(ended));
+                    match ended? {
+                        Some(ended) if ended.request_id == request_id => return Ok(PromptInput::Ended(ended)),
+                        Some(_) => {}
+                        None if self.shown == ShownPrompts::All => {
+                            let waiting = self.waiting.len();
+                            write_raw(|out| writeln!(out, "{DIM}{waiting} more waiting{DIM:#}"))?;
+                        }
+                        None => {}
                     }
                 }
                 event = keys.next_event() => return Ok(event.map_or(PromptInput::TerminalGone, PromptInput::Key)),

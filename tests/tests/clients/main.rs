@@ -23,6 +23,7 @@ mod terminal_texts;
 mod tmux;
 mod tool_docs;
 mod toolctl;
+mod typed_calls;
 mod undo;
 mod widths;
 mod working_day;

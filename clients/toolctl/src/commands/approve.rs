@@ -9,7 +9,7 @@ use toold_client::Client;
 use crate::exit::{OK, usage};
 use crate::globals::Globals;
 use crate::output::{self, DIM};
-use crate::prompts::{PromptOutcome, Prompter, WaitingPrompt};
+use crate::prompts::{PromptOutcome, Prompter, ShownPrompts, WaitingPrompt};
 use crate::terminal::EchoOff;
 use crate::{connection, keys};
 
@@ -41,7 +41,7 @@ pub(crate) async fn run(_: ApproveArgs, globals: &Globals) -> anyhow::Result<u8>
 async fn answer(client: &Client) -> anyhow::Result<()> {
     // So that other clients see who answered.
     let session = connection::open_session(client, Some("/".into()), None).await?;
-    let Some(mut prompter) = Prompter::subscribe(client).await? else {
+    let Some(mut prompter) = Prompter::subscribe(client, ShownPrompts::All).await? else {
         bail!("this daemon does not send prompts to this client");
     };
     writeln!(output::stderr(), "{DIM}waiting for prompts; press Escape to exit{DIM:#}")?;
@@ -67,11 +67,11 @@ async fn next(prompter: &mut Prompter) -> anyhow::Result<Option<WaitingPrompt>> 
     let prompt = loop {
         tokio::select! {
             biased;
-            key = keys.next() => {
-                if matches!(key, Some(keys::KeyPress::Exit | keys::KeyPress::Char('q')) | None) {
-                    break None;
-                }
-            }
+            event = keys.next_event() => match event.map(|event| (event, keys::key(event))) {
+                Some((event, keys::KeyPress::Char('q'))) if keys.is_alone(event, keys::AT_ONCE).await => break None,
+                Some((_, keys::KeyPress::Exit)) | None => break None,
+                Some(_) => {}
+            },
             prompt = prompter.next(|_| true) => break Some(prompt?),
         }
     };

@@ -7,23 +7,26 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 use toold_client::{Client, ClientError, RpcError};
 use toold_proto::call::{Execute, ListTools, ToolSchema};
 use toold_proto::error::{ArgumentError, CANCELLED, INVALID_PARAMS};
-use toold_proto::method::{ToolsList, ToolsSchema};
+use toold_proto::method::{PluginsList, ToolsList, ToolsSchema};
+use toold_proto::plugin::{ListPlugins, Plugin, PluginStatus};
+use toold_proto::shell_word::quoted_unless;
 use toold_proto::tool::{Block, SessionId, Tool, ToolResult};
 
+use crate::commands::plugins;
 use crate::exit::{self, INTERRUPTED, STATUS_HELP, usage};
-use crate::follow::follow;
+use crate::follow::{CallLimit, follow};
 use crate::form::{self, ArgumentProblem};
 use crate::globals::Globals;
 use crate::live::{LiveOutput, Stdout};
-use crate::output::{self, BAD, DIM, WARN, one_line, print_foreign, print_json};
-use crate::prompts::Prompter;
+use crate::output::{self, BAD, DIM, WARN, one_line, print_foreign, print_json, shorten};
+use crate::prompts::{Prompter, ShownPrompts};
 use crate::{arguments, connection, keys};
 
 /// How long a daemon may take to say why it ends.
@@ -55,7 +58,7 @@ pub(crate) struct CallArgs {
     /// The output format
     #[arg(long, short, value_enum, default_value_t)]
     output: OutputFormat,
-    /// Give up after this many seconds; the tool's own time limit still applies
+    /// Give up after this many seconds, also while a person is asked; the tool's own time limit still applies
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<u64>,
     /// The folder the call works in; defaults to the current folder
@@ -133,10 +136,13 @@ async fn find_and_call(mut args: CallArgs, globals: &Globals) -> anyhow::Result<
     if let Some(pair) = args.name.take_if(|name| name.contains('=') || name == "-") {
         args.arguments.insert(0, pair);
     }
+    let (base, pairs) = given(&args)?;
     if args.name.is_none() && (!keys::has_terminal() || output::presentation().plain) {
         return Err(usage("expected the name of a tool: `toolctl list` shows all"));
     }
-    let (base, pairs) = given(&args)?;
+    if let Some(text) = arguments::malformed(&pairs).first() {
+        return Err(no_pair(text, args.name.as_deref(), &pairs, globals).await);
+    }
     let mut client = connection::open(globals).await?;
     let name = match args.name.take() {
         Some(name) => name,
@@ -157,6 +163,26 @@ async fn find_and_call(mut args: CallArgs, globals: &Globals) -> anyhow::Result<
     }
 }
 
+/// The error for a text that is no pair, with the pair that was probably meant. Starts no daemon.
+async fn no_pair(text: &str, tool: Option<&str>, pairs: &[String], globals: &Globals) -> anyhow::Error {
+    let words = format!("expected key=value, got {text:?}");
+    let Some(name) = tool else { return usage(words) };
+    let client = connection::open_running(globals).await.ok().flatten();
+    let tool = match &client {
+        Some(client) => client.call::<ToolsSchema>(ToolSchema { name: name.to_owned(), session_id: None }).await.ok(),
+        None => None,
+    };
+    match tool.and_then(|tool| arguments::meant(text, pairs, &tool.input_schema)) {
+        Some(meant) => usage(format!("{words}: did you mean {}?", in_shell(&meant))),
+        None => usage(format!("{words}: `toolctl tools schema {name}` shows the keys")),
+    }
+}
+
+/// A pair as it is typed.
+fn in_shell(pair: &str) -> String {
+    quoted_unless(pair, |c| c.is_ascii_alphanumeric() || "_@%+:,./-=".contains(c))
+}
+
 /// The call that the command line, and perhaps the search, ask for.
 struct WantedCall {
     name: String,
@@ -175,12 +201,12 @@ async fn call_in_session(client: &Client, wanted: &WantedCall) -> anyhow::Result
         }
         id => connection::open_session(client, args.cwd.clone(), id.clone()).await?,
     };
-    let status = call(client, wanted).await;
+    let status = call(client, wanted, session.id()).await;
     session.close(client).await;
     status
 }
 
-async fn call(client: &Client, wanted: &WantedCall) -> anyhow::Result<u8> {
+async fn call(client: &Client, wanted: &WantedCall, session: Option<&SessionId>) -> anyhow::Result<u8> {
     let WantedCall { name, args, base, pairs } = wanted;
     let schema = || client.call::<ToolsSchema>(ToolSchema { name: name.clone(), session_id: None });
     if args.form {
@@ -189,19 +215,23 @@ async fn call(client: &Client, wanted: &WantedCall) -> anyhow::Result<u8> {
         }
         let tool = schema().await?;
         let given = arguments::read_given(base.clone(), pairs, &tool.input_schema)?;
-        return call_by_form(client, wanted, tool, given).await;
+        return call_by_form(client, wanted, session, tool, given).await;
     }
     let arguments = if base.is_empty() && pairs.is_empty() {
         Map::new()
     } else {
         let schema = schema().await?.input_schema;
-        let arguments = arguments::read(base.clone(), pairs, &schema)?;
+        let arguments = arguments::read(base.clone(), pairs, &schema)
+            .map_err(|error| usage(format!("invalid arguments for {name}: {error:#}")))?;
         for warning in arguments::unnamed(&arguments, &schema).iter().filter(|_| !args.quiet) {
             writeln!(output::stderr(), "{WARN}warning:{WARN:#} {warning}")?;
         }
         arguments
     };
-    let outcome = call_once(client, wanted, arguments).await?;
+    if !args.quiet && output::stderr_width().is_some() {
+        warn_of_older_version(client, name).await?;
+    }
+    let outcome = call_once(client, wanted, session, arguments).await?;
     if let Some((Ok(result), _)) = &outcome
         && result.is_not_run()
         && let Ok(ClientError::Replaced) = timeout(FAREWELL, client.closed()).await
@@ -215,6 +245,16 @@ async fn call(client: &Client, wanted: &WantedCall) -> anyhow::Result<u8> {
     }
 }
 
+/// Says that an earlier version of a plugin serves, because the newest one was rejected: its author waits for a change.
+async fn warn_of_older_version(client: &Client, tool: &str) -> anyhow::Result<()> {
+    let Ok(list) = client.call::<PluginsList>(ListPlugins::default()).await else { return Ok(()) };
+    let serves = |plugin: &&Plugin| plugin.status == PluginStatus::Failed && plugin.tools.iter().any(|own| own == tool);
+    if let Some(plugin) = list.plugins.iter().find(serves) {
+        writeln!(output::stderr(), "{WARN}warning:{WARN:#} {}", one_line(&plugins::rejected(plugin)))?;
+    }
+    Ok(())
+}
+
 fn nothing_called() -> anyhow::Result<u8> {
     writeln!(output::stderr(), "nothing was called")?;
     Ok(INTERRUPTED)
@@ -224,6 +264,7 @@ fn nothing_called() -> anyhow::Result<u8> {
 async fn call_by_form(
     client: &Client,
     wanted: &WantedCall,
+    session: Option<&SessionId>,
     tool: Tool,
     given: Map<String, Value>,
 ) -> anyhow::Result<u8> {
@@ -236,7 +277,8 @@ async fn call_by_form(
         };
         let filled = tokio::task::spawn_blocking(form).await??;
         let Some(filled) = filled else { return nothing_called() };
-        let Some((outcome, live)) = call_once(client, wanted, filled.clone()).await? else { return Ok(INTERRUPTED) };
+        let called = call_once(client, wanted, session, filled.clone()).await?;
+        let Some((outcome, live)) = called else { return Ok(INTERRUPTED) };
         let found = match &outcome {
             Err(ClientError::Rpc(error)) => problems_in(error),
             Ok(_) | Err(_) => Vec::new(),
@@ -266,6 +308,7 @@ type CallOutcome = Result<ToolResult, ClientError>;
 async fn call_once(
     client: &Client,
     wanted: &WantedCall,
+    session: Option<&SessionId>,
     arguments: Map<String, Value>,
 ) -> anyhow::Result<Option<(CallOutcome, LiveOutput)>> {
     let WantedCall { name, args, .. } = wanted;
@@ -283,9 +326,15 @@ async fn call_once(
     };
     let mut live = LiveOutput::new(stdout, args.quiet);
     let shows_prompts = !args.no_ask && keys::has_terminal();
-    let mut prompter = if shows_prompts { Prompter::subscribe(client).await? } else { None };
+    let mut prompter =
+        if shows_prompts { Prompter::subscribe(client, ShownPrompts::OfCall(session.cloned())).await? } else { None };
     let call = client.execute(execute)?;
-    Ok(follow(client, call, name, &mut live, &mut prompter).await?.map(|outcome| (outcome, live)))
+    let limit = args.timeout.map(|limit| CallLimit::start(client, call.id(), Duration::from_millis(limit)));
+    let outcome = follow(client, call, name, &mut live, &mut prompter).await?;
+    if limit.is_some_and(|limit| limit.was_reached()) && matches!(outcome, Some(Err(_))) {
+        bail!("gave up after {}: the call had not ended", output::duration(args.timeout.unwrap_or_default()));
+    }
+    Ok(outcome.map(|outcome| (outcome, live)))
 }
 
 /// Shows the outcome of the call; returns the exit status.
@@ -346,6 +395,8 @@ fn print_result(result: &ToolResult, live: &LiveOutput, quiet: bool) -> anyhow::
         let took = output::duration(result.duration_ms);
         let mut err = output::stderr();
         match (result.is_error, result.cached) {
+            // The text says what is not allowed, and why.
+            (true, _) if exit::of_result(result) == exit::DENIED => {}
             (true, _) => writeln!(err, "{BAD}the tool reported an error{BAD:#} {DIM}after {took}{DIM:#}")?,
             (false, true) => writeln!(err, "{DIM}from the cache{DIM:#}")?,
             (false, false) if result.duration_ms >= 1000 => writeln!(err, "{DIM}{took}{DIM:#}")?,
@@ -364,7 +415,6 @@ fn not_shown(out: &mut impl Write, what: &str, mime_type: &str, base64_length: u
 fn given(args: &CallArgs) -> anyhow::Result<(Map<String, Value>, Vec<String>)> {
     let dashes = args.arguments.iter().filter(|argument| *argument == "-").count();
     let pairs: Vec<String> = args.arguments.iter().filter(|argument| *argument != "-").cloned().collect();
-    arguments::check(&pairs)?;
     let text = match (&args.json, dashes) {
         (None, 0) => return Ok((Map::new(), pairs)),
         (Some(json), 0) => match json.strip_prefix('@') {
@@ -381,6 +431,11 @@ fn given(args: &CallArgs) -> anyhow::Result<(Map<String, Value>, Vec<String>)> {
     match serde_json::from_str(&text) {
         Ok(Value::Object(base)) => Ok((base, pairs)),
         Ok(_) => Err(usage("the arguments must be a JSON object")),
+        // Other commands have a switch of this name, which makes their output JSON.
+        Err(_) if args.json.is_some() && !text.trim_start().starts_with(['{', '[', '"']) => Err(usage(format!(
+            "--json takes the arguments as a JSON object, got {}; for output as JSON, use --output json",
+            shorten(&one_line(&text), 80)
+        ))),
         Err(error) => Err(usage(format!("the arguments are not valid JSON: {error}"))),
     }
 }

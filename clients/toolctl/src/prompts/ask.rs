@@ -79,6 +79,11 @@ pub(crate) fn choices(ask: &Ask) -> Vec<AskChoice> {
 }
 
 impl AskChoice {
+    /// Whether it allows more than what is asked for now: it is remembered, or counts for other parts too.
+    pub(crate) fn allows_more(&self) -> bool {
+        self.action == Action::Allow && (self.scope != Scope::Once || self.all_parts)
+    }
+
     pub(crate) fn reply(&self, ask: &Ask) -> ReplyPermission {
         ReplyPermission {
             scope: Some(self.scope),

@@ -18,7 +18,7 @@ use crate::follow::follow;
 use crate::keys;
 use crate::live::{LiveOutput, Stdout};
 use crate::output::{self, one_line};
-use crate::prompts::Prompter;
+use crate::prompts::{Prompter, ShownPrompts};
 
 pub(super) enum Evaluators {
     Daemon(DaemonPlugin),
@@ -56,7 +56,8 @@ pub(super) struct DaemonPlugin {
 
 impl DaemonPlugin {
     pub(super) async fn open(client: &Client, name: String) -> anyhow::Result<Self> {
-        let prompter = if keys::has_terminal() { Prompter::subscribe(client).await? } else { None };
+        let prompter =
+            if keys::has_terminal() { Prompter::subscribe(client, ShownPrompts::OfCall(None)).await? } else { None };
         Ok(Self { client: client.clone(), name, prompter })
     }
 
