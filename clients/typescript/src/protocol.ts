@@ -204,7 +204,7 @@ export interface Ask {
   agents?: string[];
   /** The sub-agent that asks, by its kind and id, as the agent names it; absent for the agent itself. */
   subagent?: string;
-  /** The session as people know it, such as `this terminal` or `this codex session`: an answer for the session holds there. */
+  /** The session as people know it, such as `terminal pts/5` or `this codex session`: an answer for the session holds there. */
   session_name?: string;
   /** How much runs without an approval in the session. */
   level: "read" | "edit" | "develop" | "operate";
@@ -368,6 +368,8 @@ export interface Grant {
    * something which it matches. It does not hold for them.
    */
   without_chains?: string[][];
+  /** Only in the answer of `permissions.grant`: what the pattern probably means and does not do, in words. */
+  warnings?: string[];
   /** The ask that it answered; absent for a grant that a person gave without being asked. */
   asked?: {
     agent?: string;
@@ -1314,6 +1316,8 @@ export interface DaemonPauseResult {
   still_running?: string[];
   /** Who paused everything, and when; absent when nothing is paused. */
   paused?: string;
+  /** In the answer of `daemon.resume`, who had paused everything, and when; absent when nothing was paused. */
+  resumed?: string;
 }
 
 /** Answer of `daemon.reload`. */
