@@ -22,6 +22,13 @@ pub struct FileHistory {
     /// Also give the changes as one diff, with who made them; for people only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub diff: bool,
+    /// The folder to which names in the diff are relative, if they are below it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
+    /// Whether the diff is a patch that `git apply` takes in `folder`: what it cannot hold, such as changes elsewhere, is
+    /// named in lines that begin with `#`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub patch: bool,
 }
 
 /// Answer of `files.history`.
@@ -89,6 +96,9 @@ pub struct UndoFiles {
     /// Only report what would be done.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
+    /// The folder to which names in the diff are relative, if they are below it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
 }
 
 /// Answer of `files.undo`.

@@ -119,6 +119,9 @@ fn after(steps: &[PatchStep], targets: &[ChangeTarget], before: &[Option<Before>
     let mut states: Vec<NewState> = before.iter().map(unchanged).collect();
     for PatchStep { target: at, move_to, action } in steps {
         let target = &targets[*at];
+        if matches!(action, PatchAction::Delete) || move_to.is_some() {
+            target.check_is_no_link()?;
+        }
         // Checked first: otherwise an error could show a text that the session has not seen.
         if let (Some(before), PatchAction::Delete | PatchAction::Update(_)) = (&before[*at], action) {
             target.check_stamp(before)?;

@@ -74,12 +74,27 @@ impl ChangeTarget {
         if let Some(path) = named.strip_prefix("file://") {
             return format!("there is no file {named}{more}: this is a URL; give the path alone, such as {path}");
         }
-        let entry = self.cx.cwd.join(named);
-        if !self.located.hides_its_target() && entry.symlink_metadata().is_ok_and(|facts| facts.is_symlink()) {
+        if self.is_link() {
             return format!("{named} is a link to {shown}, which does not exist{more}");
         }
         let hint = near_names::hint(&self.path, MissingKind::File, &self.cx);
         format!("there is no file {}{more}{}", self.shown, hint.as_deref().unwrap_or(": find it with `glob`"))
+    }
+
+    /// Whether the path that was given is a link, and the caller may know that.
+    fn is_link(&self) -> bool {
+        let entry = self.cx.cwd.join(&self.named);
+        !self.located.hides_its_target() && entry.symlink_metadata().is_ok_and(|facts| facts.is_symlink())
+    }
+
+    /// Fails for a link: what it leads to would be removed or moved, and the link would stay.
+    pub(crate) fn check_is_no_link(&self) -> anyhow::Result<()> {
+        let Self { named, shown, .. } = self;
+        ensure!(
+            !self.is_link(),
+            "{named} is a link to {shown}: remove or move the link by a command, or name {shown} itself"
+        );
+        Ok(())
     }
 
     /// Fails unless the session has seen the file's current version.

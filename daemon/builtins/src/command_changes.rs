@@ -5,6 +5,8 @@
 //! is recorded as possibly made by each of them.
 
 mod index;
+mod index_log;
+mod interrupted;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -14,6 +16,7 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use tokio::time::{Instant, timeout};
+use tokio_util::task::AbortOnDropHandle;
 use toold_engine::session::Session;
 use toold_host::file_systems::{answering, free_bytes};
 use toold_host::folder_events::WatchBudget;
@@ -27,6 +30,8 @@ use index::{FolderIndex, WindowChanges};
 const MAX_WAIT: Duration = Duration::from_millis(300);
 /// How long undoing waits for the record of a command that changed much.
 const MAX_RECORDING: Duration = Duration::from_secs(10);
+/// How often it is noted that the daemon lives.
+const BEAT: Duration = Duration::from_secs(1);
 /// The limit of indexed folders, and how long one is kept without use.
 const MAX_FOLDERS: usize = 8;
 const MAX_UNUSED: Duration = Duration::from_secs(3600);
@@ -76,6 +81,17 @@ impl CommandChanges {
         self.recorded.wait_while_for(&mut unrecorded, |unrecorded| *unrecorded > 0, MAX_RECORDING);
     }
 
+    /// Begins to record what commands had changed when their daemon was killed. What waits for records waits for these, too.
+    pub(crate) fn record_interrupted(changes: &Arc<Self>) -> impl FnOnce() + Send + 'static {
+        *changes.unrecorded.lock() += 1;
+        let changes = changes.clone();
+        move || {
+            interrupted::record(&changes.journal);
+            *changes.unrecorded.lock() -= 1;
+            changes.recorded.notify_all();
+        }
+    }
+
     /// Begins to watch for the changes of a call: before its command starts. Waits a moment at most. `may_write` is
     /// false for a command that is known only to read.
     pub(crate) async fn begin(
@@ -85,7 +101,8 @@ impl CommandChanges {
         may_write: bool,
     ) -> CommandWindow {
         let id = changes.next.fetch_add(1, Ordering::Relaxed);
-        let mut window = CommandWindow { changes: changes.clone(), call, id, open: Vec::new(), lost: None };
+        let mut window =
+            CommandWindow { changes: changes.clone(), call, id, open: Vec::new(), lost: None, _alive: None };
         let Some(own_folder) = changes.journal.folder().map(Path::to_owned) else {
             window.lost = Some("the daemon has no folder for former contents".to_owned());
             return window;
@@ -100,15 +117,15 @@ impl CommandChanges {
                 continue;
             };
             let is_late = Arc::new(AtomicBool::new(false));
-            let (late, own, own_journal, name) =
-                (is_late.clone(), folder.clone(), changes.journal.clone(), window.call.name());
+            let (late, own, own_journal, call) =
+                (is_late.clone(), folder.clone(), changes.journal.clone(), window.call.clone());
             let longest = *changes.wait.lock();
             // Asked before this command begins to read the folder itself, which it waits for.
             let is_building = folder.is_building.load(Ordering::Relaxed);
             let wait = if is_building { Duration::from_millis(1) } else { longest };
             let work = tokio::task::spawn_blocking(move || {
                 let is_late = || late.load(Ordering::Relaxed);
-                own.open(&own_journal, (id, &name, may_write), longest, is_late)
+                own.open(&own_journal, (id, &call, may_write), longest, is_late)
             });
             match timeout(wait, work).await {
                 Ok(Ok(Ok(()))) => window.open.push(folder),
@@ -123,6 +140,7 @@ impl CommandChanges {
                 }
             }
         }
+        window._alive = Some(AbortOnDropHandle::new(tokio::spawn(note_alive(window.open.clone()))));
         window
     }
 
@@ -180,6 +198,14 @@ impl CommandChanges {
         Some(needed)
     }
 
+    fn index(&self, root: &Path, own_folder: Option<&Path>) -> FolderIndex {
+        let index = FolderIndex::new(root, own_folder, self.budget.clone());
+        match self.journal.folder() {
+            Some(records) => index.with_log(records),
+            None => index,
+        }
+    }
+
     fn folder(&self, root: &Path, own_folder: Option<&Path>) -> Option<Arc<IndexedFolder>> {
         let mut folders = self.folders.lock();
         folders.retain(|known, folder| known == root || folder.used.lock().elapsed() < MAX_UNUSED || folder.is_used());
@@ -193,7 +219,7 @@ impl CommandChanges {
             folders.remove(&oldest);
         }
         let folder = Arc::new(IndexedFolder {
-            index: Mutex::new(FolderIndex::new(root, own_folder, self.budget.clone())),
+            index: Mutex::new(self.index(root, own_folder)),
             used: Mutex::new(Instant::now()),
             is_building: AtomicBool::new(false),
         });
@@ -211,7 +237,7 @@ impl IndexedFolder {
     fn open(
         &self,
         journal: &Journal,
-        window: (u64, &str, bool),
+        window: (u64, &ChangingCall, bool),
         wait: Duration,
         is_late: impl Fn() -> bool,
     ) -> Result<(), String> {
@@ -250,6 +276,8 @@ pub(crate) struct CommandWindow {
     id: u64,
     open: Vec<Arc<IndexedFolder>>,
     lost: Option<String>,
+    /// Notes that the daemon lives.
+    _alive: Option<AbortOnDropHandle<()>>,
 }
 
 impl CommandWindow {
@@ -301,6 +329,19 @@ impl Drop for CommandWindow {
     }
 }
 
+/// Notes from time to time that the daemon lives while a command runs.
+async fn note_alive(folders: Vec<Arc<IndexedFolder>>) {
+    loop {
+        tokio::time::sleep(BEAT).await;
+        for folder in &folders {
+            // One that is just being brought up to date is written to.
+            if let Some(index) = folder.index.try_lock() {
+                index.touch();
+            }
+        }
+    }
+}
+
 /// Ends the window, and records the changes; returns why they cannot be undone.
 fn record(
     journal: &Journal,
@@ -322,6 +363,9 @@ fn record(
     }
     let recorded = journal.record(call, own, Vec::new());
     let recorded = recorded.and_then(|_| journal.record(call, shared, shared_with.into_iter().collect()));
+    for folder in folders {
+        folder.index.lock().note_recorded(id);
+    }
     lost.or_else(|| recorded.err().map(|error| error.to_string()))
 }
 

@@ -25,7 +25,9 @@ pub(crate) fn build(text: &str, root: &Path) -> anyhow::Result<Override> {
 fn list(text: &str, root: &Path) -> Vec<String> {
     let text = text.trim();
     let (not, bare) = text.strip_prefix('!').map_or(("", text), |bare| ("!", bare));
-    if bare.contains(['[', '{', '*', '?', ',']) && !bare.is_empty() && root.join(bare).symlink_metadata().is_ok() {
+    let is_name = bare.contains(['[', '{', '*', '?', ',']) && root.join(bare).symlink_metadata().is_ok();
+    // A file with the name `*.rs` is no reason to leave out all others.
+    if is_name && !matches_itself(bare, root) {
         return vec![format!("{not}{}", below(&escaped(bare), root))];
     }
     parts(text)
@@ -34,6 +36,14 @@ fn list(text: &str, root: &Path) -> Vec<String> {
         .filter(|part| !part.is_empty())
         .map(|part| below(part, root))
         .collect()
+}
+
+/// Whether a name is one that it matches as globs.
+fn matches_itself(name: &str, root: &Path) -> bool {
+    let mut builder = OverrideBuilder::new(root);
+    let is_valid = parts(name).iter().all(|part| builder.add(&below(part.trim(), root)).is_ok());
+    let globs = builder.build().ok().filter(|_| is_valid);
+    globs.is_some_and(|globs| globs.matched(root.join(name), false).is_whitelist())
 }
 
 /// The parts between commas that are neither in braces nor in brackets.
@@ -92,6 +102,13 @@ mod tests {
         let root = Path::new("/nowhere/at/all");
         assert_eq!(list("*.ts, *.tsx", root), ["*.ts", "*.tsx"]);
         assert_eq!(list("*.{ts,tsx},!a[,]b", root), ["*.{ts,tsx}", "!a[,]b"]);
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["*.rs", "[id]", "a,b"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        assert_eq!(list("*.rs", folder.path()), ["*.rs"]);
+        assert_eq!(list("[id]", folder.path()), ["[[]id[]]"]);
+        assert_eq!(list("a,b", folder.path()), ["a,b"]);
         assert_eq!(list("./src/a.ts,/nowhere/at/all/b", root), ["/src/a.ts", "/b"]);
     }
 }

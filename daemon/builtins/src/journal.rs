@@ -96,7 +96,7 @@ impl PathChange {
 }
 
 /// The call that changes something.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ChangingCall {
     pub(crate) session_id: SessionId,
     pub(crate) call_id: CallId,
@@ -243,7 +243,7 @@ impl Journal {
             JournalScope::Session(id) => of_folder(&folder.join(id.as_str())),
             JournalScope::Everybody => {
                 let folders = fs::read_dir(folder).into_iter().flatten().flatten();
-                let of_sessions = folders.filter(|folder| folder.file_name() != CONTENTS);
+                let of_sessions = folders.filter(|folder| !folder.file_name().as_encoded_bytes().starts_with(b"@"));
                 of_sessions.flat_map(|folder| of_folder(&folder.path())).collect()
             }
         };

@@ -327,7 +327,7 @@ fn text(
         }
         if line.cut > 0 {
             cut_lines += 1;
-            first_cut.get_or_insert(page.first + count);
+            first_cut.get_or_insert((page.first + count, line.text.len()));
         }
         text.push_str(&row);
         count += 1;
@@ -371,13 +371,17 @@ fn text(
     }
     if cut_lines > 0 {
         output = output.with("cut_lines", cut_lines);
-        let first = first_cut.unwrap_or(page.first);
+        let (first, length) = first_cut.unwrap_or((page.first, MAX_LINE));
+        let file = shell_word(shown);
+        let text = match charset.encoding.name() == "UTF-8" {
+            true => format!("sed -n {first}p {file}"),
+            false => format!("iconv -f {} -t UTF-8 {file} | sed -n {first}p", charset.encoding.name()),
+        };
         let note = format!(
             "[lines are shown up to {MAX_LINE} characters; read on within line {first} with bash: \
-             sed -n {first}p {} | cut -c {}-{}]",
-            shell_word(shown),
-            MAX_LINE + 1,
-            MAX_LINE * 10
+             {text} | cut -b {}-{}]",
+            length + 1,
+            length * 10
         );
         output.content.push(Block::text(note));
     }

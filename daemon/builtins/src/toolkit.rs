@@ -133,6 +133,8 @@ impl Toolkit {
     /// Removes recorded changes that are too old, if `may_remove` allows it for one more of that many, and the contents that
     /// nobody needs. Blocks.
     pub fn clean_changes(&self, may_remove: &mut dyn FnMut(u64) -> bool) {
+        // Of commands that a killed daemon has left, too: they need contents that nobody else does.
+        self.command_changes.wait_until_recorded();
         self.journal.clean(may_remove, || self.command_changes.needed());
     }
 

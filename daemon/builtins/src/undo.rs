@@ -15,17 +15,18 @@ use std::sync::Arc;
 
 use toold_engine::session::Session;
 use toold_host::exclude::Exclusions;
-use toold_host::files::OpenError;
+use toold_host::files::{self, OpenError};
 use toold_host::replace::ReplaceError;
 
+use crate::command_changes::CommandChanges;
 use crate::journal::begun::BegunUndo;
 use crate::journal::contents::KeptContents;
 use crate::journal::{ChangeFilter, ChangeRecord, FileIdentity, JournalScope, PathState, Selection};
 use crate::stamps::FileDigest;
 use crate::toolkit::Toolkit;
 use plan::{Attempt, Plan, Present};
-use restore::{Wanted, bring_all};
-pub use shown::combined_diff;
+use restore::{SeenPaths, TouchedPaths, Wanted, bring_all};
+pub use shown::{combined_diff, patch};
 
 /// Why nothing was undone.
 #[derive(Debug, thiserror::Error)]
@@ -59,7 +60,8 @@ pub fn history(toolkit: &Toolkit, whose: JournalScope<'_>) -> Vec<ChangeRecord> 
     toolkit.journal.read(whose)
 }
 
-/// Previews the undo of `selection` as unified diffs, by path. Blocks.
+/// Previews the undo of `selection` as unified diffs, by path. Names in them are relative to `folder` where they can be.
+/// Blocks.
 ///
 /// # Errors
 /// When there is nothing to undo, or a file has changed since.
@@ -67,6 +69,7 @@ pub fn preview(
     toolkit: &Toolkit,
     whose: JournalScope<'_>,
     selection: &Selection,
+    folder: Option<&Path>,
 ) -> Result<Vec<(PathBuf, String)>, UndoError> {
     toolkit.command_changes.wait_until_recorded();
     let records = toolkit.journal.selected(whose, selection);
@@ -86,7 +89,7 @@ pub fn preview(
             }
             None => None,
         };
-        shown.push((path.clone(), shown::diff_of(path, now, before, &mut exclusions)));
+        shown.push((path.clone(), shown::preview_of(path, folder, now, before, &mut exclusions)));
     }
     Ok(shown)
 }
@@ -128,7 +131,18 @@ pub struct InterruptedUndos {
     pub stuck: Vec<UndoError>,
 }
 
-/// Goes on with undos that were interrupted, as a daemon does when it starts.
+/// Takes up what a daemon that was killed has left: records what the commands that ran had changed, and goes on with undos.
+/// Undos wait for these records from the call of this function on.
+pub fn take_up(toolkit: &Arc<Toolkit>) -> impl Future<Output = InterruptedUndos> + Send + 'static {
+    let (record, toolkit) = (CommandChanges::record_interrupted(&toolkit.command_changes), toolkit.clone());
+    async move {
+        // Fails only when the runtime stops.
+        let _ = tokio::task::spawn_blocking(record).await;
+        go_on(&toolkit).await
+    }
+}
+
+/// Goes on with undos that were interrupted.
 pub async fn go_on(toolkit: &Arc<Toolkit>) -> InterruptedUndos {
     let looking = toolkit.clone();
     let interrupted = tokio::task::spawn_blocking(move || looking.journal.interrupted_undos()).await;
@@ -187,17 +201,21 @@ fn bring_back(
 ) -> Result<(), UndoError> {
     let contents = toolkit.journal.contents().map_err(|_| UndoError::Nothing)?;
     let attempt = if interrupted.is_some() { Attempt::Again } else { Attempt::First };
-    let present = checked(toolkit, plan, contents, attempt)?;
+    let (present, seen) = checked(toolkit, plan, contents, attempt)?;
     let begun = match interrupted {
         Some(begun) => begun,
         None => toolkit.journal.begin_undo(records).map_err(UndoError::Begin)?,
     };
     toolkit.command_changes.expect_others(plan.steps.keys());
     let wanted = plan.steps.iter().map(|(path, step)| (path.as_path(), Wanted { state: &step.before, was: step.was }));
-    if let Err(error) = bring_all(&wanted.collect(), contents) {
+    let mut touched = TouchedPaths::new(Some(seen));
+    if let Err(error) = bring_all(&wanted.collect(), contents, &mut touched) {
         let before = present.iter().map(|(path, (state, was))| (*path, Wanted { state, was: *was }));
+        // What was not touched may have been changed by others since.
+        let before = before.filter(|(path, _)| touched.has(path)).collect();
+        let back = bring_all(&before, contents, &mut TouchedPaths::new(None));
         // Where it cannot go back either, it stays begun. The error that matters is the first one.
-        if bring_all(&before.collect(), contents).is_ok() && attempt == Attempt::First {
+        if back.is_ok() && attempt == Attempt::First {
             let _ = begun.end();
         }
         return Err(error);
@@ -210,15 +228,19 @@ fn bring_back(
     Ok(())
 }
 
+/// What is at paths, and which file.
+type PresentPaths<'p> = BTreeMap<&'p Path, (Option<PathState>, Option<FileIdentity>)>;
+
 /// What is at the paths. Everything is known to be possible before anything is done, and what is replaced is kept.
 fn checked<'p>(
     toolkit: &Toolkit,
     plan: &'p Plan,
     contents: &KeptContents,
     attempt: Attempt,
-) -> Result<BTreeMap<&'p Path, (Option<PathState>, Option<FileIdentity>)>, UndoError> {
-    let mut present = BTreeMap::new();
+) -> Result<(PresentPaths<'p>, SeenPaths<'p>), UndoError> {
+    let (mut present, mut seen) = (PresentPaths::new(), SeenPaths::new());
     for (path, step) in &plan.steps {
+        seen.insert(path, files::stat_entry(path)?);
         let now = Present::at(path)?;
         plan.check((path, step), &now, attempt, &toolkit.journal)?;
         if !step.is_undone(&now)
@@ -231,7 +253,7 @@ fn checked<'p>(
         }
         present.insert(path.as_path(), (now.state, now.version.map(|version| version.file)));
     }
-    Ok(present)
+    Ok((present, seen))
 }
 
 /// The records of calls that `filter` has, oldest first. Blocks.

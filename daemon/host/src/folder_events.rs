@@ -78,6 +78,11 @@ impl WatchedFolders {
         Self { events, budget, folders: HashMap::new(), watches: HashMap::new(), elsewhere: Vec::new() }
     }
 
+    /// Whether changes are reported at all.
+    pub fn reports(&self) -> bool {
+        self.events.is_some()
+    }
+
     /// Whether a folder at this path is watched, so that [`Self::take`] reports its changes.
     pub fn has(&self, folder: &Path) -> bool {
         self.watches.get(folder).is_some_and(|watch| self.folders.get(watch).is_some_and(|known| known == folder))

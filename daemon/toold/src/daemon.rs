@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use toold_builtins::toolkit::Toolkit;
+use toold_builtins::undo::{self, InterruptedUndos};
 use toold_engine::Engine;
 use toold_engine::cache::ResultCache;
 use toold_engine::lanes::CallLimits;
@@ -100,7 +101,7 @@ impl Daemon {
             .registry
             .put(source, Origin::Builtin, toold_builtins::all(&builtins))
             .context("the built-in tools conflict")?;
-        clean_up_after_a_kill(&engine, &options);
+        clean_up_after_a_kill(&engine, &builtins, &options);
         let secrets = Arc::new(SecretStore::new(secrets::options(&options)));
         let (sandbox, http) = (&builtins.sandbox, &builtins.web.http);
         let plugins = plugins::start(&options, &loaded, &engine, &store, sandbox, http, &secrets)?;
@@ -336,7 +337,17 @@ impl Daemon {
 }
 
 /// Removes files that a killed daemon left behind, and those of this one.
-fn clean_up_after_a_kill(engine: &Engine, options: &Options) {
+fn clean_up_after_a_kill(engine: &Engine, builtins: &Arc<Toolkit>, options: &Options) {
+    let undos = undo::take_up(builtins);
+    engine.tasks.spawn(async move {
+        let InterruptedUndos { ended, stuck } = undos.await;
+        if ended > 0 {
+            tracing::info!(ended, "went on with undos of a daemon that was killed");
+        }
+        for error in stuck {
+            tracing::warn!(%error, "can't go on with an undo of a daemon that was killed");
+        }
+    });
     engine.tasks.spawn_blocking(|| match toold_host::descendants::end_leftovers() {
         0 => {}
         ended => tracing::warn!(ended, "ended background processes of a daemon that was killed"),

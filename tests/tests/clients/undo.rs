@@ -4,7 +4,7 @@ use std::fs;
 use std::process::{Command, Output};
 
 use serde_json::{Value, json};
-use toold_tests::{Setup, Terminal, TestDaemon, toolctl};
+use toold_tests::{Setup, Terminal, TestDaemon, Wire, toolctl, until};
 
 fn command(daemon: &TestDaemon, arguments: &[&str]) -> Command {
     let mut command = daemon.setup.command(toolctl());
@@ -117,4 +117,116 @@ fn all_changes_of_an_hour_are_undone_at_once() {
     change(&daemon, "between", "after");
     run(&daemon, &["undo", "--since", "1h", "--yes"]);
     assert_eq!(content(&daemon), "before\n");
+}
+
+#[track_caller]
+fn git(daemon: &TestDaemon, arguments: &[&str]) {
+    let mut git = Command::new("git");
+    git.args(["-c", "user.name=n", "-c", "user.email=e@example.com"]).args(arguments).current_dir(daemon.work());
+    let output = git.output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn changes_in_a_file_are_a_patch_that_git_takes_back() {
+    let daemon = daemon();
+    let odd = "crlf\r\nno end";
+    fs::write(daemon.work().join("odd name"), odd).unwrap();
+    fs::write(daemon.work().join("binary"), b"\0\xff").unwrap();
+    fs::create_dir(daemon.work().join("below")).unwrap();
+    git(&daemon, &["init", "-q"]);
+    git(&daemon, &["add", "-A"]);
+    git(&daemon, &["commit", "-qm", "first"]);
+    change(&daemon, "before", "after");
+    let mut wire = daemon.connect();
+    wire.result("permissions.set_mode", json!({"mode": "yolo"}));
+    let line = "rm 'odd name'; chmod +x a.txt; echo x > below/new; : > empty; ln -s a.txt link; echo y > binary; \
+                printf 'a\\nb' > \"$(printf 'two\\nlines')\"; mkdir folder";
+    fs::write(daemon.setup.path("script"), line).unwrap();
+    let ran = wire.tool("bash", json!({"command": format!("sh {}", daemon.setup.path("script").display())}));
+    assert_eq!(ran["is_error"], false, "{ran}");
+    let patch = run(&daemon, &["changes"]).stdout;
+    let text = String::from_utf8_lossy(&patch).into_owned();
+    for expected in
+        ["# by edit in call", "# by bash in call", "# binary: not text in UTF-8", "# folder: the folder was made"]
+    {
+        assert!(text.lines().any(|line| line.starts_with(expected)), "{expected}\n{text}");
+    }
+    let file = daemon.setup.path("x.patch");
+    fs::write(&file, patch).unwrap();
+    git(&daemon, &["apply", "-R", file.to_str().unwrap()]);
+    assert_eq!(content(&daemon), "before\n");
+    assert_eq!(fs::read_to_string(daemon.work().join("odd name")).unwrap(), odd);
+    git(&daemon, &["apply", file.to_str().unwrap()]);
+    assert_eq!(fs::read_to_string(daemon.work().join("two\nlines")).unwrap(), "a\nb");
+    assert_eq!(fs::read_link(daemon.work().join("link")).unwrap(), std::path::Path::new("a.txt"));
+    // In another folder, what is not below it is named.
+    let mut below = command(&daemon, &["changes"]);
+    let text = String::from_utf8(below.current_dir(daemon.work().join("below")).output().unwrap().stdout).unwrap();
+    assert!(text.contains("+++ b/new\n") && text.contains("a.txt: not below this folder"), "{text}");
+}
+
+/// Calls `bash` and does not wait for its end, but for what it says.
+fn begin(daemon: &TestDaemon, line: &str) -> (Wire, u64) {
+    let mut wire = daemon.connect();
+    wire.result("permissions.set_mode", json!({"mode": "yolo"}));
+    fs::write(daemon.setup.path("script"), line).unwrap();
+    let command = format!("sh {}", daemon.setup.path("script").display());
+    let call = json!({"name": "bash", "arguments": {"command": command}, "call_id": "killed"});
+    let id = wire.request("tools.execute", call);
+    (wire, id)
+}
+
+#[test]
+fn what_a_command_had_done_when_the_daemon_was_killed_is_taken_back() {
+    let mut daemon = daemon();
+    fs::write(daemon.work().join("gone"), "gone\n").unwrap();
+    run(&daemon, &["call", "bash", "command=ls"]);
+    let said = daemon.setup.path("said");
+    let line = format!(
+        "echo killed > a.txt; rm gone; mkdir new; echo x > new/x; mkfifo {0}; echo > {0}; sleep 600",
+        said.display()
+    );
+    let _wire = begin(&daemon, &line);
+    until("the command runs", || said.exists().then_some(()));
+    // Opening it waits for the command, which has done all else by then.
+    fs::read(&said).unwrap();
+    daemon.restart("KILL");
+    let text = String::from_utf8(run(&daemon, &["undo", "--yes"]).stdout).unwrap();
+    assert!(text.contains("undid the changes to a.txt\n"), "{text}");
+    assert_eq!(content(&daemon), "before\n");
+    assert_eq!(fs::read_to_string(daemon.work().join("gone")).unwrap(), "gone\n");
+    assert!(!daemon.work().join("new").exists());
+    // The folder of logs holds nothing but those of the daemon that lives.
+    let logs = fs::read_dir(daemon.setup.path("state/toold/undo/@index")).unwrap().count();
+    assert!(logs <= 1, "{logs} logs");
+}
+
+#[test]
+fn an_undo_that_was_killed_goes_on() {
+    let mut daemon = daemon();
+    for n in 0..300 {
+        let path = daemon.work().join(format!("m/{}/{n}", n % 10));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, format!("{n}\n")).unwrap();
+    }
+    run(&daemon, &["call", "bash", "command=ls"]);
+    let (mut wire, id) = begin(&daemon, "rm -rf m; echo after > a.txt; mkdir new; echo x > new/x");
+    assert_eq!(wire.answer(id)["result"]["is_error"], false);
+    let before = fs::read_to_string(daemon.work().join("a.txt")).unwrap();
+    assert_eq!(before, "after\n");
+    wire.request("files.undo", json!({"call_id": "killed"}));
+    // Killed while it brings files back: at whatever moment that is.
+    until("the undo begins", || daemon.work().join("m").exists().then_some(()));
+    daemon.restart("KILL");
+    let _ =
+        command(&daemon, &["undo", "--yes", "--call", "killed"]).stdin(std::process::Stdio::null()).output().unwrap();
+    assert_eq!(content(&daemon), "before\n");
+    for n in 0..300 {
+        let path = daemon.work().join(format!("m/{}/{n}", n % 10));
+        assert_eq!(fs::read_to_string(&path).unwrap(), format!("{n}\n"), "{}", path.display());
+    }
+    assert!(!daemon.work().join("new").exists());
+    let listed: Value = serde_json::from_slice(&run(&daemon, &["undo", "--list", "--json"]).stdout).unwrap();
+    assert!(listed.as_array().unwrap().iter().all(|change| change["undone"] == true), "{listed}");
 }

@@ -14,13 +14,14 @@ use crate::confirm::confirm;
 use crate::connection;
 use crate::exit::OK;
 use crate::globals::Globals;
-use crate::output::{self, DIM, print_json};
+use crate::output::{self, DIM, counted, print_json};
 use crate::prompts::ask::show_diff;
 
 /// Show what tools and agents changed, as one diff
 ///
 /// Lines that begin with # say which call changed the file, with its command line. Contents of secret and excluded files
-/// are not shown.
+/// are not shown. Written to a file or a pipe, it is a patch that `git apply` and `git apply -R` take in the current folder:
+/// changes elsewhere, and others that a patch cannot hold, are named in lines that begin with #.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct ChangesArgs {
@@ -67,18 +68,30 @@ pub(crate) async fn run(args: ChangesArgs, globals: &Globals) -> anyhow::Result<
         return self::forget(forget, globals).await;
     }
     let client = connection::open(globals).await?;
-    let history =
-        FileHistory { session_id: args.session, all: true, since: args.since, agent: args.agent, diff: !args.list };
+    let cwd = std::env::current_dir().context("can't determine the current folder")?;
+    let is_patch = !args.json && !output::stdout_is_terminal();
+    let history = FileHistory {
+        session_id: args.session,
+        all: true,
+        since: args.since,
+        agent: args.agent,
+        diff: !args.list,
+        folder: Some(cwd.to_string_lossy().into_owned()),
+        patch: is_patch,
+    };
     let answer = client.call::<FilesHistory>(history).await?;
     if args.list {
         undo::list(&answer.changes, args.json)?;
     } else if args.json {
         print_json(&answer)?;
     } else {
-        let mut out = output::stdout();
-        show_diff(answer.diff.as_deref().unwrap_or_default(), &mut out)?;
+        let (mut out, diff) = (output::stdout(), answer.diff.unwrap_or_default());
+        match is_patch {
+            true => out.write_all(diff.as_bytes())?,
+            false => show_diff(&diff, &mut out)?,
+        }
         if answer.changes.is_empty() {
-            writeln!(out, "{DIM}no recorded changes{DIM:#}")?;
+            writeln!(out, "{DIM}# no recorded changes{DIM:#}")?;
         }
         out.flush()?;
     }
@@ -95,7 +108,7 @@ async fn forget(args: ForgetChangesArgs, globals: &Globals) -> anyhow::Result<u8
     }
     let answer = client.call::<FilesForget>(ForgetChanges { path, all: args.all }).await?;
     let mut out = output::stdout();
-    writeln!(out, "forgot {} changes", answer.forgotten)?;
+    writeln!(out, "forgot {}", counted(answer.forgotten, "change"))?;
     out.flush()?;
     Ok(OK)
 }

@@ -63,7 +63,8 @@ pub(crate) async fn run(args: UndoArgs, globals: &Globals) -> anyhow::Result<u8>
         list(&recorded(&client, args.session, &cwd).await?, args.json)?;
         return Ok(OK);
     }
-    let of_all = UndoFiles { session_id: args.session.clone(), all: true, ..UndoFiles::default() };
+    let folder = Some(cwd.to_string_lossy().into_owned());
+    let of_all = UndoFiles { session_id: args.session.clone(), all: true, folder, ..UndoFiles::default() };
     let is_of_many = args.session.is_some() || args.since.is_some() || args.agent.is_some();
     let selected = match (args.path, args.call) {
         (Some(path), _) => UndoFiles { path: Some(cwd.join(path).to_string_lossy().into_owned()), ..of_all },

@@ -11,13 +11,15 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
 use toold_host::files::{self, FileType, OpenError};
 use toold_host::folder_events::{WatchBudget, WatchedFolders};
 use toold_host::ignore_files::IgnoreFiles;
 
+use super::index_log::{IndexLog, LogLine};
 use crate::journal::contents::{ContentBatch, KeptContents};
 use crate::journal::state::MAX_KEPT_FILE;
-use crate::journal::{FileIdentity, FileVersion, PathChange, PathState, RawPath, SpecialKind};
+use crate::journal::{ChangingCall, FileIdentity, FileVersion, PathChange, PathState, RawPath, SpecialKind};
 use crate::stamps::FileDigest;
 
 /// The largest file whose content is kept though Git ignores it.
@@ -30,8 +32,8 @@ const MAX_WALK: Duration = Duration::from_millis(150);
 const OWN_RECORDS: [&str; 4] = [".git", ".jj", ".hg", ".svn"];
 
 /// What is known of a path.
-#[derive(Clone)]
-struct KnownEntry {
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct KnownEntry {
     state: PathState,
     /// Differs if the entry was written, replaced or given another mode.
     stamp: KnownStamp,
@@ -109,6 +111,8 @@ pub(super) struct FolderIndex {
     /// A folder of the daemon's own below the root, which is left out.
     own_folder: Option<PathBuf>,
     device: u64,
+    /// The folder itself, by device and inode number; `None` if it was gone. Another one at its path has none of the watches.
+    root_file: Option<(u64, u64)>,
     entries: BTreeMap<PathBuf, KnownEntry>,
     /// The files that have other names, here or elsewhere.
     linked: BTreeSet<PathBuf>,
@@ -125,6 +129,9 @@ pub(super) struct FolderIndex {
     /// Until it is built, and without events, the folder is looked through each time.
     watched: Option<WatchedFolders>,
     windows: Vec<CallWindow>,
+    /// Where the log is made, if there is to be one, and the log.
+    log_folder: Option<PathBuf>,
+    log: Option<IndexLog>,
 }
 
 impl FolderIndex {
@@ -133,6 +140,7 @@ impl FolderIndex {
             root: root.to_owned(),
             own_folder: own_folder.map(Path::to_owned),
             device: 0,
+            root_file: None,
             entries: BTreeMap::new(),
             linked: BTreeSet::new(),
             has_new_link: false,
@@ -144,7 +152,25 @@ impl FolderIndex {
             budget,
             watched: None,
             windows: Vec::new(),
+            log_folder: None,
+            log: None,
         }
+    }
+
+    /// As [`Self::new`], with a log in this folder of records.
+    pub(super) fn with_log(self, records: &Path) -> Self {
+        Self { log_folder: Some(Self::log_folder(records)), ..self }
+    }
+
+    /// The folder of logs. No session has this id.
+    pub(super) fn log_folder(records: &Path) -> PathBuf {
+        records.join("@index")
+    }
+
+    /// An index that a log describes. Nothing is watched.
+    pub(super) fn of_log(root: &Path, own_folder: Option<&Path>, device: u64) -> Self {
+        let index = Self::new(root, own_folder, WatchBudget::new());
+        Self { device, is_built: true, most: u64::MAX, ..index }
     }
 
     /// Whether it was looked at, or turned off.
@@ -164,23 +190,67 @@ impl FolderIndex {
     pub(super) fn open(
         &mut self,
         contents: &KeptContents,
-        (id, name, may_write): (u64, &str, bool),
+        (id, call, may_write): (u64, &ChangingCall, bool),
         is_late: impl Fn() -> bool,
     ) -> Result<(), String> {
         self.settle(contents)?;
         if is_late() {
             return Err("the folder was not known yet when the command began".to_owned());
         }
+        self.add_window(id, call, may_write);
+        self.note(|| LogLine::Open { id, call: call.clone(), may_write });
+        self.flush();
+        Ok(())
+    }
+
+    pub(super) fn add_window(&mut self, id: u64, call: &ChangingCall, may_write: bool) {
         self.windows.push(CallWindow {
             id,
-            name: name.to_owned(),
+            name: call.name(),
             may_write,
             touched: BTreeMap::new(),
             shared: HashMap::new(),
             others: HashSet::new(),
             lost: None,
         });
-        Ok(())
+    }
+
+    fn note(&mut self, line: impl FnOnce() -> LogLine) {
+        if let Some(log) = &mut self.log {
+            log.add(&line());
+        }
+    }
+
+    fn flush(&mut self) {
+        if self.log.as_mut().is_some_and(|log| log.flush().is_err()) {
+            self.log = None;
+        }
+    }
+
+    /// Notes that the daemon lives while a command runs.
+    pub(super) fn touch(&self) {
+        self.log.iter().for_each(IndexLog::touch);
+    }
+
+    /// Notes that the changes of a call are recorded.
+    pub(super) fn note_recorded(&mut self, id: u64) {
+        self.note(|| LogLine::Close { id });
+        self.flush();
+        if self.windows.is_empty() && self.log.as_ref().is_some_and(|log| log.is_long(self.entries.len())) {
+            self.begin_log();
+        }
+    }
+
+    /// Begins a log with what is known.
+    fn begin_log(&mut self) {
+        self.log = self.log_folder.as_ref().and_then(|folder| IndexLog::new(folder).ok());
+        let Some(log) = &mut self.log else { return };
+        let own_folder = self.own_folder.clone().map(RawPath);
+        log.add(&LogLine::Folder { root: RawPath(self.root.clone()), own_folder, device: self.device });
+        for (path, entry) in &self.entries {
+            log.add(&LogLine::Path(RawPath(path.clone()), Some(entry.clone())));
+        }
+        self.flush();
     }
 
     /// Whether the contents of all these files are kept as they are now. Blocks like [`Self::open`].
@@ -199,10 +269,19 @@ impl FolderIndex {
 
     /// Closes a window. Blocks for as long as it takes to read what has changed.
     pub(super) fn close(&mut self, contents: &KeptContents, id: u64) -> WindowChanges {
-        let settled = self.settle(contents);
+        match (self.settle(contents), self.finish(id)) {
+            (Err(why), WindowChanges { lost: None, .. }) => {
+                WindowChanges { lost: Some(why), ..WindowChanges::default() }
+            }
+            (_, changes) => changes,
+        }
+    }
+
+    /// Closes a window, with the changes that are known.
+    pub(super) fn finish(&mut self, id: u64) -> WindowChanges {
         let Some(at) = self.windows.iter().position(|window| window.id == id) else { return WindowChanges::default() };
         let mut window = self.windows.swap_remove(at);
-        let mut changes = WindowChanges { lost: window.lost.take().or(settled.err()), ..WindowChanges::default() };
+        let mut changes = WindowChanges { lost: window.lost.take(), ..WindowChanges::default() };
         if changes.lost.is_some() {
             return changes;
         }
@@ -248,6 +327,8 @@ impl FolderIndex {
         for window in &mut self.windows {
             window.others.extend(others.iter().cloned());
         }
+        self.note(|| LogLine::Others(others.into_iter().map(RawPath).collect()));
+        self.flush();
     }
 
     fn inodes<'s>(&'s self, paths: impl Iterator<Item = &'s PathBuf> + 's) -> impl Iterator<Item = u64> + 's {
@@ -273,17 +354,39 @@ impl FolderIndex {
             self.update(&mut batch)?;
             self.look_at_linked(&mut batch).inspect_err(|why| self.turn_off(why))?;
         }
+        self.flush();
         batch.finish().map_err(not_kept).inspect_err(|why| self.turn_off(why))
     }
 
+    /// Brings an index of a log up to date, however long that takes.
+    ///
+    /// # Errors
+    /// The folder is not there any more, or is too large by now.
+    pub(super) fn catch_up(&mut self, contents: &KeptContents) -> Result<(), String> {
+        let facts = std::fs::symlink_metadata(&self.root).map_err(|error| error.to_string())?;
+        if facts.dev() != self.device {
+            return Err("its folder lies on another file system".to_owned());
+        }
+        let mut batch = contents.batch();
+        self.walk(&mut batch, &self.root.clone(), None)?;
+        batch.finish().map_err(not_kept)
+    }
+
     fn update(&mut self, contents: &mut ContentBatch<'_>) -> Result<(), String> {
+        if self.root_file != file_at(&self.root) {
+            return self.look_anew(contents);
+        }
+        let has_events = self.watched.as_ref().is_some_and(WatchedFolders::reports);
         let mut dirty: BTreeMap<PathBuf, bool> = BTreeMap::new();
         let is_complete = self
             .watched
             .as_mut()
             .is_some_and(|watched| watched.take(|path, is_deep| *dirty.entry(path).or_default() |= is_deep));
-        if !is_complete {
-            return self.look_through(contents);
+        match (is_complete, has_events) {
+            (true, _) => {}
+            // Some were lost. Those that come from now on are reported again.
+            (false, true) => return self.look_anew(contents),
+            (false, false) => return self.look_through(contents),
         }
         if dirty.keys().any(|path| path.file_name().is_some_and(|name| name == ".gitignore" || name == ".ignore")) {
             self.rules = None;
@@ -316,11 +419,24 @@ impl FolderIndex {
     /// The first look at the folder.
     fn build(&mut self, contents: &mut ContentBatch<'_>) -> Result<(), String> {
         let facts = std::fs::symlink_metadata(&self.root).map_err(|error| format!("can't read its folder: {error}"))?;
-        self.device = facts.dev();
+        (self.device, self.root_file) = (facts.dev(), file_at(&self.root));
         self.watched = Some(WatchedFolders::new(&self.root, self.budget.clone()));
         self.walk(contents, &self.root.clone(), None)?;
         (self.is_built, self.has_new_link) = (true, false);
+        self.begin_log();
         Ok(())
+    }
+
+    /// Looks through a folder of which changes are reported from now on. What was known of it is from before: the calls that
+    /// run get all that is different, however long that takes.
+    fn look_anew(&mut self, contents: &mut ContentBatch<'_>) -> Result<(), String> {
+        self.root_file = file_at(&self.root);
+        self.device = self.root_file.map_or(self.device, |(device, _)| device);
+        // First, so that its watches are free again.
+        self.watched = None;
+        self.watched = Some(WatchedFolders::new(&self.root, self.budget.clone()));
+        self.rules = None;
+        self.walk(contents, &self.root.clone(), None).inspect_err(|why| self.turn_off(why))
     }
 
     fn look_through(&mut self, contents: &mut ContentBatch<'_>) -> Result<(), String> {
@@ -341,6 +457,7 @@ impl FolderIndex {
         (self.watched, self.rules) = (None, None);
         self.entries.clear();
         self.linked.clear();
+        self.log = None;
     }
 
     /// Looks at everything below a folder.
@@ -476,7 +593,8 @@ impl FolderIndex {
         self.rules.get_or_insert_with(|| IgnoreFiles::for_daemon(&self.root))
     }
 
-    fn set(&mut self, path: &Path, entry: Option<KnownEntry>) {
+    pub(super) fn set(&mut self, path: &Path, entry: Option<KnownEntry>) {
+        self.note(|| LogLine::Path(RawPath(path.to_owned()), entry.clone()));
         if entry.as_ref().is_none_or(|entry| !entry.state.is_folder())
             && let Some(watched) = &mut self.watched
         {
@@ -522,6 +640,10 @@ fn lost_for_ever<'c>(changes: impl Iterator<Item = &'c PathChange>) -> Option<St
         0 => first,
         more => format!("{first}, and {more} more"),
     })
+}
+
+fn file_at(path: &Path) -> Option<(u64, u64)> {
+    path.symlink_metadata().ok().map(|facts| (facts.dev(), facts.ino()))
 }
 
 fn not_kept(error: io::Error) -> String {

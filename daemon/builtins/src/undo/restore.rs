@@ -1,11 +1,11 @@
 //! Makes paths what they were.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::{File, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use toold_host::files::{self, FileType};
+use toold_host::files::{self, EntryStat, FileType};
 use toold_host::replace::{Expected, ReplaceError, add_name, make_file, replace, replace_name};
 
 use super::plan::Present;
@@ -26,26 +26,82 @@ pub(super) struct Wanted<'s> {
 /// The files that were brought back, by the numbers that they had: further names of one are names of it again.
 type BroughtFiles<'s> = HashMap<(u64, u64), (&'s Path, FileDigest)>;
 
+/// What was at the paths when they were compared with the records.
+pub(super) type SeenPaths<'p> = BTreeMap<&'p Path, Option<EntryStat>>;
+
+/// The paths that are being changed.
+pub(super) struct TouchedPaths<'p> {
+    /// Nothing is compared when an undo goes back.
+    seen: Option<SeenPaths<'p>>,
+    touched: BTreeSet<&'p Path>,
+    /// Files of which one name was touched: all their names show that.
+    files: HashSet<(u64, u64)>,
+}
+
+impl<'p> TouchedPaths<'p> {
+    pub(super) fn new(seen: Option<SeenPaths<'p>>) -> Self {
+        Self { seen, touched: BTreeSet::new(), files: HashSet::new() }
+    }
+
+    pub(super) fn has(&self, path: &Path) -> bool {
+        self.touched.contains(path)
+    }
+
+    /// Called before anything is done at a path. Others may have changed it since it was compared.
+    ///
+    /// # Errors
+    /// They did.
+    fn touch(&mut self, path: &'p Path) -> Result<(), UndoError> {
+        if self.touched.contains(path) {
+            return Ok(());
+        }
+        let now = files::stat_entry(path)?;
+        if let Some(seen) = &self.seen {
+            let is_same = match (seen.get(path).copied().flatten(), now) {
+                (Some(seen), Some(now)) if now.kind.is_dir() => seen.kind.is_dir(),
+                (Some(seen), Some(now)) => {
+                    seen == now || seen.identity == now.identity && self.files.contains(&now.identity)
+                }
+                (None, None) => true,
+                // A folder that was missing on the way to what is brought back is there by now.
+                (None, Some(now)) => now.kind.is_dir(),
+                (Some(_), None) => false,
+            };
+            if !is_same {
+                return Err(UndoError::Changed { path: path.to_owned(), by: None });
+            }
+        }
+        self.files.extend(now.map(|now| now.identity));
+        self.touched.insert(path);
+        Ok(())
+    }
+}
+
 /// Makes all paths what they should be.
-pub(super) fn bring_all(wanted: &BTreeMap<&Path, Wanted<'_>>, contents: &KeptContents) -> Result<(), UndoError> {
+pub(super) fn bring_all<'p>(
+    wanted: &BTreeMap<&'p Path, Wanted<'_>>,
+    contents: &KeptContents,
+    touched: &mut TouchedPaths<'p>,
+) -> Result<(), UndoError> {
     // Nothing can be removed from a folder that is read-only, or be made there.
     for path in wanted.keys() {
         if let Some(now) = files::stat_entry(path)?
             && now.kind.is_dir()
             && now.mode & 0o700 != 0o700
         {
+            touched.touch(path)?;
             files::set_mode(path, now.mode | 0o700)?;
         }
     }
-    let last = clear(wanted)?;
-    let (later, first): (Vec<&Path>, Vec<&Path>) = wanted.keys().partition(|path| last.contains(*path));
+    let last = clear(wanted, touched)?;
+    let (later, first): (Vec<&'p Path>, Vec<&'p Path>) = wanted.keys().partition(|path| last.contains(*path));
     let mut brought = BroughtFiles::new();
     for path in first.iter().chain(&later) {
         let Wanted { state: Some(state), was } = &wanted[*path] else { continue };
-        bring(path, state, *was, contents, &mut brought)?;
+        bring(path, state, *was, contents, (&mut brought, touched))?;
     }
     for path in later.iter().rev() {
-        clear_one(path, wanted[*path].state)?;
+        clear_one(path, wanted[*path].state, touched)?;
     }
     for (path, wanted) in wanted.iter().rev() {
         if let Some(PathState::Folder { mode: Some(mode) }) = wanted.state {
@@ -57,14 +113,17 @@ pub(super) fn bring_all(wanted: &BTreeMap<&Path, Wanted<'_>>, contents: &KeptCon
 
 /// Removes what stands where something else should be; entries of folders before the folders. Returns what is left to the
 /// end, when all else has succeeded: files that could not be brought back, and the folders that go with them.
-fn clear<'p>(wanted: &BTreeMap<&'p Path, Wanted<'_>>) -> Result<HashSet<&'p Path>, UndoError> {
+fn clear<'p>(
+    wanted: &BTreeMap<&'p Path, Wanted<'_>>,
+    touched: &mut TouchedPaths<'p>,
+) -> Result<HashSet<&'p Path>, UndoError> {
     let mut last: HashSet<&Path> = HashSet::new();
     for (path, Wanted { state, .. }) in wanted.iter().rev() {
         let holds_last = || last.iter().any(|other| other.starts_with(path));
         if holds_last() && state.is_none() || is_gone_for_good(path, wanted)? {
             last.insert(path);
         } else {
-            clear_one(path, state)?;
+            clear_one(path, state, touched)?;
         }
     }
     Ok(last)
@@ -80,7 +139,7 @@ fn is_gone_for_good(path: &Path, wanted: &BTreeMap<&Path, Wanted<'_>>) -> Result
     Ok(!is_kept && !is_needed())
 }
 
-fn clear_one(path: &Path, state: &Option<PathState>) -> Result<(), UndoError> {
+fn clear_one<'p>(path: &'p Path, state: &Option<PathState>, touched: &mut TouchedPaths<'p>) -> Result<(), UndoError> {
     let Some(now) = files::stat_entry(path)? else { return Ok(()) };
     let is_kind = |state: &PathState| match state {
         PathState::File { .. } => now.kind.is_file(),
@@ -91,6 +150,7 @@ fn clear_one(path: &Path, state: &Option<PathState>) -> Result<(), UndoError> {
     if state.as_ref().is_some_and(is_kind) {
         return Ok(());
     }
+    touched.touch(path)?;
     match now.kind {
         FileType::Symlink => files::remove_link(path)?,
         FileType::Directory => match files::remove(path) {
@@ -108,11 +168,15 @@ fn bring<'s>(
     state: &PathState,
     was: Option<FileIdentity>,
     contents: &KeptContents,
-    brought: &mut BroughtFiles<'s>,
+    (brought, touched): (&mut BroughtFiles<'s>, &mut TouchedPaths<'s>),
 ) -> Result<(), UndoError> {
     let now = Present::at(path)?;
+    if now.state.as_ref() == Some(state) && !matches!(state, PathState::File { .. }) {
+        return Ok(());
+    }
     match state {
         PathState::Folder { mode } => {
+            touched.touch(path)?;
             files::make_folders(path)?;
             if let Some(mode) = mode {
                 // Its own bits come last.
@@ -120,29 +184,29 @@ fn bring<'s>(
             }
         }
         PathState::Link { target } => {
-            if now.state.as_ref() == Some(state) {
-                return Ok(());
-            }
+            touched.touch(path)?;
             if now.state.is_some() {
                 files::remove_link(path)?;
             }
             make_parents(path)?;
             files::make_link(path, target.path())?;
         }
-        PathState::Special { what: SpecialKind::Pipe, mode } => match now.state {
-            Some(_) => mode.map_or(Ok(()), |mode| files::set_mode(path, mode))?,
-            None => {
+        PathState::Special { what, mode } => {
+            touched.touch(path)?;
+            if now.state.is_none() && *what == SpecialKind::Pipe {
                 make_parents(path)?;
                 files::make_pipe(path, mode.unwrap_or(0o600))?;
+            } else if let Some(mode) = mode {
+                // It is there: otherwise nothing would have been begun.
+                files::set_mode(path, *mode)?;
             }
-        },
-        // It is there: otherwise nothing would have been begun.
-        PathState::Special { mode, .. } => mode.map_or(Ok(()), |mode| files::set_mode(path, mode))?,
+        }
         // The same holds for one whose content is not kept.
         PathState::File { content: None, .. } => {}
         PathState::File { content: Some(digest), mode, .. } => {
             make_parents(path)?;
-            bring_file(path, (*digest, *mode), was, &now, contents, brought)?;
+            let source = FileSource { digest: *digest, mode: *mode, was, contents };
+            source.bring(path, &now, brought, touched)?;
             if let Some(was) = was {
                 brought.entry(was.number()).or_insert((path, *digest));
             }
@@ -151,48 +215,65 @@ fn bring<'s>(
     Ok(())
 }
 
-fn bring_file(
-    path: &Path,
-    (digest, mode): (FileDigest, Option<u32>),
+/// What a file has to be.
+struct FileSource<'c> {
+    digest: FileDigest,
+    mode: Option<u32>,
     was: Option<FileIdentity>,
-    now: &Present,
-    contents: &KeptContents,
-    brought: &BroughtFiles<'_>,
-) -> Result<(), UndoError> {
-    let is_itself = now.is(was);
-    if !is_itself
-        && let Some((other, of_other)) = was.and_then(|was| brought.get(&was.number()))
-        && *of_other == digest
-        // On a file system without further names, it becomes a file of its own.
-        && add_name(other, path, now.file.as_ref()).is_ok()
-    {
-        return Ok(());
-    }
-    let Some(file) = &now.file else {
-        if now.state.is_some() {
-            // Nobody may read it, and so it is not what is wanted.
-            files::remove(path)?;
+    contents: &'c KeptContents,
+}
+
+impl FileSource<'_> {
+    fn bring<'s>(
+        &self,
+        path: &'s Path,
+        now: &Present,
+        brought: &BroughtFiles<'s>,
+        touched: &mut TouchedPaths<'s>,
+    ) -> Result<(), UndoError> {
+        let content = || kept(self.contents, self.digest, path);
+        let is_itself = now.is(self.was);
+        if !is_itself
+            && let Some((other, of_other)) = self.was.and_then(|was| brought.get(&was.number()))
+            && *of_other == self.digest
+        {
+            touched.touch(path)?;
+            // On a file system without further names, it becomes a file of its own.
+            if add_name(other, path, now.file.as_ref()).is_ok() {
+                return Ok(());
+            }
         }
-        return Ok(make_file(path, &kept(contents, digest, path)?, mode)?);
-    };
-    let own_mode = now.mode().unwrap_or(0o600);
-    let mode = mode.unwrap_or(own_mode);
-    let has_content = now.state.as_ref().and_then(PathState::content) == Some(digest);
-    // With several names, it may be one that was only put here: it keeps what it has under the others.
-    let is_own = is_itself || !now.has_other_names;
-    if !has_content || !is_own && was.is_some() {
-        let content = kept(contents, digest, path)?;
-        match is_itself && now.has_other_names {
-            true => write_into(path, &content, file, own_mode)?,
-            false => match replace_name(path, &content, file, mode) {
-                // Nothing can be made in its folder.
-                Err(_) if is_own => write_into(path, &content, file, own_mode)?,
-                replaced => replaced?,
-            },
+        let Some(file) = &now.file else {
+            touched.touch(path)?;
+            if now.state.is_some() {
+                // Nobody may read it, and so it is not what is wanted.
+                files::remove(path)?;
+            }
+            return Ok(make_file(path, &content()?, self.mode)?);
+        };
+        let own_mode = now.mode().unwrap_or(0o600);
+        let mode = self.mode.unwrap_or(own_mode);
+        let has_content = now.state.as_ref().and_then(PathState::content) == Some(self.digest);
+        // With several names, it may be one that was only put here: it keeps what it has under the others.
+        let is_own = is_itself || !now.has_other_names;
+        let is_kept = has_content && (is_own || self.was.is_none());
+        if is_kept && mode == own_mode {
+            return Ok(());
         }
+        touched.touch(path)?;
+        if !is_kept {
+            match is_itself && now.has_other_names {
+                true => write_into(path, &content()?, file, own_mode)?,
+                false => match replace_name(path, &content()?, file, mode) {
+                    // Nothing can be made in its folder.
+                    Err(_) if is_own => write_into(path, &content()?, file, own_mode)?,
+                    replaced => replaced?,
+                },
+            }
+        }
+        let is_mode = files::stat_entry(path)?.is_some_and(|now| now.mode == mode);
+        if is_mode { Ok(()) } else { Ok(files::set_mode(path, mode)?) }
     }
-    let is_mode = files::stat_entry(path)?.is_some_and(|now| now.mode == mode);
-    if is_mode { Ok(()) } else { Ok(files::set_mode(path, mode)?) }
 }
 
 /// Writes into a file that has other names, or that cannot be replaced. It may be read-only.

@@ -1,5 +1,7 @@
 //! Changes as diffs.
 
+mod patch;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -11,11 +13,14 @@ use toold_host::files;
 use crate::diff;
 use crate::journal::state::MAX_KEPT_FILE;
 use crate::journal::{ChangeRecord, PathChange, PathState};
+use crate::paths;
 use crate::stamps::FileDigest;
 use crate::toolkit::Toolkit;
 
 /// Bytes of a diff of several files.
 const MAX_DIFF: usize = 1 << 20;
+/// Bytes of a patch.
+const MAX_PATCH: usize = 4 << 20;
 
 /// What several calls did to one path together.
 struct NetChange<'a> {
@@ -24,12 +29,34 @@ struct NetChange<'a> {
     by: Vec<&'a ChangeRecord>,
 }
 
-/// What these calls changed together, as one diff from what was before the first to what was after the last of them.
-/// Contents that are not kept any more are not shown. Blocks.
-pub fn combined_diff(toolkit: &Toolkit, records: &[ChangeRecord]) -> String {
+/// What these calls changed together, as one diff from what was before the first to what was after the last of them. Names
+/// are relative to `folder` where they can be. Contents that are not kept any more are not shown. Blocks.
+pub fn combined_diff(toolkit: &Toolkit, records: &[ChangeRecord], folder: Option<&Path>) -> String {
+    let mut exclusions = Exclusions::default();
+    combined(toolkit, records, MAX_DIFF, |path, old, new| diff_of(path, &name(path, folder), old, new, &mut exclusions))
+}
+
+/// The same as a patch that `git apply` takes in this folder. What it cannot hold is named in lines that begin with `#`.
+/// Blocks.
+pub fn patch(toolkit: &Toolkit, records: &[ChangeRecord], folder: &Path) -> String {
+    let mut exclusions = Exclusions::default();
+    combined(toolkit, records, MAX_PATCH, |path, old, new| {
+        patch::of_path(path, folder, &old, &new, &mut exclusions).unwrap_or_else(|why| {
+            let name = name(path, Some(folder));
+            format!("# {name}: {why}\n")
+        })
+    })
+}
+
+fn combined(
+    toolkit: &Toolkit,
+    records: &[ChangeRecord],
+    most: usize,
+    mut of_path: impl FnMut(&Path, Shown, Shown) -> String,
+) -> String {
     let Ok(contents) = toolkit.journal.contents() else { return String::new() };
     let mut nets: BTreeMap<&Path, NetChange<'_>> = BTreeMap::new();
-    for record in records {
+    for record in records.iter().filter(|record| !record.undone) {
         for change in &record.changes {
             let PathChange { path, before, after, .. } = change;
             let net = nets.entry(path.path()).or_insert(NetChange { before, after, by: Vec::new() });
@@ -37,10 +64,9 @@ pub fn combined_diff(toolkit: &Toolkit, records: &[ChangeRecord]) -> String {
             net.by.push(record);
         }
     }
-    let mut exclusions = Exclusions::default();
     let mut text = String::new();
     for (path, NetChange { before, after, by }) in nets {
-        if text.len() > MAX_DIFF {
+        if text.len() > most {
             text.push_str("# The rest is left out: the diff is too long.\n");
             break;
         }
@@ -59,9 +85,15 @@ pub fn combined_diff(toolkit: &Toolkit, records: &[ChangeRecord]) -> String {
             let kept = digest.and_then(|digest| contents.get(digest).ok().or_else(|| on_disk(path, digest)));
             Some((state, kept))
         };
-        text.push_str(&diff_of(path, content_of(before), content_of(after), &mut exclusions));
+        text.push_str(&of_path(path, content_of(before), content_of(after)));
     }
     text
+}
+
+/// A path in a diff, after `a/` or `b/`: relative to the folder if it is below it, otherwise to the root of the file system.
+fn name(path: &Path, folder: Option<&Path>) -> String {
+    let below = folder.and_then(|folder| path.strip_prefix(folder).ok());
+    paths::quoted(below.or_else(|| path.strip_prefix("/").ok()).unwrap_or(path).as_os_str())
 }
 
 /// The content of a file, if it has this digest.
@@ -72,9 +104,24 @@ fn on_disk(path: &Path, digest: FileDigest) -> Option<Vec<u8>> {
 /// A state, and its content if it is known.
 type Shown = Option<(PathState, Option<Vec<u8>>)>;
 
+/// Whether no diff shows the content of a file.
+fn is_hidden(path: &Path, exclusions: &mut Exclusions) -> bool {
+    is_secret(path) || exclusions.reason(path, false).is_some()
+}
+
+/// The diff from what is at a path to what was there.
+pub(super) fn preview_of(
+    path: &Path,
+    folder: Option<&Path>,
+    now: Shown,
+    before: Shown,
+    exclusions: &mut Exclusions,
+) -> String {
+    diff_of(path, &name(path, folder), now, before, exclusions)
+}
+
 /// The diff between two states of a path. The contents of secret and excluded files are not shown.
-pub(super) fn diff_of(path: &Path, old: Shown, new: Shown, exclusions: &mut Exclusions) -> String {
-    let name = path.display().to_string();
+fn diff_of(path: &Path, name: &str, old: Shown, new: Shown, exclusions: &mut Exclusions) -> String {
     let (old_state, new_state) = (old.as_ref().map(|old| &old.0), new.as_ref().map(|new| &new.0));
     let mut text = String::new();
     if let (Some(old), Some(new)) = (old_state.and_then(PathState::mode), new_state.and_then(PathState::mode))
@@ -104,7 +151,7 @@ pub(super) fn diff_of(path: &Path, old: Shown, new: Shown, exclusions: &mut Excl
     {
         return text;
     }
-    if is_secret(path) || exclusions.reason(path, false).is_some() {
+    if is_hidden(path, exclusions) {
         return text + &format!("# {name}: its content is not shown, it is secret or excluded\n");
     }
     let bytes = |shown: &Shown| match shown {
@@ -112,7 +159,7 @@ pub(super) fn diff_of(path: &Path, old: Shown, new: Shown, exclusions: &mut Excl
         Some((_, content)) => content.clone().map(Some),
     };
     match (bytes(&old), bytes(&new)) {
-        (Some(old), Some(new)) => text + &diff::of_contents(old.as_deref(), new.as_deref(), &name).text,
+        (Some(old), Some(new)) => text + &diff::of_contents(old.as_deref(), new.as_deref(), name).text,
         _ => text + &format!("# {name}: a content is not kept, so the change is not shown\n"),
     }
 }

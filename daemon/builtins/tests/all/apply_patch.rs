@@ -156,3 +156,19 @@ async fn sections_of_one_file_are_applied_one_after_another() {
     test.ok("apply_patch", patch("*** Delete File: a.txt\n*** Add File: a.txt\n+new\n")).await;
     assert_eq!(test.content("a.txt"), "new\n");
 }
+
+/// What a link leads to is not removed in its place.
+#[tokio::test]
+async fn a_link_is_neither_removed_nor_moved() {
+    let test = BuiltinTest::new();
+    test.write("sub/t", "one\n");
+    std::os::unix::fs::symlink("sub/t", test.root.join("l")).unwrap();
+    test.read("l").await;
+    for body in ["*** Delete File: l\n", "*** Update File: l\n*** Move to: n\n@@\n-one\n+two\n"] {
+        let text = test.bad("apply_patch", json!({"input": format!("*** Begin Patch\n{body}*** End Patch")})).await;
+        assert!(text.contains("l is a link to sub/t: remove or move the link by a command"), "{text}");
+    }
+    test.ok("apply_patch", json!({"input": "*** Begin Patch\n*** Update File: l\n@@\n-one\n+two\n*** End Patch"}))
+        .await;
+    assert_eq!(test.content("sub/t"), "two\n");
+}

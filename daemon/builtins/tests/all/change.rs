@@ -215,7 +215,7 @@ async fn changes_are_taken_back_by_path_and_by_call() {
     assert!(changes[2].changes[0].before.is_none());
 
     let by_path = Selection::Path(file.clone());
-    let shown = preview(&test.toolkit, JournalScope::Session(&test.session.id), &by_path).unwrap();
+    let shown = preview(&test.toolkit, JournalScope::Session(&test.session.id), &by_path, None).unwrap();
     assert_eq!(shown.len(), 1);
     assert!(shown[0].1.ends_with("@@ -1 +1 @@\n-three\n+two\n"), "{}", shown[0].1);
     undo(&test.toolkit, &test.session, JournalScope::Everybody, &by_path).await.unwrap();
@@ -350,7 +350,7 @@ async fn a_call_is_undone_as_a_whole_or_not_at_all() {
     assert_eq!((test.content("new"), test.content("c")), ("changed\n".to_owned(), "c\n".to_owned()));
     test.write("b", "B\n");
     let selection = Selection::Path(test.root.join("c"));
-    let shown = preview(&test.toolkit, JournalScope::Session(&test.session.id), &selection).unwrap();
+    let shown = preview(&test.toolkit, JournalScope::Session(&test.session.id), &selection, None).unwrap();
     assert_eq!(shown.len(), 4, "{shown:?}");
     assert_eq!(undone("c").await.unwrap().len(), 4);
     assert_eq!((test.content("old"), test.content("b")), ("precious\n".to_owned(), "b\n".to_owned()));

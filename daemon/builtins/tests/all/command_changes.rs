@@ -124,7 +124,7 @@ async fn a_session_is_undone_as_one() {
     command(&test, "one", "sed -i s/one/two/ README && mv src source").await;
     test.ok("write", json!({"path": "source/new/file", "content": "x\n"})).await;
     command(&test, "two", "sed -i s/two/three/g README && rm -rf source && chmod 700 odd").await;
-    let diff = combined_diff(&test.toolkit, &records(&test));
+    let diff = combined_diff(&test.toolkit, &records(&test), None);
     assert!(diff.contains("# by bash in call one: sed -i s/one/two/ README && mv src source\n"), "{diff}");
     assert!(diff.contains("-one\n-mine\n+three\n+mine\n") || diff.contains("-one\n+three\n mine\n"), "{diff}");
     taken_back(&test, Selection::All(ChangeFilter::default())).await.unwrap();

@@ -123,3 +123,70 @@ async fn unreadable_files_are_neither_named_nor_counted() {
     assert!(test.bad("list", json!({"path": "private"})).await.starts_with("not allowed"));
     assert!(test.bad("glob", json!({"path": "private", "pattern": "*"})).await.starts_with("not allowed"));
 }
+
+#[tokio::test]
+async fn names_that_are_no_line_of_text_are_shown_with_escapes() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let test = BuiltinTest::new();
+    test.write("odd/plain", "needle");
+    test.write("odd/new\nline", "needle");
+    std::fs::write(test.root.join("odd").join(OsStr::from_bytes(b"bad\xff")), "needle").unwrap();
+    std::fs::create_dir(test.root.join("odd").join(OsStr::from_bytes(b"folder\xff"))).unwrap();
+    test.write(".toolignore", "secret*\n");
+    std::fs::write(test.root.join("odd").join(OsStr::from_bytes(b"secret\xff")), "needle").unwrap();
+    for path in ["odd", "."] {
+        let listed = test.ok("list", json!({"path": path})).await;
+        for name in ["\"bad\\377\"  (its name is not UTF-8", "\"new\\nline\"  6 B", "\"folder\\377\""] {
+            assert!(listed.lines().any(|line| line.trim_start().starts_with(name)), "{name}: {listed}");
+        }
+        assert!(!listed.contains("secret"), "{listed}");
+    }
+    for many in [0, 500] {
+        // In a larger tree, several threads search.
+        (0..many).for_each(|n| drop(test.write(&format!("many/{n}"), "")));
+        let found = test.ok("glob", json!({"pattern": "odd/*"})).await;
+        let mut lines: Vec<&str> = found.lines().collect();
+        lines.sort();
+        let left = "[1 place could not be read: ";
+        assert!(lines.iter().any(|line| line.starts_with(left) && line.contains("not UTF-8")), "{found}");
+        lines.retain(|line| !line.starts_with(left));
+        assert_eq!(lines, ["\"odd/bad\\377\"", "\"odd/new\\nline\"", "odd/plain"]);
+        let found = test.ok("grep", json!({"pattern": "needle"})).await;
+        assert!(found.contains("\"odd/new\\nline\":1:needle\n"), "{found}");
+        assert!(found.contains("[2 places could not be searched: ") && !found.contains("secret"), "{found}");
+    }
+}
+
+#[tokio::test]
+async fn what_can_find_nothing_says_so() {
+    let test = BuiltinTest::strict();
+    test.write("a.rs", "needle\n");
+    assert!(std::process::Command::new("mkfifo").arg(test.root.join("pipe")).status().unwrap().success());
+    symlink("nowhere", test.root.join("dangling")).unwrap();
+    for (tool, arguments, expected) in [
+        ("list", json!({"path": "pipe"}), "pipe is a named pipe, and not a folder"),
+        ("glob", json!({"path": "pipe", "pattern": "*"}), "pipe is a named pipe, and not a folder to look in"),
+        ("grep", json!({"path": "pipe", "pattern": "x"}), "pipe is a named pipe, and neither a file nor a folder"),
+        ("glob", json!({"pattern": "../*"}), "a glob with `..` matches nothing: name the folder in `path`"),
+        ("grep", json!({"pattern": "x", "include": "a/../*.rs"}), "a glob with `..` matches nothing"),
+        ("read", json!({"path": "dangling"}), "dangling is a link to nowhere, which does not exist"),
+        (
+            "read",
+            json!({"path": "file:///etc/none"}),
+            "there is no file file:///etc/none: this is a URL; give the path alone, such as /etc/none",
+        ),
+        ("read", json!({"path": "a.rs", "offset": 9}), "a.rs has 1 line: there is no line 9"),
+    ] {
+        let text = test.bad(tool, arguments).await;
+        assert!(text.starts_with(expected), "{text}");
+    }
+    let text = test.ok("glob", json!({"pattern": "/etc/*.conf"})).await;
+    assert!(
+        text.starts_with("[no files match, of 1 file; a leading / stands for the folder that is searched"),
+        "{text}"
+    );
+    // A file with the name of a glob hides no others.
+    test.write("*.rs", "");
+    assert_eq!(test.ok("grep", json!({"pattern": "needle", "include": "*.rs"})).await, "a.rs:1:needle");
+}

@@ -48,7 +48,22 @@ async fn long_lines_are_cut_with_a_mark() {
     test.write("long", format!("{}end\nnext", "é".repeat(2000)));
     let text = test.read("long").await;
     assert!(text.starts_with(&format!("1: {} [... 3 characters cut]\n2: next", "é".repeat(2000))), "{text}");
-    assert!(text.ends_with("read on within line 1 with bash: sed -n 1p FILE | cut -c 2001-20000]"), "{text}");
+    assert!(text.ends_with("read on within line 1 with bash: sed -n 1p long | cut -b 4001-40000]"), "{text}");
+}
+
+#[tokio::test]
+async fn the_rest_of_a_long_line_is_read_as_the_hint_says() {
+    let test = BuiltinTest::strict();
+    let line = format!("{}the end", "\u{e4}".repeat(2000));
+    let latin = [b"gr\xfcn\n".as_slice(), &b"\xe4".repeat(2000), b"the end\n"].concat();
+    let utf16: Vec<u8> = format!("\u{feff}{line}\n").encode_utf16().flat_map(u16::to_le_bytes).collect();
+    for (name, content) in [("it's", format!("first\n{line}\n").into_bytes()), ("latin", latin), ("utf16", utf16)] {
+        test.write(name, content);
+        let text = test.read(name).await;
+        let hint = text.rsplit_once("with bash: ").unwrap().1.strip_suffix(']').unwrap();
+        let rest = std::process::Command::new("bash").args(["-c", hint]).current_dir(&test.root).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&rest.stdout), "the end\n", "{hint}");
+    }
 }
 
 #[tokio::test]

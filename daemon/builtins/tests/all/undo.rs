@@ -179,6 +179,95 @@ async fn a_patch_that_fails_leaves_no_folder() {
     assert!(toold_builtins::undo::history(&test.toolkit, JournalScope::Everybody).is_empty());
 }
 
+/// What another program writes while a large undo runs is not lost: the undo goes back.
+#[tokio::test]
+async fn what_is_written_while_an_undo_runs_is_kept() {
+    let test = started();
+    outside(
+        &test,
+        "mkdir m zz; for n in $(seq 300); do echo $n > m/$n; done; echo 1 > zz/changed; echo 1 > zz/removed",
+    );
+    bash(&test, "first", "true").await;
+    bash(&test, "call", "rm -r m zz/removed; echo 2 > zz/changed").await;
+    let root = test.root.clone();
+    let other = std::thread::spawn(move || {
+        while !root.join("m").exists() {
+            std::thread::yield_now();
+        }
+        std::fs::write(root.join("zz/changed"), "foreign").unwrap();
+        std::fs::write(root.join("zz/removed"), "foreign").unwrap();
+    });
+    let undone = take_back(&test, "call").await;
+    other.join().unwrap();
+    assert_eq!([test.content("zz/changed"), test.content("zz/removed")], ["foreign"; 2]);
+    if let Err(error) = undone {
+        assert!(error.to_string().contains("has changed since"), "{error}");
+        assert!(!test.root.join("m").exists());
+    }
+}
+
+/// More happens than the system reports: what the command did is known all the same, and so is what comes next.
+#[tokio::test]
+async fn lost_events_lose_no_changes() {
+    let test = started();
+    outside(&test, "echo 1 > a; echo 1 > b; mkdir d; echo 1 > d/c");
+    bash(&test, "first", "true").await;
+    let before = all(&test);
+    let many = "python3 -c 'import os\nfor n in range(40000): os.chmod(\"ab\"[n % 2], 0o600 + n % 4 // 2)'; echo 2 > d/c; mkdir e; echo 1 > e/f";
+    for (id, line) in [("many", many), ("next", "echo 3 > d/c; rm e/f")] {
+        let result = bash(&test, id, line).await;
+        assert!(!result.is_error && !result.metadata.contains_key("not_undoable"), "{result:?}");
+    }
+    take_back(&test, "next").await.unwrap();
+    assert_eq!(test.content("d/c"), "2\n");
+    take_back(&test, "many").await.unwrap();
+    assert_eq!(all(&test), before);
+}
+
+/// The session's folder is another one at the same path: by a person, or by the command itself.
+#[tokio::test]
+async fn a_folder_that_is_made_again_is_known_as_such() {
+    for meanwhile in [
+        "cd ..; rm -rf work; mkdir work",
+        "cd ..; mv work old; mkdir work",
+        "cd ..; cp -r work new; mv work old; mv new work",
+    ] {
+        let test = started();
+        outside(&test, "echo 1 > a; mkdir d; echo 1 > d/c");
+        bash(&test, "first", "true").await;
+        outside(&test, &format!("{meanwhile}; cd work; echo z > z; echo y > y"));
+        let before = all(&test);
+        for n in 0..2 {
+            bash(&test, &format!("c{n}"), "rm z; echo 5 > y; mkdir -p d; echo 6 > d/c").await;
+            assert_ne!(all(&test), before);
+            take_back(&test, &format!("c{n}")).await.unwrap_or_else(|error| panic!("{meanwhile}: {error}"));
+            assert_eq!(all(&test), before, "{meanwhile}");
+        }
+        let result = bash(&test, "itself", &format!("{meanwhile}; cd work; echo z > z")).await;
+        assert!(!result.metadata.contains_key("not_undoable"), "{result:?}");
+        if meanwhile.contains("cp -r") {
+            continue;
+        }
+        take_back(&test, "itself").await.unwrap_or_else(|error| panic!("{meanwhile}: {error}"));
+        assert_eq!(all(&test), before, "{meanwhile}");
+    }
+}
+
+/// A person who undoes the last call is told of the one before it, not of one that is undone.
+#[tokio::test]
+async fn undone_calls_stand_in_nobodys_way() {
+    let test = started();
+    for id in ["one", "two", "three"] {
+        bash(&test, id, &format!("echo {id} >> r")).await;
+    }
+    take_back(&test, "three").await.unwrap();
+    let error = take_back(&test, "one").await.unwrap_err().to_string();
+    assert!(error.contains("by bash in call two"), "{error}");
+    let records = toold_builtins::undo::history(&test.toolkit, JournalScope::Everybody);
+    let diff = toold_builtins::undo::combined_diff(&test.toolkit, &records, Some(&test.root));
+    assert!(diff.contains("+two\n") && !diff.contains("three"), "{diff}");
+}
+
 /// One thing that a command does.
 #[derive(Clone, Debug)]
 enum Deed {
@@ -213,9 +302,13 @@ impl Deed {
             Self::Symlink(to, at) => format!("ln -sfn {} {}", name(to), name(at)),
             Self::Link(file, at) => format!("ln -f {} {}", name(file), name(at)),
             Self::LinkOutside(at) => format!("ln -f ../store/kept {}", name(at)),
-            Self::Write(at, n) => format!("printf 'n%s\\n' {n} > {}.tmp && cat {0}.tmp > {0}; rm -f {0}.tmp", name(at)),
-            Self::Append(at) => format!("echo more >> {}", name(at)),
-            Self::Replace(at) => format!("sed -i 's/n/N/' {}", name(at)),
+            // Nobody reads from a pipe.
+            Self::Write(at, n) => format!(
+                "test -p {0} || {{ printf 'n%s\\n' {n} > {0}.tmp && cat {0}.tmp > {0}; rm -f {0}.tmp; }}",
+                name(at)
+            ),
+            Self::Append(at) => format!("test -p {0} || echo more >> {0}", name(at)),
+            Self::Replace(at) => format!("test -f {0} && sed -i 's/n/N/' {0}", name(at)),
             Self::Truncate(at) => format!("test -f {0} && truncate -s 5000 {0}", name(at)),
             Self::Pipe(at) => format!("mkfifo {}", name(at)),
             Self::CopyFolder(from, to) => format!("test -d {} && cp -a {0} {}", name(from), name(to)),

@@ -52,7 +52,13 @@ async fn history(request: MethodRequest, params: FileHistory) -> Result<FileChan
         let records = undo::changes_of(&builtins, whose, &filter);
         let changes =
             records.iter().flat_map(|record| record.changes.iter().map(move |change| describe(record, change)));
-        let diff = params.diff.then(|| undo::combined_diff(&builtins, &records));
+        let diff = match (&params.folder, params.patch) {
+            (Some(folder), true) if params.diff => Some(undo::patch(&builtins, &records, Path::new(folder))),
+            (folder, _) => {
+                let folder = folder.as_deref().map(Path::new);
+                params.diff.then(|| undo::combined_diff(&builtins, &records, folder))
+            }
+        };
         FileChanges { changes: changes.collect(), diff }
     })
     .await
@@ -109,7 +115,7 @@ async fn take_back(request: MethodRequest, params: UndoFiles) -> Result<UndoneFi
     if params.dry_run {
         let shown = blocking(move || {
             let whose = of_session.as_ref().map_or(JournalScope::Everybody, JournalScope::Session);
-            undo::preview(&builtins, whose, &selection)
+            undo::preview(&builtins, whose, &selection, params.folder.as_deref().map(Path::new))
         });
         let shown = shown.await?.map_err(|error| refusal(&error))?;
         let (paths, diffs): (Vec<PathBuf>, Vec<String>) = shown.into_iter().unzip();
