@@ -176,12 +176,16 @@ impl<'t> ShellWalk<'_, '_, '_> {
             (_, _, why) => why,
         };
         let may_run_any = name.is_none() || reading.may_run_any || doubt && name.as_deref() != Some("set");
-        let script = reading.script_file.take().and_then(|file| self.script_text(&file));
+        let script_file = reading.script_file.take();
+        let run = script_file.clone().or_else(|| programs::file_that_runs(&words, &reading));
+        // Rules that deny cannot know what it runs then.
+        let may_run_any = may_run_any || run.is_some_and(|file| self.may_have_written(&file));
+        let script = script_file.and_then(|file| self.script_text(&file));
         let script = script.or_else(|| programs::inline_script(&words));
         let target = if hides { raw.to_owned() } else { shown(&plain) };
         let script = match (script, may_hold_command) {
             (Some(script), true) => Some([target.as_str(), &script].join("\n")),
-            (None, true) => Some(target.clone()),
+            (None, true) => Some([std::slice::from_ref(&target), &reading.texts].concat().join("\n")),
             (script, false) => script,
         };
         let (inner, scripts) = (std::mem::take(&mut reading.elsewhere), std::mem::take(&mut reading.scripts_elsewhere));
@@ -328,6 +332,17 @@ impl<'t> ShellWalk<'_, '_, '_> {
             }
         }
         Ok(inner)
+    }
+
+    /// Whether a command of the line that runs before may write the file, so that its content is not known.
+    fn may_have_written(&self, file: &Arg) -> bool {
+        let (Some(folders), Some(name)) = (self.state.folders(), file.literal()) else { return false };
+        let paths: Vec<PathBuf> = folders.iter().map(|folder| super::state::logical(&folder.join(name))).collect();
+        self.found.iter().any(|found| match found {
+            LineItem::Command(_) => false,
+            LineItem::File(named) => paths.iter().any(|path| named.may_write(path)),
+            LineItem::Redirect(redirected) => paths.iter().any(|path| redirected.may_write(path)),
+        })
     }
 
     /// The content of a script file.

@@ -425,7 +425,18 @@ fn takes(filter: Option<&TreeFilter>) -> impl FnMut(&TreeEntry) -> bool {
     move |entry| filter.is_none_or(|filter| filter.takes(entry))
 }
 
+/// What they write is a program of the project, built from its code, and no script.
+const COMPILERS: &[&str] =
+    &["gcc", "g++", "cc", "c++", "clang", "clang++", "rustc", "go", "ld", "javac", "cargo", "make"];
+
 impl NamedFile {
+    /// Whether it is written, and may be the file at this path, or a folder around it.
+    pub(super) fn may_write(&self, path: &Path) -> bool {
+        let program = self.command.split(' ').next().unwrap_or_default();
+        let is_built = COMPILERS.contains(&program);
+        self.how == FileAccess::Write && !is_built && (path.starts_with(&self.path) || self.unknown.is_some())
+    }
+
     pub(super) fn how(&self) -> FileAccess {
         self.how
     }

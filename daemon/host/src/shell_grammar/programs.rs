@@ -122,6 +122,8 @@ pub(super) struct Reading {
     pub(super) on_found: Vec<(Vec<Arg>, Vec<FileUse>)>,
     /// A script that it passes to a shell.
     pub(super) scripts: Vec<String>,
+    /// Values in the same word as their option, which may hold commands.
+    pub(super) texts: Vec<String>,
     /// A file with commands that it reads.
     pub(super) script_file: Option<Arg>,
     /// `NAME=value` words that set variables for the command that it runs.
@@ -303,6 +305,17 @@ fn is_shim(name: &str, environment: &crate::environment::Environment) -> bool {
     folder.is_some_and(|folder| {
         ["shims", ".volta/bin", "aquaproj-aqua/bin"].iter().any(|of_manager| folder.ends_with(of_manager))
     })
+}
+
+/// The file that is run by its path, or the makefile: what an earlier command of the line may have put there is not known.
+pub(super) fn file_that_runs(words: &[Arg], reading: &Reading) -> Option<Arg> {
+    let (first, rest) = words.split_first()?;
+    let path = first.literal()?;
+    if matches!(path.rsplit('/').next(), Some("make" | "gmake")) {
+        let named = rest.windows(2).find(|pair| ["-f", "--file", "--makefile"].iter().any(|option| pair[0].is(option)));
+        return Some(named.map_or_else(|| Arg::text("Makefile"), |pair| pair[1].clone()));
+    }
+    (path.contains('/') && reading.known.is_none()).then(|| first.clone())
 }
 
 fn asks_version(name: &str, word: &str) -> bool {

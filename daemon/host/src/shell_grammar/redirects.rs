@@ -12,7 +12,7 @@ use super::arg::{Arg, WordPart};
 use super::files::is_public;
 use super::heredocs::{self, Heredoc, LiftedKind};
 use super::programs::{CommandOutput, FileAccess, FileUse, Reading};
-use super::state::ShellState;
+use super::state::{ShellState, logical};
 use super::{LineItem, ShellWalk, SimpleCommand, Unreadable, Walked, all, check, children_of_field, named};
 use crate::exclude::Exclusions;
 use crate::file_needs::{read_need, write_need};
@@ -39,6 +39,13 @@ pub(super) enum RedirectTarget {
 }
 
 impl Redirected {
+    /// Whether it writes, and may be the file at this path.
+    pub(super) fn may_write(&self, path: &Path) -> bool {
+        let is_it = |folder: &PathBuf| logical(&folder.join(&self.path)) == path;
+        self.category == Category::FileWrite
+            && (self.unknown.is_some() || self.folders.as_ref().is_none_or(|folders| folders.iter().any(is_it)))
+    }
+
     pub(super) fn target(operator: &str, word: Word, raw: &str, folders: Option<&[PathBuf]>) -> RedirectTarget {
         let folders = folders.map(<[PathBuf]>::to_vec);
         let harmless = ["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"];

@@ -1,5 +1,6 @@
 //! Variables that may be set without an approval of their own.
 
+use super::programs;
 use crate::environment::Environment;
 
 /// Programs read these variables, but they affect only how programs print, how much they try, or which of their own
@@ -128,6 +129,52 @@ fn is_below(value: &str) -> bool {
     })
 }
 
+/// Whether a value means the same to `make`, which puts it into recipes and expands it as its own text.
+fn is_plain(value: &str) -> bool {
+    value.chars().all(|c| c.is_alphanumeric() || "_-=.,:/+%@*[] ".contains(c))
+}
+
+/// The variable with folders from which Python loads code before its own.
+pub(super) const PYTHONPATH: &str = "PYTHONPATH";
+
+/// Programs that load the project's code anyway: what it may do is part of what they do.
+const LOAD_THE_PROJECT: &[&str] = &[
+    "python",
+    "pytest",
+    "py.test",
+    "uvicorn",
+    "gunicorn",
+    "flask",
+    "django-admin",
+    "celery",
+    "alembic",
+    "tox",
+    "nox",
+    "coverage",
+    "mypy",
+    "pylint",
+    "sphinx-build",
+    "ipython",
+    "pypy",
+    "hypercorn",
+    "behave",
+];
+
+/// Programs of the tables that are written in Python.
+const IN_PYTHON: &[&str] = &["aws", "gcloud", "az", "pip", "poetry"];
+
+/// Runners written in Python, which run the project's code behind `run`.
+const RUNNERS_IN_PYTHON: &[&str] = &["poetry", "pipenv", "pdm", "hatch", "rye", "pixi"];
+
+/// Whether a command runs no Python, or that of the project.
+pub(super) fn loads_only_the_project(program: &str, word: Option<&str>) -> bool {
+    let name = program.rsplit('/').next().unwrap_or_default();
+    let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    LOAD_THE_PROJECT.contains(&plain)
+        || RUNNERS_IN_PYTHON.contains(&plain) && word == Some("run")
+        || programs::find(name).is_some() && !IN_PYTHON.contains(&plain)
+}
+
 fn has_form(word: &str, form: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-=.,:/+%".contains(c);
     // The name of a time zone or a language may also be a file's.
@@ -185,16 +232,16 @@ const OF_THE_SHELL: &[&str] = &[
 pub(super) fn is_harmless_for_programs(name: &str, value: Option<&str>) -> bool {
     let value_is = |is: &dyn Fn(&str) -> bool| value.is_some_and(is);
     let forms = WITH_FORM.iter().find(|(known, _)| *known == name).map(|(_, forms)| *forms);
-    HARMLESS.contains(&name)
+    HARMLESS.contains(&name) && value_is(&is_plain)
         || forms.is_some_and(|forms| {
             value_is(&|value| value.split_whitespace().all(|word| forms.iter().any(|form| has_form(word, form))))
         })
-        || name == "PYTHONPATH" && value_is(&is_below)
+        || name == PYTHONPATH && value_is(&is_below)
         || name == "DJANGO_SETTINGS_MODULE"
             && value_is(&|value| value.chars().all(|c| c.is_ascii_alphanumeric() || "_.".contains(c)))
         // Only root can have put files there.
         || name == "JAVA_HOME" && value_is(&|value| value.starts_with("/usr/lib/jvm/") && !value.contains(".."))
-        || name.starts_with("LC_") && value.is_some_and(|value| !value.contains('/'))
+        || name.starts_with("LC_") && value.is_some_and(|value| !value.contains('/') && is_plain(value))
         || WITH_VALUE.iter().any(|(known, values)| *known == name && value.is_some_and(|value| values.contains(&value)))
 }
 
@@ -240,6 +287,48 @@ pub(super) fn is_special(name: &str) -> bool {
 /// Whether setting it makes any program start with the next one.
 pub(super) fn loads_code(name: &str) -> bool {
     LOADERS.contains(&name) || name.starts_with("LD_") || name.starts_with("DYLD_")
+}
+
+/// Variables that name files or folders of settings or code, which may name any program.
+const SETTINGS: &[&str] = &[
+    "GIT_CONFIG",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_DIR",
+    "GIT_EXEC_PATH",
+    "RIPGREP_CONFIG_PATH",
+    "KUBECONFIG",
+    "AWS_CONFIG_FILE",
+    "DOCKER_CONFIG",
+    "WGETRC",
+    "APT_CONFIG",
+    "PSQLRC",
+    "MAKEFILES",
+    "CARGO_HOME",
+    "COMPILER_PATH",
+    "GCC_EXEC_PREFIX",
+    "PERL5LIB",
+    "PYTHONSTARTUP",
+    "PYTHONHOME",
+    "RUBYLIB",
+    "NODE_PATH",
+    "HGRCPATH",
+    "PIP_CONFIG_FILE",
+    "ANSIBLE_CONFIG",
+    "CURL_HOME",
+    "TF_CLI_CONFIG_FILE",
+    "npm_config_userconfig",
+    "npm_config_globalconfig",
+    "NPM_CONFIG_USERCONFIG",
+    "NPM_CONFIG_GLOBALCONFIG",
+];
+
+/// Whether `NAME=value`, as it was written, makes programs read settings that a tool may have written. Those in hidden
+/// folders of the home folder are the person's.
+pub(super) fn names_settings(name: &str, target: &str) -> bool {
+    let value = target.split_once('=').map_or("", |(_, value)| value);
+    let is_own = ["~/.", "$HOME/.", "\"$HOME/.", "/dev/null"].iter().any(|start| value.starts_with(start));
+    SETTINGS.contains(&name) && !value.is_empty() && !is_own
 }
 
 /// Whether programs that only read may run its value.

@@ -161,6 +161,9 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
             _ if ["--git-dir=", "--work-tree=", "--namespace="].iter().any(|start| text.starts_with(start)) => {
                 is_elsewhere = true;
             }
+            _ if text.starts_with("--config-env") || text.starts_with("--exec-path=") => {
+                return Some(reading.runs_any(format!("{text} may name a program that Git runs")));
+            }
             _ if text.starts_with('-') => {
                 return Some(reading.unsure(format!("{text} is not known to be harmless")));
             }

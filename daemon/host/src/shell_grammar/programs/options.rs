@@ -37,6 +37,21 @@ pub(crate) struct Parsed {
 /// Options with a folder that the program does not enter, so that names stay relative to its own.
 const NOT_ENTERED: &[&str] = &["--project", "-P", "--prefix"];
 
+/// What the tables say of options that name a file with settings or code, which may name programs.
+const SETTINGS_ELSEWHERE: &[&str] = &[
+    "reads options from a file",
+    "another configuration",
+    "loads code",
+    "loads a library",
+    "commands of a file",
+    "commands from a file",
+    "program from a file",
+    "script from a file",
+    "configuration, which can name a program",
+    "configuration of another repository",
+    "programs of another folder",
+];
+
 impl Parsed {
     /// The words as rules that deny or ask compare them; `None` where they cannot be told apart.
     fn form(&self) -> Option<CommandForm> {
@@ -324,6 +339,9 @@ impl<'a> OptionParser<'a> {
                     }
                     is_sure = false;
                     if !self.known().closed {
+                        // `-TTevil`: what is behind the letters may be a value, or the value of this one.
+                        let behind = [index, end].map(|at| cut::from(text, at).to_owned());
+                        self.parsed.reading.texts.extend(behind);
                         return self.unlisted(word, &name, None);
                     }
                     self.uncertain = true;
@@ -451,6 +469,12 @@ impl<'a> OptionParser<'a> {
         self.parsed.reading.may_run_any |=
             value.is_some_and(|value| value.literal().is_none()) || self.known().command.is_some();
         self.parsed.reading.note(word, why);
+        // `-TTevil`: the value may also begin behind a second letter.
+        let text = attached.as_ref().and_then(Arg::literal).unwrap_or_default();
+        self.parsed.reading.texts.extend([text, cut::after_first(text)].map(str::to_owned));
+        // What such a file says may run any program.
+        self.parsed.reading.may_run_any |=
+            !self.known().runs_nothing && SETTINGS_ELSEWHERE.iter().any(|reason| why.contains(reason));
         self.parsed.given.push(GivenOption { name: name.to_owned(), values: attached.into_iter().collect() });
         self.parsed.reading.doubt(format!("{name} {why}"));
         self.parsed.is_uncertain = true;
