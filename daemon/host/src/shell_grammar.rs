@@ -304,17 +304,15 @@ struct SimpleCommand {
 }
 
 impl SimpleCommand {
-    /// A need that no pattern but `**` matches.
+    /// A need that only a rule for exactly this command covers: it may name any program, and any file.
     fn not_understood(target: &str, why: &str) -> Self {
-        // Without expansions, no name can be hidden.
-        let may_run_any = target.contains(['$', '`', '*', '?', '[', '{', '\\']);
         Self {
             target: target.to_owned(),
             words: None,
             raw: Vec::new(),
             unsure: Some(why.to_owned()),
-            may_run_any,
-            hides_file: false,
+            may_run_any: true,
+            hides_file: true,
             reads_only: false,
             looked_up: false,
             script: None,

@@ -62,6 +62,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         }
         if name.kind() != "variable_name" {
             // A subscript is evaluated, and so are commands in the values.
+            self.word(value)?;
             self.doubt = true;
             return Ok((text, unknown, Word { text: raw, literal: false }));
         }

@@ -186,6 +186,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         let script = match (script, may_hold_command) {
             (Some(script), true) => Some([target.as_str(), &script].join("\n")),
             (None, true) => Some([std::slice::from_ref(&target), &reading.texts].concat().join("\n")),
+            (None, false) if same_shell_texts(&reading) => Some(reading.texts.join("\n")),
             (script, false) => script,
         };
         let (inner, scripts) = (std::mem::take(&mut reading.elsewhere), std::mem::take(&mut reading.scripts_elsewhere));
@@ -388,6 +389,11 @@ impl<'t> ShellWalk<'_, '_, '_> {
         self.state.or(&state);
         Ok(())
     }
+}
+
+/// Values of variables that the commands behind get.
+fn same_shell_texts(reading: &Reading) -> bool {
+    reading.same_shell && !reading.texts.is_empty()
 }
 
 /// `cd FOLDER`, which every shell reads alike.

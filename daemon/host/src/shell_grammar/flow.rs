@@ -38,8 +38,14 @@ impl<'t> ShellWalk<'_, '_, '_> {
         match node.kind() {
             "compound_statement" if self.only_counts(node) => Ok(()),
             "compound_statement" if self.text(node).starts_with("((") => {
+                let is_plain = self.is_plain_arithmetic(&format!("${}", self.text(node)));
                 self.state.lose();
-                self.unsure(node, "arithmetic evaluates the values of variables")
+                self.unsure(node, "arithmetic evaluates the values of variables")?;
+                // A value such as `a[$(rm x)]` runs commands.
+                if let Some(LineItem::Command(command)) = self.found.last_mut() {
+                    command.may_run_any = !is_plain;
+                }
+                Ok(())
             }
             "compound_statement" if !check::blank_follows(self.source, node.start_byte() + 1) => Err(Unreadable),
             "program" | "compound_statement" | "do_group" => self.sequence(&all(node)),
@@ -65,7 +71,14 @@ impl<'t> ShellWalk<'_, '_, '_> {
             }
             "function_definition" | "c_style_for_statement" => {
                 // The commands that it runs are known, but not when and with what arguments.
+                // What a redirect behind the body opens and runs is not read.
+                if all(node).iter().any(|child| child.kind().ends_with("redirect")) {
+                    return Err(Unreadable);
+                }
                 self.unsure(node, "it is unknown when it runs, and with which variables")?;
+                if let ("c_style_for_statement", Some(LineItem::Command(head))) = (node.kind(), self.found.last_mut()) {
+                    head.may_run_any = true;
+                }
                 self.state.lose();
                 let bodies: Vec<Node> = children_of_field(node, "body");
                 // Rules are about each of these commands, and not about words between them.
@@ -98,8 +111,8 @@ impl<'t> ShellWalk<'_, '_, '_> {
         if counts {
             if !self.state.is_set(name) {
                 // Like an assignment.
-                let word = Word { text: self.text(node).to_owned(), literal: false };
-                let variable = SimpleCommand::variable(name, &word.text, true);
+                let word = Word { text: format!("{name}="), literal: false };
+                let variable = SimpleCommand::variable(name, self.text(node), true);
                 self.found.push(LineItem::Command(SimpleCommand { words: Some(vec![word]), ..variable }));
             }
             self.state.set(name, Some(vec![WordPart::Number]));

@@ -331,6 +331,15 @@ pub(super) fn names_settings(name: &str, target: &str) -> bool {
     SETTINGS.contains(&name) && !value.is_empty() && !is_own
 }
 
+/// Whether programs may run the value of an exported variable, or options in it.
+pub(super) fn carries_command(name: &str) -> bool {
+    let endings =
+        ["OPTIONS", "OPTS", "FLAGS", "WRAPPER", "_shell", "_SHELL", "LINKER", "RUNNER", "_DIFF", "OPEN", "CLOSE"];
+    names_program(name)
+        || matches!(name, "CC" | "CXX" | "LD" | "AR" | "CPP" | "AS")
+        || endings.iter().any(|ending| name.ends_with(ending))
+}
+
 /// Whether programs that only read may run its value.
 pub(super) fn names_program(name: &str) -> bool {
     let parts = ["GIT_", "LESS", "PAGER", "EDITOR", "VISUAL", "BROWSER", "SHELL", "ENV", "PROMPT", "PS4"];

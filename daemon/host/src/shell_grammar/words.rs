@@ -257,7 +257,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
 
     /// Digits, operators, and variables that contain digits: nothing here can contain a command. An invalid expression
     /// or a division by zero would end the line, so that the rest would not run as it seems.
-    fn is_plain_arithmetic(&self, raw: &str) -> bool {
+    pub(super) fn is_plain_arithmetic(&self, raw: &str) -> bool {
         let inside = raw.strip_prefix("$((").and_then(|rest| rest.strip_suffix("))"));
         let inside = inside.or_else(|| raw.strip_prefix("$[").and_then(|rest| rest.strip_suffix(']')));
         let Some(mut rest) = inside.map(str::trim) else { return false };

@@ -165,8 +165,7 @@ pub(super) fn is_option(pattern: &Wild) -> bool {
 
 /// Whether the command has the options of the patterns, and maybe others, and its other words can turn into a match.
 fn has_form(form: &CommandForm, patterns: &[Wild], more: bool) -> bool {
-    // Such a word may become any option.
-    let is_open = form.plain.iter().any(|word| !word.literal);
+    let is_open = form.plain.iter().any(may_be_option);
     let mut plain: Vec<&Wild> = Vec::new();
     let mut waiting = patterns.iter().filter(|pattern| pattern.as_literal() != Some("--")).peekable();
     while let Some(pattern) = waiting.next() {
@@ -222,7 +221,7 @@ fn letters_of(option: &str) -> Option<&str> {
 pub(super) fn occurs_in_order(given: &[Word], patterns: &[Wild], more: bool) -> bool {
     let looks_like_option = |word: &&Word| word.literal && word.text.len() > 1 && word.text.starts_with(['-', '+']);
     let (options, plain): (Vec<&Word>, Vec<&Word>) = given.iter().partition(looks_like_option);
-    let is_open = plain.iter().any(|word| !word.literal);
+    let is_open = plain.iter().any(|word| may_be_option(word));
     let names_it = |pattern: &Wild| {
         let is_abbreviated = |text: &str| {
             let wanted = pattern.as_literal().filter(|wanted| text.len() > 3 && wanted.starts_with("--"));
@@ -249,12 +248,27 @@ pub(super) fn occurs_in_order(given: &[Word], patterns: &[Wild], more: bool) -> 
     }
     let mut wanted = wanted.into_iter().peekable();
     for word in plain {
-        if !word.literal {
-            return true;
+        match start_of_names(word) {
+            Some(start) => while wanted.next_if(|pattern| pattern.may_begin_with(start)).is_some() {},
+            None if !word.literal => return true,
+            None => drop(wanted.next_if(|pattern| pattern.matches(&word.text))),
         }
-        wanted.next_if(|pattern| pattern.matches(&word.text));
     }
     wanted.peek().is_none()
+}
+
+/// Whether the shell may make an option of a word.
+fn may_be_option(word: &Word) -> bool {
+    !word.literal && start_of_names(word).is_none()
+}
+
+/// What all names begin with that a word with wildcards alone matches: `src/` of `src/*.rs`. None of them is an option.
+fn start_of_names(word: &Word) -> Option<&str> {
+    let is_wildcard = |c: char| matches!(c, '*' | '?' | '[');
+    let is_plain = |c: char| c.is_alphanumeric() || "_./@%+,:-".contains(c) || is_wildcard(c) || c == ']';
+    let start = word.text.split(is_wildcard).next().unwrap_or_default();
+    let is_known = !word.literal && start.len() < word.text.len() && word.text.chars().all(is_plain);
+    (is_known && !start.is_empty() && !start.starts_with(['-', '+'])).then_some(start)
 }
 
 /// Whether words can turn into a match of the patterns: a word that the shell still changes can
@@ -266,7 +280,12 @@ fn may_become<W: Borrow<Wild>>(given: &[Word], patterns: &[W], more: bool) -> bo
     for word in given {
         let mut next = vec![false; patterns.len() + 1];
         for at in (0..=patterns.len()).filter(|at| reachable[*at]) {
-            if at == patterns.len() {
+            if let Some(start) = start_of_names(word) {
+                next[at] |= at == patterns.len() && more;
+                let fits = |pattern: &&W| (**pattern).borrow().may_begin_with(start);
+                let count = patterns[at..].iter().take_while(fits).count();
+                next[at..].iter_mut().skip(1).take(count).for_each(|reached| *reached = true);
+            } else if at == patterns.len() {
                 next[at] |= more || !word.literal;
             } else if !word.literal {
                 next[at..].fill(true);
