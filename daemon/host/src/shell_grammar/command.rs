@@ -141,7 +141,8 @@ impl<'t> ShellWalk<'_, '_, '_> {
         let evaluates = check::evaluates_its_words(&plain);
         let doubt = doubt || name.is_none() || evaluates;
         // Patterns that begin with such words are rejected, since no command does.
-        let doubt = doubt || !begins_command(&plain);
+        let is_grammar = !begins_command(&plain);
+        let doubt = doubt || is_grammar;
         let input = match &self.input {
             CommandOutput::Lines(names) => CommandOutput::Lines(names.clone()),
             CommandOutput::Ended(names) => CommandOutput::Ended(names.clone()),
@@ -212,7 +213,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
             words: (!hides).then_some(plain),
             raw: words.iter().map(|word| word.raw.clone()).collect(),
             may_run_any,
-            hides_file: reading.hides_file || std::mem::take(&mut self.hides_file),
+            hides_file: reading.hides_file || std::mem::take(&mut self.hides_file) || is_grammar,
             reads_only: reading.reads_only && unsure.is_none(),
             unsure,
             looked_up,
