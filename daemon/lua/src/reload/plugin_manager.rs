@@ -49,6 +49,8 @@ use crate::reload::{ManagerRequest, Reloaded};
 
 /// How many plugins are loaded at once.
 const LOADS: usize = 4;
+/// How many further ones are loaded that are slow: on a busy machine all are, and each is slower the more there are.
+const SLOW_LOADS: usize = 12;
 /// How often folders without reliable events are polled, unless configured.
 const POLL: Duration = Duration::from_secs(1);
 /// Lua states for parallelizable tools are released after being idle for this long.
@@ -137,6 +139,7 @@ pub(crate) struct PluginManager {
     entries: BTreeMap<EntryKey, PluginEntry>,
     jobs: JoinSet<ManagerJob>,
     load_slots: Arc<Semaphore>,
+    slow_slots: Arc<Semaphore>,
     /// Loaded, but not yet in service.
     ready: Vec<FinishedLoad>,
     commit_at: Option<Instant>,
@@ -184,6 +187,7 @@ impl PluginManager {
             entries: BTreeMap::new(),
             jobs: JoinSet::new(),
             load_slots: Arc::new(Semaphore::new(LOADS)),
+            slow_slots: Arc::new(Semaphore::new(SLOW_LOADS)),
             ready: Vec::new(),
             commit_at: None,
             last_progress: Instant::now(),

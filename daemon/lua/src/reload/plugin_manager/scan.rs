@@ -68,15 +68,19 @@ impl PluginManager {
             trust: matches!(dir.kind, DirKind::Project { .. }).then(|| self.trust.clone()),
             shared: self.shared.clone(),
         };
-        let load_slots = self.load_slots.clone();
+        let (load_slots, slow_slots) = (self.load_slots.clone(), self.slow_slots.clone());
         self.running_loads += 1;
         self.jobs.spawn(async move {
             let place = load_slots.acquire_owned().await;
             let mut work = tokio::task::spawn_blocking(move || load_entry(&request));
+            let is_slow = async {
+                tokio::time::sleep(PATIENCE).await;
+                slow_slots.acquire_owned().await
+            };
             let finished = tokio::select! {
                 finished = &mut work => finished,
-                () = tokio::time::sleep(PATIENCE) => {
-                    // Slow plugins must not keep the others waiting.
+                // Slow plugins must not keep the others waiting.
+                _slow = is_slow => {
                     drop(place);
                     work.await
                 }
