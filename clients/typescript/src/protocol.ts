@@ -1403,6 +1403,13 @@ export interface FilesHistoryParams {
   agent?: string;
   /** Also give the changes as one diff, with who made them; for people only. */
   diff?: boolean;
+  /** The folder to which names in the diff are relative, if they are below it. */
+  folder?: string;
+  /**
+   * Whether the diff is a patch that `git apply` takes in `folder`: what it cannot hold, such as changes elsewhere, is
+   * named in lines that begin with `#`.
+   */
+  patch?: boolean;
 }
 
 /** Answer of `files.history`. */
@@ -1460,6 +1467,8 @@ export interface FilesUndoParams {
   every?: boolean;
   /** Only report what would be done. */
   dry_run?: boolean;
+  /** The folder to which names in the diff are relative, if they are below it. */
+  folder?: string;
 }
 
 /** Answer of `files.undo`. */

@@ -81,15 +81,15 @@ impl CommandChanges {
         self.recorded.wait_while_for(&mut unrecorded, |unrecorded| *unrecorded > 0, MAX_RECORDING);
     }
 
-    /// Begins to record what commands had changed when their daemon was killed. What waits for records waits for these, too.
-    pub(crate) fn record_interrupted(changes: &Arc<Self>) -> impl FnOnce() + Send + 'static {
+    /// Whoever waits for records waits until the value is dropped.
+    pub(crate) fn recording(changes: &Arc<Self>) -> RecordingWork {
         *changes.unrecorded.lock() += 1;
-        let changes = changes.clone();
-        move || {
-            interrupted::record(&changes.journal);
-            *changes.unrecorded.lock() -= 1;
-            changes.recorded.notify_all();
-        }
+        RecordingWork(changes.clone())
+    }
+
+    /// Records what commands had changed when their daemon was killed. Blocks.
+    pub(crate) fn record_interrupted(&self) {
+        interrupted::record(&self.journal);
     }
 
     /// Begins to watch for the changes of a call: before its command starts. Waits a moment at most. `may_write` is
@@ -269,6 +269,16 @@ impl IndexedFolder {
     }
 }
 
+/// Changes that are being recorded.
+pub(crate) struct RecordingWork(Arc<CommandChanges>);
+
+impl Drop for RecordingWork {
+    fn drop(&mut self) {
+        *self.0.unrecorded.lock() -= 1;
+        self.0.recorded.notify_all();
+    }
+}
+
 /// The time in which a command runs. Dropped without an end, it ends.
 pub(crate) struct CommandWindow {
     changes: Arc<CommandChanges>,
@@ -309,12 +319,10 @@ impl CommandWindow {
         if open.is_empty() {
             return None;
         }
-        *self.changes.unrecorded.lock() += 1;
+        let recording = CommandChanges::recording(&changes);
         Some(move || {
-            let lost = record(&changes.journal, &call, id, &open, lost);
-            *changes.unrecorded.lock() -= 1;
-            changes.recorded.notify_all();
-            lost
+            let _recording = recording;
+            record(&changes.journal, &call, id, &open, lost)
         })
     }
 }

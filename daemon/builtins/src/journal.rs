@@ -35,6 +35,8 @@ const CONTENTS: &str = "@contents";
 const MAX_RECORD: u64 = 256 << 20;
 /// Bytes of a command line in a record.
 const MAX_COMMAND: usize = 500;
+/// What is named as the other that may have made a change, if it was found after a daemon was killed.
+pub(crate) const AFTER_A_KILL: &str = "whoever changed files until the daemon ran again";
 /// How long changes are kept.
 const MAX_AGE: Duration = Duration::from_secs(7 * 24 * 3600);
 
@@ -257,17 +259,20 @@ impl Journal {
         let touches = |record: &ChangeRecord, path: &Path| record.changes.iter().any(|change| change.path.0 == path);
         // Call ids are unique only within a session.
         let of_call = match selection {
-            Selection::Call(id) => open.iter().find(|record| record.call_id == *id),
+            Selection::Call(id) => {
+                open.iter().filter(|record| record.call_id == *id).min_by_key(|record| record.is_doubtful())
+            }
             Selection::Path(path) => open.iter().find(|record| touches(record, path)),
             Selection::All(filter) => {
                 open.retain(|record| filter.has(record) && record.shared_with.is_empty());
                 return open;
             }
         };
-        let Some((call, session)) = of_call.map(|record| (record.call_id.clone(), record.session_id.clone())) else {
-            return Vec::new();
-        };
-        open.retain(|record| record.call_id == call && record.session_id == session);
+        let Some(found) = of_call.cloned() else { return Vec::new() };
+        open.retain(|record| {
+            let is_of_call = record.call_id == found.call_id && record.session_id == found.session_id;
+            is_of_call && record.is_doubtful() == found.is_doubtful()
+        });
         open
     }
 
@@ -360,7 +365,17 @@ impl ChangeRecord {
     /// Marks the changes as undone. If this fails, a second attempt to undo them reports that the files have changed
     /// since.
     pub(crate) fn set_undone(&self) -> io::Result<()> {
-        fs::rename(&self.kept, self.kept.with_extension(UNDONE))
+        let undone = self.kept.with_extension(UNDONE);
+        match fs::rename(&self.kept, &undone) {
+            // Somebody else has undone it meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && undone.exists() => Ok(()),
+            renamed => renamed,
+        }
+    }
+
+    /// Whether somebody else may have made the changes when no daemon ran. They are not undone with the rest of the call.
+    pub(crate) fn is_doubtful(&self) -> bool {
+        self.shared_with.iter().any(|other| other == AFTER_A_KILL)
     }
 
     /// Its name in messages.

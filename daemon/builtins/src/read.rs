@@ -372,16 +372,20 @@ fn text(
     if cut_lines > 0 {
         output = output.with("cut_lines", cut_lines);
         let (first, length) = first_cut.unwrap_or((page.first, MAX_LINE));
+        let is_utf8 = charset.encoding.name() == "UTF-8";
+        // `sed` keeps a byte order mark of UTF-8, and `iconv` drops that of UTF-16 if it has to find the order by it.
+        let mark = if charset.bom && is_utf8 && first == 1 { 3 } else { 0 };
+        let encoding = if charset.bom { "UTF-16" } else { charset.encoding.name() };
         let file = shell_word(shown);
-        let text = match charset.encoding.name() == "UTF-8" {
+        let text = match is_utf8 {
             true => format!("sed -n {first}p {file}"),
-            false => format!("iconv -f {} -t UTF-8 {file} | sed -n {first}p", charset.encoding.name()),
+            false => format!("iconv -f {encoding} -t UTF-8 {file} | sed -n {first}p"),
         };
         let note = format!(
             "[lines are shown up to {MAX_LINE} characters; read on within line {first} with bash: \
              {text} | cut -b {}-{}]",
-            length + 1,
-            length * 10
+            mark + length + 1,
+            mark + length * 10
         );
         output.content.push(Block::text(note));
     }

@@ -132,12 +132,14 @@ pub struct InterruptedUndos {
 }
 
 /// Takes up what a daemon that was killed has left: records what the commands that ran had changed, and goes on with undos.
-/// Undos wait for these records from the call of this function on.
+/// Undos wait for all of it from the call of this function on.
 pub fn take_up(toolkit: &Arc<Toolkit>) -> impl Future<Output = InterruptedUndos> + Send + 'static {
-    let (record, toolkit) = (CommandChanges::record_interrupted(&toolkit.command_changes), toolkit.clone());
+    let (recording, toolkit) = (CommandChanges::recording(&toolkit.command_changes), toolkit.clone());
     async move {
+        let _recording = recording;
+        let changes = toolkit.command_changes.clone();
         // Fails only when the runtime stops.
-        let _ = tokio::task::spawn_blocking(record).await;
+        let _ = tokio::task::spawn_blocking(move || changes.record_interrupted()).await;
         go_on(&toolkit).await
     }
 }

@@ -111,8 +111,8 @@ pub(super) struct FolderIndex {
     /// A folder of the daemon's own below the root, which is left out.
     own_folder: Option<PathBuf>,
     device: u64,
-    /// The folder itself, by device and inode number; `None` if it was gone. Another one at its path has none of the watches.
-    root_file: Option<(u64, u64)>,
+    /// The folder itself; `None` if it was gone. Another one at its path has none of the watches.
+    root_file: Option<FileIdentity>,
     entries: BTreeMap<PathBuf, KnownEntry>,
     /// The files that have other names, here or elsewhere.
     linked: BTreeSet<PathBuf>,
@@ -382,7 +382,9 @@ impl FolderIndex {
             .watched
             .as_mut()
             .is_some_and(|watched| watched.take(|path, is_deep| *dirty.entry(path).or_default() |= is_deep));
-        match (is_complete, has_events) {
+        // The numbers of files are used again: a folder that was removed and made again may look like the same one.
+        let is_watched = self.watched.as_ref().is_some_and(|watched| watched.has(&self.root));
+        match (is_complete && (is_watched || !has_events), has_events) {
             (true, _) => {}
             // Some were lost. Those that come from now on are reported again.
             (false, true) => return self.look_anew(contents),
@@ -431,7 +433,7 @@ impl FolderIndex {
     /// run get all that is different, however long that takes.
     fn look_anew(&mut self, contents: &mut ContentBatch<'_>) -> Result<(), String> {
         self.root_file = file_at(&self.root);
-        self.device = self.root_file.map_or(self.device, |(device, _)| device);
+        self.device = self.root_file.map_or(self.device, |root| root.device);
         // First, so that its watches are free again.
         self.watched = None;
         self.watched = Some(WatchedFolders::new(&self.root, self.budget.clone()));
@@ -642,8 +644,8 @@ fn lost_for_ever<'c>(changes: impl Iterator<Item = &'c PathChange>) -> Option<St
     })
 }
 
-fn file_at(path: &Path) -> Option<(u64, u64)> {
-    path.symlink_metadata().ok().map(|facts| (facts.dev(), facts.ino()))
+fn file_at(path: &Path) -> Option<FileIdentity> {
+    path.symlink_metadata().ok().map(|facts| FileIdentity::of(&facts))
 }
 
 fn not_kept(error: io::Error) -> String {

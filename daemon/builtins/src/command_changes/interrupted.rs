@@ -8,13 +8,10 @@ use std::time::{Duration, SystemTime};
 
 use super::index::{FolderIndex, WindowChanges};
 use super::index_log::{LeftLog, LogLine};
-use crate::journal::{ChangingCall, Journal, JournalScope, PathChange};
+use crate::journal::{AFTER_A_KILL, ChangingCall, Journal, JournalScope, PathChange};
 
 /// How long commands may go on after their daemon has ended, and how much older than that its last sign of life may be.
 const TO_END: Duration = Duration::from_secs(4);
-/// What is named as the other that may have made a change.
-const SINCE: &str = "whoever changed files until the daemon ran again";
-
 /// Records the changes of all calls that daemons have left in the middle. Blocks.
 pub(super) fn record(journal: &Journal) {
     let Some(folder) = journal.folder() else { return };
@@ -45,7 +42,7 @@ fn record_left(journal: &Journal, log: &LeftLog) {
         // Nobody is there to be told that it failed.
         let _ = journal.record(&call, certain, Vec::new());
         let mut others: Vec<String> = shared_with.into_iter().collect();
-        others.push(SINCE.to_owned());
+        others.push(AFTER_A_KILL.to_owned());
         let _ = journal.record(&call, [shared, later].concat(), others);
     }
 }

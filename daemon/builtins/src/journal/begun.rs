@@ -3,7 +3,7 @@
 //! The file `UNDO/SESSION/WHEN.undoing` names the records that are undone together. It is locked while the undo runs, and
 //! removed when it has ended.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,10 @@ impl Journal {
         let names = records.iter().map(|record| record.kept.strip_prefix(folder).unwrap_or(&record.kept));
         let names: Vec<&Path> = names.collect();
         let mut file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path)?;
-        file.try_lock().map_err(io::Error::from)?;
+        // Not every file system has locks.
+        if let Err(TryLockError::WouldBlock) = file.try_lock() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
         file.set_len(0)?;
         file.write_all(&serde_json::to_vec(&names)?)?;
         Ok(BegunUndo { path, _file: file })

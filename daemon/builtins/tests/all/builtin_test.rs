@@ -80,6 +80,12 @@ impl BuiltinTest {
         path
     }
 
+    /// The tools of a daemon that is started in the same folders.
+    pub(crate) fn next_toolkit(&self) -> Arc<Toolkit> {
+        let top = self.folder.path().canonicalize().unwrap();
+        Arc::new(Toolkit::new(Environment::inherited(std::env::vars_os()), places(&top)))
+    }
+
     /// Makes a program of this script, which tools find by its name.
     pub(crate) fn program(&self, name: &str, script: &str) {
         let path = self.folder.path().canonicalize().unwrap().join("bin").join(name);

@@ -54,21 +54,27 @@ async fn long_lines_are_cut_with_a_mark() {
 #[tokio::test]
 async fn the_rest_of_a_long_line_is_read_as_the_hint_says() {
     let test = BuiltinTest::strict();
-    let line = format!("{}the end", "\u{e4}".repeat(2000));
-    let latin = [b"gr\xfcn\n".as_slice(), &b"\xe4".repeat(2000), b"the end\n"].concat();
+    let line = format!("{}the end", "gr\u{fc}n und blau, ".repeat(200));
+    let latin: Vec<u8> = format!("{line}\n").chars().map(|c| c as u8).collect();
+    let bom = format!("\u{feff}{line}\n").into_bytes();
     let utf16: Vec<u8> = format!("\u{feff}{line}\n").encode_utf16().flat_map(u16::to_le_bytes).collect();
-    for (name, content) in [("it's", format!("first\n{line}\n").into_bytes()), ("latin", latin), ("utf16", utf16)] {
+    for (name, content) in
+        [("it's", format!("first\n{line}\n").into_bytes()), ("latin", latin), ("utf16", utf16), ("bom", bom)]
+    {
         test.write(name, content);
         let text = test.read(name).await;
-        let hint = text.rsplit_once("with bash: ").unwrap().1.strip_suffix(']').unwrap();
+        let (_, hint) = text.rsplit_once("with bash: ").unwrap_or_else(|| panic!("{name}: {text}"));
+        let hint = hint.strip_suffix(']').unwrap();
         let rest = std::process::Command::new("bash").args(["-c", hint]).current_dir(&test.root).output().unwrap();
-        assert_eq!(String::from_utf8_lossy(&rest.stdout), "the end\n", "{hint}");
+        let expected: String = line.chars().skip(2000).chain(['\n']).collect();
+        assert_eq!(String::from_utf8_lossy(&rest.stdout), expected, "{hint}");
     }
 }
 
 #[tokio::test]
 async fn encodings_are_decoded_and_reported() {
     let test = BuiltinTest::strict();
+    let bom = format!("\u{feff}{line}\n").into_bytes();
     let utf16: Vec<u8> = "\u{feff}Grün\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     let cases: [(&str, &[u8], &str, &str); 4] = [
         ("utf8", b"Gr\xc3\xbcn\n", "UTF-8", "lf"),

@@ -206,6 +206,47 @@ async fn what_is_written_while_an_undo_runs_is_kept() {
     }
 }
 
+/// The next daemon records what a command had done when its daemon was killed; what may be somebody else's is apart.
+#[tokio::test]
+async fn what_a_command_had_done_before_a_kill_is_undone() {
+    for is_certain in [true, false] {
+        let test = started();
+        outside(&test, "echo 1 > f1; echo 1 > f2; mkdir d");
+        bash(&test, "first", "true").await;
+        let before = tree(&test.root);
+        let said = test.root.with_file_name("store").join("said");
+        std::fs::write(
+            test.root.with_file_name("script"),
+            "echo 2 > f1; rm f2; mkdir n; echo x > n/x; touch ../store/said; read line",
+        )
+        .unwrap();
+        let mut call = test.prepare("bash", json!({"command": "sh ../script", "background": true, "tty": true}));
+        call.call_id = Some(CallId::parse("call").unwrap());
+        assert!(!test.run(call).await.unwrap().is_error);
+        toold_test_kit::until("the command runs", || said.exists().then_some(()));
+        // What a killed daemon leaves is not locked.
+        let logs = test.root.with_file_name("undo").join("@index");
+        let left: PathBuf = std::fs::read_dir(&logs).unwrap().next().unwrap().unwrap().path();
+        std::fs::copy(left, logs.join("left.log")).unwrap();
+        if !is_certain {
+            let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(60);
+            let log = std::fs::File::options().append(true).open(logs.join("left.log")).unwrap();
+            log.set_modified(long_ago).unwrap();
+        }
+        let next = test.next_toolkit();
+        toold_builtins::undo::take_up(&next).await;
+        let every = Selection::All(toold_builtins::journal::ChangeFilter::default());
+        let all = undo(&next, &test.session, JournalScope::Everybody, &every).await;
+        assert_eq!(all.is_ok(), is_certain, "{all:?}");
+        if !is_certain {
+            let call = Selection::Call(CallId::parse("call").unwrap());
+            undo(&next, &test.session, JournalScope::Everybody, &call).await.unwrap();
+        }
+        assert_eq!(tree(&test.root), before);
+        assert!(!logs.join("left.log").exists());
+    }
+}
+
 /// More happens than the system reports: what the command did is known all the same, and so is what comes next.
 #[tokio::test]
 async fn lost_events_lose_no_changes() {
