@@ -45,6 +45,7 @@ pub use programs::listed::{TableListing, listings};
 pub use programs::{Note, withheld};
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::ops::{ControlFlow, Range};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -122,7 +123,7 @@ fn read_within(line: &str, surroundings: &mut Surroundings, clock: JudgingClock)
         Ok(Err(unjudged)) => unjudged,
         Err(_) => Unjudged::Failed,
     };
-    let whole = SimpleCommand::not_understood(line.trim(), unjudged.why());
+    let whole = SimpleCommand::not_parsed(line.trim(), unjudged.why());
     let is_unjudged = unjudged != Unjudged::NotParsed;
     let need = whole.need(line).with_command(|command| command.is_unjudged = is_unjudged);
     let need = Need { always_asked: is_unjudged, ..need };
@@ -304,15 +305,17 @@ struct SimpleCommand {
 }
 
 impl SimpleCommand {
-    /// A need that only a rule for exactly this command covers: it may name any program, and any file.
+    /// A need that no pattern but `**` matches.
     fn not_understood(target: &str, why: &str) -> Self {
+        // Without expansions, no name can be hidden.
+        let may_run_any = target.contains(['$', '`', '*', '?', '[', '{', '\\']);
         Self {
             target: target.to_owned(),
             words: None,
             raw: Vec::new(),
             unsure: Some(why.to_owned()),
-            may_run_any: true,
-            hides_file: true,
+            may_run_any,
+            hides_file: false,
             reads_only: false,
             looked_up: false,
             script: None,
@@ -328,6 +331,12 @@ impl SimpleCommand {
             known: None,
             notes: Vec::new(),
         }
+    }
+
+    /// The same for a text that was not taken apart. It may run any program, and each of its words may be a file that it
+    /// opens.
+    fn not_parsed(text: &str, why: &str) -> Self {
+        Self { may_run_any: true, hides_file: true, ..Self::not_understood(text, why) }
     }
 
     /// `NAME=value`, which is judged as a command of one word.
@@ -356,6 +365,13 @@ impl SimpleCommand {
             known: None,
             notes: vec![Note { text: target.to_owned(), meaning: meaning.to_owned() }],
         }
+    }
+
+    /// `((expression))` of numbers, which tells whether the result is 0.
+    fn arithmetic(target: &str) -> Self {
+        let word = Word { text: target.to_owned(), literal: true };
+        let note = Note { text: target.to_owned(), meaning: "arithmetic with numbers".to_owned() };
+        Self { words: Some(vec![word]), notes: vec![note], ..Self::variable("", target, true) }
     }
 
     fn doubt(&mut self, why: &str) {
@@ -444,6 +460,8 @@ struct ShellWalk<'s, 'w, 'p> {
     doubt: bool,
     /// A redirect of the current command opens a file whose name is not known.
     hides_file: bool,
+    /// The nodes of the tree that were judged, of the kinds that [`check::all_is_judged`] asks about.
+    judged: HashSet<usize>,
     depth: usize,
     statements: usize,
     /// The nesting depth of substitutions.
@@ -488,6 +506,7 @@ impl<'s, 'w, 'p> ShellWalk<'s, 'w, 'p> {
             unordered: Vec::new(),
             doubt: false,
             hides_file: false,
+            judged: HashSet::new(),
             depth: 0,
             statements: 0,
             substitutions: 0,
@@ -501,7 +520,8 @@ impl<'s, 'w, 'p> ShellWalk<'s, 'w, 'p> {
 
     fn script(&mut self) -> Walked {
         let tree = self.parsed()?;
-        self.statement(tree.root_node())
+        self.statement(tree.root_node())?;
+        check::all_is_judged(tree.root_node(), self.source, &self.judged)
     }
 
     /// Only the operands of the text, which is one command with this number of them.
@@ -515,7 +535,9 @@ impl<'s, 'w, 'p> ShellWalk<'s, 'w, 'p> {
         if command.kind() != "command" || operands.len() != count || command.named_child_count() != count + 1 {
             return Err(Unreadable);
         }
-        operands.into_iter().try_for_each(|operand| self.tokens(operand).map(drop))
+        operands.into_iter().try_for_each(|operand| self.tokens(operand).map(drop))?;
+        self.judged.insert(command.id());
+        check::all_is_judged(command, self.source, &self.judged)
     }
 
     fn parsed(&self) -> Walked<Tree> {
@@ -524,7 +546,8 @@ impl<'s, 'w, 'p> ShellWalk<'s, 'w, 'p> {
         }
         let tree = parse(self.source).ok_or(Unreadable)?;
         let root = tree.root_node();
-        let is_certain = !root.has_error() && check::gaps_are_blank(root, self.source) && self.lifted.agrees_with(root);
+        let is_certain =
+            check::is_whole(root) && check::gaps_are_blank(root, self.source) && self.lifted.agrees_with(root);
         if is_certain { Ok(tree) } else { Err(Unreadable) }
     }
 

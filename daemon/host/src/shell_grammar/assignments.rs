@@ -47,12 +47,16 @@ impl<'t> ShellWalk<'_, '_, '_> {
             return Err(Unreadable);
         }
         let text = self.text(name).to_owned();
+        if name.kind() != "variable_name" {
+            // A subscript is evaluated, and so are commands in the values.
+            self.doubt = true;
+            self.inner_expansions(name)?;
+        }
         let Some(value) = node.child_by_field_name("value") else {
-            self.doubt |= name.kind() != "variable_name";
             return Ok((text, Vec::new(), Word { text: raw, literal: true }));
         };
         let unknown = vec![WordPart::Unknown { splits: true }];
-        if value.kind() == "array" && name.kind() == "variable_name" {
+        if value.kind() == "array" {
             for element in named(value) {
                 // A subscript is evaluated.
                 self.doubt |= self.text(element).starts_with('[');
@@ -61,9 +65,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
             return Ok((text, unknown, Word { text: raw, literal: false }));
         }
         if name.kind() != "variable_name" {
-            // A subscript is evaluated, and so are commands in the values.
-            self.word(value)?;
-            self.doubt = true;
+            self.tokens(value)?;
             return Ok((text, unknown, Word { text: raw, literal: false }));
         }
         let before = cut::between(self.source, node.start_byte()..value.start_byte());
@@ -77,6 +79,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
     }
 
     pub(super) fn declaration(&mut self, node: Node<'t>) -> Walked {
+        self.judged.insert(node.id());
         let mut words = Vec::new();
         let mut values = Vec::new();
         let children = all(node);

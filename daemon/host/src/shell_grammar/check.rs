@@ -1,11 +1,13 @@
 //! Cases where the grammar is laxer than the shell: each function here covers one way in which a command could hide
 //! from the grammar, or look like another one.
 
+use std::collections::HashSet;
+
 use toold_engine::need::Word;
 use toold_proto::cut;
 use tree_sitter::Node;
 
-use super::{Unreadable, Walked, all};
+use super::{Unreadable, Walked, all, named};
 
 /// Characters that belong to words for the shell and are blanks for the grammar, or the reverse.
 pub(super) fn has_odd_characters(source: &str) -> bool {
@@ -19,6 +21,65 @@ pub(super) fn gaps_are_blank(root: Node, source: &str) -> bool {
     is_blank(cut::before(source, root.start_byte()))
         && is_blank(cut::from(source, root.end_byte()))
         && gaps_inside(root, source)
+}
+
+/// Whether the grammar has found a place for each word. Behind assignments and redirects alone it wants a name, which the
+/// shell does not: `x=1 > file`.
+pub(super) fn is_whole(root: Node) -> bool {
+    let is_name = |node: &Node| {
+        let command = node.parent().filter(|name| name.kind() == "command_name").and_then(|name| name.parent());
+        let is_beside = |child: &Node| child.kind() == "variable_assignment" || child.kind().ends_with("_redirect");
+        node.is_missing()
+            && node.kind() == "word"
+            && command.is_some_and(|command| {
+                let written: Vec<Node> =
+                    all(command).into_iter().filter(|child| !child.byte_range().is_empty()).collect();
+                !written.is_empty() && written.iter().all(is_beside)
+            })
+    };
+    let mut waiting = vec![root];
+    while let Some(node) = waiting.pop() {
+        if node.is_error() || node.is_missing() && !is_name(&node) {
+            return false;
+        }
+        waiting.extend(all(node).into_iter().filter(Node::has_error));
+    }
+    true
+}
+
+/// What runs or opens something, wherever it stands.
+const ACTIONS: &[&str] = &[
+    "command",
+    "declaration_command",
+    "unset_command",
+    "test_command",
+    "function_definition",
+    "command_substitution",
+    "process_substitution",
+    "file_redirect",
+    "herestring_redirect",
+    "heredoc_redirect",
+];
+
+/// The analysis goes to the parts of a statement that it knows. What stands at another place is not judged, and then the
+/// line is not.
+pub(super) fn all_is_judged(root: Node, source: &str, judged: &HashSet<usize>) -> Walked {
+    let mut waiting = vec![root];
+    while let Some(node) = waiting.pop() {
+        if ACTIONS.contains(&node.kind()) && !judged.contains(&node.id()) {
+            return Err(Unreadable);
+        }
+        if !is_escaped_substitution(node, source) {
+            waiting.extend(named(node));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the content of a substitution is unescaped once before it is parsed: the grammar has not seen that.
+pub(super) fn is_escaped_substitution(node: Node, source: &str) -> bool {
+    let raw = cut::between(source, node.byte_range()).trim_start();
+    node.kind() == "command_substitution" && raw.starts_with('`') && raw.contains('\\')
 }
 
 /// Inside these, a newline would end a command.
@@ -104,8 +165,10 @@ fn is_number(text: &str) -> bool {
 }
 
 /// In `cat 0<in` the number is a descriptor, not a word.
-pub(super) fn number_is_no_descriptor(before: &str, last: Option<&Word>) -> Walked {
-    if last.is_some_and(|word| is_number(&word.text)) && before.ends_with(|c: char| c.is_ascii_digit()) {
+///
+/// `last` is the word before the redirect, as it was written: with a quoted digit it is one.
+pub(super) fn number_is_no_descriptor(before: &str, last: Option<&str>) -> Walked {
+    if last.is_some_and(is_number) && before.ends_with(|c: char| c.is_ascii_digit()) {
         return Err(Unreadable);
     }
     Ok(())
@@ -135,10 +198,13 @@ pub(super) fn is_reserved(name: &str) -> bool {
 }
 
 /// `{name}>file` allocates a descriptor, and `a"b"2>file` writes the word `ab2`.
-pub(super) fn descriptor_stands_alone(redirect: Node, source: &str) -> Walked {
+///
+/// `is_word`: the grammar's descriptor is a word.
+pub(super) fn descriptor_stands_alone(redirect: Node, source: &str, is_word: bool) -> Walked {
     let before = cut::before(source, redirect.start_byte());
     let descriptor = redirect.child(0).filter(|child| child.kind() == "file_descriptor");
-    let is_odd = descriptor.is_some_and(|descriptor| !is_number(cut::between(source, descriptor.byte_range())));
+    let is_odd =
+        descriptor.is_some_and(|descriptor| !is_word && !is_number(cut::between(source, descriptor.byte_range())));
     let alone = before.is_empty() || before.ends_with([' ', '\t', '\n', ';', '|', '&', '(', ')']);
     if before.ends_with('}') || is_odd || (descriptor.is_some() && !alone) { Err(Unreadable) } else { Ok(()) }
 }

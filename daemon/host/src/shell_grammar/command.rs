@@ -22,6 +22,7 @@ use super::{
 impl<'t> ShellWalk<'_, '_, '_> {
     /// A simple command; `redirects` follow it.
     pub(super) fn command(&mut self, node: Node<'t>, redirects: &[Node<'t>]) -> Walked {
+        self.judged.insert(node.id());
         let mut words: Vec<Arg> = Vec::new();
         let mut assignments = Vec::new();
         let reads_redirect = |node: &Node| {
@@ -36,14 +37,18 @@ impl<'t> ShellWalk<'_, '_, '_> {
             false => self.input.clone(),
         };
         let doubt = self.doubting(|walk| {
-            let children = all(node);
+            let is_there = |child: &Node| !child.byte_range().is_empty();
+            let children: Vec<Node> = all(node).into_iter().filter(is_there).collect();
             check::words_stand_apart(&children, walk.source)?;
             for child in children {
                 match child.kind() {
                     "variable_assignment" => assignments.push(child),
                     "command_name" => {
                         let name = child.child(0).filter(|_| child.child_count() == 1).ok_or(Unreadable)?;
-                        walk.doubt |= check::is_reserved(walk.text(name)) || walk.text(name).contains('=');
+                        // Then the words behind it are another command.
+                        let is_syntax = check::is_reserved(walk.text(name)) || walk.text(name).contains('=');
+                        walk.doubt |= is_syntax;
+                        walk.hides_file |= is_syntax;
                         words.extend(walk.word(name)?);
                     }
                     "file_redirect" | "herestring_redirect" | "heredoc_redirect" => {
@@ -59,7 +64,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
             for redirect in redirects {
                 check::number_is_no_descriptor(
                     cut::before(walk.source, redirect.start_byte()),
-                    words.last().map(Arg::word).as_ref(),
+                    words.last().map(|word| word.raw.as_str()),
                 )?;
                 words.extend(walk.redirect(*redirect)?);
             }
@@ -75,7 +80,8 @@ impl<'t> ShellWalk<'_, '_, '_> {
             if reads_a_line && name == "IFS" && !is_empty {
                 self.input = CommandOutput::Unknown;
             }
-            if !(reads_a_line && name == "IFS") {
+            let is_known = check::holds_no_substitution(self.text(assignment)).is_ok();
+            if !(reads_a_line && name == "IFS" && is_known) {
                 self.assignment(assignment, words.is_empty())?;
             }
         }
@@ -297,6 +303,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         let raw = shown(&words.iter().map(Arg::word).collect::<Vec<_>>());
         // After `time`, the shell accepts keywords and assignments.
         let doubt = words.first().is_some_and(|name| check::is_reserved(name.start()) || name.start().contains('='));
+        self.hides_file |= doubt;
         self.simple(words, doubt, &raw)
     }
 
@@ -365,7 +372,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
     fn inner_script(&mut self, script: &str) -> Walked {
         let state = self.state.for_child();
         let not_parsed =
-            || LineItem::Command(SimpleCommand::not_understood(script, "toold cannot parse this script reliably"));
+            || LineItem::Command(SimpleCommand::not_parsed(script, "toold cannot parse this script reliably"));
         let Ok(lifted) = heredocs::lift(script) else {
             self.found.push(not_parsed());
             return Ok(());

@@ -14,6 +14,7 @@ const MAX_VALUES: usize = 8;
 
 impl<'t> ShellWalk<'_, '_, '_> {
     pub(super) fn test(&mut self, node: Node<'t>) -> Walked {
+        self.judged.insert(node.id());
         if !check::word_ends(self.source, node.end_byte()) {
             return Err(Unreadable);
         }

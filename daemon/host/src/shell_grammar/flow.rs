@@ -36,17 +36,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
 
     fn statement_of_kind(&mut self, node: Node<'t>) -> Walked {
         match node.kind() {
-            "compound_statement" if self.only_counts(node) => Ok(()),
-            "compound_statement" if self.text(node).starts_with("((") => {
-                let is_plain = self.is_plain_arithmetic(&format!("${}", self.text(node)));
-                self.state.lose();
-                self.unsure(node, "arithmetic evaluates the values of variables")?;
-                // A value such as `a[$(rm x)]` runs commands.
-                if let Some(LineItem::Command(command)) = self.found.last_mut() {
-                    command.may_run_any = !is_plain;
-                }
-                Ok(())
-            }
+            "compound_statement" if self.text(node).starts_with("((") => self.arithmetic(node),
             "compound_statement" if !check::blank_follows(self.source, node.start_byte() + 1) => Err(Unreadable),
             "program" | "compound_statement" | "do_group" => self.sequence(&all(node)),
             "negated_command" => self.negated(node, &[]),
@@ -65,35 +55,80 @@ impl<'t> ShellWalk<'_, '_, '_> {
             "variable_assignments" => named(node).into_iter().try_for_each(|child| self.assignment(child, true)),
             "for_statement" => self.for_loop(node),
             "case_statement" => self.case(node),
-            "c_style_for_statement" if self.counts(node) => {
-                let body = node.child_by_field_name("body").ok_or(Unreadable)?;
-                self.repeat(|walk| walk.statement(body))
-            }
-            "function_definition" | "c_style_for_statement" => {
-                // The commands that it runs are known, but not when and with what arguments.
-                // What a redirect behind the body opens and runs is not read.
-                if all(node).iter().any(|child| child.kind().ends_with("redirect")) {
-                    return Err(Unreadable);
-                }
-                self.unsure(node, "it is unknown when it runs, and with which variables")?;
-                if let ("c_style_for_statement", Some(LineItem::Command(head))) = (node.kind(), self.found.last_mut()) {
-                    head.may_run_any = true;
-                }
-                self.state.lose();
-                let bodies: Vec<Node> = children_of_field(node, "body");
-                // Rules are about each of these commands, and not about words between them.
-                if let ("function_definition", Some(LineItem::Command(function)), Some(first)) =
-                    (node.kind(), self.found.last_mut(), bodies.first())
-                {
-                    let head = cut::between(self.source, node.start_byte()..first.start_byte());
-                    function.target = head.trim().to_owned();
-                }
-                bodies.into_iter().try_for_each(|body| self.statement(body))?;
-                self.failed = None;
-                Ok(())
-            }
+            "c_style_for_statement" => self.counting_loop(node),
+            "function_definition" => self.function(node, &[]),
             _ => Err(Unreadable),
         }
+    }
+
+    /// The commands that it runs are known, but not when and with what arguments. `redirects` follow those that the grammar
+    /// takes for a part of the definition.
+    pub(super) fn function(&mut self, node: Node<'t>, redirects: &[Node<'t>]) -> Walked {
+        self.judged.insert(node.id());
+        let body = node.child_by_field_name("body").ok_or(Unreadable)?;
+        self.unsure(node, "it is unknown when it runs, and with which variables")?;
+        self.state.lose();
+        // Rules are about each of these commands, and not about words between them.
+        if let Some(LineItem::Command(function)) = self.found.last_mut() {
+            let head = cut::between(self.source, node.start_byte()..body.start_byte());
+            function.target = head.trim().to_owned();
+        }
+        // Each call opens the files behind the body.
+        let redirects: Vec<Node> = children_of_field(node, "redirect").into_iter().chain(redirects.to_vec()).collect();
+        self.with_redirects(body, &redirects)?;
+        self.failed = None;
+        Ok(())
+    }
+
+    /// `((expression))`, which is read like `$((expression))`.
+    fn arithmetic(&mut self, node: Node<'t>) -> Walked {
+        if self.only_counts(node) {
+            return Ok(());
+        }
+        let raw = self.text(node);
+        let inside = raw.strip_prefix("((").and_then(|rest| rest.strip_suffix("))"));
+        if inside.is_some_and(|inside| self.is_plain_expression(inside)) {
+            self.found.push(LineItem::Command(SimpleCommand::arithmetic(raw)));
+            return Ok(());
+        }
+        self.inner_expansions(node)?;
+        self.evaluates(node);
+        Ok(())
+    }
+
+    /// The values of variables are evaluated, and may contain commands.
+    fn evaluates(&mut self, node: Node<'t>) {
+        let why = "arithmetic evaluates the values of variables";
+        let shown = self.lifted.shown(node.byte_range());
+        let command = SimpleCommand { may_run_any: true, ..SimpleCommand::not_understood(&shown, why) };
+        self.found.push(LineItem::Command(command));
+        self.state.lose();
+    }
+
+    /// `for ((i=0; i<n; i++))`
+    fn counting_loop(&mut self, node: Node<'t>) -> Walked {
+        let body = node.child_by_field_name("body").ok_or(Unreadable)?;
+        if let Some(counters) = self.counters(node) {
+            let (start, beside) = (self.found.len(), self.unordered.len());
+            self.repeat(|walk| walk.statement(body))?;
+            // The body may have set them.
+            if counters.iter().all(|name| self.counts_in(name)) {
+                return Ok(());
+            }
+            self.found.truncate(start);
+            self.unordered.truncate(beside);
+        }
+        let head = all(node).into_iter().filter(|child| child.end_byte() <= body.start_byte());
+        head.filter(Node::is_named).try_for_each(|part| self.inner_expansions(part))?;
+        self.evaluates(node);
+        // Rules are about each command of the body, and not about words between them.
+        if let Some(LineItem::Command(command)) = self.found.last_mut() {
+            let head = cut::between(self.source, node.start_byte()..body.start_byte());
+            command.target = head.trim_end_matches([';', ' ', '\n']).to_owned();
+        }
+        self.statement(body)?;
+        self.failed = None;
+        Ok(())
     }
 
     /// `((i++))`, `((n += 2))`: with one variable that is a number.
@@ -111,7 +146,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         if counts {
             if !self.state.is_set(name) {
                 // Like an assignment.
-                let word = Word { text: format!("{name}="), literal: false };
+                let word = Word { text: format!("{name}=$(({inside}))"), literal: false };
                 let variable = SimpleCommand::variable(name, self.text(node), true);
                 self.found.push(LineItem::Command(SimpleCommand { words: Some(vec![word]), ..variable }));
             }
@@ -120,31 +155,30 @@ impl<'t> ShellWalk<'_, '_, '_> {
         counts
     }
 
-    /// Whether the head of a loop such as `for ((i=0; i<3; i++))` only counts: all its variables start as digits.
-    fn counts(&mut self, node: Node<'t>) -> bool {
-        let Some(body) = node.child_by_field_name("body") else { return false };
+    /// The variables in the head of a loop such as `for ((i=0; i<n; i++))`, if all of them are numbers before its first
+    /// iteration.
+    fn counters(&mut self, node: Node<'t>) -> Option<Vec<String>> {
+        let body = node.child_by_field_name("body")?;
         let head = cut::between(self.source, node.start_byte()..body.start_byte());
-        let Some(head) = head.strip_prefix("for").map(str::trim_start).and_then(|head| head.strip_prefix("((")) else {
-            return false;
-        };
-        let Some((head, _)) = head.split_once("))") else { return false };
+        let (head, _) = head.strip_prefix("for")?.trim_start().strip_prefix("((")?.split_once("))")?;
         let [start, rest @ ..] = head.split(';').collect::<Vec<_>>().try_into().unwrap_or([""; 3]);
-        let Some((name, first)) = start.split_once('=').map(|(name, first)| (name.trim(), first.trim())) else {
-            return false;
+        let (name, first) = start.split_once('=').map(|(name, first)| (name.trim(), first.trim()))?;
+        let words = || {
+            let all = rest.iter().flat_map(|part| part.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'));
+            all.filter(|word| !word.is_empty() && !word.bytes().all(|b| b.is_ascii_digit()))
         };
-        let words = rest.iter().flat_map(|part| part.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'));
-        let is_known = |word: &str| word.is_empty() || word == name || word.bytes().all(|b| b.is_ascii_digit());
+        let is_known = |word: &str| word == name || check::is_name(word) && self.counts_in(word);
         let plain = |c: char| c.is_ascii_alphanumeric() || "_ <>=+-*/%".contains(c);
         let counts = check::is_name(name)
             && variables::is_the_shells_own(name, self.surroundings.environment)
             && !first.is_empty()
             && first.bytes().all(|b| b.is_ascii_digit())
             && rest.iter().all(|part| part.chars().all(plain))
-            && words.into_iter().all(is_known);
-        if counts {
+            && words().all(is_known);
+        counts.then(|| {
             self.state.set(name, Some(vec![WordPart::Number]));
-        }
-        counts
+            words().chain([name]).map(str::to_owned).collect()
+        })
     }
 
     /// `! command`; `redirects` are those of the command.

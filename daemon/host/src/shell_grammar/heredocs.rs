@@ -4,7 +4,8 @@
 //! The shell reads bodies at the end of the line with the operator, whatever follows the operator there. Grammars want
 //! them at certain places only. So in the text for the grammar each operator with its delimiter is a redirect of the
 //! same length (`<<'EOF'` becomes `<______`), and each body with its end is blanks: all positions are those of the line.
-//! The operators `<<<` and `<>`, which the grammar does not know everywhere, become `<` as well.
+//! The operators `<<<` and `<>`, which the grammar does not know everywhere, become `<` as well, and numbers of descriptors
+//! lose their leading zeros: `0<` is `<`.
 //!
 //! [`lift`] finds quotes, comments, expansions and arithmetic by itself, and fails where it is not certain that every
 //! shell reads them alike. Two readers must agree: [`LiftedText::agrees_with`] tells whether the grammar found a redirect
@@ -34,10 +35,10 @@ pub(super) struct LiftedText<'s> {
     redirects: Vec<LiftedRedirect>,
 }
 
-/// A redirect that is `<` in the text for the grammar.
+/// A part of a redirect that the text for the grammar has in another form.
 #[derive(Debug)]
 pub(super) struct LiftedRedirect {
-    /// The operator, and the delimiter of a heredoc.
+    /// The operator, and the delimiter of a heredoc; the digits of a descriptor.
     place: Range<usize>,
     pub(super) kind: LiftedKind,
 }
@@ -49,6 +50,8 @@ pub(super) enum LiftedKind {
     HereString,
     /// `<>`
     ReadWrite,
+    /// A number of a descriptor with a leading zero, which the grammar takes for a word.
+    Descriptor,
 }
 
 #[derive(Debug)]
@@ -110,7 +113,7 @@ impl<'s> LiftedText<'s> {
         let inside = self.redirects.iter().skip(first).take_while(|redirect| redirect.place.start < range.end);
         let behind = |redirect: &'_ LiftedRedirect| match &redirect.kind {
             LiftedKind::Heredoc(heredoc) if heredoc.lines.start >= range.end => Some(heredoc.lines.clone()),
-            LiftedKind::Heredoc(_) | LiftedKind::HereString | LiftedKind::ReadWrite => None,
+            LiftedKind::Heredoc(_) | LiftedKind::HereString | LiftedKind::ReadWrite | LiftedKind::Descriptor => None,
         };
         let bodies: String = inside
             .filter_map(behind)
@@ -130,14 +133,24 @@ impl<'s> LiftedText<'s> {
     pub(super) fn heredoc(&self, redirect: Node) -> Option<&Heredoc> {
         match &self.lifted(redirect)?.kind {
             LiftedKind::Heredoc(heredoc) => Some(heredoc),
-            LiftedKind::HereString | LiftedKind::ReadWrite => None,
+            LiftedKind::HereString | LiftedKind::ReadWrite | LiftedKind::Descriptor => None,
         }
     }
 
     /// Whether a redirect opens no file: its text is in the line.
     pub(super) fn is_text(&self, redirect: Node) -> bool {
-        let of_text = |redirect: &LiftedRedirect| !matches!(redirect.kind, LiftedKind::ReadWrite);
+        let of_text =
+            |redirect: &LiftedRedirect| matches!(redirect.kind, LiftedKind::Heredoc(_) | LiftedKind::HereString);
         self.lifted(redirect).is_some_and(of_text)
+    }
+
+    /// Whether the number of a descriptor stands directly before the operator.
+    fn has_descriptor(&self, redirect: Node) -> bool {
+        let operator = all(redirect).into_iter().find(|child| !child.is_named()).map(|child| child.start_byte());
+        let is_it = |lifted: &LiftedRedirect| {
+            matches!(lifted.kind, LiftedKind::Descriptor) && Some(lifted.place.end) == operator
+        };
+        self.redirects.iter().any(is_it)
     }
 
     /// Whether each of these redirects is one for the grammar, too, and there are no other heredocs.
@@ -156,7 +169,9 @@ impl<'s> LiftedText<'s> {
                         }
                         found += 1;
                     }
+                    found += usize::from(self.has_descriptor(node));
                 }
+                "herestring_redirect" => found += usize::from(self.has_descriptor(node)),
                 _ => {}
             }
             waiting.extend(all(node));
@@ -176,7 +191,8 @@ pub(super) fn lift(line: &str) -> Walked<LiftedText<'_>> {
     }
     // Without a second line there is no body.
     let may_have_heredoc = line.contains('\n') && may_have_operator(line);
-    if !may_have_heredoc && !line.contains("<<<") && !line.contains("<>") {
+    let has_operator = line.contains("<<<") || line.contains("<>") || may_have_descriptor(line);
+    if !may_have_heredoc && !has_operator {
         return Ok(LiftedText::as_it_is(line));
     }
     let mut scanner = HeredocScanner::new(line, Nesting::Commands { is_substitution: false, has_case: false });
@@ -193,6 +209,10 @@ pub(super) fn lift(line: &str) -> Walked<LiftedText<'_>> {
                 masked.push((heredoc.lines.clone(), "", ' '));
             }
             LiftedKind::HereString | LiftedKind::ReadWrite => masked.push((place.clone(), "<", ' ')),
+            LiftedKind::Descriptor => {
+                let digits = cut::between(line, place.clone());
+                masked.push((place.start..place.end - digits.trim_start_matches('0').len(), "", ' '));
+            }
         }
     }
     masked.sort_by_key(|(range, ..)| range.start);
@@ -204,6 +224,15 @@ pub(super) fn lift(line: &str) -> Walked<LiftedText<'_>> {
     }
     text.push_str(cut::from(line, text.len()));
     Ok(LiftedText { written: line, text: Cow::Owned(text), redirects })
+}
+
+/// `0` and other digits before a redirect, behind something else than a digit.
+fn may_have_descriptor(line: &str) -> bool {
+    line.split_inclusive(['<', '>']).any(|part| {
+        let before = part.trim_end_matches(['<', '>']);
+        let digits = cut::from(before, before.trim_end_matches(|c: char| c.is_ascii_digit()).len());
+        digits.starts_with('0')
+    })
 }
 
 /// `<<` that is not a part of `<<<`.
@@ -385,6 +414,7 @@ impl<'s> HeredocScanner<'s> {
             '(' if next == Some('#') => return Err(Unreadable),
             '(' => self.enter(1, Nesting::Commands { is_substitution: false, has_case: false }),
             ')' => self.close()?,
+            '0' if !self.in_word && self.descriptor() => {}
             '<' if rest.starts_with("<<<") => {
                 if rest.starts_with("<<<<") {
                     return Err(Unreadable);
@@ -412,6 +442,19 @@ impl<'s> HeredocScanner<'s> {
             }
         }
         Ok(())
+    }
+
+    /// The digits before a redirect, at the start of a word. False if they are a part of a word.
+    fn descriptor(&mut self) -> bool {
+        let rest = self.rest();
+        let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let behind = cut::from(rest, digits);
+        // In `0<(...)`, too, they are a word of their own.
+        let is_one = behind.starts_with(['<', '>']) && !cut::after_first(behind).starts_with('(');
+        if is_one {
+            self.replace(digits, LiftedKind::Descriptor);
+        }
+        is_one
     }
 
     fn replace(&mut self, bytes: usize, kind: LiftedKind) {

@@ -9,7 +9,7 @@ use toold_proto::tool::Category;
 use tree_sitter::Node;
 
 use super::arg::{Arg, WordPart};
-use super::files::is_public;
+use super::files::{is_public, may_be_forbidden};
 use super::heredocs::{self, Heredoc, LiftedKind};
 use super::programs::{CommandOutput, FileAccess, FileUse, Reading};
 use super::state::{ShellState, logical};
@@ -120,7 +120,12 @@ impl Redirected {
         let folders = match (Path::new(&self.path).is_absolute(), &self.folders) {
             (true, _) => root.as_slice(),
             (false, Some(folders)) => folders,
-            (false, None) => return vec![unknown("the folder that it runs in is unknown").need(line)],
+            (false, None) => {
+                let how = if self.category == Category::FileRead { FileAccess::Read } else { FileAccess::Write };
+                let hides_file = may_be_forbidden(&Arg::text(&self.path), how);
+                let nowhere = unknown("the folder that it runs in is unknown");
+                return vec![SimpleCommand { hides_file, ..nowhere }.need(line)];
+            }
         };
         let mut needs = Vec::new();
         if let Some((why, hides_file)) = &self.unknown {
@@ -128,7 +133,7 @@ impl Redirected {
         }
         for folder in folders {
             let Ok(ResolvedPath { path, judged_as, .. }) = resolve_for(Path::new(&self.path), folder, may_read) else {
-                needs.push(unknown("a loop of symbolic links").need(line));
+                needs.push(SimpleCommand { hides_file: true, ..unknown("a loop of symbolic links") }.need(line));
                 continue;
             };
             for path in judged_as.iter().chain([&path]) {
@@ -200,6 +205,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
             "list" => return self.list(body, redirects),
             "pipeline" => return self.pipeline(body, redirects),
             "negated_command" => return self.negated(body, redirects),
+            "function_definition" => return self.function(body, redirects),
             "redirected_statement" => return Err(Unreadable),
             _ => {}
         }
@@ -230,9 +236,13 @@ impl<'t> ShellWalk<'_, '_, '_> {
     /// Returns the words behind the redirect's target: the grammar attaches them to the redirect, the shell to the
     /// command.
     pub(super) fn redirect(&mut self, node: Node<'t>) -> Walked<Vec<Arg>> {
-        check::descriptor_stands_alone(node, self.source)?;
+        self.judged.insert(node.id());
+        let before = self.word_before(node)?;
         match node.kind() {
-            "file_redirect" => self.file_redirect(node),
+            "file_redirect" => {
+                let further = self.file_redirect(node)?;
+                Ok(before.into_iter().chain(further).collect())
+            }
             "herestring_redirect" => {
                 named(node)
                     .into_iter()
@@ -242,6 +252,17 @@ impl<'t> ShellWalk<'_, '_, '_> {
             }
             _ => Err(Unreadable),
         }
+    }
+
+    /// The word before a redirect that the grammar takes for its descriptor: `ls -1>file`.
+    fn word_before(&self, node: Node<'t>) -> Walked<Option<Arg>> {
+        let first = node.child(0).filter(|child| child.kind() == "file_descriptor").map(|child| self.text(child));
+        let word = first.filter(|text| {
+            text.strip_prefix('-')
+                .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_alphanumeric()))
+        });
+        check::descriptor_stands_alone(node, self.source, word.is_some())?;
+        Ok(word.map(Arg::text))
     }
 
     fn file_redirect(&mut self, node: Node<'t>) -> Walked<Vec<Arg>> {

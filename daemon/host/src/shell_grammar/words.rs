@@ -255,15 +255,24 @@ impl<'t> ShellWalk<'_, '_, '_> {
                 && self.state.sets_only_numbers(name)
     }
 
-    /// Digits, operators, and variables that contain digits: nothing here can contain a command. An invalid expression
-    /// or a division by zero would end the line, so that the rest would not run as it seems.
-    pub(super) fn is_plain_arithmetic(&self, raw: &str) -> bool {
+    /// `$((expression))` and `$[expression]`
+    fn is_plain_arithmetic(&self, raw: &str) -> bool {
         let inside = raw.strip_prefix("$((").and_then(|rest| rest.strip_suffix("))"));
         let inside = inside.or_else(|| raw.strip_prefix("$[").and_then(|rest| rest.strip_suffix(']')));
-        let Some(mut rest) = inside.map(str::trim) else { return false };
+        inside.is_some_and(|inside| self.is_plain_expression(inside))
+    }
+
+    /// Digits, operators, and variables that contain digits: nothing here can contain a command. An invalid expression
+    /// or a division by zero would end the line, so that the rest would not run as it seems.
+    pub(super) fn is_plain_expression(&self, expression: &str) -> bool {
+        let mut rest = expression.trim();
         let (mut wants_value, mut depth) = (true, 0_i32);
         while let Some(c) = rest.chars().next() {
             let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+            if let Some(after) = behind_count(rest).filter(|_| wants_value) {
+                (wants_value, rest) = (false, after.trim_start());
+                continue;
+            }
             if end > 0 || c == '$' {
                 let (word, after) = match c {
                     '$' => {
@@ -296,7 +305,14 @@ impl<'t> ShellWalk<'_, '_, '_> {
                     1
                 }
                 // A sign.
-                '-' if wants_value => 1,
+                '-' | '!' | '~' if wants_value => 1,
+                // To a power that is not negative.
+                '*' if !wants_value && rest.starts_with("**") => {
+                    if !cut::from(rest, 2).trim_start().starts_with(|c: char| c.is_ascii_digit()) {
+                        return false;
+                    }
+                    2
+                }
                 // By a number that is certainly not zero.
                 '/' | '%'
                     if !wants_value
@@ -331,7 +347,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         heredoc.text().map(|text| text.trim_end_matches('\n').to_owned())
     }
 
-    fn inner_expansions(&mut self, node: Node<'t>) -> Walked {
+    pub(super) fn inner_expansions(&mut self, node: Node<'t>) -> Walked {
         self.depth += 1;
         if self.depth > super::MAX_DEPTH {
             return Err(Unreadable);
@@ -351,9 +367,10 @@ impl<'t> ShellWalk<'_, '_, '_> {
 
     fn substitution(&mut self, node: Node<'t>) -> Walked {
         let raw = self.text(node).trim_start();
-        if raw.starts_with('`') && raw.contains('\\') {
-            // Its content is unescaped once before it is parsed.
+        self.judged.insert(node.id());
+        if check::is_escaped_substitution(node, self.source) {
             self.doubt = true;
+            self.hides_file = true;
             self.state.lose();
             self.output = CommandOutput::Unknown;
             return Ok(());
@@ -391,6 +408,16 @@ impl<'t> ShellWalk<'_, '_, '_> {
         self.doubt |= outer;
         Ok(())
     }
+}
+
+/// What follows the number of arguments, of elements or of characters, or the last status: `$#`, `${#name[@]}`, `$?`.
+fn behind_count(expression: &str) -> Option<&str> {
+    if let Some(rest) = expression.strip_prefix("$#").or_else(|| expression.strip_prefix("$?")) {
+        return Some(rest);
+    }
+    let (inside, rest) = expression.strip_prefix("${#")?.split_once('}')?;
+    let name = inside.strip_suffix("[@]").or_else(|| inside.strip_suffix("[*]")).unwrap_or(inside);
+    check::is_name(name).then_some(rest)
 }
 
 fn unquoted(raw: &str, tokens: &mut Vec<WordToken>) -> Walked {

@@ -272,7 +272,7 @@ pub(super) fn reading_of(line: &str) -> ZshReading {
     let mut scanner = ZshScanner::new(&lifted.text);
     let bodies = lifted.bodies().all(|kind| match kind {
         LiftedKind::Heredoc(heredoc) if heredoc.expands => ZshScanner::new(&heredoc.body).quoted_text().is_some(),
-        LiftedKind::Heredoc(_) | LiftedKind::HereString | LiftedKind::ReadWrite => true,
+        LiftedKind::Heredoc(_) | LiftedKind::HereString | LiftedKind::ReadWrite | LiftedKind::Descriptor => true,
     });
     match scanner.script() {
         Some(()) if bodies && !scanner.has_wildcard => ZshReading::Alike,

@@ -42,6 +42,22 @@ pub(super) fn trap(words: &[Arg]) -> Reading {
     reading
 }
 
+/// Where it is used is not known, so it counts where it is defined.
+pub(super) fn alias(words: &[Arg]) -> Reading {
+    let mut reading = Reading { same_shell: true, ..Reading::default() };
+    if words.iter().any(|word| word.literal().is_none_or(|text| text.contains('='))) {
+        reading = reading.open("alias changes what a name runs");
+    }
+    for word in words.iter().filter(|word| word.literal().is_none_or(|text| text.contains('='))) {
+        let is_name = |c: char| c.is_alphanumeric() || "_-.".contains(c);
+        match word.literal().and_then(|text| text.split_once('=')) {
+            Some((name, text)) if name.chars().all(is_name) => reading.script(&[Arg::text(text)]),
+            _ => reading.doubt(format!("what {} stands for is unknown", word.raw)),
+        }
+    }
+    reading
+}
+
 pub(super) fn source(words: &[Arg]) -> Reading {
     let mut reading = Reading { same_shell: true, ..Reading::default() };
     match skip_dashes(words).first() {

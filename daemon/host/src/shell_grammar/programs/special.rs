@@ -46,7 +46,6 @@ const RUN_OTHERS: &[&str] = &[
     "newgrp",
     "busybox",
     "toybox",
-    "alias",
     "dc",
     "ed",
     "ex",
@@ -160,6 +159,7 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
             reading
         }
         "trap" => builtins::trap(words),
+        "alias" => builtins::alias(words),
         "source" | "." => builtins::source(words),
         "hash" if !words.is_empty() && !is(0, "-r") => reading().open("hash changes which program a name runs"),
         "enable" if !words.is_empty() => reading().open("enable changes which commands the shell has"),
