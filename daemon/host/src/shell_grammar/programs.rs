@@ -39,10 +39,12 @@ mod wrapped;
 mod wrappers;
 mod xargs;
 
+use std::path::Path;
 use std::rc::Rc;
 
 use toold_engine::effects::AddedEffect;
 use toold_engine::need::CommandForm;
+use toold_engine::policy::is_secret;
 
 use super::arg::Arg;
 use super::names::NameSet;
@@ -227,6 +229,13 @@ impl Reading {
             }
         }
     }
+}
+
+/// The files with secrets that a text in another language names.
+fn secrets_in(text: &str) -> impl Iterator<Item = FileUse> {
+    let words = text.split(|c: char| c.is_whitespace() || "'\"`()<>|&;,=$".contains(c));
+    let secrets = words.filter(|word| !word.is_empty() && is_secret(&Path::new("/x").join(word)));
+    secrets.map(|word| FileUse { is_operand: false, ..FileUse::new(FileAccess::Read, Arg::text(word)) })
 }
 
 /// The surroundings of the command, for effects that depend on more than its words.

@@ -69,13 +69,13 @@ pub(super) fn curl(words: &[Arg]) -> Option<Reading> {
     {
         why = Some("the files that it reads or writes are unknown".to_owned());
     }
-    if parsed
-        .operands
-        .iter()
-        .chain(parsed.values(&["--url"]))
-        .any(|url| url.start().to_ascii_lowercase().starts_with("file:"))
-    {
+    let names_file = |url: &&Arg| url.start().to_ascii_lowercase().starts_with("file:");
+    let mut hides_file = parsed.has(&["--proto-default"]);
+    for url in parsed.operands.iter().chain(parsed.values(&["--url"])).filter(names_file) {
         why = Some("its address names a file".to_owned());
+        let path = url.literal().filter(|text| !text.contains(['{', '['])).and_then(path_of);
+        hides_file |= path.is_none();
+        files.extend(path.map(|path| FileUse::new(FileAccess::Read, Arg::text(&path))));
     }
     let folder = parsed.values(&["--output-dir"]).last().cloned();
     if parsed.has(&["-O", "--remote-name", "--remote-name-all"]) {
@@ -97,8 +97,15 @@ pub(super) fn curl(words: &[Arg]) -> Option<Reading> {
     // Writing the file of `-o` is the purpose of the command.
     reading.files.iter_mut().for_each(|file| file.is_operand = true);
     reading.files.extend(files);
+    reading.hides_file |= hides_file;
     if let Some(why) = why {
         reading.doubt(why);
     }
     Some(reading)
+}
+
+/// The path of `file:///path`, decoded.
+fn path_of(address: &str) -> Option<String> {
+    let path = url::Url::parse(address).ok()?.to_file_path().ok()?;
+    path.to_str().map(str::to_owned)
 }

@@ -2,10 +2,10 @@
 
 use toold_proto::cut;
 
-use super::Reading;
 use super::known::find;
 use super::options::parse;
 use super::runners::each_target;
+use super::{Reading, secrets_in};
 use crate::shell_grammar::arg::{Arg, WordPart};
 
 /// Variables on the command line reach every recipe.
@@ -55,6 +55,11 @@ pub(super) fn make(words: &[Arg]) -> Option<Reading> {
     for name in ["make", "gmake"] {
         each_target(name, &targets, &mut reading);
     }
+    // Texts that recipes run: `CMD='cat .env'`, `--eval='x:;cat .env'`.
+    let is_text = |word: &&Arg| {
+        word.start().contains(char::is_whitespace) || word.start().starts_with("-E") || word.start().starts_with("--ev")
+    };
+    reading.files.extend(words.iter().filter(is_text).flat_map(|word| secrets_in(word.start())));
     if let Some(why) = why {
         reading.doubt(why);
     }

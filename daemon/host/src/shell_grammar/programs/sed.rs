@@ -2,7 +2,7 @@
 
 use super::known::find;
 use super::options::parse;
-use super::{FileAccess, Reading};
+use super::{FileAccess, FileUse, Reading};
 use crate::shell_grammar::arg::Arg;
 
 pub(super) fn read(words: &[Arg]) -> Option<Reading> {
@@ -34,6 +34,7 @@ pub(super) fn read(words: &[Arg]) -> Option<Reading> {
             file.is_operand = begins_so;
         }
     }
+    reading.files.extend(script_files(words).map(|file| FileUse::new(FileAccess::Read, file)));
     Some(match why {
         None => reading,
         Some(why) => {
@@ -41,6 +42,22 @@ pub(super) fn read(words: &[Arg]) -> Option<Reading> {
             reading.unsure(why)
         }
     })
+}
+
+/// The files that scripts are read from: `-f FILE`, `-nf FILE`, `-fFILE`, `--file=FILE`. An error shows their lines.
+fn script_files(words: &[Arg]) -> impl Iterator<Item = Arg> {
+    let takes_next = |word: &Arg| {
+        word.is("--file")
+            || word
+                .literal()
+                .is_some_and(|text| text.starts_with('-') && !text.starts_with("--") && text.ends_with('f'))
+    };
+    let next = words.windows(2).filter(move |pair| takes_next(&pair[0])).map(|pair| pair[1].clone());
+    let attached = words.iter().filter_map(|word| {
+        let start = ["--file=", "-f"].into_iter().find(|start| word.start().starts_with(start) && !word.is(start))?;
+        Some(word.without_start(start.len()))
+    });
+    next.chain(attached).filter(|file| !file.is("-"))
 }
 
 /// # Errors

@@ -3,7 +3,7 @@
 
 use super::known::find;
 use super::options::{Parsed, parse};
-use super::{FileAccess, Reading};
+use super::{FileAccess, Reading, secrets_in};
 use crate::shell_grammar::arg::Arg;
 
 /// Words with which a query begins.
@@ -280,6 +280,11 @@ fn judge(reading: &mut Reading, statements: &[Arg], is_known: impl Fn(&str) -> b
             None => reading.doubt("the shell expands a statement, and the result is unknown"),
             Some(text) if !is_known(text) => reading.doubt("a statement may change data, or do something else"),
             Some(_) => {}
+        }
+        // Functions and commands of the clients name files, in a language that is not read here.
+        let text = statement.start();
+        if text.to_ascii_lowercase().contains("readfile") || text.trim_start().starts_with(['.', '\\']) {
+            reading.files.extend(secrets_in(text));
         }
     }
 }
