@@ -248,7 +248,8 @@ fn decide_from_policy(policy: &Policy, grants: &[Grant], subject: &Subject, need
         return Decision::new(Verdict::Deny, DecidedBy::Rule, rule);
     }
     // 2. Explicit denials.
-    if let Some(rule) = rules().find(|rule| rule.action == Verdict::Deny && rule.pattern.may_match(need).is_some()) {
+    let denying = || rules().filter(|rule| rule.action == Verdict::Deny && rule.pattern.may_match(need).is_some());
+    if let Some(rule) = denying().find(|rule| !rule.pattern.depends_on_expansion(need)) {
         return Decision::new(Verdict::Deny, DecidedBy::Rule, rule.name());
     }
     if let Some(grant) = grants.iter().find(|grant| grant.denies(subject, need)) {
@@ -267,6 +268,9 @@ fn decide_from_policy(policy: &Policy, grants: &[Grant], subject: &Subject, need
     let doubted = need.may_run_any().then(|| doubted_by(rules(), grants, subject, need)).flatten();
     let doubted = doubted.or_else(|| policy.rules.iter().find_map(|rule| rule.doubts_effect(subject, need)));
     let doubted = doubted.or_else(|| denied_change(policy, grants, subject, need));
+    let becomes =
+        || denying().next().map(|rule| format!("the shell may expand it to what this denies: {}", rule.name()));
+    let doubted = doubted.or_else(becomes);
     // 3. The mode. Approving edits is not approving what a write makes run later.
     let protected = policy.protected_write(subject.project, need);
     if let Some(decision) = by_mode(policy, subject, need, protected.is_some())

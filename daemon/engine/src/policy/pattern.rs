@@ -240,6 +240,33 @@ impl Pattern {
         };
         self.matches(need).or_else(|| (may || need.covers().iter().any(covers)).then_some(self.specificity))
     }
+
+    /// Whether it may be about a command only because of what the shell makes of a word behind the program's name, and the
+    /// command does not have the pattern's own words.
+    pub fn depends_on_expansion(&self, need: &Need) -> bool {
+        // No pattern has such a word.
+        const OTHER: &str = "\u{1}";
+        let PatternKind::Words(words) = &self.kind else { return false };
+        let fixed = |words: &mut [Word]| {
+            for word in words.iter_mut().filter(|word| !word.literal) {
+                *word = Word { text: OTHER.to_owned(), literal: true };
+            }
+        };
+        let fixed_form = |form: &mut Option<CommandForm>| {
+            if let Some(form) = form {
+                fixed(&mut form.plain);
+                form.options.iter_mut().for_each(|option| fixed(&mut option.values));
+            }
+        };
+        let as_written = need.clone().with_command(|command| {
+            let inner = command.elsewhere.iter_mut().map(|inner| (&mut inner.words, &mut inner.form));
+            for (words, form) in inner.chain([(&mut command.words, &mut command.form)]) {
+                words.iter_mut().for_each(|words| fixed(words.get_mut(1..).unwrap_or_default()));
+                fixed_form(form);
+            }
+        });
+        self.may_match(need).is_some() && self.may_match(&as_written).is_none() && !words.may_occur_in(&need.target)
+    }
 }
 
 /// Whether every target that `narrow` matches is one that `wide` is about, as far as their texts tell: a rule that allows

@@ -158,6 +158,44 @@ fn variable_of(text: &str) -> Option<&str> {
     is_name.then_some(known)
 }
 
+/// A word in which the shell changes only `*` and `?`: it becomes names of files, or stays as it is.
+struct FileNames {
+    /// With stars for both.
+    names: Wild,
+    start: String,
+    slashes: usize,
+    /// `**` may stand for several folders.
+    is_deep: bool,
+}
+
+impl FileNames {
+    fn of(word: &Word) -> Option<Self> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "_./-*?".contains(c);
+        let wild = word.text.find(['*', '?']).filter(|_| !word.literal && word.text.chars().all(plain))?;
+        Some(Self {
+            names: Wild::parse(&word.text.replace('?', "*")),
+            start: word.text.get(..wild)?.to_owned(),
+            slashes: word.text.matches('/').count(),
+            is_deep: word.text.contains("**"),
+        })
+    }
+
+    fn may_be(&self, pattern: &Wild) -> bool {
+        match pattern.as_literal() {
+            Some(text) => self.names.matches(text) && (self.is_deep || text.matches('/').count() == self.slashes),
+            None => {
+                let first = pattern.pieces().next().unwrap_or_default();
+                first.starts_with(&self.start) || self.start.starts_with(first)
+            }
+        }
+    }
+}
+
+/// Whether the shell may make an option of a word.
+fn may_become_option(word: &Word) -> bool {
+    !word.literal && FileNames::of(word).is_none_or(|names| names.start.is_empty() || names.start.starts_with('-'))
+}
+
 /// Whether a word of a pattern is an option.
 pub(super) fn is_option(pattern: &Wild) -> bool {
     pattern.pieces().next().is_some_and(|start| start.len() > 1 && start.starts_with(['-', '+']) && start != "--")
@@ -165,7 +203,8 @@ pub(super) fn is_option(pattern: &Wild) -> bool {
 
 /// Whether the command has the options of the patterns, and maybe others, and its other words can turn into a match.
 fn has_form(form: &CommandForm, patterns: &[Wild], more: bool) -> bool {
-    let is_open = form.plain.iter().any(may_be_option);
+    // Such a word may become any option.
+    let is_open = form.plain.iter().any(may_become_option);
     let mut plain: Vec<&Wild> = Vec::new();
     let mut waiting = patterns.iter().filter(|pattern| pattern.as_literal() != Some("--")).peekable();
     while let Some(pattern) = waiting.next() {
@@ -221,7 +260,7 @@ fn letters_of(option: &str) -> Option<&str> {
 pub(super) fn occurs_in_order(given: &[Word], patterns: &[Wild], more: bool) -> bool {
     let looks_like_option = |word: &&Word| word.literal && word.text.len() > 1 && word.text.starts_with(['-', '+']);
     let (options, plain): (Vec<&Word>, Vec<&Word>) = given.iter().partition(looks_like_option);
-    let is_open = plain.iter().any(|word| may_be_option(word));
+    let is_open = plain.iter().any(|word| may_become_option(word));
     let names_it = |pattern: &Wild| {
         let is_abbreviated = |text: &str| {
             let wanted = pattern.as_literal().filter(|wanted| text.len() > 3 && wanted.starts_with("--"));
@@ -248,27 +287,14 @@ pub(super) fn occurs_in_order(given: &[Word], patterns: &[Wild], more: bool) -> 
     }
     let mut wanted = wanted.into_iter().peekable();
     for word in plain {
-        match start_of_names(word) {
-            Some(start) => while wanted.next_if(|pattern| pattern.may_begin_with(start)).is_some() {},
-            None if !word.literal => return true,
-            None => drop(wanted.next_if(|pattern| pattern.matches(&word.text))),
+        if !word.literal {
+            let Some(names) = FileNames::of(word) else { return true };
+            while wanted.next_if(|pattern| names.may_be(pattern)).is_some() {}
+            continue;
         }
+        wanted.next_if(|pattern| pattern.matches(&word.text));
     }
     wanted.peek().is_none()
-}
-
-/// Whether the shell may make an option of a word.
-fn may_be_option(word: &Word) -> bool {
-    !word.literal && start_of_names(word).is_none()
-}
-
-/// What all names begin with that a word with wildcards alone matches: `src/` of `src/*.rs`. None of them is an option.
-fn start_of_names(word: &Word) -> Option<&str> {
-    let is_wildcard = |c: char| matches!(c, '*' | '?' | '[');
-    let is_plain = |c: char| c.is_alphanumeric() || "_./@%+,:-".contains(c) || is_wildcard(c) || c == ']';
-    let start = word.text.split(is_wildcard).next().unwrap_or_default();
-    let is_known = !word.literal && start.len() < word.text.len() && word.text.chars().all(is_plain);
-    (is_known && !start.is_empty() && !start.starts_with(['-', '+'])).then_some(start)
 }
 
 /// Whether words can turn into a match of the patterns: a word that the shell still changes can
@@ -278,15 +304,14 @@ fn may_become<W: Borrow<Wild>>(given: &[Word], patterns: &[W], more: bool) -> bo
     let mut reachable = vec![false; patterns.len() + 1];
     reachable[0] = true;
     for word in given {
+        let names = FileNames::of(word);
         let mut next = vec![false; patterns.len() + 1];
         for at in (0..=patterns.len()).filter(|at| reachable[*at]) {
-            if let Some(start) = start_of_names(word) {
-                next[at] |= at == patterns.len() && more;
-                let fits = |pattern: &&W| (**pattern).borrow().may_begin_with(start);
-                let count = patterns[at..].iter().take_while(fits).count();
-                next[at..].iter_mut().skip(1).take(count).for_each(|reached| *reached = true);
-            } else if at == patterns.len() {
+            if at == patterns.len() {
                 next[at] |= more || !word.literal;
+            } else if let Some(names) = &names {
+                let fits = patterns[at..].iter().take_while(|pattern| names.may_be((*pattern).borrow())).count();
+                next[at..=at + fits].fill(true);
             } else if !word.literal {
                 next[at..].fill(true);
             } else if patterns[at].borrow().matches(&word.text) {

@@ -271,6 +271,60 @@ fn a_doubt_asks_and_concerns_only_what_could_be_the_program() {
 }
 
 #[test]
+fn a_word_that_the_shell_expands_is_no_denial() {
+    check(&[
+        // A name that a wildcard finds begins as the word does, and has as many folders.
+        (
+            &["deny shell rm -rf / *", "deny shell rm -rf *", "allow shell **", "allow file.write **"],
+            &["rm -f ./*.log", "rm src/*.bak", "rm a*", "rm -r build/*", "rm -f a?.txt"],
+            Allow,
+        ),
+        // A file may have the name of an option.
+        (
+            &["deny shell rm -rf / *", "deny shell rm -rf *", "allow shell **", "allow file.write **"],
+            &["rm *", "rm *.txt", "rm -f *.log", "rm \"$f\"", "rm $f", "rm -f -- $f"],
+            Ask,
+        ),
+        (
+            &["deny shell rm -rf *", "deny shell rm build/x *", "allow shell **", "allow file.write **"],
+            &["rm -rf build/*", "rm -r -f *", "rm -rf $f", "rm build/x"],
+            Deny,
+        ),
+        (&["deny shell rm build/x *", "allow shell **", "allow file.write **"], &["rm build/*", "rm build/?"], Ask),
+        (&["deny shell git push *", "allow shell **"], &["git $x origin main", "git \"$(cat f)\""], Ask),
+        (&["deny shell git push *", "allow shell **"], &["git $x push", "$x git push"], Deny),
+    ]);
+}
+
+#[test]
+fn arithmetic_with_numbers_runs_nothing() {
+    check(&[
+        (
+            &["deny shell sudo *", "allow shell **"],
+            &[
+                "((n++))",
+                "((n++)); echo $n",
+                "((i+=2))",
+                "((count--))",
+                "i=0; ((i++))",
+                "(( x > 3 ))",
+                "(( $# > 1 )) && echo yes",
+                "(( ${#list[@]} == 0 ))",
+                "echo $((2**10))",
+                "n=3; for ((i=0; i<n; i++)); do echo $i; done",
+                "for ((i=0; i<3; i++)); do ls; done",
+            ],
+            Allow,
+        ),
+        (
+            &["deny shell sudo *", "allow shell **"],
+            &["read x < README.md; ((x))", "(( PATH > 1 ))", "for ((i=0; i<$(cat f); i++)); do ls; done"],
+            Ask,
+        ),
+    ]);
+}
+
+#[test]
 fn a_rule_that_allows_covers_options_that_change_nothing() {
     check(&[
         (
