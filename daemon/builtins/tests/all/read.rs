@@ -74,7 +74,6 @@ async fn the_rest_of_a_long_line_is_read_as_the_hint_says() {
 #[tokio::test]
 async fn encodings_are_decoded_and_reported() {
     let test = BuiltinTest::strict();
-    let bom = format!("\u{feff}{line}\n").into_bytes();
     let utf16: Vec<u8> = "\u{feff}Grün\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     let cases: [(&str, &[u8], &str, &str); 4] = [
         ("utf8", b"Gr\xc3\xbcn\n", "UTF-8", "lf"),

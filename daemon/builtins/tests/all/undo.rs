@@ -207,7 +207,7 @@ async fn what_is_written_while_an_undo_runs_is_kept() {
 }
 
 /// The next daemon records what a command had done when its daemon was killed; what may be somebody else's is apart.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_a_command_had_done_before_a_kill_is_undone() {
     for is_certain in [true, false] {
         let test = started();
