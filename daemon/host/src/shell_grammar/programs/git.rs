@@ -195,6 +195,13 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
                     overwritten::add(name, &words[at..], &mut of, repository, site, folder.as_ref());
                     of.discards = overwritten::discarded(name, of.form.as_ref(), repository);
                 }
+                if name == "stash" {
+                    stashes(
+                        &words[at..],
+                        &mut of,
+                        repository.as_ref().ok().and_then(|repository| repository.top.to_str()),
+                    );
+                }
                 finish(name, &mut of, repository, &words[at..]);
                 if shows_secrets(name, &words[at..], site, folder.as_ref()) {
                     of.added.push(AddedEffect { effect: Effect::Secret, words: Vec::new() });
@@ -445,6 +452,24 @@ fn shows_changes(name: &str, words: &[Arg]) -> bool {
 fn runs_code(reading: &mut Reading, why: &str) {
     reading.added.push(AddedEffect { effect: Effect::Build, words: Vec::new() });
     reading.note(&Arg::text("the repository"), why);
+}
+
+/// With these options a stash takes files that Git does not track, ignored ones too, or shows them. `top`: the folder of the
+/// repository.
+fn stashes(words: &[Arg], reading: &mut Reading, top: Option<&str>) {
+    let begins = |long: &str, least: usize| {
+        words.iter().any(|word| word.start().len() >= least && long.starts_with(word.start()))
+    };
+    let is_bundle = |word: &Arg| word.start().starts_with('-') && !word.start().starts_with("--");
+    if words.first().is_some_and(|word| word.is("show")) {
+        if begins("--include-untracked", 4) || begins("--only-untracked", 4) {
+            reading.doubt("it shows files that Git does not track");
+            reading.hides_file = true;
+        }
+    } else if begins("--all", 3) || words.iter().any(|word| is_bundle(word) && word.start().contains('a')) {
+        let all = FileUse::new(FileAccess::Tree, Arg::text(top.unwrap_or(".")));
+        reading.files.push(FileUse { is_operand: false, ..all });
+    }
 }
 
 fn finish(name: &str, reading: &mut Reading, repository: Result<Repository, RepositoryProblem>, words: &[Arg]) {
