@@ -23,6 +23,7 @@ mod explain;
 mod files;
 mod flow;
 mod fuzz;
+mod handed;
 mod heredocs;
 mod made;
 mod names;
@@ -172,7 +173,7 @@ fn read_actions(
         Err(Unreadable) => return Err(Unjudged::NotParsed),
     }
     doubt_wildcards(&mut found);
-    doubt_python_paths(&mut found);
+    handed::settle_exports(&mut found);
     made::doubt_made_names(&mut found, &unordered, surroundings.may_read, clock);
     if clock.is_over() {
         return Err(Unjudged::TooSlow);
@@ -194,34 +195,6 @@ fn read_actions(
         judged.push((found, needs));
     }
     Ok(judged)
-}
-
-/// A folder in `PYTHONPATH` changes nothing about the project's own code, but programs such as `aws` and `pip` would run code
-/// from there that no rule for them is about.
-fn doubt_python_paths(found: &mut [LineItem]) {
-    let is_path = |command: &SimpleCommand| {
-        let name = command.target.trim_start_matches("export ").split(['=', '+']).next();
-        name == Some(variables::PYTHONPATH)
-    };
-    let loads_only_the_project = |item: &LineItem| match item {
-        LineItem::Command(command) => {
-            let words = command.words.as_deref().unwrap_or_default();
-            let text = |at: usize| words.get(at).filter(|word| word.literal).map(|word| word.text.as_str());
-            let loads_it = |name| variables::loads_only_the_project(name, text(1));
-            command.reads_only || is_path(command) || text(0).is_some_and(loads_it)
-        }
-        LineItem::Redirect(_) | LineItem::File(_) => true,
-    };
-    if found.iter().all(loads_only_the_project) {
-        return;
-    }
-    for item in found {
-        if let LineItem::Command(command) = item
-            && is_path(command)
-        {
-            command.reads_only = false;
-        }
-    }
 }
 
 /// Wildcards were looked up before the line runs. If another command of the line can create a file, the wildcard might
@@ -352,7 +325,7 @@ impl SimpleCommand {
             reads_only: is_harmless,
             looked_up: false,
             // Programs may run its value, as Git runs that of GIT_EDITOR.
-            script: (!is_harmless).then(|| target.to_owned()),
+            script: (!is_harmless).then(|| variables::script_of(name, target)),
             makes: MadeNames::default(),
             form: None,
             short: None,

@@ -21,10 +21,16 @@ impl<'t> ShellWalk<'_, '_, '_> {
         let doubt = doubt || variables::is_integer(&name) && !is_digits || variables::is_read_only(&name);
         let is_list = node.child_by_field_name("value").is_some_and(|value| value.kind() == "array");
         let doubt = doubt || is_list && !stays;
-        let is_harmless = match stays {
-            true => variables::is_the_shells_own(&name, self.surroundings.environment),
-            false => variables::is_harmless_for_programs(&name, text_of(&value)),
+        let known = match value.as_slice() {
+            // One number is as good as any other.
+            [WordPart::Digits] => Some("1"),
+            value => text_of(value),
         };
+        let is_harmless = match stays && !self.state.hands_on(&name) {
+            true => self.is_the_shells_own(&name),
+            false => variables::is_harmless_for_programs(&name, known),
+        };
+        let written = known.map(str::to_owned);
         if stays {
             let appends = self.text(node).contains("+=");
             self.state.set(&name, (!doubt && !appends).then_some(value));
@@ -36,6 +42,9 @@ impl<'t> ShellWalk<'_, '_, '_> {
             ..SimpleCommand::variable(&name, &target, is_harmless)
         };
         self.found.push(LineItem::Command(SimpleCommand { may_run_any: variable.may_run_any || doubt, ..variable }));
+        if !stays || !self.is_the_shells_own(&name) {
+            self.file_of_variable(&name, written.as_deref(), &target);
+        }
         Ok(())
     }
 
@@ -126,6 +135,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
             raw: vec![word.raw.clone()],
             ..variable
         }));
+        self.file_of_variable(&name, value, &target);
     }
 }
 

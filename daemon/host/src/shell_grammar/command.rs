@@ -16,7 +16,6 @@ use super::made::MadeNames;
 use super::programs::{self, CommandContext, CommandOutput, FileAccess, FileUse, NamedCommand, Reading};
 use super::{
     LineItem, MAX_DEPTH, MAX_NEEDS, ShellWalk, SimpleCommand, Unreadable, Walked, all, check, heredocs, places, shown,
-    variables,
 };
 
 impl<'t> ShellWalk<'_, '_, '_> {
@@ -95,7 +94,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         let before = self.state.clone();
         let run = self.found.len();
         self.simple(words, doubt, &self.lifted.shown(node.start_byte()..end))?;
-        self.forget_values(assigned..run);
+        self.settle_variables(assigned..run);
         if hides_output {
             self.output = CommandOutput::Unknown;
         }
@@ -104,26 +103,6 @@ impl<'t> ShellWalk<'_, '_, '_> {
         }
         self.input = input;
         Ok(())
-    }
-
-    /// Rules that deny are about the values of variables that are set for commands which may run them. Those that only read
-    /// do not, but for variables that name a program.
-    fn forget_values(&mut self, assigned: Range<usize>) {
-        let only_read = |found: &LineItem| match found {
-            LineItem::Command(command) => command.reads_only,
-            LineItem::Redirect(_) | LineItem::File(_) => true,
-        };
-        let run = &self.found[assigned.end..];
-        if run.is_empty() || !run.iter().all(only_read) {
-            return;
-        }
-        for found in &mut self.found[assigned] {
-            if let LineItem::Command(variable) = found
-                && !variables::names_program(variable.target.split(['=', '+']).next().unwrap_or_default())
-            {
-                variable.script = None;
-            }
-        }
     }
 
     /// A command with its words, and as it was written. `doubt`: the words do not show everything that it does.
@@ -188,12 +167,11 @@ impl<'t> ShellWalk<'_, '_, '_> {
         // Rules that deny cannot know what it runs then.
         let may_run_any = may_run_any || run.is_some_and(|file| self.may_have_written(&file));
         let script = script_file.and_then(|file| self.script_text(&file));
-        let script = script.or_else(|| programs::inline_script(&words));
+        let script = script.or_else(|| programs::inline_script(&words)).or_else(|| self.handed_values(&words));
         let target = if hides { raw.to_owned() } else { shown(&plain) };
         let script = match (script, may_hold_command) {
             (Some(script), true) => Some([target.as_str(), &script].join("\n")),
             (None, true) => Some([std::slice::from_ref(&target), &reading.texts].concat().join("\n")),
-            (None, false) if same_shell_texts(&reading) => Some(reading.texts.join("\n")),
             (script, false) => script,
         };
         let (inner, scripts) = (std::mem::take(&mut reading.elsewhere), std::mem::take(&mut reading.scripts_elsewhere));
@@ -240,6 +218,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
             file.command.clone_from(&target);
             self.found.push(LineItem::File(file));
         }
+        self.files_of_exports(&words, &target);
         let assigned = self.found.len();
         for assignment in std::mem::take(&mut reading.assignments) {
             self.exported(&assignment);
@@ -258,7 +237,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         for inner in commands {
             self.inner(inner)?;
         }
-        self.forget_values(assigned..run);
+        self.settle_variables(assigned..run);
         for (command, found) in on_found {
             let names = self.names_of(&found);
             let replaced = command.into_iter().map(|word| match (&names, word.is("{}")) {
@@ -397,11 +376,6 @@ impl<'t> ShellWalk<'_, '_, '_> {
         self.state.or(&state);
         Ok(())
     }
-}
-
-/// Values of variables that the commands behind get.
-fn same_shell_texts(reading: &Reading) -> bool {
-    reading.same_shell && !reading.texts.is_empty()
 }
 
 /// `cd FOLDER`, which every shell reads alike.

@@ -57,7 +57,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
 
     pub(super) fn for_loop(&mut self, node: Node<'t>) -> Walked {
         let name = self.text(node.child_by_field_name("variable").ok_or(Unreadable)?).to_owned();
-        if !variables::is_the_shells_own(&name, self.surroundings.environment) {
+        if !self.is_the_shells_own(&name) {
             self.unsure(node, "the loop sets a variable that programs read")?;
         }
         let values = children_of_field(node, "value");

@@ -4,7 +4,7 @@ use toold_proto::cut;
 
 use super::arg::{Arg, WordPart};
 use super::programs::CommandOutput;
-use super::{ShellWalk, check, expand};
+use super::{ShellWalk, check, expand, handed};
 
 impl ShellWalk<'_, '_, '_> {
     /// The state that the command leaves in the shell.
@@ -90,8 +90,12 @@ impl ShellWalk<'_, '_, '_> {
                 if rest.iter().any(changes) || name == "readonly" || rest.iter().any(freezes) {
                     self.state.lose();
                 }
+                let exports = handed::exports(name, rest);
                 for word in rest {
                     let text = word.start().split('=').next().unwrap_or_default();
+                    if exports {
+                        self.state.export(text.trim_end_matches('+'));
+                    }
                     match word.literal().is_some() || word.start().contains('=') {
                         false => self.state.lose(),
                         // If the grammar knows the value, it is set afterwards.
@@ -117,6 +121,13 @@ impl ShellWalk<'_, '_, '_> {
                 };
                 if !rest.iter().all(harmless) {
                     self.state.lose();
+                }
+                let exports_all = |word: &Arg| match word.literal() {
+                    Some(text) => text == "allexport" || text.starts_with('-') && text.contains('a'),
+                    None => word.may_be_option(),
+                };
+                if rest.iter().take_while(|word| !word.is("--")).any(exports_all) {
+                    self.state.export_all();
                 }
             }
             // It may have changed this shell in unknown ways.

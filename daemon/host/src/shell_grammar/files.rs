@@ -214,7 +214,7 @@ impl ShellWalk<'_, '_, '_> {
         found
     }
 
-    fn named_file(&mut self, file: &FileUse, found: &mut Vec<NamedFile>) -> Result<(), String> {
+    pub(super) fn named_file(&mut self, file: &FileUse, found: &mut Vec<NamedFile>) -> Result<(), String> {
         let unknown = || format!("the file that {} names is unknown", file.arg.raw);
         let named = |path: PathBuf| NamedFile {
             how: file.how,

@@ -9,7 +9,7 @@ use super::programs::CommandOutput;
 use super::state::{ShellState, is_number};
 use super::{
     LineItem, MAX_DEPTH, MAX_NEEDS, MAX_STATEMENTS, ShellWalk, SimpleCommand, Unreadable, Walked, all, check,
-    children_of_field, named, variables, with_fields,
+    children_of_field, named, with_fields,
 };
 
 impl<'t> ShellWalk<'_, '_, '_> {
@@ -170,7 +170,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         let is_known = |word: &str| word == name || check::is_name(word) && self.counts_in(word);
         let plain = |c: char| c.is_ascii_alphanumeric() || "_ <>=+-*/%".contains(c);
         let counts = check::is_name(name)
-            && variables::is_the_shells_own(name, self.surroundings.environment)
+            && self.is_the_shells_own(name)
             && !first.is_empty()
             && first.bytes().all(|b| b.is_ascii_digit())
             && rest.iter().all(|part| part.chars().all(plain))

@@ -21,6 +21,10 @@ pub(super) struct ShellState {
     variables: BTreeMap<String, Option<Vec<WordPart>>>,
     /// Variables that may contain, or may have contained, something else than a decimal number that the line has set.
     not_numbers: BTreeSet<String>,
+    /// Variables that the line has exported, so that programs get them.
+    exported: BTreeSet<String>,
+    /// `set -a`: every variable is exported.
+    exports_all: bool,
     /// The shell was started by a command of the line, which may have given it other variables than the line got.
     is_child: bool,
     /// Something ran that can have changed anything.
@@ -33,6 +37,8 @@ impl ShellState {
             folders: Some(vec![cwd.to_owned()]),
             variables: BTreeMap::new(),
             not_numbers: BTreeSet::new(),
+            exported: BTreeSet::new(),
+            exports_all: false,
             is_child: false,
             is_lost: false,
         }
@@ -55,6 +61,19 @@ impl ShellState {
 
     pub(super) fn folders(&self) -> Option<&[PathBuf]> {
         self.folders.as_deref()
+    }
+
+    pub(super) fn export(&mut self, name: &str) {
+        self.exported.insert(name.to_owned());
+    }
+
+    pub(super) fn export_all(&mut self) {
+        self.exports_all = true;
+    }
+
+    /// Whether programs get a variable that the line sets.
+    pub(super) fn hands_on(&self, name: &str) -> bool {
+        self.exports_all || self.exported.contains(name)
     }
 
     /// Changes the folder; `None` if the new one is unknown.
@@ -107,6 +126,8 @@ impl ShellState {
     /// The common knowledge of two possible states.
     pub(super) fn or(&mut self, other: &Self) {
         self.is_lost |= other.is_lost;
+        self.exports_all |= other.exports_all;
+        self.exported.extend(other.exported.iter().cloned());
         self.not_numbers.extend(other.not_numbers.iter().cloned());
         self.folders = match (self.folders.take(), &other.folders) {
             (Some(mut folders), Some(others)) => {

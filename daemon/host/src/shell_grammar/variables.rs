@@ -1,10 +1,11 @@
 //! Variables that may be set without an approval of their own.
 
-use super::programs;
+use toold_proto::cut;
+
 use crate::environment::Environment;
 
-/// Programs read these variables, but they affect only how programs print, how much they try, or which of their own
-/// modes they use.
+/// Programs read these variables, but with a plain value (see [`is_plain`]) they affect only how programs print, how much
+/// they try, or which of their own modes they use.
 const HARMLESS: &[&str] = &[
     "APP_ENV",
     "ASPNETCORE_ENVIRONMENT",
@@ -55,7 +56,6 @@ const HARMLESS: &[&str] = &[
     "PYTHONIOENCODING",
     "PYTHONUNBUFFERED",
     "PYTHONUTF8",
-    "QUIET",
     "RACK_ENV",
     "RAILS_ENV",
     "RUST_BACKTRACE",
@@ -66,13 +66,17 @@ const HARMLESS: &[&str] = &[
     "SOURCE_DATE_EPOCH",
     "TERM",
     "UPDATE_SNAPSHOTS",
-    "V",
-    "VERBOSE",
     "WATCHMAN_OFF",
 ];
 
-/// Harmless with these values: each names a program.
+/// Values of variables that makefiles put in front of a command.
+const SWITCHES: &[&str] = &["", "0", "1", "2", "3", "true", "false", "yes", "no", "on", "off"];
+
+/// Harmless with these values: another may name a program.
 const WITH_VALUE: &[(&str, &[&str])] = &[
+    ("V", SWITCHES),
+    ("VERBOSE", SWITCHES),
+    ("QUIET", SWITCHES),
     ("PAGER", &["cat", ""]),
     ("GIT_PAGER", &["cat", ""]),
     ("MANPAGER", &["cat", ""]),
@@ -121,58 +125,17 @@ const WITH_FORM: &[(&str, &[&str])] = &[
     ("TZ", &["*"]),
 ];
 
-/// Whether a list of folders names only folders below the one that the command runs in, from which these programs load
-/// code anyway.
+/// Whether a list of folders names only folders below the one that the command runs in.
 fn is_below(value: &str) -> bool {
     value.split(':').all(|folder| {
         !folder.is_empty() && !folder.starts_with(['/', '~', '-']) && !folder.split('/').any(|part| part == "..")
     })
 }
 
-/// Whether a value means the same to `make`, which puts it into recipes and expands it as its own text.
+/// Whether no program takes the value for more than one word of text: `make` expands a variable of the environment as it
+/// does its own, and its recipes hand it to a shell.
 fn is_plain(value: &str) -> bool {
-    value.chars().all(|c| c.is_alphanumeric() || "_-=.,:/+%@*[] ".contains(c))
-}
-
-/// The variable with folders from which Python loads code before its own.
-pub(super) const PYTHONPATH: &str = "PYTHONPATH";
-
-/// Programs that load the project's code anyway: what it may do is part of what they do.
-const LOAD_THE_PROJECT: &[&str] = &[
-    "python",
-    "pytest",
-    "py.test",
-    "uvicorn",
-    "gunicorn",
-    "flask",
-    "django-admin",
-    "celery",
-    "alembic",
-    "tox",
-    "nox",
-    "coverage",
-    "mypy",
-    "pylint",
-    "sphinx-build",
-    "ipython",
-    "pypy",
-    "hypercorn",
-    "behave",
-];
-
-/// Programs of the tables that are written in Python.
-const IN_PYTHON: &[&str] = &["aws", "gcloud", "az", "pip", "poetry"];
-
-/// Runners written in Python, which run the project's code behind `run`.
-const RUNNERS_IN_PYTHON: &[&str] = &["poetry", "pipenv", "pdm", "hatch", "rye", "pixi"];
-
-/// Whether a command runs no Python, or that of the project.
-pub(super) fn loads_only_the_project(program: &str, word: Option<&str>) -> bool {
-    let name = program.rsplit('/').next().unwrap_or_default();
-    let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    LOAD_THE_PROJECT.contains(&plain)
-        || RUNNERS_IN_PYTHON.contains(&plain) && word == Some("run")
-        || programs::find(name).is_some() && !IN_PYTHON.contains(&plain)
+    !value.starts_with('-') && value.chars().all(|c| c.is_ascii_alphanumeric() || "_-=.,:/+%@*".contains(c))
 }
 
 fn has_form(word: &str, form: &str) -> bool {
@@ -236,13 +199,17 @@ pub(super) fn is_harmless_for_programs(name: &str, value: Option<&str>) -> bool 
         || forms.is_some_and(|forms| {
             value_is(&|value| value.split_whitespace().all(|word| forms.iter().any(|form| has_form(word, form))))
         })
-        || name == PYTHONPATH && value_is(&is_below)
         || name == "DJANGO_SETTINGS_MODULE"
             && value_is(&|value| value.chars().all(|c| c.is_ascii_alphanumeric() || "_.".contains(c)))
         // Only root can have put files there.
         || name == "JAVA_HOME" && value_is(&|value| value.starts_with("/usr/lib/jvm/") && !value.contains(".."))
-        || name.starts_with("LC_") && value.is_some_and(|value| !value.contains('/') && is_plain(value))
+        || name.starts_with("LC_") && value_is(&|value| is_plain(value) && !value.contains('/'))
         || WITH_VALUE.iter().any(|(known, values)| *known == name && value.is_some_and(|value| values.contains(&value)))
+}
+
+/// Whether the variable changes nothing that a program does whose command allows it to run the project's own code.
+pub(super) fn is_harmless_for_tests(name: &str, value: Option<&str>) -> bool {
+    is_harmless_for_programs(name, value) || name == "PYTHONPATH" && value.is_some_and(is_below)
 }
 
 /// The shell evaluates values that are assigned to these.
@@ -331,15 +298,6 @@ pub(super) fn names_settings(name: &str, target: &str) -> bool {
     SETTINGS.contains(&name) && !value.is_empty() && !is_own
 }
 
-/// Whether programs may run the value of an exported variable, or options in it.
-pub(super) fn carries_command(name: &str) -> bool {
-    let endings =
-        ["OPTIONS", "OPTS", "FLAGS", "WRAPPER", "_shell", "_SHELL", "LINKER", "RUNNER", "_DIFF", "OPEN", "CLOSE"];
-    names_program(name)
-        || matches!(name, "CC" | "CXX" | "LD" | "AR" | "CPP" | "AS")
-        || endings.iter().any(|ending| name.ends_with(ending))
-}
-
 /// Whether programs that only read may run its value.
 pub(super) fn names_program(name: &str) -> bool {
     let parts = ["GIT_", "LESS", "PAGER", "EDITOR", "VISUAL", "BROWSER", "SHELL", "ENV", "PROMPT", "PS4"];
@@ -347,6 +305,38 @@ pub(super) fn names_program(name: &str) -> bool {
     loads_code(name)
         || parts.iter().any(|part| name.contains(part))
         || endings.iter().any(|ending| name.ends_with(ending))
+}
+
+/// The text of an assignment in which rules that deny look for their words: in a value of options, also the value that
+/// stands directly behind a letter (`TAR_OPTIONS=-Ievil`).
+pub(super) fn script_of(name: &str, assignment: &str) -> String {
+    let is_options = ["OPTIONS", "FLAGS", "OPTS", "LESS"].iter().any(|ending| name.ends_with(ending));
+    let words = assignment.split(|c: char| c.is_whitespace() || "='\"".contains(c)).filter(|_| is_options);
+    let short = words.filter(|word| word.starts_with('-') && !word.starts_with("--"));
+    let attached = short.map(|word| cut::after_first(cut::after_first(word))).filter(|value| !value.is_empty());
+    std::iter::once(assignment).chain(attached).collect::<Vec<_>>().join("\n")
+}
+
+/// Variables by which programs are told a file that they write.
+const WRITTEN_FILES: &[&str] = &[
+    "COVERAGE_FILE",
+    "GIT_INDEX_FILE",
+    "HISTFILE",
+    "LD_DEBUG_OUTPUT",
+    "LESSHISTFILE",
+    "LLVM_PROFILE_FILE",
+    "MALLOC_TRACE",
+    "MYSQL_HISTFILE",
+    "NODE_REPL_HISTORY",
+    "PIP_LOG",
+    "PSQL_HISTORY",
+    "PYTHON_HISTORY",
+    "SQLITE_HISTORY",
+    "SSLKEYLOGFILE",
+];
+
+pub(super) fn names_written_file(name: &str) -> bool {
+    WRITTEN_FILES.contains(&name) || name.starts_with("GIT_TRACE")
 }
 
 /// Whether a shell variable affects neither the shell nor the programs that it starts: it is not exported and not

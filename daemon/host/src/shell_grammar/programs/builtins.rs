@@ -107,13 +107,6 @@ pub(super) fn declare(words: &[Arg]) -> Reading {
             let value = word.literal().and_then(|text| text.split_once('=')).map(|(_, value)| value);
             reading.reads_only &= variables::is_harmless_for_programs(name, value);
             reading.may_run_any |= variables::names_settings(name, text);
-            if variables::carries_command(name) {
-                let text = word.literal().unwrap_or(&word.raw);
-                reading.texts.push(text.to_owned());
-                // `-Ievil`: a value that is stuck on its option.
-                let stuck = text.split(['=', ' ']).filter(|part| part.starts_with('-') && !part.starts_with("--"));
-                reading.texts.extend(stuck.map(|part| part.chars().skip(2).collect()));
-            }
         } else if !is_option && !check::is_harmless_name(text) {
             // Exporting, hiding or removing a variable that programs read.
             reading.reads_only &= words.iter().any(|word| word.is("-p"));
