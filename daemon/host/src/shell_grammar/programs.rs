@@ -28,6 +28,7 @@ mod ps;
 mod pushed;
 mod repository;
 mod runners;
+mod rustc;
 mod sed;
 mod shell;
 mod special;

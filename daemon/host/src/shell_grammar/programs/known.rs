@@ -155,6 +155,8 @@ pub(crate) struct ProgramTable {
     pub(crate) assignments: bool,
     pub(crate) rest_is_text: bool,
     pub(crate) rest_is_unsure: bool,
+    /// The entry whose options the words after `--` are.
+    pub(crate) rest_of: Option<String>,
     pub(crate) open: bool,
     pub(crate) subcommands: HashMap<String, ProgramTable>,
 }
@@ -258,11 +260,8 @@ fn known(
         in_order: entry.in_order || entry.command.is_some(),
         command: entry.command,
         assignments: entry.assignments,
-        rest_is_text: match entry.rest.as_str() {
-            "" | "unsure" => false,
-            "text*" => true,
-            other => return Err(format!("{name}: rest {other:?}: expected \"text*\" or \"unsure\"")),
-        },
+        rest_is_text: !matches!(entry.rest.as_str(), "" | "unsure"),
+        rest_of: Some(entry.rest.clone()).filter(|rest| !matches!(rest.as_str(), "" | "unsure" | "text*")),
         rest_is_unsure: entry.rest == "unsure",
         open: entry.open,
         ..ProgramTable::default()
@@ -348,6 +347,10 @@ mod tests {
             }
         }
         assert!(seen.len() > 100, "{}", seen.len());
+        for entry in all_entries() {
+            let program = entry.rest_of.as_deref();
+            assert!(program.is_none_or(|program| seen.contains_key(program)), "{}: rest {program:?}", entry.name);
+        }
     }
 
     #[test]

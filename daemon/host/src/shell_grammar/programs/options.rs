@@ -5,8 +5,8 @@ use toold_engine::need::{CommandForm, FormOption};
 use toold_proto::cut;
 
 use super::in_folder::InFolder;
-use super::known::{Operand, ProgramTable, Takes};
-use super::{FileAccess, FileUse, Reading};
+use super::known::{self, Operand, ProgramTable, Takes};
+use super::{FileAccess, FileUse, Reading, rustc};
 use crate::shell_grammar::arg::{Arg, WordPart};
 
 /// An option as it was written.
@@ -131,6 +131,9 @@ impl<'a> OptionParser<'a> {
                 if self.known().rest_is_unsure && !rest.is_empty() {
                     self.parsed.reading.doubt("the words after -- are for another program");
                 }
+                if let Some(program) = self.known().rest_of.as_deref() {
+                    self.rest_of(program, rest);
+                }
                 match (self.known().rest_is_text, self.known().command.is_some()) {
                     (true, _) => self.parsed.rest = rest.to_vec(),
                     (_, true) => return self.command(),
@@ -174,6 +177,24 @@ impl<'a> OptionParser<'a> {
     /// A word that the shell may turn into options, which may run what stands in them: `make $x` runs any recipe.
     fn gains_options(&mut self, word: &Arg) {
         self.parsed.reading.may_run_any |= word.may_become_option() && !self.known().runs_nothing;
+    }
+
+    /// Words behind `--`, which are options of the program that this one starts.
+    fn rest_of(&mut self, program: &str, words: &[Arg]) {
+        let Some(known) = known::find(program) else {
+            return self.parsed.reading.doubt(format!("the words after -- are for {program}"));
+        };
+        let mut inner = parse(known, words);
+        if program == "rustc" {
+            rustc::add_values(&mut inner);
+        }
+        let inner = inner.into_reading();
+        self.parsed.reading.hides_file |= inner.hides_file;
+        self.parsed.reading.files.extend(inner.files);
+        self.parsed.reading.notes.extend(inner.notes);
+        if let Some(why) = inner.unsure {
+            self.parsed.reading.doubt(why);
+        }
     }
 
     /// True if the options end here.

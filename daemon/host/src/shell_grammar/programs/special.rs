@@ -3,8 +3,8 @@
 use super::known::find;
 use super::options::{Parsed, parse};
 use super::{
-    CommandContext, CommandOutput, FileAccess, FileUse, Reading, awk, builtins, clouds, coreutils, curl, elsewhere, fd,
-    filters, find as find_program, git, jq, make, parallel, ps, runners, sed, shell, sql, tar, transfers, wrapped,
+    CommandContext, CommandOutput, FileUse, Reading, awk, builtins, clouds, coreutils, curl, elsewhere, fd, filters,
+    find as find_program, git, jq, make, parallel, ps, runners, rustc, sed, shell, sql, tar, transfers, wrapped,
     wrappers, xargs,
 };
 use crate::shell_grammar::arg::{Arg, WordPart};
@@ -266,7 +266,7 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
             reading.command(&[&[Arg::text(name)], &words[2..]].concat());
             reading
         }
-        "cargo" => cargo(words)?,
+        "rustc" => rustc::read(words)?,
         "rustup" if is(0, "run") => command_behind(words.get(2..).unwrap_or_default()),
         _ => return None,
     })
@@ -274,31 +274,6 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
 
 pub(super) fn skip_dashes(words: &[Arg]) -> &[Arg] {
     if words.first().is_some_and(|word| word.is("--")) { &words[1..] } else { words }
-}
-
-/// `cargo`: what stands behind `--` is for the program that it starts (`cargo test -- --logfile F`).
-fn cargo(words: &[Arg]) -> Option<Reading> {
-    let parsed = parse(find("cargo")?, words);
-    let subcommand = parsed.subcommands.first().and_then(Arg::literal).unwrap_or_default().to_owned();
-    let behind = words.iter().position(|word| word.is("--")).map(|at| &words[at + 1..]).unwrap_or_default();
-    let mut reading = parsed.into_reading();
-    match subcommand.as_str() {
-        "test" | "t" | "bench" => {
-            let pairs = behind.iter().zip(behind.iter().skip(1).map(Some).chain([None]));
-            let logged = pairs.filter_map(|(word, next)| match word.start().strip_prefix("--logfile=") {
-                Some(_) => Some(word.without_start("--logfile=".len())),
-                None if word.is("--logfile") => next.cloned(),
-                None => None,
-            });
-            let written = logged.map(|file| FileUse { is_operand: false, ..FileUse::new(FileAccess::Write, file) });
-            reading.files.extend(written.collect::<Vec<_>>());
-        }
-        "rustc" | "rustdoc" if !behind.is_empty() => {
-            reading.doubt("the compiler's own options may run a program and write other files");
-        }
-        _ => {}
-    }
-    Some(reading)
 }
 
 fn command_behind(words: &[Arg]) -> Reading {
