@@ -1,6 +1,9 @@
 //! `aws`, `gcloud` and `az`: an operation is the service and its verb (`aws ec2 describe-instances`). Their options
 //! behind it, which are thousands, are not described; those before it are in the tables.
 
+use toold_engine::effects::AddedEffect;
+use toold_proto::effect::Effect;
+
 use super::known::{Takes, find};
 use super::{CommandContext, FileAccess, FileUse, Reading, transfers};
 use crate::shell_grammar::arg::Arg;
@@ -135,6 +138,15 @@ const VERBS: &[&str] = &[
     "what-if",
 ];
 
+/// Options that make an operation do more than its name says.
+const ADDING: &[(&str, Effect)] = &[
+    ("--delete", Effect::Destroy),
+    ("--delete-unmatched-destination-objects", Effect::Destroy),
+    ("--with-decryption", Effect::Secret),
+    ("--with-secrets", Effect::Secret),
+    ("--show-secrets", Effect::Secret),
+];
+
 /// Operations of `aws` with a file that they write as an operand, which is the last word.
 const WRITES_LAST: &[(&str, &str)] = &[("s3api", "get-object"), ("lambda", "invoke"), ("glacier", "get-job-output")];
 
@@ -160,6 +172,10 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
             Some((option, _)) if option.starts_with('-') => (option, Some(word.without_start(option.len() + 1))),
             _ => (word.start(), None),
         };
+        let added = ADDING.iter().find(|(known, _)| *known == option || begins_option(option, known));
+        reading
+            .added
+            .extend(added.map(|(name, effect)| AddedEffect { effect: *effect, words: vec![(*name).to_owned()] }));
         if choosing.contains(&option) {
             reading.doubt(format!("{option} chooses another account or place"));
         } else if matches!(known.options.get(option), Some(Takes::Unsure(_))) {
@@ -194,6 +210,11 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
         reading.scripts_elsewhere = scripts.collect();
     }
     Some(reading)
+}
+
+/// Whether `option` is the beginning of a longer one, which it stands for where no other begins with it.
+fn begins_option(option: &str, whole: &str) -> bool {
+    option.starts_with("--") && option.len() > 3 && whole.starts_with(option)
 }
 
 /// Local files that are operands.

@@ -5,6 +5,7 @@ mod names;
 mod scripts;
 mod signals;
 mod spellings;
+mod targets;
 
 use std::path::Path;
 
@@ -45,7 +46,10 @@ pub(in crate::shell_grammar) fn other_names(
     folder: Option<&Path>,
 ) -> Vec<NamedCommand> {
     let command = NamedCommand { words: words.to_vec(), form: form.cloned() };
-    let respelled = command.with_words_as_others_write_them(folder);
+    let mut respelled = command.with_words_as_others_write_them(folder);
+    let targets: Vec<NamedCommand> =
+        std::iter::once(&command).chain(&respelled).flat_map(NamedCommand::for_each_target).collect();
+    respelled.extend(targets);
     let mut found = respelled.clone();
     for spelled in std::iter::once(&command).chain(&respelled) {
         found.extend(spelled.renamed());
@@ -373,6 +377,10 @@ mod tests {
             ("ssh -p 22 me@prod ls", "ssh -p 22 prod ls"),
             ("scp a me@prod:/b", "scp a prod:/b"),
             ("systemctl restart nginx.service", "systemctl restart nginx"),
+            ("systemctl restart redis nginx", "systemctl restart nginx redis"),
+            ("systemctl restart redis nginx.service", "systemctl restart nginx redis"),
+            ("docker rm -f a b", "docker rm -f b a"),
+            ("kubectl delete pod a b", "kubectl delete pod b a"),
             ("mv ./src/ x", "mv src x"),
             ("git add ./", "git add ."),
             ("mv /app/src x", "mv src x"),

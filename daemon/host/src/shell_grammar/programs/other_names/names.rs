@@ -329,6 +329,8 @@ pub(super) const INCLUDE: &[(&str, &str)] = &[
     ("paru", "pacman"),
     ("tofu", "terraform"),
     ("terragrunt", "terraform"),
+    ("mke2fs", "mkfs"),
+    ("terragrunt", "terraform"),
     ("terragrunt run-all", "terraform"),
     ("terragrunt run", "terraform"),
     ("helm upgrade -i|--install", "helm install"),
