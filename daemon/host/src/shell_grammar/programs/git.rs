@@ -8,6 +8,7 @@ use toold_engine::policy::is_secret;
 use toold_proto::effect::Effect;
 
 use super::known::find;
+use super::operation_effects::is_milder;
 use super::options::{Parsed, parse};
 use super::repository::settings::RepositoryProblem;
 use super::repository::{self, Repository};
@@ -191,7 +192,12 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
                 if name == "push" {
                     pushed::add(&words[at..], &mut of, repository.as_ref().ok(), site);
                 }
-                if let Ok(repository) = &repository {
+                // `--staged` alone writes the index and no file.
+                let only_index =
+                    name == "restore" && of.form.as_ref().is_some_and(|form| is_milder("git restore", form));
+                if only_index {
+                    of.files.retain(|file| file.how != FileAccess::Write);
+                } else if let Ok(repository) = &repository {
                     overwritten::add(name, &words[at..], &mut of, repository, site, folder.as_ref());
                     of.discards = overwritten::discarded(name, of.form.as_ref(), repository);
                 }

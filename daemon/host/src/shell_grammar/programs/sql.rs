@@ -360,6 +360,7 @@ fn sqlite(words: &[Arg]) -> Option<Reading> {
     let statements = [option(&parsed), parsed.operands.iter().skip(1).cloned().collect()].concat();
     let shows_version = parsed.has(&["-version", "-help"]);
     let takes_input = parsed.operands.len() < 2 && !shows_version;
+    let is_readonly = parsed.has(&["-readonly", "--readonly"]);
     let mut reading = parsed.into_reading();
     // The names of no file, and of a file by its address.
     reading.files.retain(|file| !(file.how == FileAccess::Write && (file.arg.is(":memory:") || file.arg.is(""))));
@@ -367,6 +368,10 @@ fn sqlite(words: &[Arg]) -> Option<Reading> {
         reading.doubt("an address may name any file, and options of SQLite");
     }
     judge(&mut reading, &statements, |text| is_query(text) || shows(text, SQLITE_SHOWS));
+    // Without the option, even a query makes the file if it does not exist.
+    if is_readonly && reading.unsure.is_none() {
+        reading.files.iter_mut().for_each(|file| file.how = FileAccess::Read);
+    }
     if takes_input {
         return Some(reading.unsure("the statements on its standard input are unknown"));
     }

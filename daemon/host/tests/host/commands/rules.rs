@@ -718,3 +718,38 @@ fn a_rule_that_denies_is_not_about_words_that_run_nothing() {
     }
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
+
+#[test]
+fn a_variable_is_harmless_by_its_value_and_by_what_gets_it() {
+    check(&[
+        (
+            &["allow shell pytest *", "allow shell python3 -m pytest *", "allow shell make *", "allow shell npm *"],
+            &[
+                "PYTHONPATH=src pytest -q",
+                "PYTHONPATH=src:. python3 -m pytest -q | head",
+                "PYTHONPATH=. timeout 60 pytest -q",
+                "export PYTHONPATH=src && ls && pytest -q",
+                "V=1 make",
+                "CI=true make",
+                "export CI=1; make",
+                "RUST_LOG=debug,a::b=trace make",
+                "DEBUG=app:* npm test",
+            ],
+            Allow,
+        ),
+        (
+            &["allow shell **", "deny shell evil *"],
+            &[
+                "export MSG=evil; git status",
+                "export A=1; make",
+                "X=evil; ls",
+                "cargo test -- --nocapture",
+                "cargo clippy -- -D warnings -Wclippy::all",
+                "cargo fmt -- --check",
+                "systemctl restart redis nginx",
+            ],
+            Allow,
+        ),
+        (&["allow shell git *"], &["git restore --staged .", "git fetch origin", "git mv README.md x"], Allow),
+    ]);
+}
