@@ -33,12 +33,12 @@ pub(crate) fn is_refusal(text: &str, succeeded: bool) -> bool {
 pub(crate) fn explanation(confinement: &Confinement, cx: &Cx, needs: &[Need], text: &str) -> String {
     let limits = match confinement.only_reads() {
         true => {
-            "it changes nothing, has no network, and reads the session's folders, programs and the system, but no secrets"
+            "it changes nothing, has no network, and reads the session's folders, programs and the system, but no secrets outside of Git"
         }
         false if confinement.by_host => {
-            "it changes only the session's folders, reaches allowed hosts and the session's own servers, and reads no secrets"
+            "it changes only the session's folders, reaches allowed hosts and the session's own servers, and reads no secrets outside of Git"
         }
-        false => "it changes only the session's folders, has no network, and reads no secrets",
+        false => "it changes only the session's folders, has no network, and reads no secrets outside of Git",
     };
     let first = needs.iter().find(|need| need.category() == Category::Shell);
     let way =

@@ -6,6 +6,7 @@
 //! daemon's own binary is the launcher.
 
 pub mod order;
+pub mod stand_in;
 
 #[cfg(target_os = "linux")]
 mod filters;

@@ -218,7 +218,7 @@ pub async fn run(
 /// # Errors
 /// As [`run`].
 pub async fn run_with_input(
-    command: ProcessCommand,
+    mut command: ProcessCommand,
     input: Option<mpsc::Receiver<Vec<u8>>>,
     cancel: &CancellationToken,
     mut on_output: impl FnMut(Stream, &str),
@@ -228,6 +228,7 @@ pub async fn run_with_input(
     let kept = command.kept.clone();
     let tap = command.tap.clone();
     let network = command.network.clone();
+    let _stand_ins = command.confinement.as_mut().map(Confinement::hold_stand_ins);
     let mut running = start(command, input)?;
     running.kept = kept;
     let mut stdout = OutputPipe::new(Stream::Stdout, running.stdout.take(), keep, tap.clone());

@@ -7,6 +7,7 @@ mod kernel;
 mod mounts;
 mod network;
 mod order;
+mod stand_in;
 mod system;
 
 use std::process::ExitCode;

@@ -3,6 +3,9 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
+
+use super::stand_in::{StandIn, StandInContent};
 
 /// The first arguments that select the launcher: without confinement, and with it.
 const LAUNCH: &str = "launch";
@@ -61,8 +64,25 @@ pub struct Confinement {
     /// Secrets among the masked places that `[sandbox] expose` could show, relative to the session's folders. The launcher
     /// does not need them.
     pub exposable: Vec<PathBuf>,
+    /// Places that are protected too and may not exist yet, with what stands in for them. The launcher does not need them:
+    /// see [`Confinement::hold_stand_ins`].
+    pub stand_ins: Vec<(PathBuf, StandInContent)>,
     /// A description for people and models, as `SandboxRules::describe`. The launcher does not need it.
     pub words: String,
+}
+
+impl Confinement {
+    /// Makes the stand-ins and protects them. Whoever starts the program holds them until it has ended.
+    #[must_use]
+    pub fn hold_stand_ins(&mut self) -> Vec<Arc<StandIn>> {
+        let places = std::mem::take(&mut self.stand_ins);
+        let held = places.iter().filter_map(|(path, content)| StandIn::hold(path, *content)).collect();
+        // Where nothing can be made, the program cannot make it either.
+        let is_new = |path: &PathBuf| path.symlink_metadata().is_ok() && !self.protected.contains(path);
+        let new: Vec<PathBuf> = places.into_iter().map(|(path, _)| path).filter(is_new).collect();
+        self.protected.extend(new);
+        held
+    }
 }
 
 impl LaunchOrder {
@@ -254,6 +274,7 @@ mod tests {
             seen: vec!["/usr".into()],
             listed: vec!["/a".into(), "/d".into()],
             exposable: Vec::new(),
+            stand_ins: Vec::new(),
             words: String::new(),
         };
         let filters = vec!["00".to_owned(), "01".to_owned()];

@@ -25,6 +25,7 @@ use super::surroundings::{seen, without};
 use super::{ConfinementMode, Sandbox, SandboxRules, SandboxUnavailable, control_places, is_wide, secrets};
 use crate::environment::Environment;
 use crate::launcher::order::Confinement;
+use crate::launcher::stand_in::StandInContent;
 use crate::tool_mark;
 
 /// More secrets than this in writable folders are not covered one by one.
@@ -235,6 +236,7 @@ impl Sandbox {
         let may_write = floor.rights.writes > FloorWrites::Nothing && rules.mode != ConfinementMode::ReadOnly;
         let mut writable: Vec<PathBuf> =
             places.iter().filter(|place| may_write && !is_wide(place, home)).cloned().collect();
+        let stand_ins = writable.iter().flat_map(|place| stand_ins(place)).collect();
         let mut protected = control_places(policy, &writable);
         protected.extend(writable.iter().flat_map(|place| existing_protected(place, policy)));
         if may_write && rules.mode == ConfinementMode::WorkspaceWrite {
@@ -303,7 +305,7 @@ impl Sandbox {
             _ => format!("read-only, no network, because {}", floor.by),
         };
         let (seen, listed) = (shown.seen, shown.listed);
-        Ok(Confinement { by_host, writable, protected, masked, seen, listed, exposable, words, ..kernel })
+        Ok(Confinement { by_host, writable, protected, masked, seen, listed, exposable, stand_ins, words, ..kernel })
     }
 
     /// Those in the session's folders, except in one that is too wide to be looked through.
@@ -443,22 +445,77 @@ fn make_temporary(path: &Path, session: &Session) -> Result<(), SandboxUnavailab
     }
 }
 
+/// What Git reads as configuration of a repository, and what stands in for it where it does not exist: as without it, the
+/// repository's own folder has all of the repository, and nothing more is set.
+const GIT_CONFIGURATION: &[(&str, StandInContent)] = &[
+    (".git/commondir", StandInContent::File(".\n")),
+    (".git/config.worktree", StandInContent::File("")),
+    (".git/hooks", StandInContent::Folder),
+    (".git/info", StandInContent::Folder),
+    (".git/modules", StandInContent::Folder),
+];
+
+/// The places in a folder's repository that would change how Git works there.
+fn stand_ins(folder: &Path) -> Vec<(PathBuf, StandInContent)> {
+    // In a linked worktree it is a file, and what it names lies elsewhere.
+    let has_repository = folder.join(".git").symlink_metadata().is_ok_and(|git| git.is_dir());
+    let places = GIT_CONFIGURATION.iter().filter(|_| has_repository);
+    places.map(|(name, content)| (folder.join(name), *content)).collect()
+}
+
 /// The places that run code later, as far as they exist in a folder of the session: what runs without an approval does not
 /// change them.
 fn existing_protected(folder: &Path, policy: &Policy) -> Vec<PathBuf> {
-    let in_git = [".git/config", ".git/config.worktree", ".git/hooks", ".git/info", ".git/modules"]
-        .map(|name| folder.join(name));
+    let in_git = GIT_CONFIGURATION.iter().map(|(name, _)| *name).chain([".git/config"]).map(|name| folder.join(name));
+    // Linked worktrees, which name the repository and may have settings of their own.
+    let worktrees = std::fs::read_dir(folder.join(".git/worktrees")).into_iter().flatten().flatten();
+    let of_worktrees = worktrees
+        .flat_map(|worktree| ["commondir", "gitdir", "config.worktree"].map(|name| worktree.path().join(name)));
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let is_protected = |path: &PathBuf| {
         let need = Need::new(Category::FileWrite, path.to_string_lossy());
         path.file_name().is_some_and(|name| name != ".git") && policy.protected_write(folder, &need).is_some()
     };
-    in_git.into_iter().filter(|path| path.exists()).chain(entries.filter(is_protected)).collect()
+    in_git.chain(of_worktrees).filter(|path| path.exists()).chain(entries.filter(is_protected)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A repository would have other settings and hooks with any of them.
+    #[test]
+    fn nothing_that_git_reads_as_configuration_can_be_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().canonicalize().unwrap();
+        std::fs::create_dir_all(top.join(".git/worktrees/w")).unwrap();
+        std::fs::write(top.join(".git/worktrees/w/commondir"), "../..\n").unwrap();
+        if !matches!(FloorSupport::of(KernelLimits { namespaces: true, landlock: None }), FloorSupport::All) {
+            return eprintln!("skipped: this machine has not all floors");
+        }
+        let stand_ins = stand_ins(&top);
+        let protected = existing_protected(&top, &Policy::default());
+        let writable = vec![top.clone()];
+        let mut confinement = Confinement { writable, protected, stand_ins, ..Confinement::default() };
+        let held = confinement.hold_stand_ins();
+        let script = "echo ../other > .git/commondir; true > .git/config.worktree; mkdir .git/hooks/x; \
+                      true > .git/hooks/pre-commit; \
+                      mkdir .git/modules/m; rm -rf .git/commondir .git/modules; mv .git git; \
+                      echo x > .git/worktrees/w/commondir; true > .git/index; true > made";
+        let output = crate::launcher::command(Path::new("/bin/sh"), None, Some(&confinement))
+            .args(["-c", script])
+            .current_dir(&top)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(top.join("made").exists() && top.join(".git/index").exists(), "{said}");
+        assert_eq!(std::fs::read_to_string(top.join(".git/worktrees/w/commondir")).unwrap(), "../..\n");
+        drop(held);
+        let mut left: Vec<_> =
+            std::fs::read_dir(top.join(".git")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["index", "worktrees"], "{said}");
+    }
 
     /// The table of `SANDBOX.md`, as far as this kernel goes.
     #[test]

@@ -14,6 +14,7 @@ use toold_proto::permission::Verdict;
 
 use super::pending::RequestingAgent;
 use super::{conversation_of, note_agent, requester};
+use crate::peer::process_end;
 use crate::rpc::MethodRequest;
 use crate::rpc::error::{invalid_params, refused};
 
@@ -108,8 +109,17 @@ pub(super) async fn confine(
     let Some(approval) = approval else {
         return Err(refused("not_approved", "nothing approved this line in this folder, or it has run already"));
     };
-    let Some(confinement) = approval.confinement else { return Ok(ConfinedCommand { arguments: None }) };
+    let Some(mut confinement) = approval.confinement else { return Ok(ConfinedCommand { arguments: None }) };
     let words = |why: &str| refused("no_sandbox", &format!("the line cannot be confined: {why}"));
+    if !confinement.stand_ins.is_empty() {
+        // The process that asks becomes the program.
+        let program = connection.peer.lineage.own().ok_or_else(|| words("its process is not known"))?;
+        let held = confinement.hold_stand_ins();
+        request.services.engine.tasks.spawn(async move {
+            process_end::ended(program).await;
+            drop(held);
+        });
+    }
     let arguments = launcher::arguments(program, &confinement).map_err(|error| words(&error))?;
     let arguments = arguments.into_iter().map(|argument| argument.into_string()).collect::<Result<Vec<_>, _>>();
     let arguments = arguments.map_err(|path| words(&format!("{} is not UTF-8", path.display())))?;
