@@ -72,7 +72,7 @@ pub struct Confinement {
 }
 
 impl Confinement {
-    /// Makes the stand-ins and protects them. Whoever starts the program holds them until it has ended.
+    /// Makes the stand-ins and protects them. The caller holds them until the program has ended.
     #[must_use]
     pub fn hold_stand_ins(&mut self) -> Vec<Arc<StandIn>> {
         let places = std::mem::take(&mut self.stand_ins);

@@ -317,7 +317,7 @@ pub(super) fn script_of(name: &str, assignment: &str) -> String {
     std::iter::once(assignment).chain(attached).collect::<Vec<_>>().join("\n")
 }
 
-/// Variables by which programs are told a file that they write.
+/// Variables whose value is a file that programs write.
 const WRITTEN_FILES: &[&str] = &[
     "COVERAGE_FILE",
     "GIT_INDEX_FILE",
