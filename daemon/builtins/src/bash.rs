@@ -26,7 +26,7 @@ use crate::builds::is_build;
 use crate::builtin::{Builtin, CHANGES, ToolFacts};
 use crate::command_changes::{CommandChanges, CommandWindow};
 use crate::journal::ChangingCall;
-use crate::judged_command::JudgedCommand;
+use crate::judged_line::JudgedLine;
 use crate::locked_installs::{self, LineLocks};
 use crate::named_hosts::named_hosts;
 use crate::paths::{Located, knows, may_read};
@@ -178,8 +178,8 @@ impl Builtin for BashTool {
 }
 
 impl BashTool {
-    fn judge(&self, line: &str, cwd: &Path, description: Option<&str>, cx: &Cx) -> JudgedCommand {
-        JudgedCommand::new(line, cwd, || needs(line, cwd, description, &self.toolkit.environment, cx))
+    fn judge(&self, line: &str, cwd: &Path, description: Option<&str>, cx: &Cx) -> JudgedLine {
+        JudgedLine::new(line, cwd, || needs(line, cwd, description, &self.toolkit.environment, cx))
     }
 
     /// Runs it where its needs, as they were decided, allow it to run. `None` if that stopped it, it has changed nothing, and a
@@ -192,8 +192,8 @@ impl BashTool {
             environment = environment.with([("GIT_EDITOR", "true")]);
         }
         let environment = environment.with(&cx.session.env);
-        let kept = JudgedCommand::kept(&input.command, &cwd, cx);
-        let JudgedCommand { needs: judged, secrets, .. } =
+        let kept = JudgedLine::kept(&input.command, &cwd, cx);
+        let JudgedLine { needs: judged, secrets, .. } =
             kept.unwrap_or_else(|| self.judge(&input.command, &cwd, None, cx));
         let sandbox = &self.toolkit.sandbox;
         let to_confine = CommandToConfine {

@@ -9,7 +9,7 @@ pub mod bash_input;
 pub mod buffers;
 pub mod builtin;
 pub mod journal;
-mod judged_command;
+mod judged_line;
 pub mod memories;
 pub mod resources;
 pub mod shells;

@@ -26,7 +26,6 @@ use crate::dependencies::{Dependencies, FileStamp};
 use crate::floor::{AllowedParts, Floor};
 use crate::judged_need::JudgedNeed;
 use crate::need::Need;
-use crate::permission::just_decided::DecisionBasis;
 use crate::progress::ProgressLog;
 use crate::session::{CallInFlight, Session, SessionOwner};
 use crate::slots::Slots;
@@ -93,8 +92,6 @@ struct CallNotes {
     question_left: Option<QuestionLeft>,
     denied: Option<DecidedBy>,
     depends: Dependencies,
-    /// What the declared needs were decided by.
-    decided_by: Option<DecisionBasis>,
     waits_for: Vec<CallWait>,
 }
 
@@ -348,15 +345,6 @@ impl Cx {
 
     pub(crate) fn note_need(&self, need: &Need, chain: &[String], allowed: bool) {
         self.notes().depends.need(&self.tool, self.origin, need, chain, allowed);
-    }
-
-    pub(crate) fn note_decided_by(&self, basis: DecisionBasis) {
-        self.notes().decided_by = Some(basis);
-    }
-
-    /// Whether the declared needs were decided by something that is as `is`.
-    pub(crate) fn decided_by(&self, is: impl FnOnce(&DecisionBasis) -> bool) -> bool {
-        self.notes().decided_by.as_ref().is_some_and(is)
     }
 
     pub(crate) fn with_dependencies<T>(&self, read: impl FnOnce(&Dependencies) -> T) -> T {

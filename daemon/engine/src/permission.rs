@@ -1,6 +1,6 @@
 //! Permission for one need: the policy's decision, or a person's answer.
 
-pub(crate) mod just_decided;
+mod just_decided;
 mod workspace;
 
 use std::path::Path;

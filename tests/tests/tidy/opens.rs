@@ -26,6 +26,11 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("host/src/launcher/stand_in.rs", 6, "new files and folders in a session's repository, and only these"),
     ("host/src/sandbox.rs", 1, "names in folders, to hide those that are secret"),
     (
+        "host/src/sandbox/existing.rs",
+        1,
+        "names in folders of the system and of the home folder, to show those that are there",
+    ),
+    (
         "host/src/sandbox/floors.rs",
         3,
         "names at the top of a session's folders and of its worktrees, to protect those that run code later; new files in /tmp",

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use toold_proto::level::Level;
 use toold_proto::session::Mode;
 use toold_proto::tool::Category;
@@ -16,7 +17,7 @@ use crate::policy::grants::Grant;
 const FRESH: Duration = Duration::from_millis(50);
 
 /// What the needs of a call were decided by. While nothing has replaced a part of it, a decision is the same.
-pub(crate) struct DecisionBasis {
+pub(super) struct DecisionBasis {
     at: Instant,
     policy: Arc<Policy>,
     grants: Arc<Vec<Grant>>,
@@ -45,12 +46,21 @@ impl DecisionBasis {
     }
 }
 
+/// What the declared needs of a call were decided by.
+#[derive(Default)]
+struct DeclaredBasis(Mutex<Option<DecisionBasis>>);
+
 impl Cx {
+    /// All declared needs were allowed by this.
+    pub(super) fn note_decided_by(&self, basis: DecisionBasis) {
+        *self.slot::<DeclaredBasis>().0.lock() = Some(basis);
+    }
+
     /// Only for reads: what is allowed to write or to run decides about more than this need.
     pub(super) fn was_just_allowed(&self, need: &Need) -> bool {
         need.category() == Category::FileRead
             && self.agent.is_none()
-            && self.decided_by(|basis| basis.is_current(self))
+            && self.slot::<DeclaredBasis>().0.lock().as_ref().is_some_and(|basis| basis.is_current(self))
             && self.with_dependencies(|depends| depends.has_allowed(need, &self.chain))
     }
 }

@@ -13,7 +13,7 @@ const FRESH: Duration = Duration::from_millis(50);
 
 /// A command line and what it needs.
 #[derive(Clone)]
-pub(crate) struct JudgedCommand {
+pub(crate) struct JudgedLine {
     at: Instant,
     line: String,
     cwd: PathBuf,
@@ -24,9 +24,9 @@ pub(crate) struct JudgedCommand {
 
 /// The line that a call has judged last.
 #[derive(Default)]
-struct LastJudged(Mutex<Option<JudgedCommand>>);
+struct LastJudged(Mutex<Option<JudgedLine>>);
 
-impl JudgedCommand {
+impl JudgedLine {
     /// Judges the line: `needs` gives what it needs.
     pub(crate) fn new(line: &str, cwd: &Path, needs: impl FnOnce() -> Vec<Need>) -> Self {
         let at = Instant::now();
