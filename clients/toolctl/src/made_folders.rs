@@ -1,5 +1,5 @@
-//! Folders that toolctl made for files of other programs. They go with the last file in them, and until then they do not
-//! show that the program is on this machine. Their paths are in `made-folders.json` in the state folder.
+//! Folders that toolctl made for files of other programs, which go with the last file in them. Their paths are in
+//! `made-folders.json` in the state folder.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -27,24 +27,22 @@ pub(crate) fn create_for(file: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("can't create {}", folder.display()))
 }
 
-/// Removes those folders above a file that toolctl made and that are empty. Folders that have files of others are theirs
-/// from then on.
+/// Removes those folders above a file that toolctl made and that are empty.
 ///
 /// # Errors
 /// The list cannot be written.
 pub(crate) fn remove_above(file: &Path) -> anyhow::Result<()> {
     let mut made = all();
-    let ours: Vec<PathBuf> = file.ancestors().skip(1).filter_map(|folder| made.take(folder)).collect();
-    if ours.is_empty() {
-        return Ok(());
-    }
-    for folder in ours {
-        match std::fs::remove_dir(&folder) {
-            Err(error) if error.kind() != ErrorKind::NotFound => break,
-            _ => {}
+    let known = made.len();
+    for folder in file.ancestors().skip(1) {
+        match made.contains(folder).then(|| std::fs::remove_dir(folder)) {
+            None => break,
+            // It has files, of others or of another installation.
+            Some(Err(error)) if error.kind() != ErrorKind::NotFound => break,
+            Some(_) => _ = made.remove(folder),
         }
     }
-    write(&made)
+    if made.len() == known { Ok(()) } else { write(&made) }
 }
 
 /// The folders that toolctl made; none where that is not known.

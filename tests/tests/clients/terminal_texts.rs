@@ -263,12 +263,17 @@ fn a_prompt_that_is_answered_elsewhere_ends_with_the_outcome_on_a_line_of_its_ow
     }
 }
 
+/// The prompt has a reason, too: characters that come with the key are a paste.
+fn wait_for_line(terminal: &Terminal) {
+    until("the line of the reason", || terminal.written().ends_with("  reason: ").then_some(()));
+}
+
 #[test]
 fn a_reason_is_typed_corrected_and_sent_in_one_line() {
     let daemon = TestDaemon::asking();
     let mut terminal = prompted(&daemon, &[]);
     terminal.press("d");
-    terminal.wait_for("  reason: ");
+    wait_for_line(&terminal);
     terminal.press("noo\u{7f}t now");
     terminal.wait_for("t now");
     terminal.press("\r");
@@ -285,7 +290,7 @@ fn a_line_that_is_being_typed_makes_room_for_an_answer_from_elsewhere() {
     for (options, end_of_line) in [(&[] as &[&str], "\r\u{1b}[K"), (&["--plain"], "\r\n")] {
         let mut terminal = prompted(&daemon, options);
         terminal.press("d");
-        terminal.wait_for("  reason: ");
+        wait_for_line(&terminal);
         terminal.press("not now");
         terminal.wait_for("not now");
         deny_elsewhere(&daemon);

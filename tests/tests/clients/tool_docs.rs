@@ -204,10 +204,10 @@ fn page(tool: &Value, examples: &str) -> String {
     let beside = if tool["parallelizable"] == true { "runs beside other calls" } else { "runs alone in its session" };
     let changes = if tool["annotations"]["read_only"] == true { "changes nothing" } else { "may change something" };
     writeln!(page, "{needs}. It {beside} and {changes}.\n\n## Examples\n\n{examples}").unwrap();
-    if name(tool) == "question" {
-        writeln!(page, "\n{OF_QUESTIONS}").unwrap();
+    match name(tool) {
+        "question" => format!("{}\n\n{OF_QUESTIONS}\n", page.trim_end()),
+        _ => format!("{}\n", page.trim_end()),
     }
-    format!("{}\n", page.trim_end())
 }
 
 /// The scene of the examples has nobody who answers.

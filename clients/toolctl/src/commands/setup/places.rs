@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use crate::commands::hook::HookAgent;
 use crate::commands::mcp::install::McpClient;
-use crate::made_folders;
 
 /// An agent or editor that may be on a machine.
 #[derive(Clone, Copy)]
@@ -141,13 +140,11 @@ impl Place {
         self.client.is_some() || self.hooks.is_some()
     }
 
-    /// Whether a program or a folder of it is there, other than one that toolctl made.
+    /// Whether a program or a folder of it is there.
     pub(super) fn is_here(&self, home: &Path) -> bool {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let has_program = |name: &&str| std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
-        let made = made_folders::all();
-        let is_there = |folder: &Path| folder.is_dir() && !made.contains(folder);
-        self.folders.iter().any(|folder| is_there(&home.join(folder)))
+        self.folders.iter().any(|folder| home.join(folder).is_dir())
             || self.client.is_some_and(|client| home.join(client.file()).is_file())
             || self.programs.iter().any(has_program)
     }
