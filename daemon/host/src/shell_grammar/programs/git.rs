@@ -202,11 +202,7 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
                     of.discards = overwritten::discarded(name, of.form.as_ref(), repository);
                 }
                 if name == "stash" {
-                    stashes(
-                        &words[at..],
-                        &mut of,
-                        repository.as_ref().ok().and_then(|repository| repository.top.to_str()),
-                    );
+                    stashes(&words[at..], &mut of);
                 }
                 finish(name, &mut of, repository, &words[at..]);
                 if shows_secrets(name, &words[at..], site, folder.as_ref()) {
@@ -460,22 +456,22 @@ fn runs_code(reading: &mut Reading, why: &str) {
     reading.note(&Arg::text("the repository"), why);
 }
 
-/// With these options a stash takes files that Git does not track, ignored ones too, or shows them. `top`: the folder of the
-/// repository.
-fn stashes(words: &[Arg], reading: &mut Reading, top: Option<&str>) {
+/// With these options a stash takes files that Git does not track, ignored ones too, or shows them.
+fn stashes(words: &[Arg], reading: &mut Reading) {
     let begins = |long: &str, least: usize| {
         words.iter().any(|word| word.start().len() >= least && long.starts_with(word.start()))
     };
-    let is_bundle = |word: &Arg| word.start().starts_with('-') && !word.start().starts_with("--");
-    if words.first().is_some_and(|word| word.is("show")) {
-        if begins("--include-untracked", 4) || begins("--only-untracked", 4) {
-            reading.doubt("it shows files that Git does not track");
-            reading.hides_file = true;
+    let has_letter =
+        |word: &Arg| word.start().starts_with('-') && !word.start().starts_with("--") && word.start().contains('a');
+    let why = match words.first().is_some_and(|word| word.is("show")) {
+        true if begins("--include-untracked", 4) || begins("--only-untracked", 4) => {
+            "it shows files that Git does not track"
         }
-    } else if begins("--all", 3) || words.iter().any(|word| is_bundle(word) && word.start().contains('a')) {
-        let all = FileUse::new(FileAccess::Tree, Arg::text(top.unwrap_or(".")));
-        reading.files.push(FileUse { is_operand: false, ..all });
-    }
+        false if begins("--all", 3) || words.iter().any(has_letter) => "it takes files that Git ignores",
+        true | false => return,
+    };
+    reading.doubt(why);
+    reading.hides_file = true;
 }
 
 fn finish(name: &str, reading: &mut Reading, repository: Result<Repository, RepositoryProblem>, words: &[Arg]) {
