@@ -23,7 +23,7 @@ use crate::blocking::{blocking, check};
 use crate::buffers::Buffer;
 use crate::diff::{self, Diff};
 use crate::document::MAX_BYTES;
-use crate::journal::{ChangingCall, FileIdentity, PathChange, PathState};
+use crate::journal::{ChangingCall, InodeId, PathChange, PathState};
 use crate::near_names::{self, MissingKind};
 use crate::paths::{self, Located, verdict};
 use crate::stamps::FileDigest;
@@ -42,7 +42,7 @@ pub(crate) struct Before {
     pub(crate) digest: FileDigest,
     /// The permission bits.
     pub(crate) mode: u32,
-    pub(crate) identity: FileIdentity,
+    pub(crate) identity: InodeId,
 }
 
 /// The file to change, and the session that changes it.
@@ -115,7 +115,7 @@ impl ChangeTarget {
     fn open_cached(&self) -> Option<anyhow::Result<Option<Before>>> {
         let CachedFile { file, bytes, mode, identity: (device, inode) } = files::open_cached(&self.path, IN_PLACE)?;
         let digest = blake3::hash(&bytes);
-        let identity = FileIdentity { device, inode, born: None };
+        let identity = InodeId { device, inode, born: None };
         Some(self.unless_unsaved(Some(Before { file, bytes, digest, mode, identity })))
     }
 
@@ -146,7 +146,7 @@ impl ChangeTarget {
         let bytes = files::read_opened(&mut file, &self.path, limit)?;
         let digest = blake3::hash(&bytes);
         let mode = metadata.permissions().mode() & 0o777;
-        let identity = FileIdentity::of(&metadata);
+        let identity = InodeId::of(&metadata);
         Ok(Some(Before { file, bytes, digest, mode, identity }))
     }
 }
@@ -280,7 +280,7 @@ struct KnownContent {
     bytes: Vec<u8>,
     digest: FileDigest,
     mode: u32,
-    identity: FileIdentity,
+    identity: InodeId,
 }
 
 /// The permissions for a change, with the diff of each file.

@@ -25,7 +25,7 @@ use toold_proto::tool::{CallId, SessionId, ToolName};
 
 use crate::stamps::FileDigest;
 use contents::KeptContents;
-pub use state::{FileIdentity, FileVersion, PathState, RawPath, SpecialKind};
+pub use state::{FileVersion, InodeId, PathState, RawPath, SpecialKind};
 
 const OPEN: &str = "call";
 const UNDONE: &str = "undone";
@@ -75,7 +75,7 @@ pub struct PathChange {
     pub after: Option<PathState>,
     /// The file that was there before, if it was one and that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub was: Option<FileIdentity>,
+    pub was: Option<InodeId>,
     /// The file that is there now, if its content is not kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<FileVersion>,
@@ -86,7 +86,7 @@ impl PathChange {
         Self { path: RawPath(path.to_owned()), before, after, was: None, left: None }
     }
 
-    pub(crate) fn of_file(self, was: Option<FileIdentity>) -> Self {
+    pub(crate) fn of_file(self, was: Option<InodeId>) -> Self {
         Self { was, ..self }
     }
 

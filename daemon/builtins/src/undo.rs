@@ -21,10 +21,10 @@ use toold_host::replace::ReplaceError;
 use crate::command_changes::CommandChanges;
 use crate::journal::begun::BegunUndo;
 use crate::journal::contents::KeptContents;
-use crate::journal::{ChangeFilter, ChangeRecord, FileIdentity, JournalScope, PathState, Selection};
+use crate::journal::{ChangeFilter, ChangeRecord, InodeId, JournalScope, PathState, Selection};
 use crate::stamps::FileDigest;
 use crate::toolkit::Toolkit;
-use plan::{Attempt, Plan, Present};
+use plan::{Plan, Present, UndoAttempt};
 use restore::{SeenPaths, TouchedPaths, Wanted, bring_all};
 pub use shown::{combined_diff, patch};
 
@@ -79,7 +79,7 @@ pub fn preview(
     let mut shown = Vec::new();
     for (path, step) in &plan.steps {
         let now = Present::at(path)?;
-        plan.check((path, step), &now, Attempt::First, &toolkit.journal)?;
+        plan.check((path, step), &now, UndoAttempt::First, &toolkit.journal)?;
         let is_undone = step.is_undone(&now);
         let now = now.state.map(|state| (state, now.content));
         let before = match &step.before {
@@ -202,7 +202,7 @@ fn bring_back(
     interrupted: Option<BegunUndo>,
 ) -> Result<(), UndoError> {
     let contents = toolkit.journal.contents().map_err(|_| UndoError::Nothing)?;
-    let attempt = if interrupted.is_some() { Attempt::Again } else { Attempt::First };
+    let attempt = if interrupted.is_some() { UndoAttempt::Again } else { UndoAttempt::First };
     let (present, seen) = checked(toolkit, plan, contents, attempt)?;
     let begun = match interrupted {
         Some(begun) => begun,
@@ -217,7 +217,7 @@ fn bring_back(
         let before = before.filter(|(path, _)| touched.has(path)).collect();
         let back = bring_all(&before, contents, &mut TouchedPaths::new(None));
         // Where it cannot go back either, it stays begun. The error that matters is the first one.
-        if back.is_ok() && attempt == Attempt::First {
+        if back.is_ok() && attempt == UndoAttempt::First {
             let _ = begun.end();
         }
         return Err(error);
@@ -231,14 +231,14 @@ fn bring_back(
 }
 
 /// What is at paths, and which file.
-type PresentPaths<'p> = BTreeMap<&'p Path, (Option<PathState>, Option<FileIdentity>)>;
+type PresentPaths<'p> = BTreeMap<&'p Path, (Option<PathState>, Option<InodeId>)>;
 
 /// What is at the paths. Everything is known to be possible before anything is done, and what is replaced is kept.
 fn checked<'p>(
     toolkit: &Toolkit,
     plan: &'p Plan,
     contents: &KeptContents,
-    attempt: Attempt,
+    attempt: UndoAttempt,
 ) -> Result<(PresentPaths<'p>, SeenPaths<'p>), UndoError> {
     let (mut present, mut seen) = (PresentPaths::new(), SeenPaths::new());
     for (path, step) in &plan.steps {

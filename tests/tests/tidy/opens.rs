@@ -12,8 +12,8 @@ use regex::Regex;
 const PLACES: &[(&str, usize, &str)] = &[
     // The checked way itself.
     ("host/src/files.rs", 5, "the checked way: resolves, and opens with links refused"),
-    ("host/src/files/entry.rs", 8, "the checked way: changes through the opened folder"),
-    ("host/src/replace.rs", 8, "the checked way: writes files whole, through the opened folder"),
+    ("host/src/files/entry.rs", 9, "the checked way: changes through the opened folder"),
+    ("host/src/replace.rs", 11, "the checked way: writes files whole, through the opened folder"),
     ("host/src/tree.rs", 1, "walks for names below a root that is judged; reads no file"),
     ("host/src/replace/record.rs", 6, "the daemon's own folder of temporary names"),
     // Folders that the daemon scans by itself; it opens the files in them through `files`.
@@ -55,7 +55,9 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("toold/src/config/warnings.rs", 1, "names of plugins in the folders that the user's configuration names"),
     ("toold/src/config/tools.rs", 1, "names of tools in the folders of plugins that the user's configuration names"),
     // The daemon's own folders.
-    ("builtins/src/journal.rs", 10, "the daemon's own folder of changes"),
+    ("builtins/src/journal.rs", 11, "the daemon's own folder of changes"),
+    ("builtins/src/journal/begun.rs", 5, "the daemon's own folder of changes"),
+    ("builtins/src/command_changes/index_log.rs", 6, "the daemon's own folder of changes"),
     ("builtins/src/journal/made.rs", 1, "names in a folder that a line removes, to compare them with the records"),
     ("builtins/src/journal/contents.rs", 10, "the daemon's own folder of contents"),
     ("builtins/src/journal/contents/packs.rs", 3, "the daemon's own folder of contents"),

@@ -19,7 +19,7 @@ use toold_host::ignore_files::IgnoreFiles;
 use super::index_log::{IndexLog, LogLine};
 use crate::journal::contents::{ContentBatch, KeptContents};
 use crate::journal::state::MAX_KEPT_FILE;
-use crate::journal::{ChangingCall, FileIdentity, FileVersion, PathChange, PathState, RawPath, SpecialKind};
+use crate::journal::{ChangingCall, FileVersion, InodeId, PathChange, PathState, RawPath, SpecialKind};
 use crate::stamps::FileDigest;
 
 /// The largest file whose content is kept though Git ignores it.
@@ -38,7 +38,7 @@ pub(super) struct KnownEntry {
     /// Differs if the entry was written, replaced or given another mode.
     stamp: KnownStamp,
     /// For a file: which one it is, and how many names it has.
-    file: Option<(FileIdentity, u64)>,
+    file: Option<(InodeId, u64)>,
 }
 
 type KnownStamp = (u64, i64, i64, i64, i64, u64, u32);
@@ -59,7 +59,7 @@ impl KnownEntry {
     }
 
     fn new(state: PathState, facts: &Metadata) -> Self {
-        let file = facts.is_file().then(|| (FileIdentity::of(facts), facts.nlink()));
+        let file = facts.is_file().then(|| (InodeId::of(facts), facts.nlink()));
         Self { state, stamp: stamp(facts), file }
     }
 
@@ -112,7 +112,7 @@ pub(super) struct FolderIndex {
     own_folder: Option<PathBuf>,
     device: u64,
     /// The folder itself; `None` if it was gone. Another one at its path has none of the watches.
-    root_file: Option<FileIdentity>,
+    root_file: Option<InodeId>,
     entries: BTreeMap<PathBuf, KnownEntry>,
     /// The files that have other names, here or elsewhere.
     linked: BTreeSet<PathBuf>,
@@ -644,8 +644,8 @@ fn lost_for_ever<'c>(changes: impl Iterator<Item = &'c PathChange>) -> Option<St
     })
 }
 
-fn file_at(path: &Path) -> Option<FileIdentity> {
-    path.symlink_metadata().ok().map(|facts| FileIdentity::of(&facts))
+fn file_at(path: &Path) -> Option<InodeId> {
+    path.symlink_metadata().ok().map(|facts| InodeId::of(&facts))
 }
 
 fn not_kept(error: io::Error) -> String {

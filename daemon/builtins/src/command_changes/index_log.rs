@@ -16,7 +16,7 @@ use super::index::KnownEntry;
 use crate::journal::{ChangingCall, RawPath};
 
 const EXTENSION: &str = "log";
-/// A log with so many lines more than four for each path is written anew.
+/// A log with so many lines more than four for each path is written again.
 const MAX_SPARE_LINES: usize = 50_000;
 
 #[derive(Serialize, Deserialize)]

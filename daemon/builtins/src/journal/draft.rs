@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{FileIdentity, Journal, PathChange, PathState};
+use super::{InodeId, Journal, PathChange, PathState};
 use crate::stamps::FileDigest;
 
 /// A file before a change that somebody else makes. Its content is kept.
@@ -12,7 +12,7 @@ pub(crate) struct Draft {
     pub(crate) path: PathBuf,
     before: Option<PathState>,
     /// The file itself.
-    was: Option<FileIdentity>,
+    was: Option<InodeId>,
 }
 
 impl Journal {
@@ -20,7 +20,7 @@ impl Journal {
     ///
     /// # Errors
     /// The content cannot be kept, and so the change cannot be undone later.
-    pub(crate) fn draft(&self, path: &Path, before: Option<(&[u8], u32, FileIdentity)>) -> io::Result<Draft> {
+    pub(crate) fn draft(&self, path: &Path, before: Option<(&[u8], u32, InodeId)>) -> io::Result<Draft> {
         let was = before.map(|(_, _, file)| file);
         let before = before.map(|(content, mode, _)| self.keep(content, mode)).transpose()?;
         Ok(Draft { path: path.to_owned(), before, was })

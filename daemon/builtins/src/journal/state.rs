@@ -112,7 +112,7 @@ impl PathState {
 
 /// Which file a path names. A path that is written to keeps it, and one at which another file is put gets another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileIdentity {
+pub struct InodeId {
     pub device: u64,
     pub inode: u64,
     /// When it was made, in nanoseconds since 1970: the system uses the numbers again. Not all file systems know it.
@@ -120,7 +120,7 @@ pub struct FileIdentity {
     pub born: Option<u64>,
 }
 
-impl FileIdentity {
+impl InodeId {
     /// Whether the two are one file, as far as both are known.
     pub(crate) fn is(self, other: Self) -> bool {
         self.number() == other.number() && self.born.zip(other.born).is_none_or(|(born, other)| born == other)
@@ -141,7 +141,7 @@ impl FileIdentity {
 /// The version of a file whose content is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileVersion {
-    pub file: FileIdentity,
+    pub file: InodeId,
     pub size: u64,
     /// When the content was written last: seconds since 1970, and nanoseconds.
     pub modified: (i64, i64),
@@ -149,7 +149,7 @@ pub struct FileVersion {
 
 impl FileVersion {
     pub(crate) fn of(facts: &Metadata) -> Self {
-        Self { file: FileIdentity::of(facts), size: facts.size(), modified: (facts.mtime(), facts.mtime_nsec()) }
+        Self { file: InodeId::of(facts), size: facts.size(), modified: (facts.mtime(), facts.mtime_nsec()) }
     }
 }
 

@@ -10,7 +10,7 @@ use toold_host::files::{self, FileType, OpenError};
 
 use super::UndoError;
 use crate::journal::state::MAX_KEPT_FILE;
-use crate::journal::{ChangeRecord, FileIdentity, FileVersion, Journal, JournalScope, PathState, RawPath, SpecialKind};
+use crate::journal::{ChangeRecord, FileVersion, InodeId, Journal, JournalScope, PathState, RawPath, SpecialKind};
 
 /// What must be there, and what was there before, for each path.
 pub(super) struct Plan {
@@ -22,14 +22,14 @@ pub(super) struct PlanStep {
     pub(super) before: Option<PathState>,
     after: Option<PathState>,
     /// The file that was there before.
-    pub(super) was: Option<FileIdentity>,
+    pub(super) was: Option<InodeId>,
     /// The file that the calls left, if its content is not kept.
     left: Option<FileVersion>,
 }
 
 /// Which undo this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Attempt {
+pub(super) enum UndoAttempt {
     First,
     /// One that was interrupted goes on: it may have left a path between the two states.
     Again,
@@ -61,12 +61,12 @@ impl Plan {
         &self,
         (path, step): (&Path, &PlanStep),
         now: &Present,
-        attempt: Attempt,
+        attempt: UndoAttempt,
         journal: &Journal,
     ) -> Result<(), UndoError> {
         let fits = match attempt {
-            Attempt::First => step.is_left(now) || step.is_undone(now),
-            Attempt::Again => step.is_left(now) || step.is_undone(now) || step.is_between(now),
+            UndoAttempt::First => step.is_left(now) || step.is_undone(now),
+            UndoAttempt::Again => step.is_left(now) || step.is_undone(now) || step.is_between(now),
         };
         if !fits {
             return Err(UndoError::Changed { path: path.to_owned(), by: self.later_change(path, journal) });
@@ -189,7 +189,7 @@ impl Present {
     }
 
     /// Whether it is this file, whatever it has in it.
-    pub(super) fn is(&self, file: Option<FileIdentity>) -> bool {
+    pub(super) fn is(&self, file: Option<InodeId>) -> bool {
         self.version.zip(file).is_some_and(|(version, file)| version.file.is(file))
     }
 

@@ -12,7 +12,7 @@ use super::plan::Present;
 use super::{UndoError, kept};
 use crate::journal::contents::KeptContents;
 use crate::journal::state::MAX_KEPT_FILE;
-use crate::journal::{FileIdentity, PathState, SpecialKind};
+use crate::journal::{InodeId, PathState, SpecialKind};
 use crate::stamps::FileDigest;
 
 /// What a path has to be.
@@ -20,7 +20,7 @@ pub(super) struct Wanted<'s> {
     pub(super) state: &'s Option<PathState>,
     /// The file that had this name. One with several names is written in place if it is still there, so that all of them
     /// have the content; another one at the path only loses this name.
-    pub(super) was: Option<FileIdentity>,
+    pub(super) was: Option<InodeId>,
 }
 
 /// The files that were brought back, by the numbers that they had: further names of one are names of it again.
@@ -166,7 +166,7 @@ fn clear_one<'p>(path: &'p Path, state: &Option<PathState>, touched: &mut Touche
 fn bring<'s>(
     path: &'s Path,
     state: &PathState,
-    was: Option<FileIdentity>,
+    was: Option<InodeId>,
     contents: &KeptContents,
     (brought, touched): (&mut BroughtFiles<'s>, &mut TouchedPaths<'s>),
 ) -> Result<(), UndoError> {
@@ -219,7 +219,7 @@ fn bring<'s>(
 struct FileSource<'c> {
     digest: FileDigest,
     mode: Option<u32>,
-    was: Option<FileIdentity>,
+    was: Option<InodeId>,
     contents: &'c KeptContents,
 }
 

@@ -14,7 +14,7 @@ use toold_proto::tool::{CallId, ToolResult};
 use crate::builtin_test::BuiltinTest;
 use crate::command_changes::tree;
 
-type Tree = BTreeMap<PathBuf, (char, u32, Vec<u8>)>;
+type TreeStates = BTreeMap<PathBuf, (char, u32, Vec<u8>)>;
 
 /// Runs a script that the tools do not know of.
 fn outside(test: &BuiltinTest, script: &str) {
@@ -23,7 +23,7 @@ fn outside(test: &BuiltinTest, script: &str) {
 }
 
 /// Everything in the session's folder, and in the folder beside it.
-fn all(test: &BuiltinTest) -> Tree {
+fn all(test: &BuiltinTest) -> TreeStates {
     let mut all = tree(&test.root);
     all.extend(tree(&test.root.with_file_name("store")));
     all
@@ -404,8 +404,8 @@ fn step() -> impl Strategy<Value = UndoStep> {
 /// A call that has changed something, with the paths as they were before it and after it.
 struct DoneCall {
     id: String,
-    before: Tree,
-    after: Tree,
+    before: TreeStates,
+    after: TreeStates,
 }
 
 impl DoneCall {
@@ -416,7 +416,7 @@ impl DoneCall {
 }
 
 /// What becomes of the tree when a call is undone: nothing but its paths changes, and these are as before it.
-fn expected(call: &DoneCall, now: &Tree) -> Tree {
+fn expected(call: &DoneCall, now: &TreeStates) -> TreeStates {
     let mut expected = now.clone();
     for path in call.changed() {
         match call.before.get(path) {
@@ -428,7 +428,7 @@ fn expected(call: &DoneCall, now: &Tree) -> Tree {
 }
 
 /// Pipes and folders that others use by now stay where they are.
-fn is_right(expected: &Tree, got: &Tree) -> bool {
+fn is_right(expected: &TreeStates, got: &TreeStates) -> bool {
     let holds = |folder: &Path| got.keys().any(|path| path != folder && path.starts_with(folder));
     let extra = got.iter().filter(|(path, _)| !expected.contains_key(*path));
     expected.iter().all(|(path, state)| got.get(path) == Some(state))
