@@ -111,6 +111,15 @@ fn explain_unnamed(name: &str, known: &[&str]) -> String {
     }
 }
 
+/// The names of an object's members, the required ones first.
+pub(crate) fn members(schema: &Value) -> Vec<String> {
+    let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let names = schema["properties"].as_object().into_iter().flat_map(Map::keys).map(String::as_str);
+    let others = names.filter(|name| !required.contains(name)).map(|name| format!("{}?", one_line(name)));
+    let first = required.iter().filter(|name| schema["properties"].get(name).is_some()).map(|name| one_line(name));
+    first.chain(others).collect()
+}
+
 /// The pairs that are none: without a `=`, or without a key before it.
 pub(crate) fn malformed(pairs: &[String]) -> Vec<&str> {
     pairs.iter().map(String::as_str).filter(|pair| split(pair).is_none()).collect()

@@ -10,8 +10,7 @@ use inquire::{Confirm, InquireError, MultiSelect, Select, Text};
 use serde_json::{Map, Value};
 use toold_proto::tool::Tool;
 
-use crate::arguments;
-use crate::commands::schema::members;
+use crate::arguments::{self, members};
 use crate::output::{first_sentence, one_line, plain};
 use crate::path_names::is_path;
 use crate::terminal;

@@ -131,7 +131,7 @@ async fn run_pipeline(
     };
 
     if cx.depth == 0 {
-        let saved = engine.saved_rules.get().filter(|saved| !saved.are_current(cx.session.project()));
+        let saved = engine.rule_files.get().filter(|saved| !saved.are_current(cx.session.project()));
         if let Some(saved) = saved {
             unless_cancelled(cx, saved.until_current(cx.session.project())).await?;
         }

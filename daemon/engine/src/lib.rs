@@ -52,8 +52,8 @@ mod renamed;
 mod repeats;
 pub mod replay;
 pub mod roles;
+pub mod rule_files;
 pub mod sampling;
-pub mod saved_rules;
 pub mod schema;
 pub mod session;
 mod slots;
@@ -93,8 +93,8 @@ use crate::policy::grants::Grants;
 use crate::questions::Questions;
 use crate::registry::Registry;
 use crate::roles::Roles;
+use crate::rule_files::RuleFiles;
 use crate::sampling::Samplers;
-use crate::saved_rules::SavedRules;
 use crate::session::Sessions;
 use crate::spool::Spool;
 
@@ -107,7 +107,7 @@ pub struct Engine {
     /// Explains names that are not in the registry. Set once, when its sources exist.
     pub absent_tools: OnceLock<Arc<dyn AbsentTools>>,
     /// Whether the policy is that of the files. Set once.
-    pub saved_rules: OnceLock<Arc<dyn SavedRules>>,
+    pub rule_files: OnceLock<Arc<dyn RuleFiles>>,
     pub meta_tools: SearchAndCall,
     pub offers: Offers,
     pub sessions: Sessions,
@@ -189,7 +189,7 @@ impl Engine {
         Self {
             registry: Registry::new(events.clone()),
             absent_tools: OnceLock::new(),
-            saved_rules: OnceLock::new(),
+            rule_files: OnceLock::new(),
             meta_tools: SearchAndCall::default(),
             offers: Offers::new(events.clone()),
             sessions: Sessions::default(),

@@ -372,6 +372,10 @@ impl ToolView {
 
     /// Suggestions for a misspelt name, the closest first.
     pub fn near(&self, name: &str) -> Vec<String> {
+        // One letter is the start of many names.
+        if name.chars().nth(1).is_none() {
+            return Vec::new();
+        }
         let mut scored: Vec<(f64, &ToolName)> = self
             .tools
             .keys()

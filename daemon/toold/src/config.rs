@@ -599,7 +599,7 @@ mod tests {
         );
         check_problem("[limit]\ncalls = 7\n", &["config.toml:1:2: ", "did you mean limits"]);
         check_problem("[plugins]\npahts = []\n", &["config.toml:2:1: ", "did you mean paths"]);
-        check_problem("[limits]\ncalls = \"many\"\n", &["config.toml:2:9: limits.calls: ", "string"]);
+        check_problem("[limits]\ncalls = \"many\"\n", &["config.toml:2:9: limits.calls: ", "got \"many\""]);
         check_problem("[limits]\ncalls = 7\ncalls = 8\n", &["config.toml:3:1: ", "duplicate"]);
         let hook = "[[hooks]]\nevent = \"pre_tool\"\ncommand = [\"x\"]\n";
         check_problem(&format!("{hook}mode = \"asink\"\n"), &["config.toml:4:8: hooks.mode: ", "did you mean async"]);
@@ -646,7 +646,7 @@ disabled = ["No Plugin"]
 "#;
         let problems = loaded(text).problems;
         let expected = [
-            (":2:9: limits.calls: ", "string"),
+            (":2:9: limits.calls: ", "got \"many\""),
             (":3:1: ", "unknown key cals in [limits]: did you mean calls?"),
             (":5:11: spool.max_mib: ", "-1"),
             (":7:22: permission.read_only_commands: ", "never"),

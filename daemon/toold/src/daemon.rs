@@ -128,7 +128,7 @@ impl Daemon {
         let sessions = Arc::new(SessionService::new(&engine, &store, &builtins, &config, &workspaces));
         config.apply_all();
         // As above.
-        let _ = engine.saved_rules.set(config.clone());
+        let _ = engine.rule_files.set(config.clone());
         config.follow_files(lifecycle.stopping());
         mcp_servers::follow(&config, &mcp_servers);
         remotes::follow(&config, &remotes);

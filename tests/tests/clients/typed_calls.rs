@@ -24,7 +24,7 @@ fn a_wrong_use_is_answered_with_the_right_one() {
     for (arguments, words) in [
         (
             &["call", "read", "path=notes.txt", "limit=99999999999999999999"][..],
-            "invalid arguments for read: /limit: expected an integer of at most 9223372036854775807",
+            "invalid arguments for read: /limit: expected an integer of at most 9007199254740992",
         ),
         (
             &["call", "--json", "read", "path=notes.txt"],

@@ -301,7 +301,7 @@ fn every_integer_of_a_built_in_tool_is_refused_by_name_if_it_is_too_large() {
                 _ => (name.to_owned(), json!("x")),
             })
             .collect();
-        for (name, property) in schema["properties"].as_object().unwrap() {
+        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
             if property["type"] != "integer" {
                 continue;
             }

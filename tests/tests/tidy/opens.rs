@@ -39,6 +39,11 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("host/src/sandbox/surroundings.rs", 1, "names in folders, to show those that are no secrets"),
     ("host/src/shell_grammar/expand.rs", 1, "names in folders that the caller may read, to see what wildcards find"),
     ("host/src/shell_grammar/names.rs", 1, "names in folders that the caller may read, to see what wildcards find"),
+    (
+        "host/src/shell_grammar/programs/repository/branches.rs",
+        1,
+        "names of the branches of a repository that Git finds",
+    ),
     ("host/src/shell_grammar/programs/repository/nested.rs", 1, "names of the hooks of a repository that Git finds"),
     ("host/src/stamps.rs", 1, "compares a file that a call read with what it was; nothing of it is given out"),
     // Plugins.
@@ -75,7 +80,7 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("toold/src/lifecycle/logging.rs", 1, "the daemon's own log"),
     ("toold/src/main.rs", 1, "the daemon's own folder of state"),
     ("toold/src/config/kept_state.rs", 1, "the daemon's own files of small states"),
-    ("toold/src/config/paths.rs", 2, "the daemon's own folders"),
+    ("toold/src/config/paths.rs", 3, "the daemon's own folders, and the names in that of its socket"),
     (
         "toold/src/config.rs",
         1,

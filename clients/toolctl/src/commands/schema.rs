@@ -9,6 +9,7 @@ use toold_proto::call::ToolSchema;
 use toold_proto::method::ToolsSchema;
 use toold_proto::tool::Tool;
 
+use crate::arguments::members;
 use crate::exit::OK;
 use crate::globals::Globals;
 use crate::output::{self, BOLD, DIM, NAME, one_line, plain, print_json};
@@ -113,15 +114,6 @@ fn kind(schema: &Value) -> String {
     }
 }
 
-/// The names of an object's members, the required ones first.
-pub(crate) fn members(schema: &Value) -> Vec<String> {
-    let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    let names = schema["properties"].as_object().into_iter().flat_map(serde_json::Map::keys).map(String::as_str);
-    let others = names.filter(|name| !required.contains(name)).map(|name| format!("{}?", one_line(name)));
-    let first = required.iter().filter(|name| schema["properties"].get(name).is_some()).map(|name| one_line(name));
-    first.chain(others).collect()
-}
-
 fn text(schema: &Value, required: bool) -> String {
     let mut parts = vec![one_line(schema["description"].as_str().unwrap_or_default())];
     if required {
@@ -196,13 +188,13 @@ mod tests {
         Finds lines.
         In files.
 
-         ARGUMENT  TYPE             DESCRIPTION
-         pattern   string           A regular expression. (required)
-         edits     array of {old, all?}
-         mode      content | files  What to give. (default "content")
+         ARGUMENT  TYPE                  DESCRIPTION
+         pattern   string                A regular expression. (required)
+         mode      content | files       What to give. (default "content")
          paths     array of string
          limit     integer | null
          scope     session | global
+         edits     array of {old, all?}
 
         source       builtin
         needs        file.read

@@ -54,7 +54,7 @@ async fn command_runs_in_cwd_with_the_sessions_environment() {
 async fn its_own_time_limit_keeps_the_output_so_far() {
     let test = BuiltinTest::new();
     let result = test.call("bash", json!({"command": "echo before; sleep 1000", "timeout_ms": 3000})).await;
-    assert!(result.text().starts_with("before\n[ended after 3000 ms"), "{}", result.text());
+    assert!(result.text().starts_with("before\n[ended after 3 s"), "{}", result.text());
     assert_eq!((result.is_error, &result.metadata["timed_out"]), (true, &json!(true)));
 }
 

@@ -184,5 +184,5 @@ async fn output_to_a_terminal_is_bounded_in_time_too() {
     let test = BuiltinTest::new();
     let asked = json!({"command": "echo before; sleep 1000", "tty": true, "timeout_ms": 3000});
     let result = test.call("bash", asked).await;
-    assert!(result.text().starts_with("before\n[ended after 3000 ms"), "{}", result.text());
+    assert!(result.text().starts_with("before\n[ended after 3 s"), "{}", result.text());
 }

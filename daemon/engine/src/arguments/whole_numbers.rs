@@ -37,7 +37,7 @@ pub(super) fn whole_numbers(schema: &Schema, arguments: &Value) -> Vec<Fix> {
 pub(super) fn too_large(schema: &Schema, arguments: &Value) -> Vec<ArgumentError> {
     let mistakes = integer_places(schema, arguments).into_iter().filter_map(|path| {
         let float = arguments.pointer(&path)?.as_f64()?;
-        let bound = if float < 0.0 { format!("at least {}", i64::MIN) } else { format!("at most {}", i64::MAX) };
+        let bound = if float < 0.0 { format!("at least -{MAX_EXACT}") } else { format!("at most {MAX_EXACT}") };
         Some(ArgumentError { message: format!("expected an integer of {bound}, got {float}"), path })
     });
     mistakes.collect()

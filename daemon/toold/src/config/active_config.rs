@@ -22,7 +22,7 @@ use toold_engine::client_profile::ClientProfile;
 use toold_engine::policy::Policy;
 use toold_engine::policy::rules::RulePlace;
 use toold_engine::registry::SourceScope;
-use toold_engine::saved_rules::SavedRules;
+use toold_engine::rule_files::RuleFiles;
 use toold_host::environment::Environment;
 use toold_host::sandbox::SandboxRules;
 use toold_lua::reload::PluginHost;
@@ -525,7 +525,7 @@ fn differing(before: &[ConfigEntry], after: &[ConfigEntry], keys: &[&str]) -> Ve
     keys.iter().filter(|key| value(before, key) != value(after, key)).map(|key| (*key).to_owned()).collect()
 }
 
-impl SavedRules for ActiveConfig {
+impl RuleFiles for ActiveConfig {
     fn are_current(&self, project: &Path) -> bool {
         self.files_for(project).iter().all(|file| self.saved.is_read(file))
     }

@@ -28,15 +28,10 @@ impl Drop for VersionRead<'_> {
     }
 }
 
+#[derive(Default)]
 pub struct SavedFiles {
     /// `None` where the file did not exist.
     read: watch::Sender<HashMap<PathBuf, Option<FileFacts>>>,
-}
-
-impl Default for SavedFiles {
-    fn default() -> Self {
-        Self { read: watch::Sender::default() }
-    }
 }
 
 impl SavedFiles {

@@ -10,7 +10,7 @@ use toold_engine::permission::{GrantError, grant, revoke};
 use toold_engine::policy::grants::GrantScope;
 use toold_engine::policy::pattern::Pattern;
 use toold_engine::policy::{Subject, check};
-use toold_engine::saved_rules::SavedRules;
+use toold_engine::rule_files::RuleFiles;
 use toold_engine::session::Session;
 use toold_engine::tool::Origin;
 use toold_host::environment::Environment;

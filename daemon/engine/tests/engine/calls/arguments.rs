@@ -102,12 +102,10 @@ async fn values_are_fitted_where_nothing_is_lost_and_the_schema_leaves_no_choice
         {"type": "object", "properties": {"kind": {"const": "a"}, "id": {"type": "string"}}, "required": ["kind"]},
         {"type": "object", "properties": {"kind": {"const": "b"}, "id": {"type": "integer"}}, "required": ["kind"]},
     ]});
-    let huge = 9_007_199_254_740_994.0_f64;
     for (schema, sent, arrives) in [
         (integer(), json!(10.0), json!(10)),
         (integer(), json!(1e1), json!(10)),
         (integer(), json!(-0.0), json!(0)),
-        (integer(), json!(huge), json!(huge)),
         (json!({"type": "number"}), json!(10.0), json!(10.0)),
         (string(), json!(1.25), json!("1.25")),
         (json!({}), json!(10.0), json!(10.0)),
@@ -173,6 +171,11 @@ async fn values_that_could_mean_two_things_are_refused_with_words_to_act_on() {
         (or(string(), json!({"type": "integer", "minimum": 10})), json!(5), "expected at least 10, got 5"),
         (json!({"type": "integer"}), json!("ten"), "expected an integer, got \"ten\""),
         (json!({"type": "integer"}), json!(1.5), "expected an integer, got 1.5"),
+        (
+            json!({"type": "integer"}),
+            json!(9_007_199_254_740_994.0_f64),
+            "expected an integer of at most 9007199254740992, got 9007199254740994",
+        ),
         (json!({"type": "array"}), json!("x"), "expected an array, got \"x\": send a single one as [\"x\"]"),
         (json!({"type": "object"}), json!([1]), "expected an object, got an array of 1"),
         (json!({"type": "integer", "minimum": 1}), json!(0), "expected at least 1, got 0"),

@@ -167,7 +167,7 @@ pub(super) const NAMES: &[&[&str]] = &[
     &["git config get", "git config --get"],
     &["git config edit", "git config --edit|-e"],
     &["git config remove-section", "git config --remove-section"],
-    // `docker container` is left out of the words that are told apart.
+    // `docker container` is left out of the words that are parsed.
     &["docker ps", "docker container ls", "docker container list", "docker container ps", "docker ls", "docker list"],
     &["docker images", "docker image ls", "docker image list"],
     &["docker logs", "docker container logs"],

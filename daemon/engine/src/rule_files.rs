@@ -5,7 +5,7 @@ use std::path::Path;
 use futures_util::future::BoxFuture;
 
 /// Knows whether the rules of the engine are those of the files that they come from.
-pub trait SavedRules: Send + Sync + 'static {
+pub trait RuleFiles: Send + Sync + 'static {
     /// Whether the files that hold for sessions of a project are as they were when they were read. Reads their metadata.
     fn are_current(&self, project: &Path) -> bool;
 
