@@ -16,7 +16,7 @@ hygge.register_tool{name = "quick", description = "Answers at once", paralleliza
 hygge.register_tool{name = "serial", description = "One at a time", input_schema = object,
   execute = function() hygge.sleep("1ms") return "serial" end}
 hygge.register_tool{name = "slow", description = "Waits", parallelizable = true, input_schema = object,
-  execute = function() hygge.sleep("10m") end}
+  execute = function(ctx) ctx.progress("here") hygge.sleep("10m") end}
 hygge.register_tool{name = "loop", description = "Never ends", parallelizable = true, timeout = "20ms", input_schema = object,
   execute = function() while true do end end}
 hygge.register_tool{name = "fail", description = "Fails", parallelizable = true, input_schema = object,
@@ -87,6 +87,8 @@ fn client(daemon: &TestDaemon, tally: &CallTally, number: u64, end: Instant) {
                 tally.call(1);
                 let params = json!({"name": "slow", "progress": true});
                 wire.request("tools.execute", params);
+                // A call that has not begun when its client leaves does not begin.
+                wire.notification("tools.progress");
                 wire = daemon.connect();
             }
             10 => {
