@@ -1,11 +1,14 @@
 //! Undo takes back all that a call did, touches nothing else, and loses nothing: in cases that were thought of, and in
 //! random ones.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use serde_json::json;
 use toold_builtins::journal::{JournalScope, Selection};
 use toold_builtins::undo::{UndoError, undo};
@@ -427,12 +430,25 @@ fn expected(call: &DoneCall, now: &TreeStates) -> TreeStates {
     expected
 }
 
+/// Further names of the files that a call changed, which later calls or others have made: they have the content of the file.
+fn further_names(call: &DoneCall, now: &TreeStates) -> BTreeSet<PathBuf> {
+    let file =
+        |path: &PathBuf| path.symlink_metadata().ok().filter(Metadata::is_file).map(|file| (file.dev(), file.ino()));
+    let changed: BTreeSet<(u64, u64)> = call.changed().filter_map(file).collect();
+    let own: BTreeSet<&PathBuf> = call.changed().collect();
+    let is_further = |path: &&PathBuf| !own.contains(path) && file(path).is_some_and(|file| changed.contains(&file));
+    now.keys().filter(is_further).cloned().collect()
+}
+
 /// Pipes and folders that others use by now stay where they are.
-fn is_right(expected: &TreeStates, got: &TreeStates) -> bool {
+fn is_right(expected: &TreeStates, got: &TreeStates, further: &BTreeSet<PathBuf>) -> bool {
     let holds = |folder: &Path| got.keys().any(|path| path != folder && path.starts_with(folder));
     let extra = got.iter().filter(|(path, _)| !expected.contains_key(*path));
-    expected.iter().all(|(path, state)| got.get(path) == Some(state))
-        && extra.into_iter().all(|(path, state)| state.0 == 'd' && holds(path))
+    let is_same =
+        |path: &PathBuf| got.iter().any(|(name, state)| !further.contains(name) && got.get(path) == Some(state));
+    let is_as_expected =
+        |(path, state): (&PathBuf, _)| got.get(path) == Some(state) || further.contains(path) && is_same(path);
+    expected.iter().all(is_as_expected) && extra.into_iter().all(|(path, state)| state.0 == 'd' && holds(path))
 }
 
 async fn follow(steps: &[UndoStep]) -> Result<(), TestCaseError> {
@@ -463,6 +479,7 @@ async fn follow(steps: &[UndoStep]) -> Result<(), TestCaseError> {
             UndoStep::Undo(at, last) => {
                 let Some(newest) = calls.len().checked_sub(1) else { continue };
                 let call = calls.remove(if *last { newest } else { at.index(newest + 1) });
+                let further = further_names(&call, &before);
                 let undone = take_back(&test, &call.id).await;
                 let got = all(&test);
                 let is_as_left = call.changed().all(|path| before.get(path) == call.after.get(path));
@@ -470,7 +487,7 @@ async fn follow(steps: &[UndoStep]) -> Result<(), TestCaseError> {
                     Ok(_) => {
                         let expected = expected(&call, &before);
                         prop_assert!(
-                            is_right(&expected, &got),
+                            is_right(&expected, &got, &further),
                             "{}: {:?}\nexpected {:#?}\ngot {:#?}",
                             call.id,
                             steps,
@@ -494,8 +511,21 @@ async fn follow(steps: &[UndoStep]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// The same sequences in each run; `UNDO_SEED=7` makes others.
+fn generated() -> ProptestConfig {
+    let seed = std::env::var("UNDO_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    let rng_seed = RngSeed::Fixed(seed);
+    ProptestConfig {
+        cases: 24,
+        failure_persistence: None,
+        max_shrink_iters: 200,
+        rng_seed,
+        ..ProptestConfig::default()
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, max_shrink_iters: 200, ..ProptestConfig::default() })]
+    #![proptest_config(generated())]
 
     #[test]
     fn undo_is_right_or_refused_after_any_calls(steps in prop::collection::vec(step(), 4..24)) {
