@@ -39,43 +39,38 @@ impl StandIn {
         if let Some(found) = held.get(path).and_then(Weak::upgrade) {
             return Some(found);
         }
-        let stand_in = Self { path: path.to_owned(), content };
-        if !stand_in.make() {
-            // Its removal takes the lock.
-            std::mem::forget(stand_in);
+        if !content.make(path) {
             return None;
         }
-        let stand_in = Arc::new(stand_in);
+        let stand_in = Arc::new(Self { path: path.to_owned(), content });
         held.insert(path.to_owned(), Arc::downgrade(&stand_in));
         Some(stand_in)
     }
+}
 
-    fn make(&self) -> bool {
-        let made = match self.content {
-            StandInContent::Folder => fs::create_dir(&self.path),
-            StandInContent::File(text) => OpenOptions::new()
+impl StandInContent {
+    fn make(self, path: &Path) -> bool {
+        let made = match self {
+            Self::Folder => fs::create_dir(path),
+            Self::File(text) => OpenOptions::new()
                 .write(true)
                 .create_new(true)
-                .open(&self.path)
+                .open(path)
                 .and_then(|mut file| file.write_all(text.as_bytes())),
         };
         match made {
             Ok(()) => true,
-            Err(error) => {
-                let is_file = self.content != StandInContent::Folder;
-                is_file && error.kind() == ErrorKind::AlreadyExists && self.is_unchanged()
-            }
+            Err(error) => self != Self::Folder && error.kind() == ErrorKind::AlreadyExists && self.is_at(path),
         }
     }
 
-    fn is_unchanged(&self) -> bool {
-        let Ok(found) = self.path.symlink_metadata() else { return false };
-        match self.content {
-            StandInContent::Folder => {
-                found.is_dir() && fs::read_dir(&self.path).is_ok_and(|mut all| all.next().is_none())
-            }
-            StandInContent::File(text) => {
-                let is_same = || fs::read(&self.path).is_ok_and(|content| content == text.as_bytes());
+    /// Whether exactly this is at the path.
+    fn is_at(self, path: &Path) -> bool {
+        let Ok(found) = path.symlink_metadata() else { return false };
+        match self {
+            Self::Folder => found.is_dir() && fs::read_dir(path).is_ok_and(|mut all| all.next().is_none()),
+            Self::File(text) => {
+                let is_same = || fs::read(path).is_ok_and(|content| content == text.as_bytes());
                 found.is_file() && found.len() == text.len() as u64 && is_same()
             }
         }
@@ -90,7 +85,7 @@ impl Drop for StandIn {
             return;
         }
         held.remove(&self.path);
-        if self.is_unchanged() {
+        if self.content.is_at(&self.path) {
             // Nothing depends on it: a later one takes its place.
             let _ = match self.content {
                 StandInContent::Folder => fs::remove_dir(&self.path),
