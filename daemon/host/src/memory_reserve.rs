@@ -43,8 +43,9 @@ pub fn is_short() -> bool {
     IS_SHORT.load(Ordering::Relaxed)
 }
 
-/// Whether there is memory for what need not begin now. Takes the reserve again if it was given up: usually one relaxed load.
-pub fn is_there() -> bool {
+/// Takes the reserve again if it was given up: usually one relaxed load. False while there is too little memory for what need
+/// not begin now.
+pub fn ensure() -> bool {
     !is_short() || regain()
 }
 

@@ -76,7 +76,7 @@ fn load_at(context: &Arc<ScriptContext>, extra: &LoadOptions) -> Result<LoadedSc
     let plugin = &context.plugin;
     let failed = |error: mlua::Error| plugin.sources.explain(&error);
     // What is allocated before the first safepoint, for libraries and for compiling, ends no script when it fails.
-    if !memory_reserve::is_there() {
+    if !memory_reserve::ensure() {
         return Err(PluginError::of(OUT_OF_MEMORY.to_owned()));
     }
     let lua = new_lua_state(plugin.memory(), &plugin.shared.host_chunks, |lua, prelude| {

@@ -66,7 +66,7 @@ pub(crate) fn run<R>(
         }
     }
     // False while there is too little, which ends the script at its first safepoint.
-    memory_reserve::is_there();
+    memory_reserve::ensure();
     let running = RunningScript {
         interrupt,
         own: own.map_or(ptr::null_mut(), Thread::state),

@@ -532,6 +532,9 @@ impl RuleFiles for ActiveConfig {
 
     fn until_current<'a>(&'a self, project: &'a Path) -> BoxFuture<'a, ()> {
         async move {
+            if self.are_current(project) {
+                return;
+            }
             let files = self.files_for(project);
             files.iter().for_each(|file| self.watch.look_at(file));
             self.saved.wait(&files).await;

@@ -28,10 +28,12 @@ impl Drop for VersionRead<'_> {
     }
 }
 
+/// `None` where the file did not exist.
+type ReadVersions = HashMap<PathBuf, Option<FileFacts>>;
+
 #[derive(Default)]
 pub struct SavedFiles {
-    /// `None` where the file did not exist.
-    read: watch::Sender<HashMap<PathBuf, Option<FileFacts>>>,
+    read: watch::Sender<ReadVersions>,
 }
 
 impl SavedFiles {
@@ -48,18 +50,21 @@ impl SavedFiles {
 
     /// Whether the file is as it was when it was read last, or was never read.
     pub fn is_read(&self, file: &Path) -> bool {
-        self.read.borrow().get(file).is_none_or(|read| *read == facts(file))
+        is_newest(&self.read.borrow(), file)
     }
 
     /// Waits until the newest version of each file is read, or for a second.
     pub async fn wait(&self, files: &[PathBuf]) {
         let mut changes = self.read.subscribe();
-        let all =
-            changes.wait_for(|read| files.iter().all(|file| read.get(file).is_none_or(|read| *read == facts(file))));
+        let all = changes.wait_for(|read| files.iter().all(|file| is_newest(read, file)));
         if tokio::time::timeout(PATIENCE, all).await.is_err() {
             tracing::warn!(?files, "a configuration file changes all the time: its last version that was read holds");
         }
     }
+}
+
+fn is_newest(read: &ReadVersions, file: &Path) -> bool {
+    read.get(file).is_none_or(|read| *read == facts(file))
 }
 
 fn facts(file: &Path) -> Option<FileFacts> {

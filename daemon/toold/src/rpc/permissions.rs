@@ -208,9 +208,7 @@ async fn would(request: MethodRequest, params: CheckPermission) -> Result<Checke
         Some(cwd) => absolute(cwd)?,
         None => session.cwd.clone(),
     };
-    if !request.services.config.are_current(session.project()) {
-        request.services.config.until_current(session.project()).await;
-    }
+    request.services.config.until_current(session.project()).await;
     let (tool, origin) = tool_of(&request, &session, &params)?;
     let (category, target, place) = (params.category, params.target.clone(), cwd.clone());
     let (engine, of) = (request.services.engine.clone(), session.clone());

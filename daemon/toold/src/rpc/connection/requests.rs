@@ -44,7 +44,7 @@ impl ConnectionTask {
     /// Begins what a message asks for, and gives the answer that is there at once.
     pub(super) fn dispatch(&mut self, message: &[u8]) -> Option<Vec<u8>> {
         // If it was given up, and no script runs that would take it again.
-        memory_reserve::is_there();
+        memory_reserve::ensure();
         // All of it: what is passed over is not looked at later (RFC 8259, section 8.1).
         let message = match std::str::from_utf8(message) {
             Ok(message) => message,
