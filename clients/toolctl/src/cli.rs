@@ -23,7 +23,7 @@ use crate::screen;
 
 /// Talk to toold, the daemon that runs the tools of every agent and editor.
 #[derive(Debug, Parser)]
-#[command(name = "toolctl", version, propagate_version = true, after_help = format!("{ABOUT}\n\n{}\n\n{STATUS_HELP}", more()))]
+#[command(name = "toolctl", version, propagate_version = true, after_help = format!("{ABOUT}\n{}\n\n{STATUS_HELP}", more()))]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) globals: Globals,
@@ -35,13 +35,12 @@ pub(crate) struct Cli {
 
 /// Below the options, so that the subcommands are in sight.
 const ABOUT: &str = "\
-Without a subcommand, toolctl opens a full-screen view of the daemon. It starts the daemon if none is running: the `toold` beside this program, or \
-else the one in PATH.";
+Without a subcommand, toolctl opens a full-screen view. It starts the daemon if none is running.";
 
 /// The subcommands that only the help of their groups lists.
 fn more() -> String {
     let names: Vec<&str> = GROUPS.iter().flat_map(|(_, members)| members.iter().copied()).collect();
-    format!("Also: {}. `toolctl NAME --help` describes each.", names.join(", "))
+    format!("Also: {}", names.join(", "))
 }
 
 #[derive(Debug, Subcommand)]
@@ -275,7 +274,7 @@ mod tests {
         }
         let help = parse(vec!["toolctl".into(), "--help".into()]).unwrap_err().to_string();
         let lines = help.lines().count();
-        assert!(lines <= 57, "{lines} lines\n{help}");
+        assert!(lines <= 55, "{lines} lines\n{help}");
         let place = |name: &str| help.find(&format!("\n  {name}")).unwrap();
         assert!(ORDER.windows(2).all(|two| place(two[0]) < place(two[1])), "{help}");
     }
