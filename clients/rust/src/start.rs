@@ -253,7 +253,7 @@ impl SpawnedDaemon {
     /// Removes the log of a daemon that did not serve, unless there was one before.
     fn remove_own_log(&self) {
         if self.log_start == 0 {
-            // What is left is a file with the output that the error shows.
+            // If that fails, a file with the output stays, which the error shows anyway.
             let _ = std::fs::remove_file(&self.log);
         }
     }

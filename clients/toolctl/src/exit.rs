@@ -67,7 +67,7 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     let (message, advice) = full_disk::explain(error).unwrap_or_else(|| (words(error), None));
     // When stderr is closed too, the exit status has to say it all.
     let _ = match error.downcast_ref::<CommandError>() {
-        // What a person chose is no error.
+        // The person cancelled, so nothing went wrong.
         Some(CommandError::Interrupted(_)) => writeln!(err, "{}", plain(&message)),
         _ => writeln!(err, "{ERROR}error:{ERROR:#} {}", plain(&message)),
     };

@@ -107,7 +107,7 @@ fn about(schema: &Value, name: &str) -> String {
     first_sentence(schema["properties"][name]["description"].as_str().unwrap_or_default(), 80)
 }
 
-/// What it is, and the members of the objects in a list.
+/// The description of an argument. For a list of objects, also the names of their members.
 fn help(schema: &Value, name: &str) -> String {
     let (about, members) = (about(schema, name), members(&schema["properties"][name]["items"]));
     match members.is_empty() {
@@ -219,7 +219,7 @@ fn read(schema: &Value, name: &str, text: &str) -> Result<Option<Value>, String>
     }
 }
 
-/// What to type for items that are objects.
+/// The message that says how to type a list of objects.
 fn wanted_items(items: &Value) -> String {
     match members(items).as_slice() {
         [] => "expected: a list of objects, as JSON".to_owned(),

@@ -42,7 +42,7 @@ pub(crate) struct Prompter {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ShownPrompts {
     All,
-    /// Those of a call of this session, if it has one. That of a terminal is called "this terminal".
+    /// The prompts of one call. If its session is known and belongs to a terminal, they say "this terminal".
     OfCall(Option<SessionId>),
 }
 

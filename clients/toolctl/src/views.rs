@@ -89,7 +89,7 @@ pub(crate) struct ViewCell {
     /// The text to show where the whole text does not fit, in place of its start.
     pub(crate) short: Option<String>,
     pub(crate) tone: Tone,
-    /// What the column is sorted by, if not by the text.
+    /// The number by which the column is sorted. Without one, it is sorted by the text.
     pub(crate) number: Option<f64>,
 }
 

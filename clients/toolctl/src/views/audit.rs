@@ -76,7 +76,7 @@ pub(crate) fn needs(entry: &AuditEntry) -> String {
     shorten(&one_line(&needs.join("; ")), 200)
 }
 
-/// What was decided about a permission, and by which rule; each on one line.
+/// A decision about a permission: its colour, the permission, and the rule that decided, each on one line.
 pub(crate) fn decision(decision: &AuditDecision) -> (Tone, String, String) {
     let tone = match decision.verdict.as_str() {
         "allow" => Tone::Good,

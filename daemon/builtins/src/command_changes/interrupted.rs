@@ -12,6 +12,7 @@ use crate::journal::{AFTER_A_KILL, ChangingCall, Journal, JournalScope, PathChan
 
 /// How long commands may go on after their daemon has ended, and how much older than that its last sign of life may be.
 const TO_END: Duration = Duration::from_secs(4);
+
 /// Records the changes of all calls that daemons have left in the middle. Blocks.
 pub(super) fn record(journal: &Journal) {
     let Some(folder) = journal.folder() else { return };

@@ -26,8 +26,9 @@ pub(super) struct AgentRules {
     pub(super) denials: Vec<AgentDenial>,
     /// Denials that have no equal here; with the agent and their text there.
     pub(super) left: Vec<(&'static str, String)>,
-    /// What an agent allows without asking, and what it always asks about.
+    /// The rules by which an agent runs something without asking.
     pub(super) allowed: Vec<(&'static str, String)>,
+    /// The rules by which an agent always asks.
     pub(super) asked: Vec<(&'static str, String)>,
 }
 

@@ -60,6 +60,7 @@ const OF_ALL: &[&str] = &[
 
 /// More kinds of resources in one word are not looked at.
 const MAX_KINDS: usize = 20;
+
 /// The branch that a refspec pushes to: `main` of `HEAD:main` and `refs/heads/main` (git-push(1), "<refspec>").
 pub(super) fn branch(refspec: &str) -> Vec<Vec<String>> {
     let plain = refspec.strip_prefix('+').unwrap_or(refspec);
