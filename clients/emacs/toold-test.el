@@ -464,6 +464,29 @@ sys.stdin.read()
     (should-not toold--active)
     (toold--close other)))
 
+(toold-test-deftest toold-an-open-prompt-says-who-waits-now
+  (toold-request "daemon.ping")
+  (let ((ask (lambda (&rest agents)
+               (toold--prompt-item
+                'ask (list :type "asked"
+                           :request (list :request_id "ask_1" :tool "bash" :category "shell" :target "make"
+                                          :suggestions [] :agents (vconcat agents))))))
+        shown)
+    (cl-letf (((symbol-function 'read-multiple-choice)
+               (lambda (&rest _)
+                 (push (with-current-buffer "*toold ask*" (buffer-string)) shown)
+                 (if (cdr shown)
+                     (toold--prompt-item 'ask '(:type "resolved" :request_id "ask_1"))
+                   (funcall ask "codex" "claude-code"))
+                 ;; The user never answers.
+                 (toold-test--wait "the prompt is taken away" #'ignore))))
+      (funcall ask "codex")
+      (toold-test--wait "the end" (lambda () (null toold--prompts))))
+    (should (= 2 (length shown)))
+    (should (string-match-p "codex and claude-code" (car shown)))
+    (should-not (string-match-p "claude-code" (cadr shown)))
+    (should-not toold--active)))
+
 (toold-test-deftest toold-an-ask-for-a-folder-says-who-wants-it
   (toold-mode 1)
   (toold-execute "greet" '(:name "Ada"))

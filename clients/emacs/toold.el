@@ -965,8 +965,10 @@ A value that does not convert stays a string, so that the daemon says why."
   "Handle ITEM of a subscription; KIND is `ask' or `question'."
   (if (equal (plist-get item :type) "asked")
       (let* ((request (plist-get item :request))
-             (id (plist-get request :request_id)))
-        (unless (toold--prompt id)
+             (id (plist-get request :request_id))
+             (known (toold--prompt id)))
+        (if known
+            (toold--prompt-renewed known request)
           (setq toold--prompts
                 (append toold--prompts
                         (list (list :id id :kind kind :request request
@@ -974,6 +976,21 @@ A value that does not convert stays a string, so that the daemon says why."
           (toold--prompts-soon)))
     (toold--prompt-ended item))
   (force-mode-line-update t))
+
+(defun toold--prompt-renewed (prompt request)
+  "Take over REQUEST, as PROMPT is now; others may wait for the answer."
+  (let ((before (toold--headline (plist-get prompt :request)))
+        (now (toold--headline request)))
+    (plist-put prompt :request request)
+    (when (and (eq prompt toold--active) (not (equal before now)))
+      (if (active-minibuffer-window)
+          ;; What you type there is kept.
+          (message "Toold: now %s" now)
+        ;; Later, since this is called while a message is read.  It is
+        ;; shown again, since it is still one of `toold--prompts'.
+        (run-at-time 0 nil (lambda ()
+                             (when (eq prompt toold--active)
+                               (throw 'toold--over 'renewed))))))))
 
 (defvar toold--answered nil
   "The ids of the prompts that were answered here.")

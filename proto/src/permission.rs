@@ -142,6 +142,9 @@ pub struct Suggestion {
 pub struct AskPart {
     pub category: Category,
     pub target: String,
+    /// What a command does beyond reading, in words, as far as it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub does: Option<String>,
 }
 
 /// Params of `permissions.subscribe` and `questions.subscribe`.
@@ -518,6 +521,10 @@ pub struct ReplayedRules {
     pub freed: Vec<ReplayedLine>,
     /// What was allowed and would be denied.
     pub denied: Vec<ReplayedLine>,
+    /// What was decided without a person and would be asked about: it was free by rules, grants, a mode or a level that hold
+    /// no longer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<ReplayedLine>,
     /// More lines than the answer has.
     pub more: u64,
 }

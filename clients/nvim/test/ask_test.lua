@@ -167,6 +167,34 @@ fact("the answers are those of all clients", function()
   end
 end)
 
+fact("an ask that is open says who waits for it now", function(scene)
+  local shown = {}
+  vim.ui.select = function(_, options)
+    shown[#shown + 1] = options.prompt
+  end
+  scene.connect()
+  local asks, prompts = require("toold.asks"), require("toold.prompts")
+  local function asked(...)
+    local ask = { request_id = "ask_1", tool = "bash", category = "shell", target = "make", asked_at = "", agents = { ... } }
+    asks.on_item({ type = "asked", request = ask })
+  end
+  asked("codex")
+  wait("the prompt", function()
+    return #shown == 1
+  end)
+  asked("codex", "claude-code")
+  support.noticed("toold: now bash for codex and claude-code wants shell: make")
+  equal("bash for codex and claude-code wants shell: make", prompts.headline("ask_1"))
+  equal(1, prompts.waiting())
+  vim.cmd("ToolAsks")
+  wait("the prompt again", function()
+    return #shown == 2
+  end)
+  equal({ "bash for codex wants shell: make", "bash for codex and claude-code wants shell: make" }, shown)
+  asks.on_item({ type = "resolved", request_id = "ask_1", how = "the call ended" })
+  equal(0, prompts.waiting())
+end)
+
 fact("asks come one after another", function(scene)
   local open, most = 0, 0
   vim.ui.select = function(items, _, on_choice)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 
 import pytest
 from conftest import PATIENCE, DaemonFolders
@@ -114,6 +115,32 @@ def test_a_coroutine_answers_and_is_cancelled_with_its_call(daemon: DaemonFolder
             assert not (await client.execute("bash", {"command": "touch made"})).is_error
 
     asyncio.run(scene())
+
+
+def test_an_ask_that_waits_its_turn_says_who_waits_for_it_then(daemon: DaemonFolders) -> None:
+    asked: list[Ask] = []
+    first = threading.Event()
+    go = threading.Event()
+
+    def allow(ask: Ask) -> Reply:
+        asked.append(ask)
+        first.set()
+        assert go.wait(PATIENCE)
+        return ask.allow()
+
+    with Client(start=False, on_permission=allow) as client, Client(start=False) as other:
+        client.open_session(daemon.work)
+        calls = [client.call("bash", {"command": "touch one"})]
+        assert first.wait(PATIENCE)
+        calls += [client.call("bash", {"command": "touch two"}) for _ in range(2)]
+        deadline = time.monotonic() + PATIENCE
+        while [len(ask["call_ids"]) for ask in other.request("permissions.pending")["asks"]] != [1, 2]:
+            assert time.monotonic() < deadline
+        # What the daemon has sent before is received before this answer.
+        client.request("daemon.ping")
+        go.set()
+        assert not any(call.result().is_error for call in calls)
+    assert [(ask.target, len(ask.call_ids)) for ask in asked] == [("touch one", 1), ("touch two", 2)]
 
 
 def test_prompts_come_back_with_the_connection(daemon: DaemonFolders) -> None:

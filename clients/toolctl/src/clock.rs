@@ -1,6 +1,6 @@
 //! Times for people: in the local zone, or in UTC with `--utc`. JSON keeps the daemon's times, RFC 3339 in UTC.
 
-use chrono::{DateTime, FixedOffset, Local, TimeZone, Utc};
+use chrono::{DateTime, FixedOffset, Local, NaiveDate, NaiveDateTime, NaiveTime, SecondsFormat, TimeZone, Utc};
 
 use crate::output::{self, one_line};
 
@@ -38,6 +38,51 @@ pub(crate) fn date(at: &str) -> String {
     date.trim_end_matches('Z').to_owned()
 }
 
+/// The text with each time of the daemon in it, such as `2026-01-31T12:00:00.000Z`, as [`date_and_time`].
+pub(crate) fn with_times(text: &str) -> String {
+    let word = |word: &str| {
+        let end = word.trim_end_matches([',', ';', '.', ':', ')']);
+        let is_time = DateTime::parse_from_rfc3339(end).is_ok();
+        if is_time { format!("{}{}", date_and_time(end), &word[end.len()..]) } else { word.to_owned() }
+    };
+    text.split(' ').map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// The moment that a person's text means, for the daemon: a time as tables print it, in their zone, a date, or a time of the last
+/// 24 hours. Other texts, such as how long ago, stay as they are.
+pub(crate) fn moment(text: &str) -> String {
+    moment_in(text, zone(), Utc::now())
+}
+
+fn moment_in(text: &str, zone: Zone, now: DateTime<Utc>) -> String {
+    let in_words = |at: DateTime<Utc>| at.to_rfc3339_opts(SecondsFormat::Millis, true);
+    if let Ok(at) = DateTime::parse_from_rfc3339(text) {
+        return in_words(at.with_timezone(&Utc));
+    }
+    match (text.strip_suffix('Z'), zone) {
+        (Some(bare), _) => moment_of(bare, &Utc, now),
+        (None, Zone::Utc) => moment_of(text, &Utc, now),
+        (None, Zone::Local) => moment_of(text, &Local, now),
+    }
+    .map_or_else(|| text.to_owned(), in_words)
+}
+
+fn moment_of<Z: TimeZone>(text: &str, zone: &Z, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    let at = |time: NaiveDateTime| Some(zone.from_local_datetime(&time).earliest()?.with_timezone(&Utc));
+    for format in ["%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M"] {
+        if let Ok(time) = NaiveDateTime::parse_from_str(text, format) {
+            return at(time);
+        }
+    }
+    if let Ok(date) = NaiveDate::parse_from_str(text, "%Y-%m-%d") {
+        return at(date.and_time(NaiveTime::MIN));
+    }
+    let time = ["%H:%M:%S", "%H:%M"].iter().find_map(|format| NaiveTime::parse_from_str(text, format).ok())?;
+    let today = now.with_timezone(zone).date_naive();
+    let past = |date: NaiveDate| at(date.and_time(time)).filter(|at| *at <= now);
+    past(today).or_else(|| past(today.pred_opt()?))
+}
+
 /// UTC with `--utc`, else the zone of `TZ`, else of this computer.
 pub(crate) fn zone() -> Zone {
     // Unit tests have the same output in every zone.
@@ -62,6 +107,29 @@ fn in_zone<Z: TimeZone>(time: DateTime<FixedOffset>, format: &str, zone: &Z) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_that_people_type_are_of_their_zone() {
+        let now = DateTime::parse_from_rfc3339("2026-01-31T12:00:00Z").unwrap().with_timezone(&Utc);
+        for (text, moment) in [
+            ("2026-01-31T10:00:00+02:00", "2026-01-31T08:00:00.000Z"),
+            ("2026-01-30 23:30:05", "2026-01-30T23:30:05.000Z"),
+            ("2026-01-30 23:30:05Z", "2026-01-30T23:30:05.000Z"),
+            ("2026-01-30 23:30", "2026-01-30T23:30:00.000Z"),
+            ("2026-01-30", "2026-01-30T00:00:00.000Z"),
+            ("11:30", "2026-01-31T11:30:00.000Z"),
+            ("17:00", "2026-01-30T17:00:00.000Z"),
+            ("7d", "7d"),
+            ("yesterday", "yesterday"),
+        ] {
+            assert_eq!(moment_in(text, Zone::Utc, now), moment);
+        }
+        let tokyo = FixedOffset::east_opt(9 * 3600).unwrap();
+        let at = moment_of("2026-01-31 08:30:05", &tokyo, now).unwrap();
+        assert_eq!(in_zone(at.fixed_offset(), "%Y-%m-%d %H:%M:%S", &tokyo), "2026-01-31 08:30:05");
+        assert_eq!(moment_of("20:00", &tokyo, now).unwrap().to_rfc3339(), "2026-01-31T11:00:00+00:00");
+        assert_eq!(with_times("at 2026-01-31T11:00:00.123Z: by me"), "at 2026-01-31 11:00:00Z: by me");
+    }
 
     #[test]
     fn times_are_shown_in_their_zone() {

@@ -35,6 +35,8 @@ pub(crate) struct Prompter {
     permissions: Option<Items<PermissionEvent>>,
     questions: Option<Items<QuestionEvent>>,
     waiting: VecDeque<WaitingPrompt>,
+    /// The one that is being answered, as it is now.
+    open: Option<WaitingPrompt>,
     shown: ShownPrompts,
 }
 
@@ -97,6 +99,16 @@ impl EndedPrompt {
     }
 }
 
+/// What a message of the daemon means.
+enum PromptNews {
+    New,
+    /// Others wait for the answer of the open ask than before, who are named on this line.
+    Askers(String),
+    /// A prompt that is known has changed in nothing that is shown.
+    Known,
+    Ended(EndedPrompt),
+}
+
 /// How a prompt ended here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PromptOutcome {
@@ -123,7 +135,7 @@ impl Prompter {
         if permissions.is_none() && questions.is_none() {
             return Ok(None);
         }
-        Ok(Some(Self { client: client.clone(), permissions, questions, waiting: VecDeque::new(), shown }))
+        Ok(Some(Self { client: client.clone(), permissions, questions, waiting: VecDeque::new(), open: None, shown }))
     }
 
     /// The oldest prompt that `wanted` accepts; waits for one. Cancel-safe.
@@ -141,16 +153,15 @@ impl Prompter {
         self.waiting.len()
     }
 
-    /// Receives the next prompt, or the end of one. Cancel-safe.
-    async fn receive(&mut self) -> Result<Option<EndedPrompt>, ClientError> {
+    /// Receives the next prompt, a change of one, or its end. Cancel-safe.
+    async fn receive(&mut self) -> Result<PromptNews, ClientError> {
         let ended = tokio::select! {
             event = item(&mut self.permissions) => match event {
                 Some(Ok(PermissionEvent::Asked { mut request })) => {
                     if self.shown.is_of_own_terminal(&request.session_id) {
                         request.session_name = Some("this terminal".to_owned());
                     }
-                    self.waiting.push_back(WaitingPrompt::Permission(request));
-                    return Ok(None);
+                    return Ok(self.take(WaitingPrompt::Permission(request)));
                 }
                 Some(Ok(PermissionEvent::Resolved(resolved))) => {
                     EndedPrompt { line: ask::end(&resolved), request_id: resolved.request_id }
@@ -160,8 +171,7 @@ impl Prompter {
             },
             event = item(&mut self.questions) => match event {
                 Some(Ok(QuestionEvent::Asked { request })) => {
-                    self.waiting.push_back(WaitingPrompt::Question(request));
-                    return Ok(None);
+                    return Ok(self.take(WaitingPrompt::Question(request)));
                 }
                 Some(Ok(QuestionEvent::Resolved(resolved))) => {
                     EndedPrompt { line: question::end(&resolved), request_id: resolved.request_id }
@@ -171,20 +181,39 @@ impl Prompter {
             },
         };
         self.waiting.retain(|request| request.id() != ended.request_id);
-        Ok(Some(ended))
+        Ok(PromptNews::Ended(ended))
+    }
+
+    fn take(&mut self, prompt: WaitingPrompt) -> PromptNews {
+        let known = self.open.iter_mut().chain(&mut self.waiting).find(|known| known.id() == prompt.id());
+        let Some(known) = known else {
+            self.waiting.push_back(prompt);
+            return PromptNews::New;
+        };
+        let before = std::mem::replace(known, prompt);
+        match (&before, &self.open) {
+            (WaitingPrompt::Permission(before), Some(WaitingPrompt::Permission(open)))
+                if before.request_id == open.request_id && ask::askers(before) != ask::askers(open) =>
+            {
+                PromptNews::Askers(ask::askers(open))
+            }
+            _ => PromptNews::Known,
+        }
     }
 
     /// Shows the prompt and waits for keys, or for another client's answer.
     pub(crate) async fn show(&mut self, request: &WaitingPrompt) -> anyhow::Result<PromptOutcome> {
-        match request {
+        self.open = Some(request.clone());
+        let outcome = match request {
             WaitingPrompt::Permission(ask) => self.show_ask(ask).await,
             WaitingPrompt::Question(question) => self.show_question(question).await,
-        }
+        };
+        self.open = None;
+        outcome
     }
 
     async fn show_ask(&mut self, ask: &Ask) -> anyhow::Result<PromptOutcome> {
         let choices = choices(ask);
-        let again = || WaitingPrompt::Permission(Box::new(ask.clone()));
         // Before anything is shown, so that no key is lost.
         let mut keys = KeyReader::open()?;
         write_raw(|out| ask::show(ask, out).and_then(|()| ask::show_choices(&choices, out)))?;
@@ -201,12 +230,8 @@ impl Prompter {
                     TypedLine::Text(text) => {
                         let message = Some(text.trim().to_owned()).filter(|text| !text.is_empty());
                         drop(keys);
-                        return self
-                            .reply::<PermissionsReply>(
-                                again(),
-                                ReplyPermission { message, ..ReplyPermission::once(&ask.request_id, Action::Deny) },
-                            )
-                            .await;
+                        let reply = ReplyPermission { message, ..ReplyPermission::once(&ask.request_id, Action::Deny) };
+                        return self.reply::<PermissionsReply>(&ask.request_id, reply).await;
                     }
                     TypedLine::Cancelled => {}
                     TypedLine::End => return Ok(PromptOutcome::Settled),
@@ -220,7 +245,7 @@ impl Prompter {
                             continue;
                         }
                         drop(keys);
-                        return self.reply::<PermissionsReply>(again(), choice.reply(ask)).await;
+                        return self.reply::<PermissionsReply>(&ask.request_id, choice.reply(ask)).await;
                     }
                 }
                 KeyPress::Other => {}
@@ -229,7 +254,6 @@ impl Prompter {
     }
 
     async fn show_question(&mut self, question: &Question) -> anyhow::Result<PromptOutcome> {
-        let again = || WaitingPrompt::Question(Box::new(question.clone()));
         let mut keys = KeyReader::open()?;
         write_raw(|out| question::show(question, out))?;
         let shown = Instant::now();
@@ -250,10 +274,10 @@ impl Prompter {
                     let asked = question.clone();
                     let filled = tokio::task::spawn_blocking(move || question::fill_form(&asked)).await??;
                     let Some(reply) = filled else {
-                        self.waiting.push_front(again());
+                        self.again();
                         return Ok(PromptOutcome::Settled);
                     };
-                    return self.reply::<QuestionsReply>(again(), reply).await;
+                    return self.reply::<QuestionsReply>(&question.request_id, reply).await;
                 }
                 (KeyPress::Char('o'), _) if question::takes_text(question) => {
                     match self.line(&mut keys, "", &question.request_id).await? {
@@ -276,7 +300,14 @@ impl Prompter {
                 (KeyPress::Char(_) | KeyPress::Other, _) => continue,
             };
             drop(keys);
-            return self.reply::<QuestionsReply>(again(), reply).await;
+            return self.reply::<QuestionsReply>(&question.request_id, reply).await;
+        }
+    }
+
+    /// The open prompt still waits, and is shown again.
+    fn again(&mut self) {
+        if let Some(open) = self.open.take() {
+            self.waiting.push_front(open);
         }
     }
 
@@ -298,13 +329,15 @@ impl Prompter {
                 biased;
                 ended = self.receive() => {
                     match ended? {
-                        Some(ended) if ended.request_id == request_id => return Ok(PromptInput::Ended(ended)),
-                        Some(_) => {}
-                        None if self.shown == ShownPrompts::All => {
+                        PromptNews::Ended(ended) if ended.request_id == request_id => return Ok(PromptInput::Ended(ended)),
+                        PromptNews::New if self.shown == ShownPrompts::All => {
                             let waiting = self.waiting.len();
                             write_raw(|out| writeln!(out, "{DIM}{waiting} more waiting{DIM:#}"))?;
                         }
-                        None => {}
+                        PromptNews::Askers(askers) => {
+                            write_raw(|out| writeln!(out, "  {DIM}agent now:{DIM:#} {askers}"))?;
+                        }
+                        PromptNews::New | PromptNews::Known | PromptNews::Ended(_) => {}
                     }
                 }
                 event = keys.next_event() => return Ok(event.map_or(PromptInput::TerminalGone, PromptInput::Key)),
@@ -347,7 +380,7 @@ impl Prompter {
         }
     }
 
-    async fn reply<M: Method>(&mut self, request: WaitingPrompt, reply: M::Params) -> anyhow::Result<PromptOutcome> {
+    async fn reply<M: Method>(&mut self, request_id: &str, reply: M::Params) -> anyhow::Result<PromptOutcome> {
         match self.client.call::<M>(reply).await {
             Ok(_) => {}
             // Another client was faster; its answer comes next.
@@ -355,14 +388,14 @@ impl Prompter {
             // The grant could not be stored, or the daemon refused the answer: the prompt still waits.
             Err(ClientError::Rpc(error)) => {
                 writeln!(output::stderr(), "{DIM}{}{DIM:#}", output::plain(&error.message))?;
-                self.waiting.push_front(request);
+                self.again();
                 return Ok(PromptOutcome::Settled);
             }
             Err(error) => return Err(error.into()),
         }
         loop {
-            if let Some(ended) = self.receive().await?
-                && ended.request_id == request.id()
+            if let PromptNews::Ended(ended) = self.receive().await?
+                && ended.request_id == request_id
             {
                 writeln!(output::stderr(), "{}", ended.line)?;
                 return Ok(PromptOutcome::Settled);

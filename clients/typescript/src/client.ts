@@ -30,6 +30,7 @@ import {
   permissionResponder,
   questionResponder,
   type OnPermission,
+  type OnPermissionChanged,
   type OnQuestion,
   type Responder,
 } from "./responder.js";
@@ -54,6 +55,8 @@ export interface ClientOptions {
   name?: string;
   /** Answers permission requests; see also `Client.onPermission`. */
   onPermission?: OnPermission;
+  /** Called when others wait for the answer of an open permission request than before. */
+  onPermissionChanged?: OnPermissionChanged;
   /** Answers questions of tools; see also `Client.onQuestion`. */
   onQuestion?: OnQuestion;
   /** Called when the client has connected, and when it has lost the connection. */
@@ -190,7 +193,7 @@ export class Client implements AsyncDisposable {
     this.socket = options.socket ?? socketPath();
     this.#options = options;
     this.#log = options.log ?? ((message) => console.warn(`toold: ${message}`));
-    if (options.onPermission) this.#responders.add(permissionResponder(options.onPermission, this.#log));
+    if (options.onPermission) this.#responders.add(permissionResponder(options.onPermission, this.#log, options.onPermissionChanged));
     if (options.onQuestion) this.#responders.add(questionResponder(options.onQuestion, this.#log));
   }
 
@@ -419,8 +422,8 @@ export class Client implements AsyncDisposable {
   }
 
   /** Answers permission requests, also those that wait already, until you call the returned function. */
-  onPermission(answer: OnPermission): Promise<() => Promise<void>> {
-    return this.#respond(permissionResponder(answer, this.#log), "permissions.subscribe");
+  onPermission(answer: OnPermission, changed?: OnPermissionChanged): Promise<() => Promise<void>> {
+    return this.#respond(permissionResponder(answer, this.#log, changed), "permissions.subscribe");
   }
 
   /** Answers questions of tools; see `onPermission`. */

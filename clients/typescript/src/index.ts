@@ -42,6 +42,13 @@ export {
 export { Events, type EventsOptions } from "./events.js";
 export type { Invocation, LentTool, Output, Run } from "./provide.js";
 export { findProgram, logFile, socketPath } from "./paths.js";
-export { isForWorkspace, type Answer, type OnPermission, type OnQuestion, type Reply } from "./responder.js";
+export {
+  isForWorkspace,
+  type Answer,
+  type OnPermission,
+  type OnPermissionChanged,
+  type OnQuestion,
+  type Reply,
+} from "./responder.js";
 export { Subscription } from "./subscription.js";
 export * from "./protocol.js";

@@ -235,6 +235,8 @@ export interface Ask {
     /** The category of a permission: which rules and grants apply to it. */
     category: Category;
     target: string;
+    /** What a command does beyond reading, in words, as far as it is known. */
+    does?: string;
   }[];
   /** The place of this ask among `parts`, from 1; absent without `parts`. */
   part?: number;
@@ -2150,6 +2152,21 @@ export interface PermissionsReplayResult {
   }>;
   /** What was allowed and would be denied. */
   denied: Array<{
+    /** The category of a permission: which rules and grants apply to it. */
+    category: Category;
+    target: string;
+    effects?: Array<"privilege" | "secret" | "destroy" | "system" | "publish" | "change" | "send" | "install" | "process" | "build" | "history" | "write" | "fetch" | "read">;
+    count: number;
+    /** It was denied at least once. */
+    was_denied?: boolean;
+    /** What would decide it. */
+    rule: string;
+  }>;
+  /**
+   * What was decided without a person and would be asked about: it was free by rules, grants, a mode or a level that hold
+   * no longer.
+   */
+  asked?: Array<{
     /** The category of a permission: which rules and grants apply to it. */
     category: Category;
     target: string;

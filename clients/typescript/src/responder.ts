@@ -32,6 +32,12 @@ export type Answer =
  */
 export type OnPermission = (ask: Ask, over: AbortSignal) => Promise<Reply | undefined> | Reply | undefined;
 
+/**
+ * Called when an ask that is open has changed: its `agent`, `agents` and `call_ids` name those that wait for the answer now.
+ * The callback that it was given to goes on.
+ */
+export type OnPermissionChanged = (ask: Ask) => void;
+
 /** Called with each question. A callback that fails cancels the question. See `OnPermission`. */
 export type OnQuestion = (question: Question, over: AbortSignal) => Promise<Answer | undefined> | Answer | undefined;
 
@@ -52,8 +58,8 @@ export interface Responder {
   close(): Promise<void>;
 }
 
-export function permissionResponder(answer: OnPermission, log: Log): Responder {
-  return responder<"permissions", Ask, Reply>("permissions", answer, () => ({ action: "deny" }), log);
+export function permissionResponder(answer: OnPermission, log: Log, changed?: OnPermissionChanged): Responder {
+  return responder<"permissions", Ask, Reply>("permissions", answer, () => ({ action: "deny" }), log, changed);
 }
 
 export function questionResponder(answer: OnQuestion, log: Log): Responder {
@@ -65,6 +71,7 @@ function responder<S extends "permissions" | "questions", P extends { request_id
   answer: (prompt: P, over: AbortSignal) => Promise<A | undefined> | A | undefined,
   onFailure: () => A,
   log: Log,
+  changed?: (prompt: P) => void,
 ): Responder {
   const open = new Map<string, AbortController>();
   let active: { connection: Connection; subscription: string } | undefined;
@@ -75,7 +82,10 @@ function responder<S extends "permissions" | "questions", P extends { request_id
   };
 
   const ask = async (connection: Connection, prompt: P) => {
-    if (open.has(prompt.request_id)) return;
+    if (open.has(prompt.request_id)) {
+      changed?.(prompt);
+      return;
+    }
     const over = new AbortController();
     open.set(prompt.request_id, over);
     let reply: A | undefined;

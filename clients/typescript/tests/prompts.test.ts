@@ -110,6 +110,31 @@ test("an ask ends with its call", async () => {
   await assert.rejects(call.result(), CallCancelled);
 });
 
+test("an ask that is open says who waits for it now", async () => {
+  const seen = signal();
+  const both = signal();
+  let open: Ask | undefined;
+  const client = await here.client({
+    onPermission: async (ask) => {
+      open = ask;
+      seen.fire();
+      await both.promise;
+      return { action: "allow" };
+    },
+    onPermissionChanged: (ask) => {
+      assert.deepEqual([ask.request_id, ask.call_ids.length], [open!.request_id, 2]);
+      both.fire();
+    },
+  });
+  const first = client.execute("bash", { command: "touch x" });
+  await seen.promise;
+  const results = await Promise.all([first, client.execute("bash", { command: "touch x" })]);
+  assert.deepEqual(
+    results.map((result) => result.is_error),
+    [false, false],
+  );
+});
+
 test("an ask that is left to others can be seen and answered by them", async () => {
   const over = signal();
   const onPermission = (_: Ask, ended: AbortSignal) => ended.addEventListener("abort", () => over.fire());

@@ -46,6 +46,7 @@ export function activate(context: vscode.ExtensionContext): Api {
     ...linkSettings(),
     folders: (vscode.workspace.workspaceFolders ?? []).map((folder) => folder.uri.fsPath),
     onPermission: (ask, over) => asks.answer(link, ask, over),
+    onPermissionChanged: (ask) => asks.renewed(link, ask),
     onQuestion: answerQuestion,
     onChange: (part) => changed.fire(part),
     log,

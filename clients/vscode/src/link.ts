@@ -87,6 +87,15 @@ export class Link {
     else over.addEventListener("abort", end, { once: true });
   }
 
+  /** Takes over a permission request as it is now. Returns what it was before; nothing when it is not open here. */
+  renewed(ask: Ask): Ask | undefined {
+    const before = this.asks.get(ask.request_id);
+    if (before === undefined) return undefined;
+    this.asks.set(ask.request_id, ask);
+    this.#options.onChange("asks");
+    return before;
+  }
+
   /** Removes a permission request that was answered here. */
   answered(ask: Ask): void {
     if (this.asks.delete(ask.request_id)) this.#options.onChange("asks");

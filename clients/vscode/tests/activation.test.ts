@@ -218,6 +218,35 @@ test("an ask is a notification, and its diff an editor that closes with it", asy
   await window.until("all is quiet", () => window.statusItem.text === "$(tools) toold");
 });
 
+test("an ask that is open says who waits for it now", async (t) => {
+  const here = await ownFolders(t);
+  here.configure('[agents.codex]\nask = "toold"\n[agents.claude-code]\nask = "toold"\n');
+  const { window, api } = await activate(here);
+  await api.open();
+  // As an agent runs it before it uses a tool of its own. Nothing here may become an agent, so it has no parent.
+  const hook = (agent: string) => {
+    const input = {
+      ...{ session_id: "s-1", cwd: here.work, hook_event_name: "PreToolUse", tool_name: "Bash" },
+      ...{ tool_input: { command: "touch x" }, tool_use_id: "t-1" },
+    };
+    writeFileSync(join(here.work, `${agent}.json`), JSON.stringify(input));
+    const line = `exec setsid --fork ${join(dirname(TOOLD), "toolctl")} hook ${agent} <${agent}.json >/dev/null 2>&1`;
+    spawn("sh", ["-c", line], { cwd: here.work });
+  };
+  hook("codex");
+  await window.until("an ask", () => window.shown.length > 0);
+  assert.match(window.shown[0]!, /^warning: bash .*for codex wants to run: touch x/);
+  hook("claude-code");
+  await window.until("the news", () => window.shown.length > 1);
+  assert.match(window.shown[1]!, /^information: Now bash .*for codex and claude-code wants to run: touch x/);
+  window.person.notice = (message, buttons) => {
+    assert.match(message, /for codex and claude-code/);
+    return buttons.at(-1);
+  };
+  await window.commands.get("toold.answer")!();
+  await window.until("no ask is left", () => api.link.asks.size === 0);
+});
+
 test("an ask that was put away is answered by the command", async (t) => {
   const here = await ownFolders(t);
   const { window, api } = await activate(here);

@@ -55,28 +55,52 @@ pub struct Asks {
 #[derive(Clone, Debug)]
 pub struct PendingAsk {
     ask: Box<Ask>,
-    /// The agent of each of the ask's calls, in their order.
-    agents: Vec<Option<String>>,
+    /// Who asks by each of the ask's calls, in their order.
+    askers: Vec<Asker>,
     need: Arc<Need>,
     /// See [`Ask::parts`]; `need` is one of them.
     parts: Arc<[Need]>,
     project: PathBuf,
-    /// An ask of another daemon: the answer is sent there, and nothing of it is stored here.
-    is_relayed: bool,
+    /// The ask of another daemon that this one shows: the answer is sent there, and nothing of it is stored here.
+    relayed: Option<RelayedAsk>,
     /// See [`Asks::fits_one_line`].
     fits_one_line: bool,
 }
 
+/// An ask of another daemon.
+#[derive(Clone, Debug)]
+struct RelayedAsk {
+    from: String,
+    /// There.
+    request_id: String,
+}
+
+#[derive(Clone, Debug)]
+struct Asker {
+    agent: Option<String>,
+    subagent: Option<String>,
+}
+
+impl Asker {
+    fn of(cx: &Cx) -> Self {
+        Self { agent: cx.asker(), subagent: cx.agent.as_ref().and_then(|request| request.subagent.clone()) }
+    }
+}
+
 impl PendingAsk {
-    fn name_agents(&mut self) {
+    fn name_askers(&mut self) {
         let mut names: Vec<String> = Vec::new();
-        for name in self.agents.iter().flatten() {
+        for name in self.askers.iter().filter_map(|asker| asker.agent.as_ref()) {
             if !names.contains(name) {
                 names.push(name.clone());
             }
         }
         self.ask.agent = names.first().cloned();
         self.ask.agents = if names.len() > 1 { names } else { Vec::new() };
+        // One that only some of them have says nothing about the others.
+        let subagent = self.askers.first().and_then(|first| first.subagent.clone());
+        self.ask.subagent =
+            subagent.filter(|_| self.askers.iter().all(|other| other.subagent == self.askers[0].subagent));
     }
 }
 
@@ -165,15 +189,18 @@ impl PromptKind for PendingAsk {
             self.ask.expires_at = end;
         }
         self.ask.call_ids.push(cx.call_id.clone());
-        self.agents.push(cx.asker());
-        self.name_agents();
+        self.askers.push(Asker::of(cx));
+        self.name_askers();
     }
 
     fn leave(&mut self, call: &CallId) {
         if let Some(at) = self.ask.call_ids.iter().position(|waiting| waiting == call) {
             self.ask.call_ids.remove(at);
-            self.agents.remove(at);
-            self.name_agents();
+            // The asks of another daemon have their askers from there.
+            if self.relayed.is_none() {
+                self.askers.remove(at);
+                self.name_askers();
+            }
         }
     }
 
@@ -204,7 +231,8 @@ pub struct AskSubscription(PromptSubscription<PendingAsk>);
 
 impl AskSubscription {
     /// First every pending ask, then new events. No ask is lost on a slow reader; an ask that was
-    /// answered before it was read is skipped. Cancel-safe.
+    /// answered before it was read is skipped. One that is known comes again when others wait for its answer than before.
+    /// Cancel-safe.
     pub async fn next(&mut self) -> PermissionEvent {
         to_wire(self.0.next().await)
     }
@@ -381,7 +409,10 @@ async fn ask_person(
                         (Resolution::Allow, how, allowed(decision.rule, decision.by))
                     }
                     Verdict::Deny => {
-                        let how = format!("denied by {}", decision.rule);
+                        let how = match &cx.engine.policy.load().paused {
+                            Some(paused) if *paused == decision.rule => format!("everything is {paused}"),
+                            _ => format!("denied by {}", decision.rule),
+                        };
                         (Resolution::Deny, how, refused_by_policy(&cx.engine.policy.load(), &decision, need))
                     }
                 };
@@ -507,7 +538,7 @@ fn grants_of(
         return Err(AskReplyError::NotSuggested(wanted.to_owned()));
     }
     let scope = match scope {
-        _ if asked.is_relayed || asked.need.is_workspace() => return Ok(Vec::new()),
+        _ if asked.relayed.is_some() || asked.need.is_workspace() => return Ok(Vec::new()),
         Scope::Once => return Ok(Vec::new()),
         _ if asked.need.always_asked && reply.action == Action::Allow => {
             return Err(AskReplyError::CannotBeRemembered(EACH_TIME.to_owned()));
@@ -612,13 +643,13 @@ fn asked(cx: &Cx, chain: &[String], need: &Need, parts: Arc<[Need]>, number: u64
     }
     let unsure = need.unsure().map(|why| format!("not certain what it does: {why}"));
     let is_protected = protected.is_some();
-    let effects: Vec<Effect> = need.effects().iter().filter(|effect| *effect != Effect::Read).collect();
-    let does = (!effects.is_empty()).then(|| effect::in_words(&effects));
+    let (effects, does) = (effects_beyond_reading(need), does_of(need));
     // Its agent does not wait as long as people are asked otherwise.
     let hurry = cx.agent.as_ref().map(|_| format!("answer within {} s", time.as_secs()));
     let reasons = need.reason.iter().cloned().chain(does).chain(protected).chain(unsure).chain(hurry);
     let reasons: Vec<String> = reasons.collect();
-    let (agent, cwd) = (cx.asker(), cx.cwd.display().to_string());
+    let (asker, cwd) = (Asker::of(cx), cx.cwd.display().to_string());
+    let agent = asker.agent.clone();
     let whole = need.line.as_deref().filter(|command| command.contains(&need.target));
     let texts = [Some(whole.unwrap_or(&need.target)), need.line.as_deref().filter(|_| whole.is_none())];
     let misleading = misleading(texts.into_iter().flatten().chain(agent.as_deref()).chain([cwd.as_str()]));
@@ -635,7 +666,7 @@ fn asked(cx: &Cx, chain: &[String], need: &Need, parts: Arc<[Need]>, number: u64
         session_name: Some(session_name(cx, agent.as_deref())),
         agent,
         agents: Vec::new(),
-        subagent: cx.agent.as_ref().and_then(|request| request.subagent.clone()),
+        subagent: asker.subagent.clone(),
         level: cx.level(),
         cwd,
         reason: (!reasons.is_empty()).then(|| reasons.join("; ")),
@@ -647,20 +678,33 @@ fn asked(cx: &Cx, chain: &[String], need: &Need, parts: Arc<[Need]>, number: u64
         chain: chain.to_vec(),
         suggestions,
         part: parts.iter().position(|part| part == need).map(|at| at as u64 + 1),
-        parts: parts.iter().map(|part| AskPart { category: part.category(), target: part.target.clone() }).collect(),
+        parts: parts
+            .iter()
+            .map(|part| AskPart { category: part.category(), target: part.target.clone(), does: does_of(part) })
+            .collect(),
         asked_at: rfc3339(now),
         expires_at: rfc3339(now + time),
     };
     let fits_one_line = !is_protected && ask.misleading.is_empty() && fits_one_line(need);
     PendingAsk {
-        agents: vec![ask.agent.clone()],
+        askers: vec![asker],
         ask: Box::new(ask),
         fits_one_line,
         need: Arc::new(need.clone()),
         parts,
         project: cx.session.grant_project().to_owned(),
-        is_relayed: false,
+        relayed: None,
     }
+}
+
+fn effects_beyond_reading(need: &Need) -> Vec<Effect> {
+    need.effects().iter().filter(|effect| *effect != Effect::Read).collect()
+}
+
+/// What a need does beyond reading, in words.
+fn does_of(need: &Need) -> Option<String> {
+    let effects = effects_beyond_reading(need);
+    (!effects.is_empty()).then(|| effect::in_words(&effects))
 }
 
 /// The session as people know it.

@@ -1,8 +1,8 @@
 //! Prompts for people: the calls that wait for an answer, and the frontends that can give one.
 //!
 //! Pending prompts are state, not a queue: a subscriber compares it with the prompts it has received, so a slow
-//! one loses nothing and an answered prompt is never shown late. [`crate::asks`] and [`crate::questions`]
-//! are the two kinds.
+//! one loses nothing, an answered prompt is never shown late, and one that has changed is received again.
+//! [`crate::asks`] and [`crate::questions`] are the two kinds.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -65,6 +65,8 @@ const MAX_ENDED: usize = 256;
 
 struct PendingPrompt<P: PromptKind> {
     prompt: P,
+    /// Counts the changes of `prompt`.
+    version: u64,
     /// Prompts with the same key are one prompt.
     key: String,
     /// It is another daemon's, and only shown here.
@@ -83,7 +85,13 @@ struct PromptSubscriber<P: PromptKind> {
     can_answer: bool,
     sees: PromptScope,
     /// The prompts that it has received, if it has not received their outcome yet.
-    reported: BTreeMap<u64, Option<P::Outcome>>,
+    reported: BTreeMap<u64, ReportedPrompt<P>>,
+}
+
+enum ReportedPrompt<P: PromptKind> {
+    /// In this version.
+    Open(u64),
+    Ended(P::Outcome),
 }
 
 /// The prompts that a subscriber sees.
@@ -135,9 +143,10 @@ impl<P: PromptKind> PendingPrompt<P> {
     }
 }
 
-/// A new or resolved prompt, for a subscriber.
+/// A new, changed or resolved prompt, for a subscriber.
 #[derive(Clone, Debug)]
 pub enum PromptEvent<P: PromptKind> {
+    /// A new one, or a known one as it is now.
     Asked(P),
     Resolved(P::Outcome),
 }
@@ -246,6 +255,7 @@ impl<P: PromptKind> Prompts<P> {
                 // Those that wait less leave earlier.
                 pending.expires = pending.expires.max(Instant::now() + time);
                 pending.prompt.join(cx, time);
+                pending.version += 1;
                 *id
             }
             None => {
@@ -293,6 +303,14 @@ impl<P: PromptKind> Prompts<P> {
         self.shared.state.lock().ended.iter().rev().find(|end| is_it(end)).cloned()
     }
 
+    /// Changes the prompts for which `change` returns true, which subscribers receive again.
+    pub(crate) fn change(&self, mut change: impl FnMut(&mut P) -> bool) {
+        for pending in self.shared.state.lock().pending.values_mut() {
+            pending.version += u64::from(change(&mut pending.prompt));
+        }
+        self.shared.changed.send_replace(());
+    }
+
     /// Releases a claimed prompt: the answer could not be applied.
     pub(crate) fn release(&self, id: u64) {
         if let Some(pending) = self.shared.state.lock().pending.get_mut(&id) {
@@ -323,7 +341,8 @@ impl<P: PromptKind> SharedPrompts<P> {
         self.events.emit(prompt.asked());
         let expires = Instant::now() + time;
         let outcome = watch::Sender::new(None);
-        let pending = PendingPrompt { prompt, key, is_relayed, expires, alone: None, waiting, claimed: false, outcome };
+        let (version, alone, claimed) = (0, None, false);
+        let pending = PendingPrompt { prompt, version, key, is_relayed, expires, alone, waiting, claimed, outcome };
         state.pending.insert(id, pending);
         id
     }
@@ -333,7 +352,7 @@ impl<P: PromptKind> SharedPrompts<P> {
         let Some(pending) = state.pending.remove(&id) else { return false };
         for subscriber in state.subscribers.values_mut() {
             if let Some(reported) = subscriber.reported.get_mut(&id) {
-                *reported = Some(outcome.clone());
+                *reported = ReportedPrompt::Ended(outcome.clone());
             }
         }
         self.events.emit(pending.prompt.resolved(&outcome));
@@ -375,8 +394,8 @@ pub struct PromptSubscription<P: PromptKind> {
 }
 
 impl<P: PromptKind> PromptSubscription<P> {
-    /// Waits for the next event that it has not received yet; ends come before beginnings.
-    /// Cancel-safe.
+    /// Waits for the next event that it has not received yet; ends come before beginnings. Of several changes of a prompt,
+    /// it receives the last. Cancel-safe.
     pub async fn next(&mut self) -> PromptEvent<P> {
         loop {
             self.changes.mark_unchanged();
@@ -393,15 +412,22 @@ impl<P: PromptKind> PromptSubscription<P> {
         let mut state = self.shared.state.lock();
         let PromptsState { pending, subscribers, .. } = &mut *state;
         let own = subscribers.get_mut(&self.id)?;
-        let ended = own.reported.iter().find(|(_, outcome)| outcome.is_some()).map(|(id, _)| *id);
-        if let Some(id) = ended {
-            return own.reported.remove(&id).flatten().map(PromptEvent::Resolved);
+        let ended = own.reported.iter().find_map(|(id, reported)| match reported {
+            ReportedPrompt::Ended(outcome) => Some((*id, outcome.clone())),
+            ReportedPrompt::Open(_) => None,
+        });
+        if let Some((id, outcome)) = ended {
+            own.reported.remove(&id);
+            return Some(PromptEvent::Resolved(outcome));
         }
-        let is_new =
-            |(id, new): &(&u64, &PendingPrompt<P>)| !own.reported.contains_key(id) && own.sees.sees(new.audience());
-        let (id, prompt) = pending.iter().find(is_new).map(|(id, new)| (*id, new.prompt.clone()))?;
-        own.reported.insert(id, None);
-        Some(PromptEvent::Asked(prompt))
+        let is_news = |(id, pending): &(&u64, &PendingPrompt<P>)| {
+            let is_known =
+                matches!(own.reported.get(id), Some(ReportedPrompt::Open(version)) if *version == pending.version);
+            !is_known && own.sees.sees(pending.audience())
+        };
+        let (id, news) = pending.iter().find(is_news)?;
+        own.reported.insert(*id, ReportedPrompt::Open(news.version));
+        Some(PromptEvent::Asked(news.prompt.clone()))
     }
 }
 
@@ -492,12 +518,13 @@ impl<P: PromptKind> Drop for PromptWaiter<P> {
         }
         if let Some(call) = &self.call {
             pending.prompt.leave(call);
+            pending.version += 1;
         }
         // A subscriber that could answer for the ended call may not be able to answer for the
         // remaining ones.
         state.record_lone_prompts();
         drop(state);
-        // The remaining calls wait less if nobody can answer them.
+        // The remaining calls wait less if nobody can answer them, and subscribers show who waits now.
         self.shared.changed.send_replace(());
     }
 }

@@ -85,14 +85,20 @@ fn take(member: &Member, asks: &mut Vec<OwnAsk>, event: PermissionEvent) {
     }
 }
 
+/// A new ask, or a known one for whose answer others wait than before.
 fn add(member: &Member, asks: &mut Vec<OwnAsk>, ask: Ask) {
+    let id = ask_id(&member.name, &ask.request_id);
+    if let Some(own) = asks.iter_mut().find(|own| own.message.ask_id == id) {
+        (own.message.ask, own.is_sent) = (Some(ask), false);
+        return;
+    }
     let people = people::of(member, &ask.session_id);
     if people.is_empty() {
         return;
     }
     let from = origin_of(&member.engine, &ask.session_id);
     let message = FleetAsk {
-        ask_id: ask_id(&member.name, &ask.request_id),
+        ask_id: id,
         instance: member.instance.clone(),
         challenge: random_id(),
         ask: Some(ask),

@@ -82,7 +82,9 @@ impl ForeignAsks {
                 return Noted::Stale;
             }
             if open.message.challenge == message.challenge {
+                // Others wait for the answer than before, or the message was sent again.
                 open.at = at;
+                open.message = message;
                 return Noted::Unchanged;
             }
             // Its daemon has joined the fleet again.
@@ -168,7 +170,10 @@ mod tests {
     fn an_ask_that_has_ended_never_comes_back() {
         let mut asks = ForeignAsks::default();
         assert_eq!(asks.note(&build(), 1, open("a")), Noted::Changed);
-        assert_eq!(asks.note(&build(), 2, open("a")), Noted::Unchanged);
+        // Who waits for it may change.
+        let now = FleetAsk { session: Some("another".into()), ..open("a") };
+        assert_eq!(asks.note(&build(), 2, now), Noted::Unchanged);
+        assert_eq!(asks.open().next().unwrap().1.message.session.as_deref(), Some("another"));
         assert_eq!(asks.note(&build(), 1, open("a")), Noted::Stale);
         // Also when the clock there was set back.
         assert_eq!(asks.note(&build(), 0, end("a")), Noted::Changed);

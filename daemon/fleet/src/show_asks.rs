@@ -9,7 +9,7 @@ use async_nats::jetstream::Message;
 use async_nats::jetstream::consumer::{DeliverPolicy, pull};
 use futures_util::{Stream, StreamExt};
 use tokio::sync::watch;
-use toold_engine::asks::relay::{Relayed, ShownAsk, show};
+use toold_engine::asks::relay::{Relayed, ShownAsk, renew, show};
 use toold_engine::time::from_rfc3339;
 use toold_proto::permission::{Answerer, Ask, Resolved};
 use toold_proto::tool::SessionId;
@@ -85,8 +85,13 @@ fn note(member: &Member, message: &Message) -> Option<Noted> {
             return None;
         }
     };
-    let id = ask.body.ask_id.clone();
+    let (id, now) = (ask.body.ask_id.clone(), ask.body.ask.clone());
     let noted = member.foreign_asks.lock().note(&ask.from, ask.at, ask.body);
+    if noted == Noted::Unchanged
+        && let Some(now) = &now
+    {
+        renew(&member.engine, ask.from.as_str(), now);
+    }
     if noted == Noted::Stale {
         let sentence = format!("the ask {id} of {} is older than what was received of it", ask.from);
         member.counts.refuse(MessageRefusal::Replayed, sentence);

@@ -408,12 +408,9 @@ fn two_agents_with_one_question_get_one_answer() {
             (wire, id)
         })
         .collect();
-    let ask = ask_of(&mut person);
-    let both = until("both wait", || {
-        let ask = person.result("permissions.pending", json!({}))["asks"][0].take();
-        Some(ask.clone()).filter(|ask| ask["call_ids"].as_array().is_some_and(|calls| calls.len() == 2))
-    });
-    assert_eq!((&both["agent"], both["agents"].as_array().map(Vec::len)), (&ask["agent"], Some(2)), "{both}");
+    // Sent again when the second one waits, unless both did already.
+    let ask = ask_of_all(&mut person, 2);
+    assert_eq!(ask["agents"].as_array().map(Vec::len), Some(2), "{ask}");
     person
         .result("permissions.reply", json!({"request_id": ask["request_id"], "action": "deny", "message": "not now"}));
     for (wire, id) in &mut agents {
@@ -421,6 +418,44 @@ fn two_agents_with_one_question_get_one_answer() {
         assert_eq!((&judged["decision"], &judged["by"]), (&json!("deny"), &json!("person")), "{judged}");
         assert!(judged["reason"].as_str().unwrap().contains("not now"), "{judged}");
     }
+}
+
+/// The ask as it is when so many calls wait for its answer.
+fn ask_of_all(person: &mut Wire, calls: usize) -> Value {
+    loop {
+        let ask = ask_of(person);
+        if ask["call_ids"].as_array().is_some_and(|waiting| waiting.len() == calls) {
+            return ask;
+        }
+    }
+}
+
+#[test]
+fn an_open_question_names_those_who_wait_now() {
+    let daemon = asking();
+    let mut person = person(&daemon);
+    let waiting = |agent: &str, subagent: Option<[&str; 2]>| {
+        let mut wire = hook(&daemon);
+        let mut params = params(&daemon, agent, "Bash", json!({"command": "cargo publish"}));
+        if let Some([kind, id]) = subagent {
+            (params["agent_type"], params["agent_id"]) = (json!(kind), json!(id));
+        }
+        wire.request("permissions.request", params);
+        wire
+    };
+    let mut named = |calls| {
+        let ask = ask_of_all(&mut person, calls);
+        json!([ask["request_id"], ask["agent"], ask["agents"], ask["subagent"]])
+    };
+    let codex = waiting("codex", Some(["Explore", "a1"]));
+    let first = named(1);
+    let id = &first[0];
+    assert_eq!(first, json!([id, "codex", null, "Explore (a1)"]));
+    let claude = waiting("claude-code", None);
+    assert_eq!(named(2), json!([id, "codex", ["codex", "claude-code"], null]), "the sub-agent is only one agent's");
+    drop(codex);
+    assert_eq!(named(1), json!([id, "claude-code", null, null]));
+    drop(claude);
 }
 
 #[test]

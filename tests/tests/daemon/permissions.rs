@@ -99,6 +99,9 @@ fn identical_asks_are_one_prompt() {
         let pending = person.result("permissions.pending", json!({}))["asks"].take();
         (pending[0]["call_ids"].as_array().map(Vec::len) == Some(2)).then_some(())
     });
+    // The open prompt says who waits for its answer now.
+    let changed = asked(&mut person);
+    assert_eq!((&changed["request_id"], changed["call_ids"].as_array().map(Vec::len)), (&ask["request_id"], Some(2)));
     let reply = json!({"request_id": ask["request_id"], "action": "deny", "message": "not now"});
     person.result("permissions.reply", reply);
     for (wire, id) in [(&mut one, first), (&mut two, second)] {

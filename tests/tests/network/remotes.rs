@@ -238,6 +238,21 @@ fn asks_there_are_answered_here() {
         }
     };
     assert_eq!(resolved["action"], "allow");
+    // An ask of two calls stays when the first of them is cancelled here.
+    let read = json!({"name": "far_read", "arguments": {"path": "/etc/hostname"}});
+    let first = other.request("tools.execute", read.clone());
+    asked(&mut person);
+    let second = other.request("tools.execute", read);
+    until("both wait there", || {
+        let ask = there.result("permissions.pending", json!({}))["asks"][0].take();
+        (ask["call_ids"].as_array()?.len() == 2).then_some(())
+    });
+    other.send(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": first}}));
+    assert_eq!(other.answer(first)["error"]["code"], -32800);
+    let ask = asked(&mut person);
+    assert_eq!(ask["target"], "/etc/hostname", "{ask}");
+    person.result("permissions.reply", json!({"request_id": ask["request_id"], "action": "allow"}));
+    assert_eq!(other.answer(second)["result"]["is_error"], false);
     // A call that is cancelled here no longer prompts anybody.
     let call = other.request("tools.execute", bash("touch never"));
     asked(&mut person);

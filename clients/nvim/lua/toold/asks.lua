@@ -148,6 +148,11 @@ local function prompt_of(ask)
   local window
   local prompt = { id = ask.request_id, kind = "ask", asked_at = ask.asked_at, headline = M.headline(ask) }
 
+  function prompt.renew(request)
+    ask = request
+    prompt.headline = M.headline(ask)
+  end
+
   function prompt.close()
     float.close(window)
     window = nil
@@ -199,6 +204,15 @@ local function over(resolved)
   end
 end
 
+--- Takes an item of the subscription: a new request, an open one as it is now, or the end of one.
+function M.on_item(item)
+  if item.type ~= "asked" then
+    over(item)
+  elseif not prompts.renew(item.request.request_id, item.request) then
+    prompts.add(prompt_of(item.request))
+  end
+end
+
 function M.on_connect()
   if not config.options.asks then
     return
@@ -208,13 +222,7 @@ function M.on_connect()
       -- An editor that an agent has started may not answer for you.
       vim.notify("toold: you cannot answer permission requests here: " .. err.message, vim.log.levels.WARN)
     end
-  end, function(item)
-    if item.type == "asked" then
-      prompts.add(prompt_of(item.request))
-    else
-      over(item)
-    end
-  end)
+  end, M.on_item)
 end
 
 function M.on_disconnect()

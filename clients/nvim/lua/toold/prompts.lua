@@ -5,7 +5,7 @@ local M = {}
 -- Milliseconds between two checks whether the editor is in normal mode.
 local LOOK_EVERY = 100
 
--- By id: `{id, kind, asked_at, headline, show(done), close()}`, whether or not it is in the queue.
+-- By id: `{id, kind, asked_at, headline, show(done), close(), renew(request)}`, whether or not it is in the queue.
 local pending = {}
 local queue = {}
 local active
@@ -72,6 +72,24 @@ function M.add(prompt)
   require("toold.status").changed()
   -- Not while the message that brought it is being read: a prompt may block.
   vim.schedule(pump)
+end
+
+--- Tells an open prompt that its request has changed, and you if it says something else now. Returns whether it was open.
+function M.renew(id, request)
+  local prompt = pending[id]
+  if not prompt then
+    return false
+  end
+  local before = prompt.headline
+  prompt.renew(request)
+  if prompt.headline ~= before then
+    prompt.announced = nil
+    -- A selection that is open cannot be changed.
+    if active == prompt then
+      vim.notify("toold: now " .. prompt.headline, vim.log.levels.WARN)
+    end
+  end
+  return true
 end
 
 --- Closes a prompt that needs no answer any more. Returns whether it was open.

@@ -237,6 +237,8 @@ class Ask:
     chain: list[str] = field(default_factory=list)
     # The program whose session the call belongs to, as it named itself.
     agent: str | None = None
+    # All that wait for the answer, when several do; they may change until the answer.
+    agents: list[str] = field(default_factory=list)
     # Everything that the call asks for, with this request as number `part`, from 1; empty when that is this alone.
     parts: list[AskPart] = field(default_factory=list)
     part: int | None = None
@@ -244,10 +246,10 @@ class Ask:
     over: threading.Event = field(default_factory=threading.Event, compare=False, repr=False)
 
     @classmethod
-    def of(cls, wire: Mapping[str, Any]) -> Ask:
+    def of(cls, wire: Mapping[str, Any], over: threading.Event) -> Ask:
         suggestions = [known(Suggestion, each) for each in wire.get("suggestions", [])]
         parts = [known(AskPart, each) for each in wire.get("parts", [])]
-        return known(cls, wire, source=known(Source, wire["source"]), suggestions=suggestions, parts=parts)
+        return known(cls, wire, source=known(Source, wire["source"]), suggestions=suggestions, parts=parts, over=over)
 
     @property
     def is_for_workspace(self) -> bool:
@@ -310,8 +312,8 @@ class Question:
     over: threading.Event = field(default_factory=threading.Event, compare=False, repr=False)
 
     @classmethod
-    def of(cls, wire: Mapping[str, Any]) -> Question:
-        return known(cls, wire, options=[known(Option, each) for each in wire.get("options", [])])
+    def of(cls, wire: Mapping[str, Any], over: threading.Event) -> Question:
+        return known(cls, wire, options=[known(Option, each) for each in wire.get("options", [])], over=over)
 
     def choose(self, *options: Option | str) -> Answer:
         """Answers with one or more options, or their ids."""

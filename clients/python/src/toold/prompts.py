@@ -38,7 +38,7 @@ class Responder(Generic[P]):
         self,
         subject: str,
         callback: Callable[[P], Any],
-        prompt_of: Callable[[dict[str, Any]], P],
+        prompt_of: Callable[[dict[str, Any], threading.Event], P],
         params_of: Callable[[Any], dict[str, Any]],
         on_failure: Callable[[P], Any],
     ) -> None:
@@ -64,9 +64,12 @@ class Responder(Generic[P]):
         if item.get("type") != "asked":
             self._close(item.get("request_id", ""))
             return
-        prompt = self._prompt_of(item["request"])
-        if prompt.request_id in self._open:
+        request = item["request"]
+        if known := self._open.get(request["request_id"]):
+            # Others wait for the answer than before. A callback that runs goes on with what it was given.
+            self._open[request["request_id"]] = (self._prompt_of(request, known[0].over), known[1])
             return
+        prompt = self._prompt_of(request, threading.Event())
         task = asyncio.create_task(self._answer(connection, prompt), name=f"toold-prompt-{prompt.request_id}")
         self._open[prompt.request_id] = (prompt, task)
         task.add_done_callback(lambda _: self._open.pop(prompt.request_id, None))
@@ -87,6 +90,7 @@ class Responder(Generic[P]):
                 async with self._turn:
                     if prompt.over.is_set():
                         return
+                    prompt, _ = self._open[prompt.request_id]
                     reply = await in_thread(self._callback, prompt)
             params = None if reply is None else self._params_of(reply)
         except Exception:

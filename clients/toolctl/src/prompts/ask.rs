@@ -7,6 +7,7 @@ use anstyle::Style;
 use toold_proto::permission::{Action, Ask, ReplyPermission, Resolution, Resolved, Scope};
 use toold_proto::tool::Category;
 
+use crate::clock::with_times;
 use crate::output::{BAD, BOLD, DIM, GOOD, NAME, WARN, one_line, plain, shorten};
 
 /// How many lines of a diff are shown where it cannot be scrolled; a note says how many are hidden.
@@ -142,20 +143,10 @@ fn show_up_to(ask: &Ask, diff_lines: usize, out: &mut impl Write) -> io::Result<
     }
     for (number, part) in (1..).zip(&ask.parts).filter(|(number, _)| Some(*number) != ask.part) {
         let label = format!("part {number}:");
-        writeln!(out, "  {DIM}{label}{DIM:#} {} {}", part.category, indented(&part.target, 3 + label.len()))?;
+        let does = part.does.as_ref().map(|does| format!(" {DIM}({}){DIM:#}", one_line(does))).unwrap_or_default();
+        writeln!(out, "  {DIM}{label}{DIM:#} {} {}{does}", part.category, indented(&part.target, 3 + label.len()))?;
     }
-    let agents = if ask.agents.is_empty() { ask.agent.as_slice() } else { &ask.agents };
-    let mut agents: String = agents.iter().map(|agent| format!("{}, ", one_line(agent))).collect();
-    if let Some(subagent) = &ask.subagent {
-        agents.push_str(&format!("sub-agent {}, ", one_line(subagent)));
-    }
-    // As in the answer for the session, unless that is the agent's name again. An id says little to a person.
-    let session = match &ask.session_name {
-        Some(name) if ask.agent.as_ref().is_some_and(|agent| name.contains(agent.as_str())) => String::new(),
-        Some(name) => format!("{}, ", one_line(name)),
-        None => format!("session {}, ", shorten(&one_line(ask.session_id.as_str()), MAX_ID)),
-    };
-    writeln!(out, "  {DIM}agent:{DIM:#} {agents}{session}level {}", ask.level)?;
+    writeln!(out, "  {DIM}agent:{DIM:#} {}", askers(ask))?;
     if ask.cwd != ask.target {
         writeln!(out, "  {DIM}folder:{DIM:#} {}", one_line(&ask.cwd))?;
     }
@@ -172,6 +163,22 @@ fn show_up_to(ask: &Ask, diff_lines: usize, out: &mut impl Write) -> io::Result<
         show_diff_up_to(diff, diff_lines, out)?;
     }
     Ok(())
+}
+
+/// The agents that wait for the answer, and the session that an answer for the session counts for, on one line.
+pub(crate) fn askers(ask: &Ask) -> String {
+    let agents = if ask.agents.is_empty() { ask.agent.as_slice() } else { &ask.agents };
+    let mut agents: String = agents.iter().map(|agent| format!("{}, ", one_line(agent))).collect();
+    if let Some(subagent) = &ask.subagent {
+        agents.push_str(&format!("sub-agent {}, ", one_line(subagent)));
+    }
+    // As in the answer for the session, unless that is the agent's name again. An id says little to a person.
+    let session = match &ask.session_name {
+        Some(name) if ask.agent.as_ref().is_some_and(|agent| name.contains(agent.as_str())) => String::new(),
+        Some(name) => format!("{}, ", one_line(name)),
+        None => format!("session {}, ", shorten(&one_line(ask.session_id.as_str()), MAX_ID)),
+    };
+    format!("{agents}{session}level {}", ask.level)
 }
 
 /// Text whose continuation lines cannot be mistaken for lines of the prompt.
@@ -217,10 +224,11 @@ pub(crate) fn end(resolved: &Resolved) -> String {
     let by = by.map(|client| format!(" {DIM}by {}{DIM:#}", one_line(client))).unwrap_or_default();
     let scope = resolved.scope.filter(|scope| *scope != Scope::Once);
     let scope = scope.map(|scope| format!(" {}", scope_words(scope))).unwrap_or_default();
-    let how = one_line(&resolved.how);
+    let how = with_times(&one_line(&resolved.how));
     match resolved.action {
         // By a rule, or since nobody can answer any more.
         Resolution::Allow if resolved.by.is_none() && !how.is_empty() => format!("{GOOD}{how}{GOOD:#}"),
+        Resolution::Deny if resolved.by.is_none() && how.starts_with("denied") => format!("{BAD}{how}{BAD:#}"),
         Resolution::Deny if resolved.by.is_none() && !how.is_empty() => format!("{BAD}denied{BAD:#}: {how}"),
         Resolution::Expired if !how.is_empty() => format!("{DIM}expired: {how}{DIM:#}"),
         Resolution::Allow => format!("{GOOD}allowed{GOOD:#}{scope}{by}"),

@@ -162,14 +162,22 @@ impl DaemonData {
 
     pub(super) fn permission(&mut self, event: PermissionEvent) {
         match event {
-            PermissionEvent::Asked { request } => self.prompts.push_back(WaitingPrompt::Permission(request)),
+            PermissionEvent::Asked { request } => self.ask(WaitingPrompt::Permission(request)),
             PermissionEvent::Resolved(resolved) => self.prompts.retain(|prompt| prompt.id() != resolved.request_id),
+        }
+    }
+
+    /// A new prompt, or a known one as it is now.
+    fn ask(&mut self, prompt: WaitingPrompt) {
+        match self.prompts.iter_mut().find(|known| known.id() == prompt.id()) {
+            Some(known) => *known = prompt,
+            None => self.prompts.push_back(prompt),
         }
     }
 
     pub(super) fn question(&mut self, event: QuestionEvent) {
         match event {
-            QuestionEvent::Asked { request } => self.prompts.push_back(WaitingPrompt::Question(request)),
+            QuestionEvent::Asked { request } => self.ask(WaitingPrompt::Question(request)),
             QuestionEvent::Resolved(resolved) => self.prompts.retain(|prompt| prompt.id() != resolved.request_id),
         }
     }

@@ -28,7 +28,7 @@ export class Asks {
   async answer(link: Link, ask: Ask, over: AbortSignal): Promise<Reply | undefined> {
     link.asked(ask, over);
     over.addEventListener("abort", () => void this.#close(ask), { once: true });
-    const reply = await this.#prompt(ask);
+    const reply = await this.#prompt(link, ask);
     if (reply !== undefined && !over.aborted) {
       await this.#answered(link, ask);
       await this.#close(ask);
@@ -36,6 +36,15 @@ export class Asks {
       void vscode.window.showInformationMessage(endOf(over.reason));
     }
     return reply;
+  }
+
+  /** For `Link`: says who waits for the answer of an open request now. A notification that is shown cannot be changed. */
+  renewed(link: Link, ask: Ask): void {
+    const before = link.renewed(ask);
+    const { message } = askView(ask, windowFolders());
+    if (before && askView(before, windowFolders()).message !== message) {
+      void vscode.window.showInformationMessage(`Now ${message}`);
+    }
   }
 
   /** The command: shows an open permission request again. */
@@ -47,7 +56,7 @@ export class Asks {
     }
     const title = "Answer which request?";
     const chosen = waiting.length === 1 ? waiting[0] : await vscode.window.showQuickPick(waiting, { title });
-    const reply = chosen && (await this.#prompt(chosen.ask));
+    const reply = chosen && (await this.#prompt(link, chosen.ask));
     if (!chosen || !reply) return;
     try {
       await link.client.request("permissions.reply", { ...reply, request_id: chosen.ask.request_id });
@@ -64,11 +73,10 @@ export class Asks {
     await this.#walkthrough.set("answered", true);
   }
 
-  async #prompt(ask: Ask): Promise<Reply | undefined> {
-    const folders = (vscode.workspace.workspaceFolders ?? []).map((folder) => folder.uri.fsPath);
-    const { message, buttons } = askView(ask, folders);
-    const titles = shortTitles(buttons, ask.diff === undefined ? [] : [SHOW_DIFF]);
+  async #prompt(link: Link, ask: Ask): Promise<Reply | undefined> {
     for (;;) {
+      const { message, buttons } = askView(link.asks.get(ask.request_id) ?? ask, windowFolders());
+      const titles = shortTitles(buttons, ask.diff === undefined ? [] : [SHOW_DIFF]);
       const chosen = await vscode.window.showWarningMessage(message, ...titles);
       if (chosen === SHOW_DIFF) {
         await this.#showDiff(ask);
@@ -103,6 +111,10 @@ export class Asks {
       this.#log(`can't close the diff of ${ask.target}: ${(error as Error).message}`);
     }
   }
+}
+
+function windowFolders(): string[] {
+  return (vscode.workspace.workspaceFolders ?? []).map((folder) => folder.uri.fsPath);
 }
 
 /** The message for an answer that came too late; `how` the request ended, if the daemon said so. */

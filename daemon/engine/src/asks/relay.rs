@@ -16,7 +16,7 @@ use toold_proto::tool::{SessionId, Source, SourceKind};
 
 use crate::Engine;
 use crate::agent_request::NOBODY_ANSWERED;
-use crate::asks::{AskAnswer, EndedAsk, PendingAsk, allowed, denied, ended, refused};
+use crate::asks::{AskAnswer, EndedAsk, PendingAsk, RelayedAsk, allowed, denied, ended, refused};
 use crate::cx::Cx;
 use crate::need::Need;
 use crate::prompts::{PromptWaiter, WaitOutcome};
@@ -81,6 +81,22 @@ pub async fn relay(
         AskAnswer::Denied { rule, by, .. } => cx.record(&need, "deny", rule.clone(), *by),
     }
     Ok(relayed)
+}
+
+/// Shows an ask of the daemon `from` as it is there now: others may wait for its answer than before. Does nothing when it is
+/// not shown here.
+pub fn renew(engine: &Engine, from: &str, theirs: &Ask) {
+    engine.asks.prompts.change(|shown| {
+        let is_it = shown.relayed.as_ref().is_some_and(|of| of.from == from && of.request_id == theirs.request_id);
+        let ask = &mut shown.ask;
+        let is_new = (&ask.agent, &ask.agents, &ask.subagent) != (&theirs.agent, &theirs.agents, &theirs.subagent);
+        if is_it && is_new {
+            ask.agent.clone_from(&theirs.agent);
+            ask.agents.clone_from(&theirs.agents);
+            ask.subagent.clone_from(&theirs.subagent);
+        }
+        is_it && is_new
+    });
 }
 
 /// An ask of another daemon that is shown here. Dropping it ends the prompt.
@@ -189,11 +205,11 @@ fn shown(
     let request_id = format!("ask_{}_{number}", engine.short_epoch());
     PendingAsk {
         ask: Box::new(place(Ask { request_id, reason: Some(reason), ..theirs.clone() })),
-        agents: vec![theirs.agent.clone()],
+        askers: Vec::new(),
         need: Arc::new(need_of(theirs)),
         parts: Arc::default(),
         project,
-        is_relayed: true,
+        relayed: Some(RelayedAsk { from: from.to_owned(), request_id: theirs.request_id.clone() }),
         fits_one_line: false,
     }
 }

@@ -279,9 +279,21 @@ impl ClientRequests {
 
     fn take_ask(&mut self, event: PermissionEvent) -> Option<ClientRequestEvent> {
         match event {
-            PermissionEvent::Asked { request } => self.put_or_hold(ClientRequestSubject::Ask(request)),
+            PermissionEvent::Asked { request } => match self.known(&request.request_id) {
+                // Others wait for the answer than before. A form that is open cannot be changed.
+                Some(known) => {
+                    *known = ClientRequestSubject::Ask(request);
+                    None
+                }
+                None => self.put_or_hold(ClientRequestSubject::Ask(request)),
+            },
             PermissionEvent::Resolved(resolved) => self.end(&resolved.request_id),
         }
+    }
+
+    fn known(&mut self, request_id: &str) -> Option<&mut ClientRequestSubject> {
+        let pending = self.pending.values_mut().map(|pending| &mut pending.subject);
+        self.held_back.iter_mut().chain(pending).find(|subject| subject.is(request_id))
     }
 
     fn take_question(&mut self, event: QuestionEvent) -> Option<ClientRequestEvent> {

@@ -10,7 +10,7 @@ use futures_util::stream::FuturesUnordered;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use toold_client::{ClientError, Items};
-use toold_engine::asks::relay::{Relayed, relay};
+use toold_engine::asks::relay::{Relayed, relay, renew};
 use toold_engine::cx::Cx;
 use toold_engine::questions::{FormOutcome, FormRequest, QuestionAnswer, QuestionRequest};
 use toold_engine::schema::Schema;
@@ -18,6 +18,7 @@ use toold_engine::tool::ToolError;
 use toold_proto::method::{PermissionsReply, QuestionsReply};
 use toold_proto::permission::{Ask, PermissionEvent, ReplyPermission, Resolved, Scope};
 use toold_proto::question::{Question, QuestionEvent, ReplyQuestion};
+use toold_proto::tool::CallId;
 
 use super::RemoteSession;
 use crate::peer::RemotePeer;
@@ -26,9 +27,15 @@ use crate::peer::RemotePeer;
 pub(super) struct PromptRelay {
     session: Arc<RemoteSession>,
     peer: Weak<RemotePeer>,
-    /// The prompts that are shown here, by their remote `request_id`, and the channels that report
-    /// their remote end.
-    shown: HashMap<String, watch::Sender<Option<PromptEnd>>>,
+    /// The prompts that are shown here, by their remote `request_id`, and the channels that report how they are there.
+    shown: HashMap<String, watch::Sender<RemotePrompt>>,
+}
+
+/// A prompt as it is there.
+struct RemotePrompt {
+    /// The calls that wait for it.
+    call_ids: Vec<CallId>,
+    end: Option<PromptEnd>,
 }
 
 /// The remote outcome of a prompt.
@@ -66,8 +73,11 @@ impl PromptRelay {
                 () = stop.cancelled() => return,
                 event = asks.next() => match event {
                     Some(Ok(PermissionEvent::Asked { request })) => {
-                        let ended = self.show(&request.request_id);
-                        relayed.push(Box::pin(relay_ask(self.session.clone(), self.peer.clone(), *request, ended)));
+                        if self.renew(&request) {
+                            continue;
+                        }
+                        let there = self.show(&request.request_id, &request.call_ids);
+                        relayed.push(Box::pin(relay_ask(self.session.clone(), self.peer.clone(), *request, there)));
                     }
                     Some(Ok(PermissionEvent::Resolved(resolved))) => {
                         let id = resolved.request_id.clone();
@@ -78,8 +88,8 @@ impl PromptRelay {
                 },
                 event = questions.next() => match event {
                     Some(Ok(QuestionEvent::Asked { request })) => {
-                        let ended = self.show(&request.request_id);
-                        relayed.push(Box::pin(relay_question(self.session.clone(), self.peer.clone(), *request, ended)));
+                        let there = self.show(&request.request_id, std::slice::from_ref(&request.call_id));
+                        relayed.push(Box::pin(relay_question(self.session.clone(), self.peer.clone(), *request, there)));
                     }
                     Some(Ok(QuestionEvent::Resolved(resolved))) => self.end(&resolved.request_id, PromptEnd::Question),
                     Some(Err(error)) => tracing::debug!(%error, "a question of a remote daemon cannot be read"),
@@ -95,22 +105,32 @@ impl PromptRelay {
         }
     }
 
-    fn show(&mut self, request_id: &str) -> watch::Receiver<Option<PromptEnd>> {
-        let (sender, receiver) = watch::channel(None);
+    fn show(&mut self, request_id: &str, call_ids: &[CallId]) -> watch::Receiver<RemotePrompt> {
+        let (sender, receiver) = watch::channel(RemotePrompt { call_ids: call_ids.to_vec(), end: None });
         self.shown.insert(request_id.to_owned(), sender);
         receiver
     }
 
+    /// Whether the ask is shown here already; then other calls wait for it than before.
+    fn renew(&self, ask: &Ask) -> bool {
+        let Some(sender) = self.shown.get(&ask.request_id) else { return false };
+        sender.send_modify(|prompt| prompt.call_ids.clone_from(&ask.call_ids));
+        if let (Some(peer), Some(cx)) = (self.peer.upgrade(), self.session.call_for(&ask.call_ids)) {
+            renew(&cx.engine, &peer.name, ask);
+        }
+        true
+    }
+
     fn end(&mut self, request_id: &str, end: PromptEnd) {
         if let Some(sender) = self.shown.remove(request_id) {
-            sender.send_replace(Some(end));
+            sender.send_modify(|prompt| prompt.end = Some(end));
         }
     }
 }
 
 /// Waits until the prompt has ended there.
-async fn wait_for_end(mut ended: watch::Receiver<Option<PromptEnd>>) -> PromptEnd {
-    match ended.wait_for(Option::is_some).await.map(|end| end.clone()) {
+async fn wait_for_end(mut there: watch::Receiver<RemotePrompt>) -> PromptEnd {
+    match there.wait_for(|prompt| prompt.end.is_some()).await.map(|prompt| prompt.end.clone()) {
         Ok(Some(end)) => end,
         // Its end will not be reported.
         Ok(None) | Err(_) => std::future::pending().await,
@@ -121,13 +141,14 @@ async fn relay_ask(
     session: Arc<RemoteSession>,
     peer: Weak<RemotePeer>,
     ask: Ask,
-    ended: watch::Receiver<Option<PromptEnd>>,
+    there: watch::Receiver<RemotePrompt>,
 ) -> RelayOutcome {
     let done = RelayOutcome::Done(ask.request_id.clone());
     loop {
-        let (Some(peer), Some(cx)) = (peer.upgrade(), session.call_for(&ask.call_ids)) else { return done };
+        let cx = session.call_for(&there.borrow().call_ids);
+        let (Some(peer), Some(cx)) = (peer.upgrade(), cx) else { return done };
         let elsewhere = async {
-            match wait_for_end(ended.clone()).await {
+            match wait_for_end(there.clone()).await {
                 // A connection of another daemon means nothing here.
                 PromptEnd::Ask(resolved) => Resolved { by: None, ..resolved },
                 PromptEnd::Question => std::future::pending().await,
@@ -167,7 +188,7 @@ async fn relay_question(
     session: Arc<RemoteSession>,
     peer: Weak<RemotePeer>,
     question: Question,
-    ended: watch::Receiver<Option<PromptEnd>>,
+    there: watch::Receiver<RemotePrompt>,
 ) -> RelayOutcome {
     let request_id = question.request_id.clone();
     let done = RelayOutcome::Done(request_id.clone());
@@ -176,7 +197,7 @@ async fn relay_question(
     let answered = tokio::select! {
         biased;
         // Dropping the other ends the question here.
-        _ = wait_for_end(ended) => return done,
+        _ = wait_for_end(there) => return done,
         answered = ask_here(&cx, &peer.name, question) => answered,
     };
     match answered {

@@ -368,12 +368,14 @@ async fn identical_asks_are_one_prompt_that_ends_with_the_last_call() {
     }
     let ask = next_ask(&mut frontend).await;
     let ids: Vec<CallId> = ["c1", "c2", "c3"].map(|id| CallId::parse(id).unwrap()).into();
-    assert_eq!((ask.call_id, ask.call_ids), (ids[0].clone(), ids.clone()));
-    cancels[0].cancel();
-    settle().await;
-    assert_eq!(fixture.engine.asks.pending()[0].call_ids, ids[1..]);
-    cancels[1].cancel();
-    settle().await;
+    assert_eq!((&ask.call_id, &ask.call_ids), (&ids[0], &ids));
+    for gone in [1, 2] {
+        cancels[gone - 1].cancel();
+        settle().await;
+        assert_eq!(fixture.engine.asks.pending()[0].call_ids, ids[gone..]);
+        let now = next_ask(&mut frontend).await;
+        assert_eq!((now.request_id, &now.call_ids[..]), (ask.request_id.clone(), &ids[gone..]), "who waits now");
+    }
     assert!(frontend.try_next().is_none());
     cancels[2].cancel();
     assert_eq!(next_end(&mut frontend).await.action, Resolution::Cancelled);
