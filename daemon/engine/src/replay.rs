@@ -53,7 +53,33 @@ impl PastVerdict {
 pub struct ReplayCounts {
     pub asks_before: u64,
     pub asks_after: u64,
-    lines: BTreeMap<(bool, String, String), ReplayedLine>,
+    lines: BTreeMap<(ReplayChange, String, String), ReplayedLine>,
+}
+
+/// How a decision differs from that of the past.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum ReplayChange {
+    Freed,
+    Denied,
+    Asked,
+}
+
+impl ReplayChange {
+    fn of(past: PastVerdict, now: Verdict) -> Option<Self> {
+        match now {
+            Verdict::Allow => (past != PastVerdict::Allowed).then_some(Self::Freed),
+            Verdict::Deny => (!past.was_denied()).then_some(Self::Denied),
+            Verdict::Ask => (!past.was_asked()).then_some(Self::Asked),
+        }
+    }
+}
+
+/// The lines whose decisions differ, of each kind the worst effect first.
+#[derive(Default)]
+pub struct ChangedLines {
+    pub freed: Vec<ReplayedLine>,
+    pub denied: Vec<ReplayedLine>,
+    pub asked: Vec<ReplayedLine>,
 }
 
 impl ReplayCounts {
@@ -61,12 +87,8 @@ impl ReplayCounts {
     pub fn add(&mut self, need: &Need, past: PastVerdict, now: Verdict, rule: &str) {
         self.asks_before += u64::from(past.was_asked());
         self.asks_after += u64::from(now == Verdict::Ask);
-        let is_freed = now == Verdict::Allow && past != PastVerdict::Allowed;
-        let is_denied = now == Verdict::Deny && !past.was_denied();
-        if !is_freed && !is_denied {
-            return;
-        }
-        let key = (is_denied, need.category().as_str().to_owned(), need.target.clone());
+        let Some(change) = ReplayChange::of(past, now) else { return };
+        let key = (change, need.category().as_str().to_owned(), need.target.clone());
         let line = self.lines.entry(key).or_insert_with(|| ReplayedLine {
             category: need.category(),
             target: need.target.clone(),
@@ -79,16 +101,19 @@ impl ReplayCounts {
         line.was_denied |= past.was_denied();
     }
 
-    /// The lines that are free now, and those that are denied now; the worst effect first.
-    pub fn lines(self) -> (Vec<ReplayedLine>, Vec<ReplayedLine>) {
-        let (mut denied, mut freed) = (Vec::new(), Vec::new());
-        for ((is_denied, ..), line) in self.lines {
-            if is_denied { denied.push(line) } else { freed.push(line) }
+    pub fn lines(self) -> ChangedLines {
+        let mut changed = ChangedLines::default();
+        for ((change, ..), line) in self.lines {
+            match change {
+                ReplayChange::Freed => changed.freed.push(line),
+                ReplayChange::Denied => changed.denied.push(line),
+                ReplayChange::Asked => changed.asked.push(line),
+            }
         }
-        for lines in [&mut freed, &mut denied] {
+        for lines in [&mut changed.freed, &mut changed.denied, &mut changed.asked] {
             lines.sort_by_key(|line| (!line.was_denied, worst(&line.effects), std::cmp::Reverse(line.count)));
         }
-        (freed, denied)
+        changed
     }
 }
 
@@ -219,11 +244,14 @@ mod tests {
         counts.add(&refused, PastVerdict::AskedAndDenied, Verdict::Allow, "r");
         counts.add(&push, PastVerdict::Allowed, Verdict::Deny, "d");
         counts.add(&push, PastVerdict::AskedAndAllowed, Verdict::Ask, "a");
-        assert_eq!((counts.asks_before, counts.asks_after), (5, 1));
-        let (freed, denied) = counts.lines();
+        counts.add(&build, PastVerdict::Allowed, Verdict::Ask, "level read");
+        assert_eq!((counts.asks_before, counts.asks_after), (5, 2));
+        let ChangedLines { freed, denied, asked } = counts.lines();
         let shown =
             |lines: &[ReplayedLine]| lines.iter().map(|line| (line.target.clone(), line.count)).collect::<Vec<_>>();
         assert_eq!(shown(&freed), [("make x".to_owned(), 1), ("git push".to_owned(), 1), ("make".to_owned(), 2)]);
         assert_eq!(shown(&denied), [("git push".to_owned(), 1)]);
+        // What was asked about then is no news.
+        assert_eq!(shown(&asked), [("make".to_owned(), 1)]);
     }
 }

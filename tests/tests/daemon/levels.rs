@@ -386,6 +386,30 @@ fn rules_and_levels_are_tried_on_the_audit_log() {
     }
 }
 
+#[test]
+fn what_was_free_is_free_when_it_is_replayed_and_else_is_named() {
+    let daemon = Setup::new().start();
+    // Directly below the home folder, which is no folder of a session.
+    let folder = daemon.setup.path("home/project");
+    std::fs::create_dir(&folder).unwrap();
+    let mut person = Wire::connect(&daemon.socket());
+    person.result("session.open", json!({"cwd": folder}));
+    let calls = [("list", json!({"path": "."})), ("glob", json!({"pattern": "*"})), ("bash", json!({"command": "ls"}))];
+    for (name, arguments) in calls {
+        assert_eq!(person.tool(name, arguments)["is_error"], false);
+    }
+    let grant =
+        person.result("permissions.grant", json!({"category": "shell", "pattern": "touch *", "scope": "always"}));
+    assert_eq!(person.tool("bash", json!({"command": "touch a"}))["is_error"], false);
+    let mut replay = || person.result("permissions.replay", json!({"since": "1h"}));
+    let now = replay();
+    assert_eq!((&now["asks_before"], &now["asks_after"], now.get("asked")), (&json!(0), &json!(0), None), "{now}");
+    daemon.connect().result("permissions.revoke", json!({"id": grant["id"]}));
+    let now = replay();
+    assert_eq!((&now["asks_before"], &now["asks_after"]), (&json!(0), &json!(1)), "{now}");
+    assert_eq!((&now["asked"][0]["target"], &now["asked"][0]["count"]), (&json!("touch a"), &json!(1)), "{now}");
+}
+
 /// An agent that guesses the id of a terminal's session must not share what a person allows there.
 #[test]
 fn only_people_open_the_sessions_of_terminals() {

@@ -14,7 +14,7 @@ use toold_engine::need::Need;
 use toold_engine::policy::grants::Grant;
 use toold_engine::policy::rules::{RuleConfig, RulePlace};
 use toold_engine::policy::{Policy, Subject, decide};
-use toold_engine::replay::{AnsweredNeed, PastVerdict, ReplayCounts, answer_of, suggested_rules};
+use toold_engine::replay::{AnsweredNeed, ChangedLines, PastVerdict, ReplayCounts, answer_of, suggested_rules};
 use toold_engine::tool::Origin;
 use toold_proto::effect::Effect;
 use toold_proto::level::Level;
@@ -161,8 +161,8 @@ impl<'r> RuleReplay<'r> {
         self.mark_confined(call, &mut needs);
         let folder = self.folder_of(&call.session_id);
         for (need, inside, past) in &needs {
-            // The folders of the session then are not known, but whether the file was in them.
-            let root = if *inside { Path::new(&need.target).parent() } else { None };
+            // The folders of the session then are not known, but whether the file was in them. One above it may be too wide.
+            let root = inside.then(|| Path::new(&need.target));
             let roots: Vec<Cow<Path>> = root.into_iter().map(Cow::Borrowed).collect();
             let subject = Subject {
                 tool: Some(&call.tool),
@@ -217,12 +217,12 @@ impl<'r> RuleReplay<'r> {
     fn finish(mut self) -> ReplayedRules {
         self.answer.active_hours = self.hours.len() as u64;
         (self.answer.asks_before, self.answer.asks_after) = (self.counts.asks_before, self.counts.asks_after);
-        let (mut freed, mut denied) = self.counts.lines();
-        for lines in [&mut freed, &mut denied] {
+        let ChangedLines { mut freed, mut denied, mut asked } = self.counts.lines();
+        for lines in [&mut freed, &mut denied, &mut asked] {
             self.answer.more += lines.len().saturating_sub(MAX_LINES) as u64;
             lines.truncate(MAX_LINES);
         }
-        ReplayedRules { freed, denied, ..self.answer }
+        ReplayedRules { freed, denied, asked, ..self.answer }
     }
 }
 

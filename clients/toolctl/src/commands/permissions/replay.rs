@@ -13,6 +13,7 @@ use toold_proto::method::{PermissionsGrant, PermissionsReplay, PermissionsSugges
 use toold_proto::permission::{ReplayRules, ReplayedLine, ReplayedRules, Scope, SuggestRules, SuggestedRule};
 
 use super::show;
+use crate::clock;
 use crate::confirm::confirm;
 use crate::exit::{OK, usage};
 use crate::keys::has_terminal;
@@ -60,8 +61,9 @@ pub(super) async fn replay(client: &Client, args: ReplayArgs, json: bool) -> any
         std::fs::read_to_string(file).map_err(|error| usage(format!("can't read {}: {error}", file.display())))
     };
     let rules = args.rules.as_ref().map(read).transpose()?;
-    let replayed =
-        client.call::<PermissionsReplay>(ReplayRules { since: args.since, rules, level: args.level }).await?;
+    let replayed = client
+        .call::<PermissionsReplay>(ReplayRules { since: clock::moment(&args.since), rules, level: args.level })
+        .await?;
     print_answer(json, &replayed, shown)?;
     Ok(OK)
 }
@@ -87,7 +89,19 @@ fn shown(replayed: &ReplayedRules, width: Option<u16>) -> String {
             replayed.not_replayable
         ));
     }
-    for (title, lines) in [("would be free", &replayed.freed), ("would be denied", &replayed.denied)] {
+    let were_free: u64 = replayed.asked.iter().map(|line| line.count).sum();
+    if were_free > 0 {
+        text.push_str(&format!(
+            "{DIM}{were_free} of the asks after would be new: what was free then, by a rule, a grant, a mode or a level that does \
+             not hold here, or was denied; replay knows no session's grants, modes and levels{DIM:#}\n",
+        ));
+    }
+    let titled = [
+        ("would be free", &replayed.freed),
+        ("would be denied", &replayed.denied),
+        ("would be asked about, and was not", &replayed.asked),
+    ];
+    for (title, lines) in titled {
         if !lines.is_empty() {
             text.push_str(&format!("\n{BOLD}{title}{BOLD:#}\n{}", rows(lines, width)));
         }
@@ -117,7 +131,7 @@ fn rows(lines: &[ReplayedLine], width: Option<u16>) -> String {
 
 /// Shows the rules, and stores those that the user accepts, one by one.
 pub(super) async fn suggest(client: &Client, args: SuggestArgs, json: bool) -> anyhow::Result<u8> {
-    let found = client.call::<PermissionsSuggest>(SuggestRules { since: Some(args.since) }).await?;
+    let found = client.call::<PermissionsSuggest>(SuggestRules { since: Some(clock::moment(&args.since)) }).await?;
     if json {
         print_json(&found)?;
         return Ok(OK);
