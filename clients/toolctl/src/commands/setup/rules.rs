@@ -73,11 +73,16 @@ impl AgentRules {
         Ok(self)
     }
 
-    fn add(&mut self, agent: &'static str, file: &Path, text: &str, rule: Option<(&'static str, String)>) {
-        let Some((category, pattern)) = rule else { return self.left.push((agent, text.to_owned())) };
-        let is_known = |known: &AgentDenial| known.category == category && known.pattern == pattern;
-        if !self.denials.iter().any(is_known) {
-            self.denials.push(AgentDenial { category, pattern, file: file.to_owned() });
+    /// Without a pattern, the denial has no equal here.
+    fn add(&mut self, agent: &'static str, file: &Path, text: &str, category: &'static str, patterns: Vec<String>) {
+        if patterns.is_empty() {
+            return self.left.push((agent, text.to_owned()));
+        }
+        for pattern in patterns {
+            let is_known = |known: &AgentDenial| known.category == category && known.pattern == pattern;
+            if !self.denials.iter().any(is_known) {
+                self.denials.push(AgentDenial { category, pattern, file: file.to_owned() });
+            }
         }
     }
 }
@@ -120,18 +125,23 @@ fn claude_code(home: &Path, rules: &mut AgentRules) {
         let file = folder.join(name);
         let settings = value(&file);
         for text in texts(&settings["permissions"]["deny"]) {
-            let rule = match parts(text) {
-                Some(("Bash", command)) => Some(("shell", words(command))),
-                Some(("Read", path)) => Some(("file.read", file_glob(path))),
-                Some(("Edit" | "Write", path)) => Some(("file.write", file_glob(path))),
-                Some(("WebFetch", site)) => site.strip_prefix("domain:").map(|host| ("network", host.to_owned())),
-                Some(_) => None,
-                None => text.strip_prefix("mcp__").map(|names| match names.split_once("__") {
-                    Some((server, tool)) => ("mcp", format!("{server}/{tool}")),
-                    None => ("mcp", format!("{names}/*")),
-                }),
+            let (category, patterns) = match parts(text) {
+                Some(("Bash", command)) => ("shell", commands(command)),
+                Some(("Read", path)) => ("file.read", vec![file_glob(path)]),
+                Some(("Edit" | "Write", path)) => ("file.write", vec![file_glob(path)]),
+                Some(("WebFetch", site)) => {
+                    ("network", site.strip_prefix("domain:").map(str::to_owned).into_iter().collect())
+                }
+                Some(_) => ("shell", Vec::new()),
+                None => {
+                    let names = text.strip_prefix("mcp__").map(|names| match names.split_once("__") {
+                        Some((server, tool)) => format!("{server}/{tool}"),
+                        None => format!("{names}/*"),
+                    });
+                    ("mcp", names.into_iter().collect())
+                }
             };
-            rules.add("claude-code", &file, text, rule);
+            rules.add("claude-code", &file, text, category, patterns);
         }
         let named = |list: &str| texts(&settings["permissions"][list]).map(|text| ("claude-code", text.to_owned()));
         rules.allowed.extend(named("allow"));
@@ -143,14 +153,17 @@ fn cursor(home: &Path, rules: &mut AgentRules) {
     let file = home.join(".cursor/cli-config.json");
     let settings = value(&file);
     for text in texts(&settings["permissions"]["deny"]) {
-        let rule = match parts(text) {
-            Some(("Shell", command)) => Some(("shell", format!("{} *", words(command).trim_end_matches(" *")))),
-            Some(("Read", path)) => Some(("file.read", file_glob(path))),
-            Some(("Write", path)) => Some(("file.write", file_glob(path))),
-            Some(("Mcp", server)) => server.split_once(':').map(|(server, tool)| ("mcp", format!("{server}/{tool}"))),
-            Some(_) | None => None,
+        let (category, patterns) = match parts(text) {
+            Some(("Shell", command)) => ("shell", beginnings(command)),
+            Some(("Read", path)) => ("file.read", vec![file_glob(path)]),
+            Some(("Write", path)) => ("file.write", vec![file_glob(path)]),
+            Some(("Mcp", server)) => {
+                let names = server.split_once(':').map(|(server, tool)| format!("{server}/{tool}"));
+                ("mcp", names.into_iter().collect())
+            }
+            Some(_) | None => ("shell", Vec::new()),
         };
-        rules.add("cursor", &file, text, rule);
+        rules.add("cursor", &file, text, category, patterns);
     }
     rules.allowed.extend(texts(&settings["permissions"]["allow"]).map(|text| ("cursor", text.to_owned())));
 }
@@ -159,13 +172,11 @@ fn gemini(agent: &'static str, file: &Path, rules: &mut AgentRules) {
     let settings = value(file);
     for list in [&settings["tools"]["exclude"], &settings["excludeTools"], &settings["permissions"]["deny"]] {
         for text in texts(list) {
-            let rule = match parts(text) {
-                Some(("run_shell_command" | "ShellTool" | "Bash", command)) => {
-                    Some(("shell", format!("{} *", words(command).trim_end_matches(" *"))))
-                }
-                Some(_) | None => None,
+            let patterns = match parts(text) {
+                Some(("run_shell_command" | "ShellTool" | "Bash", command)) => beginnings(command),
+                Some(_) | None => Vec::new(),
             };
-            rules.add(agent, file, text, rule);
+            rules.add(agent, file, text, "shell", patterns);
         }
     }
     for list in [&settings["tools"]["allowed"], &settings["permissions"]["allow"]] {
@@ -180,11 +191,10 @@ fn opencode(file: &Path, rules: &mut AgentRules) {
         for (pattern, action) in settings["permission"][name].as_object().into_iter().flatten() {
             let text = format!("{name} {pattern}");
             match action.as_str() {
-                Some("deny") if pattern != "*" => {
-                    let pattern = if category == "shell" { words(pattern) } else { file_glob(pattern) };
-                    rules.add("opencode", file, &text, Some((category, pattern)));
+                Some("deny") => {
+                    let patterns = if category == "shell" { commands(pattern) } else { wide_globs(pattern) };
+                    rules.add("opencode", file, &text, category, patterns);
                 }
-                Some("deny") => rules.add("opencode", file, &text, None),
                 Some("allow") => rules.allowed.push(("opencode", text)),
                 Some("ask") => rules.asked.push(("opencode", text)),
                 _ => {}
@@ -214,7 +224,8 @@ fn codex(folder: &Path, rules: &mut AgentRules) {
             };
             if rule.contains("\"forbidden\"") {
                 let words = words.filter(|words| !words.is_empty());
-                rules.add("codex", &file, &shown, words.map(|words| ("shell", format!("{} *", words.join(" ")))));
+                let pattern = words.map(|words| format!("{} *", words.join(" ")));
+                rules.add("codex", &file, &shown, "shell", pattern.into_iter().collect());
             } else if rule.contains("\"allow\"") {
                 rules.allowed.push(("codex", shown));
             } else if rule.contains("\"prompt\"") {
@@ -224,11 +235,46 @@ fn codex(folder: &Path, rules: &mut AgentRules) {
     }
 }
 
-/// The words of a command: `git push:*` is a beginning in Claude Code.
-fn words(command: &str) -> String {
-    match command.strip_suffix(":*") {
-        Some(start) => format!("{start} *"),
-        None => command.to_owned(),
+/// The patterns for a command of an agent whose `*` stands for any text, also over several words; `git push:*` is a beginning
+/// in Claude Code. Here a `*` stands for further words only at the end, and elsewhere for a part of one word.
+fn commands(command: &str) -> Vec<String> {
+    let Some(start) = command.strip_suffix('*') else {
+        return if command.contains('*') { Vec::new() } else { vec![command.to_owned()] };
+    };
+    let start = start.strip_suffix(':').map_or_else(|| start.to_owned(), |start| format!("{start} "));
+    match start.trim_end() {
+        words if words.is_empty() || words.contains('*') => Vec::new(),
+        words if words.len() < start.len() => vec![format!("{words} *")],
+        // `git push*` is also `git push origin` and `git pushx origin`.
+        words => vec![format!("{words} *"), format!("{words}* *")],
+    }
+}
+
+/// The patterns for a command of an agent whose rules are beginnings of commands.
+fn beginnings(command: &str) -> Vec<String> {
+    commands(&format!("{} *", command.trim_end_matches('*').trim_end_matches(':').trim_end()))
+}
+
+/// The globs for a path of an agent whose `*` also stands for several folders.
+fn wide_globs(path: &str) -> Vec<String> {
+    let glob = file_glob(path);
+    let parts: Vec<&str> = glob.split('/').collect();
+    let Some((last, folders)) = parts.split_last().filter(|_| path != "*" && path != "**") else { return Vec::new() };
+    let is_whole = |part: &&str| !part.contains('*') || matches!(*part, "*" | "**");
+    let ends_with_star = last.strip_suffix('*').is_some_and(|start| !start.contains('*'));
+    let begins_with_star = last.strip_prefix('*').is_some_and(|end| !end.contains('*'));
+    if !folders.iter().all(is_whole) || !(is_whole(last) || begins_with_star || ends_with_star) {
+        return Vec::new();
+    }
+    let mut folders: Vec<&str> = folders.iter().map(|part| if *part == "*" { "**" } else { part }).collect();
+    if begins_with_star && !is_whole(last) && folders.last() != Some(&"**") {
+        folders.push("**");
+    }
+    let folders = folders.join("/");
+    match *last {
+        "*" | "**" => vec![format!("{folders}/**")],
+        last if ends_with_star => vec![format!("{folders}/{last}"), format!("{folders}/{last}/**")],
+        last => vec![format!("{folders}/{last}")],
     }
 }
 
@@ -246,6 +292,35 @@ fn file_glob(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn denials_forbid_here_what_they_forbid_there() {
+        let none: [&str; 0] = [];
+        assert_eq!(commands("git push"), ["git push"]);
+        for beginning in ["git push *", "git push:*"] {
+            assert_eq!(commands(beginning), ["git push *"]);
+        }
+        assert_eq!(commands("git push*"), ["git push *", "git push* *"]);
+        for wide in ["*", "*--force*", "git * main", "* rm", ":*"] {
+            assert_eq!(commands(wide), none, "{wide}");
+        }
+        for text in ["git push", "git push*", "git push *", "git push:*"] {
+            assert_eq!(beginnings(text), ["git push *"]);
+        }
+        for (path, globs) in [
+            ("secret.txt", vec!["/**/secret.txt"]),
+            ("*.env", vec!["/**/*.env"]),
+            ("src/*.env", vec!["/**/src/**/*.env"]),
+            ("keys/*", vec!["/**/keys/**"]),
+            ("~/keys/*", vec!["~/keys/**"]),
+            ("config*", vec!["/**/config*", "/**/config*/**"]),
+            ("a*b", vec![]),
+            ("a*/b", vec![]),
+            ("*", vec![]),
+        ] {
+            assert_eq!(wide_globs(path), globs, "{path}");
+        }
+    }
 
     #[test]
     fn denials_of_all_agents_become_rules() {
@@ -266,7 +341,7 @@ mod tests {
         );
         write(
             ".config/opencode/opencode.json",
-            r#"{"permission": {"bash": {"git push *": "deny", "terraform *": "deny", "*": "ask"}}}"#,
+            r#"{"permission": {"bash": {"git push*": "deny", "terraform *": "deny", "*": "ask", "*--force*": "deny"}}}"#,
         );
         write(
             ".codex/rules/default.rules",
@@ -285,11 +360,13 @@ mod tests {
                 "mcp github/delete",
                 "shell rm *",
                 "shell dd *",
+                "shell git push* *",
                 "shell terraform *",
                 "shell sudo *"
             ]
         );
-        assert_eq!(rules.left, [("claude-code", "Bash".to_owned()), ("gemini", "web_fetch".to_owned())]);
+        let left: Vec<(&str, &str)> = rules.left.iter().map(|(agent, text)| (*agent, text.as_str())).collect();
+        assert_eq!(left, [("claude-code", "Bash"), ("gemini", "web_fetch"), ("opencode", "bash *--force*")]);
         let allowed: Vec<&str> = rules.allowed.iter().map(|(agent, _)| *agent).collect();
         assert_eq!(allowed, ["claude-code", "cursor", "codex"]);
     }

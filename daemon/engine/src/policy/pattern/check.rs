@@ -112,7 +112,10 @@ pub(super) fn otherwise_meant(text: &str, is_strict: bool) -> Option<String> {
     {
         let before = words.get(..words.len() - 1).unwrap_or_default().join(" ");
         let meant = format!("{before} {start} *");
-        return Some(format!("{last} is one word, which no other follows: did you mean {:?}?", meant.trim_start()));
+        return Some(format!(
+            "{last} is one word, and may not cover those after it: did you mean {:?}?",
+            meant.trim_start()
+        ));
     }
     // One that allows exactly these words is narrow, one that denies them is hardly ever meant so.
     if is_strict && !text.contains('*') && words.iter().all(is_plain) {
