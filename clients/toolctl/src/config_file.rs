@@ -1,12 +1,18 @@
 //! Configuration files, the user's own and those of other programs, as commands change them.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use toold_client::Client;
 use toold_files::FileReplacement;
+use toold_proto::daemon::NoParams;
+use toold_proto::method::DaemonGetConfig;
 
+use crate::output;
 use crate::person::PersonWrites;
 use crate::program;
+use crate::secret_texts::without_secrets;
 
 /// The path of the user's configuration, whether or not it exists. The target of a symbolic link is changed, not the link.
 pub(crate) async fn find() -> anyhow::Result<PathBuf> {
@@ -20,6 +26,21 @@ pub(crate) fn of_project() -> anyhow::Result<PathBuf> {
     let marked = |mark: &str| cwd.ancestors().find(|folder| folder.join(mark).exists());
     let project = marked(".toold").or_else(|| marked(".git")).unwrap_or(&cwd);
     Ok(project.join(".toold/config.toml"))
+}
+
+/// # Errors
+/// The daemon that runs reads another configuration than the file.
+pub(crate) async fn check_is_read(client: &Client, file: &Path) -> anyhow::Result<()> {
+    let theirs = PathBuf::from(client.call::<DaemonGetConfig>(NoParams {}).await?.file);
+    let theirs = theirs.canonicalize().unwrap_or(theirs);
+    if theirs != file {
+        bail!(
+            "the daemon that runs reads {}, and this toolctl writes {}: to use that, run `toolctl stop`, then `toolctl start` here",
+            theirs.display(),
+            file.display()
+        );
+    }
+    Ok(())
 }
 
 /// The text with one more part at its end, after an empty line.
@@ -41,13 +62,12 @@ pub(crate) async fn write_checked(file: &Path, text: &str, right: &PersonWrites)
     let candidate = folder.join(format!(".config-{}.toml", std::process::id()));
     replace(&candidate, text, right)?;
     let check = ["config".as_ref(), "check".as_ref(), "--".as_ref(), candidate.as_ref()];
-    let is_valid = program::text(&check).await.is_ok();
-    if !is_valid {
-        // Again, for its errors.
-        program::run_on_stderr(&check).await?;
-    }
+    let wrong = program::errors(&check).await;
     std::fs::remove_file(&candidate).with_context(|| format!("can't remove {}", candidate.display()))?;
-    if !is_valid {
+    if let Some(wrong) = wrong? {
+        // The errors are about the file as it would have been.
+        let wrong = wrong.replace(&*candidate.to_string_lossy(), &file.to_string_lossy());
+        write!(output::unfolded_stderr(), "{wrong}")?;
         bail!("nothing was written to {}", file.display());
     }
     replace(file, text, right)
@@ -74,7 +94,7 @@ pub(crate) fn replace_own(file: &Path, text: &str) -> anyhow::Result<()> {
         .with_context(|| format!("can't write {}", file.display()))
 }
 
-/// The removed and added lines, with a few lines of context.
+/// The removed and added lines, with a few lines of context, without what looks like a secret.
 pub(crate) fn difference(file: &Path, before: &str, after: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
     let start = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
@@ -86,5 +106,5 @@ pub(crate) fn difference(file: &Path, before: &str, after: &str) -> String {
     text.extend(old[start..old.len() - end].iter().map(|line| format!("- {line}\n")));
     text.extend(new[start..new.len() - end].iter().map(|line| format!("+ {line}\n")));
     text.extend(old[old.len() - end..].iter().take(3).map(around));
-    text
+    without_secrets(&text)
 }

@@ -30,6 +30,7 @@ mod profiles;
 mod program;
 mod prompts;
 mod screen;
+mod secret_texts;
 mod sources;
 mod table;
 mod terminal;

@@ -35,6 +35,17 @@ pub(crate) async fn run_on_stderr(arguments: &[&OsStr]) -> anyhow::Result<bool> 
     Ok(status.success())
 }
 
+/// What it says when it fails, on both of its outputs; `None` when it succeeds.
+///
+/// # Errors
+/// As for [`run`].
+pub(crate) async fn errors(arguments: &[&OsStr]) -> anyhow::Result<Option<String>> {
+    let program = find_program()?;
+    let Output { status, stdout, stderr } = ended(&program, command(&program, arguments).output()).await?;
+    let said = || [stdout, stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    Ok((!status.success()).then(said))
+}
+
 /// As [`run`], without a time limit.
 pub(crate) async fn run_to_the_end(arguments: &[&OsStr]) -> anyhow::Result<u8> {
     let program = find_program()?;

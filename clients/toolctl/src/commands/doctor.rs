@@ -25,7 +25,7 @@ use crate::exit::{NOT_RUN, OK};
 use crate::finding::{Finding, Severity, any_bad, bad, good, show, warning};
 use crate::globals::Globals;
 use crate::output::{self, counted, one_line, print_json};
-use crate::{connection, program};
+use crate::{config_file, connection, program};
 
 /// Find problems, and show how to fix them
 ///
@@ -44,7 +44,19 @@ pub(crate) async fn run(args: DoctorArgs, globals: &Globals) -> anyhow::Result<u
     findings.extend(places(&socket));
     let is_blocked = findings.iter().any(|finding| finding.about == "socket" && finding.health == Severity::Bad);
     match Client::connect(&socket).await {
-        Ok(client) => daemon(&client, &mut findings).await,
+        Ok(client) => {
+            daemon(&client, &mut findings).await;
+            // Without a toold, that is reported already.
+            if let Ok(file) = config_file::find().await
+                && let Err(error) = config_file::check_is_read(&client, &file).await
+            {
+                findings.push(bad(
+                    "config",
+                    error.to_string(),
+                    "set XDG_CONFIG_HOME alike for both, and start the daemon again",
+                ));
+            }
+        }
         Err(toold_client::ClientError::NotRunning { .. }) if is_blocked => {
             findings.push(bad("daemon", "not running, and it can't be started", "fix the socket's place first"));
         }

@@ -54,7 +54,7 @@ use record::SetupRecord;
 #[derive(Debug, Args)]
 pub(crate) struct SetupArgs {
     /// Show what would change, and change nothing
-    #[arg(long, conflicts_with_all = ["undo", "check"])]
+    #[arg(long, conflicts_with_all = ["check", "purge"])]
     dry_run: bool,
     /// Only check whether everything is as setup left it; exit status 1 if not
     #[arg(long, conflicts_with = "undo")]
@@ -103,6 +103,7 @@ pub(crate) async fn run(args: SetupArgs, globals: &Globals) -> anyhow::Result<u8
     }
     let client = connection::open(globals).await?;
     let right = PersonWrites::with(Some(&client)).await?;
+    config_file::check_is_read(&client, &input.config).await?;
     let secrets = client.call::<SecretsList>(NoParams {}).await?;
     let names: Vec<String> = secrets
         .secrets
@@ -231,6 +232,12 @@ fn show(plan: &SetupPlan, folders: &[PathBuf], args: &SetupArgs) -> anyhow::Resu
             }
             for server in &args.allowed {
                 output::print(&format!("toold does not ask about calls of {}.\n", one_line(server)))?;
+            }
+            if !plan.secrets().is_empty() {
+                output::print(
+                    "Without a place for secrets, setup asks for a passphrase; with --yes, servers with secrets then stay where \
+                     they are until `toolctl secrets unlock`.\n",
+                )?;
             }
             if plan.is_empty() && folders.is_empty() && args.allowed.is_empty() {
                 output::print(NOTHING)?;

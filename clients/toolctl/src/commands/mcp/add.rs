@@ -18,6 +18,7 @@ use crate::exit::{OK, interrupted, usage};
 use crate::globals::Globals;
 use crate::output::{self, BOLD, DIM, NAME, WARN, one_line};
 use crate::person::PersonWrites;
+use crate::secret_texts::{is_secret_name, is_secret_text};
 use crate::{connection, keys, terminal};
 
 /// Mount an MCP server
@@ -212,6 +213,14 @@ async fn add_own(
     let exit = server_entry::write(&file, &after, client, right).await?;
     let mut err = output::stderr();
     let shown = one_line(name);
+    for (variable, _) in entry.env.iter().filter(|(name, value)| is_open_secret(name, value)) {
+        let variable = one_line(variable);
+        writeln!(
+            err,
+            "{WARN}{variable} looks like a secret and stands in the file as it is{WARN:#}: to keep it in toold, run `toolctl \
+             secrets set {variable}`, and write -e '{variable}=${{secret:{variable}}}'"
+        )?;
+    }
     match scope {
         ConfigScope::User => writeln!(err, "{NAME}{shown}{NAME:#} is mounted; to try it: toolctl mcp test {shown}")?,
         ConfigScope::Project => writeln!(
@@ -220,6 +229,11 @@ async fn add_own(
         )?,
     }
     Ok(exit)
+}
+
+/// Whether a variable has a secret as its value, and not the place of one.
+fn is_open_secret(name: &str, value: &str) -> bool {
+    (is_secret_name(name) || is_secret_text(value)) && !value.is_empty() && !value.contains("${")
 }
 
 async fn add_of_registry(args: McpAddArgs, client: &Client, right: &PersonWrites) -> anyhow::Result<u8> {

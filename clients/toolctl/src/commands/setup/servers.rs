@@ -10,6 +10,7 @@ use toml::Table;
 use crate::commands::hook::mcp_servers::runs_this;
 use crate::commands::setup::places::{PLACES, Place};
 use crate::commands::setup::text::ConfigForm;
+use crate::secret_texts::{has_password, is_secret_name, is_secret_text, password};
 
 /// The largest file that is read, in bytes. Claude Code keeps much else in its own.
 const MAX_BYTES: u64 = 32 << 20;
@@ -390,53 +391,6 @@ impl ServerLaunch {
 pub(super) fn plain_name(name: &str) -> String {
     let plain = name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' });
     plain.take(48).collect()
-}
-
-fn is_secret_name(name: &str) -> bool {
-    let name = name.trim_start_matches('-').to_lowercase();
-    let has = |part: &&str| name.contains(*part);
-    let words = || name.split(|c: char| !c.is_ascii_alphanumeric());
-    ["token", "secret", "passw", "apikey", "credential", "authorization", "cookie", "private"].iter().any(has)
-        || words().any(|word| ["key", "pat", "pwd", "auth", "pass", "dsn", "pw"].contains(&word))
-}
-
-/// Whether the text looks like a key: a known beginning, or long without words.
-fn is_secret_text(text: &str) -> bool {
-    const STARTS: [&str; 14] = [
-        "ghp_",
-        "gho_",
-        "ghs_",
-        "github_pat_",
-        "glpat-",
-        "sk-",
-        "sk_live_",
-        "rk_live_",
-        "xoxb-",
-        "xoxp-",
-        "xapp-",
-        "AKIA",
-        "AIza",
-        "eyJ",
-    ];
-    let count = |is: fn(&char) -> bool| text.chars().filter(is).count();
-    let is_key = || {
-        text.len() >= 24
-            && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-            && count(|c| c.is_ascii_digit()) >= 3
-            && count(|c| c.is_ascii_alphabetic()) >= 3
-    };
-    STARTS.iter().any(|start| text.len() > start.len() + 12 && text.starts_with(start)) || is_key()
-}
-
-/// Whether the text is a URL with a password.
-fn has_password(text: &str) -> bool {
-    password(text).is_some()
-}
-
-fn password(url: &str) -> Option<&str> {
-    let (_, rest) = url.split_once("://")?;
-    let (user, _) = rest.split(['/', '?', '#']).next()?.rsplit_once('@')?;
-    user.split_once(':').map(|(_, password)| password).filter(|password| !password.is_empty())
 }
 
 /// Whether the entry starts a `toolctl mcp`, of this installation or another.

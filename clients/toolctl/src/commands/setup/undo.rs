@@ -88,6 +88,9 @@ pub(super) async fn run(args: &SetupArgs, record: Option<SetupRecord>, globals: 
             }
         }
     }
+    if args.dry_run || args.json && !args.yes {
+        return if args.json { print_json(&described(&restored, &[])).map(|()| OK) } else { Ok(OK) };
+    }
     if !args.yes && !confirm(&format!("Give back {}?", output::counted(restored.len() as u64, "file"))).await? {
         return Ok(OK);
     }
@@ -132,11 +135,7 @@ fn resolved(file: PathBuf) -> PathBuf {
 
 fn report(args: &SetupArgs, restored: &[Restored], copies: &[PathBuf]) -> anyhow::Result<()> {
     if args.json {
-        let files: Vec<Value> = restored
-            .iter()
-            .map(|file| serde_json::json!({"file": file.path, "exact": file.is_exact, "notes": file.notes}))
-            .collect();
-        return print_json(&serde_json::json!({"undone": files, "removed_copies": copies}));
+        return print_json(&described(restored, copies));
     }
     let exact = restored.iter().filter(|file| file.is_exact).count();
     let mut out = output::stdout();
@@ -149,6 +148,14 @@ fn report(args: &SetupArgs, restored: &[Restored], copies: &[PathBuf]) -> anyhow
         )?;
     }
     Ok(())
+}
+
+fn described(restored: &[Restored], copies: &[PathBuf]) -> Value {
+    let files: Vec<Value> = restored
+        .iter()
+        .map(|file| serde_json::json!({"file": file.path, "exact": file.is_exact, "notes": file.notes}))
+        .collect();
+    serde_json::json!({"undone": files, "removed_copies": copies})
 }
 
 fn hidden(mut text: String, secrets: &BTreeMap<String, String>) -> String {

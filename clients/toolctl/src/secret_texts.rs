@@ -1,0 +1,153 @@
+//! Values that look like secrets, by their names or by themselves, and texts of configurations without them.
+
+/// Whether what has this name, such as a variable, an option or a key of a file, is a secret as a rule.
+pub(crate) fn is_secret_name(name: &str) -> bool {
+    let name = name.trim_start_matches('-').to_lowercase();
+    let has = |part: &&str| name.contains(*part);
+    let words = || name.split(|c: char| !c.is_ascii_alphanumeric());
+    ["token", "secret", "passw", "apikey", "credential", "authorization", "cookie", "private"].iter().any(has)
+        || words().any(|word| ["key", "pat", "pwd", "auth", "pass", "dsn", "pw"].contains(&word))
+}
+
+/// Whether the text looks like a key: a known beginning, or long without words.
+pub(crate) fn is_secret_text(text: &str) -> bool {
+    const STARTS: [&str; 14] = [
+        "ghp_",
+        "gho_",
+        "ghs_",
+        "github_pat_",
+        "glpat-",
+        "sk-",
+        "sk_live_",
+        "rk_live_",
+        "xoxb-",
+        "xoxp-",
+        "xapp-",
+        "AKIA",
+        "AIza",
+        "eyJ",
+    ];
+    let count = |is: fn(&char) -> bool| text.chars().filter(is).count();
+    let is_key = || {
+        text.len() >= 24
+            && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+            && count(|c| c.is_ascii_digit()) >= 3
+            && count(|c| c.is_ascii_alphabetic()) >= 3
+    };
+    STARTS.iter().any(|start| text.len() > start.len() + 12 && text.starts_with(start)) || is_key()
+}
+
+/// Whether the text is a URL with a password.
+pub(crate) fn has_password(text: &str) -> bool {
+    password(text).is_some()
+}
+
+pub(crate) fn password(url: &str) -> Option<&str> {
+    let (_, rest) = url.split_once("://")?;
+    let (user, _) = rest.split(['/', '?', '#']).next()?.rsplit_once('@')?;
+    user.split_once(':').map(|(_, password)| password).filter(|password| !password.is_empty())
+}
+
+/// What stands for a secret.
+const HIDDEN: &str = "***";
+
+/// The text of a file of JSON or TOML, or lines of one, with `***` for each string that looks like a secret: by its key, by the
+/// option before it, or by itself.
+pub(crate) fn without_secrets(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let (mut rest, mut before) = (text, "");
+    while let Some(at) = rest.find(['"', '\'']) {
+        let (gap, string) = rest.split_at(at);
+        let quote = &string[..1];
+        shown.push_str(gap);
+        shown.push_str(quote);
+        let Some(end) = end_of_string(&string[1..], quote) else {
+            // An apostrophe.
+            rest = &string[1..];
+            continue;
+        };
+        let value = &string[1..1 + end];
+        shown.push_str(&without_secret(value, key_of(gap, before)));
+        shown.push_str(quote);
+        (rest, before) = (&string[2 + end..], value);
+    }
+    shown + rest
+}
+
+/// Where the string ends that begins here; a string is on one line.
+fn end_of_string(text: &str, quote: &str) -> Option<usize> {
+    let mut escaped = false;
+    for (at, c) in text.char_indices() {
+        match c {
+            '\n' => return None,
+            '\\' if quote == "\"" => escaped = !escaped,
+            _ if text[at..].starts_with(quote) && !escaped => return Some(at),
+            _ => escaped = false,
+        }
+    }
+    None
+}
+
+/// What names a string: its key, or the option that stands before it in a list. `gap` is the text since the string `before`.
+fn key_of<'t>(gap: &'t str, before: &'t str) -> &'t str {
+    let signs = |text: &str| text.lines().map(|line| line.trim_start_matches(['+', '-', ' '])).collect::<String>();
+    match signs(gap).trim() {
+        ":" | "=" => before,
+        "," if before.starts_with('-') && !before.contains('=') => before,
+        _ => gap.lines().last().and_then(|line| line.trim_end().strip_suffix('=')).unwrap_or_default().trim(),
+    }
+}
+
+fn without_secret(value: &str, key: &str) -> String {
+    // A place for a secret is none.
+    if value.is_empty() || value.contains("${") {
+        return value.to_owned();
+    }
+    if is_secret_text(value) || is_secret_name(key) && !value.starts_with('-') {
+        return HIDDEN.to_owned();
+    }
+    let mut shown = match password(value) {
+        Some(password) => value.replacen(&format!(":{password}@"), &format!(":{HIDDEN}@"), 1),
+        None => value.to_owned(),
+    };
+    // `--token=x`, `TOKEN=x`, `Authorization: x` and the parameters of a URL.
+    if let Some((name, _)) = shown.split_once(['=', ':']).filter(|(name, _)| is_secret_name(name)) {
+        shown = format!("{name}{}{HIDDEN}", &shown[name.len()..=name.len()]);
+    }
+    if let Some((address, query)) = shown.split_once('?') {
+        let parameters = query.split('&').map(|parameter| match parameter.split_once('=') {
+            Some((name, value)) if is_secret_name(name) || is_secret_text(value) => format!("{name}={HIDDEN}"),
+            _ => parameter.to_owned(),
+        });
+        shown = format!("{address}?{}", parameters.collect::<Vec<_>>().join("&"));
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_configurations_are_shown_without_secrets() {
+        for (text, shown) in [
+            (r#"- "API_TOKEN": "sk-LEAK123456789","#, r#"- "API_TOKEN": "***","#),
+            (r#"{"apiKey":"AIza...","url":"https://a.example"}"#, r#"{"apiKey":"***","url":"https://a.example"}"#),
+            (r#"+ GITHUB_TOKEN = "x""#, r#"+ GITHUB_TOKEN = "***""#),
+            (r#"+ GITHUB_TOKEN = "${secret:GITHUB_TOKEN}""#, r#"+ GITHUB_TOKEN = "${secret:GITHUB_TOKEN}""#),
+            ("api_key = 'hunter2'", "api_key = '***'"),
+            ("-   \"--password\",\n-   \"hunter2\",\n", "-   \"--password\",\n-   \"***\",\n"),
+            (r#"["--password=hunter2", "--verbose", "x"]"#, r#"["--password=***", "--verbose", "x"]"#),
+            (r#""https://me:hunter2@a.example/x?token=abc&b=c""#, r#""https://me:***@a.example/x?token=***&b=c""#),
+            (r#""Authorization: Bearer abc""#, r#""Authorization:***""#),
+            (r#""x": "ghp_0123456789abcdef", "y": "say \"hi\"""#, r#""x": "***", "y": "say \"hi\"""#),
+            (
+                r#""PATH": "/usr/bin", "author": "me", "keybindings": "vim""#,
+                r#""PATH": "/usr/bin", "author": "me", "keybindings": "vim""#,
+            ),
+            ("it's one line\n\"token\": \"x\"", "it's one line\n\"token\": \"***\""),
+        ] {
+            assert_eq!(without_secrets(text), shown);
+        }
+    }
+}
