@@ -89,13 +89,15 @@ pub(crate) struct ViewCell {
     /// The text to show where the whole text does not fit, in place of its start.
     pub(crate) short: Option<String>,
     pub(crate) tone: Tone,
+    /// The text is a path, of which the screen shows the end where the whole does not fit: the name of the file.
+    pub(crate) is_path: bool,
     /// The number by which the column is sorted. Without one, it is sorted by the text.
     pub(crate) number: Option<f64>,
 }
 
 impl ViewCell {
     pub(crate) fn new(tone: Tone, text: impl AsRef<str>) -> Self {
-        Self { text: shorten(&one_line(text.as_ref()), MAX_CELL), short: None, tone, number: None }
+        Self { text: shorten(&one_line(text.as_ref()), MAX_CELL), short: None, tone, is_path: false, number: None }
     }
 
     pub(crate) fn plain(text: impl AsRef<str>) -> Self {
@@ -104,6 +106,13 @@ impl ViewCell {
 
     pub(crate) fn name(text: impl AsRef<str>) -> Self {
         Self::new(Tone::Name, text)
+    }
+
+    pub(crate) fn path(tone: Tone, path: impl AsRef<str>) -> Self {
+        let text = one_line(path.as_ref());
+        let hidden = text.chars().count().saturating_sub(MAX_CELL);
+        let text = if hidden == 0 { text } else { ['…'].into_iter().chain(text.chars().skip(hidden + 1)).collect() };
+        Self { is_path: true, text, ..Self::new(tone, "") }
     }
 
     /// A time, of which the screen has the time of day.

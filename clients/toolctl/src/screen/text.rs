@@ -67,6 +67,34 @@ pub(super) fn fold(line: &str, width: usize) -> Vec<String> {
     fold::fold(line, width).split('\n').map(str::to_owned).collect()
 }
 
+/// A path that fits, with a mark where something is missing: its end, which has the name of the file, after what stands before
+/// its first `/`.
+pub(super) fn cut_path(text: &str, width: usize) -> String {
+    let head = &text[..text.find('/').unwrap_or_default()];
+    match width.checked_sub(cells(head)) {
+        Some(room) if room >= MIN_PATH && cells(text) > width => {
+            head.to_owned() + &cut_start(&text[head.len()..], room)
+        }
+        _ => cut_start(text, width),
+    }
+}
+
+/// With less room for the path, what stands before it is left out.
+const MIN_PATH: usize = 12;
+
+fn cut_start(text: &str, width: usize) -> String {
+    if cells(text) <= width {
+        return text.to_owned();
+    }
+    let mut used = 1;
+    let fits = |c: &char| {
+        used += width_of(*c);
+        used <= width
+    };
+    let end: Vec<char> = text.chars().rev().take_while(fits).collect();
+    if width == 0 { String::new() } else { ['…'].into_iter().chain(end.into_iter().rev()).collect() }
+}
+
 /// The start of a text that fits, with a mark when something is missing.
 pub(super) fn cut(text: &str, width: usize) -> String {
     if cells(text) <= width {
@@ -116,5 +144,13 @@ mod tests {
             ("abcdef".into(), "abc…".into(), "日…".into())
         );
         assert_eq!(cut("ab", 0), "");
+        assert_eq!(
+            (cut_start("a/b.rs", 6), cut_start("src/b.rs", 6), cut_start("日本語", 4)),
+            ("a/b.rs".into(), "…/b.rs".into(), "…語".into())
+        );
+        assert_eq!(cut_start("ab", 0), "");
+        assert_eq!(cut_path("file.write /home/you/src/b.rs", 24), "file.write …you/src/b.rs");
+        assert_eq!(cut_path("file.write /home/you/src/b.rs", 16), "…me/you/src/b.rs");
+        assert_eq!(cut_path("/home/you/b.rs", 6), "…/b.rs");
     }
 }

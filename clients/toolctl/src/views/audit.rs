@@ -27,7 +27,10 @@ pub(crate) fn cells(entry: &AuditEntry, zone: Zone) -> Vec<ViewCell> {
         took(entry),
         ViewCell::plain(entry.client.as_deref().unwrap_or_default()),
         ViewCell::plain(entry.session_id.as_str()),
-        ViewCell::plain(needs(entry)),
+        ViewCell {
+            is_path: entry.decisions.iter().all(|need| need.category.starts_with("file.")),
+            ..ViewCell::plain(needs(entry))
+        },
     ]
 }
 

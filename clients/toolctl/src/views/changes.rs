@@ -21,7 +21,7 @@ pub(crate) fn cells(change: &FileChange, zone: Zone) -> Vec<ViewCell> {
         ViewCell::plain(change.session_id.as_str()),
         ViewCell::plain(change.call_id.as_str()),
         state(change),
-        ViewCell::name(&change.path),
+        ViewCell::path(Tone::Name, &change.path),
     ]
 }
 

@@ -2,7 +2,7 @@
 
 use toold_proto::session::{Mode, SessionInfo};
 
-use super::{Column, FILL, ViewCell, column};
+use super::{Column, FILL, Tone, ViewCell, column};
 
 pub(crate) const COLUMNS: &[Column] = &[
     column("SESSION", 10, 40, 0),
@@ -20,7 +20,7 @@ pub(crate) fn cells(session: &SessionInfo) -> Vec<ViewCell> {
         ViewCell::plain(mode(session.mode)),
         ViewCell::plain(session.level.as_str()),
         ViewCell::plain(session.calls.to_string()).number(session.calls as f64),
-        ViewCell::plain(&session.cwd),
+        ViewCell::path(Tone::Plain, &session.cwd),
     ]
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn cells(shell: &ShellInfo) -> Vec<ViewCell> {
         ViewCell::plain(shell.terminal.map(|size| format!("{}x{}", size.cols, size.rows)).unwrap_or_default()),
         ViewCell::plain(output::bytes(shell.output_bytes)).number(shell.output_bytes as f64),
         ViewCell::plain(&shell.command),
-        ViewCell::plain(&shell.cwd),
+        ViewCell::path(Tone::Plain, &shell.cwd),
         ViewCell::plain(shell.session_id.as_str()),
     ]
 }

@@ -10,7 +10,7 @@ use crate::output;
 use crate::screen::panel::{Panel, PanelRow};
 use crate::screen::state::{HitArea, ScreenState};
 use crate::screen::table_view::SortOrder;
-use crate::screen::text::{cells, cut};
+use crate::screen::text::{cells, cut, cut_path};
 use crate::screen::theme::Theme;
 use crate::views::{Column, FILL, SPARE, Tone};
 
@@ -114,6 +114,7 @@ fn draw_row(frame: &mut Frame<'_>, place: Rect, row: &PanelRow, columns: &[Shown
         let Some(cell) = row.cells.get(column.at) else { continue };
         let room = usize::from(column.width);
         let short = cell.short.as_ref().filter(|_| cells(&cell.text) > room);
+        let cut = if cell.is_path { cut_path } else { cut };
         let text = cut(short.unwrap_or(&cell.text), room);
         let width = column.width.min((place.x + place.width).saturating_sub(x));
         frame.render_widget(Span::styled(text, theme.style(cell.tone)), Rect { x, width, ..place });

@@ -52,7 +52,7 @@ pub(in crate::screen) fn rows(data: &DaemonData) -> Vec<PanelRow> {
                 ViewCell::plain(who(data, call)),
                 ViewCell::plain(call.arguments.as_deref().unwrap_or_default()),
                 message,
-                ViewCell::plain(folder(data, call)),
+                ViewCell::path(Tone::Plain, folder(data, call)),
             ],
         }
     };

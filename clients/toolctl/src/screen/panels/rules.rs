@@ -101,7 +101,7 @@ pub(in crate::screen) fn rows(data: &DaemonData) -> Vec<PanelRow> {
             ViewCell::name(rule.shown_pattern()),
             ViewCell::plain("").number(-1.0),
             ViewCell::plain(""),
-            ViewCell::plain(&rule.source),
+            ViewCell::path(Tone::Plain, &rule.source),
         ],
     });
     suggested.chain(grants).chain(rules).collect()

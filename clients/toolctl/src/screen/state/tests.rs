@@ -104,6 +104,31 @@ fn keys_answer_the_oldest_ask_and_nothing_else_is_lost() {
 }
 
 #[test]
+fn a_path_that_does_not_fit_shows_the_name_of_its_file() {
+    let mut state = ScreenState { panel: Panel::Changes, ..ScreenState::default() };
+    let path = format!("/home/you/{}name.rs", "a-long-folder/".repeat(9));
+    let change = json!({"session_id": "s", "call_id": "c", "tool": "edit", "path": path, "at": "2026-01-02T03:04:05Z",
+        "created": true, "removed": false, "undone": false});
+    take(&mut state, ListKind::Changes, Fetched::Changes(vec![serde_json::from_value(change).unwrap()]));
+    for (width, height) in [(80, 24), (40, 12)] {
+        let screen = drawn(&mut state, width, height);
+        assert!(screen.contains("name.rs"), "{screen}");
+    }
+}
+
+#[test]
+fn an_open_ask_says_who_waits_now() {
+    let mut state = state();
+    state.permission(ask("1", "ls"));
+    state.permission(ask("2", "pwd"));
+    let PermissionEvent::Asked { mut request } = ask("1", "ls") else { panic!("expected an ask") };
+    request.agents = vec!["codex".to_owned(), "claude-code".to_owned()];
+    state.permission(PermissionEvent::Asked { request });
+    let screen = drawn(&mut state, 100, 40);
+    assert!(screen.contains("permission 1 of 2") && screen.contains("agent: codex, claude-code"), "{screen}");
+}
+
+#[test]
 fn an_ask_is_denied_with_a_reason() {
     let mut state = state();
     state.permission(ask("1", "ls"));
