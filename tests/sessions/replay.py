@@ -42,6 +42,7 @@ KEY_NAMES = {"Esc": "Escape"}
 
 STEADY = [
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "2026-01-31T12:00:00Z"),
+    (r"loaded at \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ?", "loaded at 2026-01-31 12:00:00Z"),
     (r"\b\d\d:\d\d:\d\d\b", "12:00:00"),
     (r"\b\d+(\.\d+)? ms\b", "3 ms"),
     (r"\bpid(=| )\d+", r"pid\g<1>4242"),

@@ -252,6 +252,20 @@ mod tests {
     }
 
     #[test]
+    fn each_argument_has_a_help() {
+        fn without_help(command: &clap::Command, path: &str, found: &mut Vec<String>) {
+            let path = format!("{path} {}", command.get_name());
+            let arguments =
+                command.get_arguments().filter(|argument| !argument.is_hide_set() && argument.get_help().is_none());
+            found.extend(arguments.map(|argument| format!("{path} {argument}")));
+            command.get_subcommands().for_each(|command| without_help(command, &path, found));
+        }
+        let mut found = Vec::new();
+        without_help(&command(), "", &mut found);
+        assert!(found.is_empty(), "{found:#?}");
+    }
+
+    #[test]
     fn a_misspelt_subcommand_is_answered_by_the_nearest_one() {
         for (typed, meant) in [("permisions", "'permissions'"), ("sttus", "'status'"), ("aprove", "'approve'")] {
             let error = parse(vec!["toolctl".into(), typed.into()]).unwrap_err().to_string();

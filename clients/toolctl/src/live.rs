@@ -329,6 +329,19 @@ fn write_lines(stream: Stream, lines: &str) -> io::Result<()> {
     }
 }
 
+/// Awaits what may take long. A terminal shows meanwhile what it is about, and that Ctrl-C stops it.
+pub(crate) async fn waiting<T>(about: &str, work: impl Future<Output = T>) -> T {
+    let mut work = std::pin::pin!(work);
+    if let Ok(done) = tokio::time::timeout(SPINNER_AFTER, &mut work).await {
+        return done;
+    }
+    let mut live = LiveOutput::new(Stdout::ResultOnly, false);
+    live.start_spinner(&format!("{}; Ctrl-C stops", one_line(about)));
+    let done = work.await;
+    live.bar.finish_and_clear();
+    done
+}
+
 /// A spinner with the name of a call, its newest message and its time.
 pub(crate) fn spinner() -> ProgressStyle {
     style("{spinner:.cyan} {prefix:.bold} {wide_msg} {elapsed:.dim}")

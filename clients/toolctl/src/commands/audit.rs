@@ -20,6 +20,7 @@ use crate::commands::hook::HookAgent;
 use crate::exit::OK;
 use crate::globals::Globals;
 use crate::output::{self, BAD, DIM, one_line, print_json, print_json_line, shorten};
+use crate::person::PersonWrites;
 use crate::tool_title::entry_title;
 use crate::views::{self, ViewCell, audit, column};
 use crate::{amount, connection};
@@ -93,10 +94,11 @@ pub(crate) async fn run(args: AuditArgs, globals: &Globals) -> anyhow::Result<u8
         (false, true) => AuditFormat::Decisions,
         (false, false) => AuditFormat::Line,
     };
+    let since = args.since.as_deref().map(clock::moment);
     if args.fleet {
         let query = FleetAuditQuery {
             daemon: args.daemon,
-            since: args.since,
+            since,
             after: None,
             before: None,
             session_id: args.session,
@@ -111,7 +113,7 @@ pub(crate) async fn run(args: AuditArgs, globals: &Globals) -> anyhow::Result<u8
         };
     }
     let query = AuditQuery {
-        since: args.since,
+        since,
         after: None,
         session_id: args.session,
         tool: args.tool,
@@ -127,7 +129,12 @@ pub(crate) async fn run(args: AuditArgs, globals: &Globals) -> anyhow::Result<u8
         print_json(&list)?;
         return Ok(OK);
     }
+    // Who may write configurations sees all calls.
+    let sees_all = !list.entries.is_empty() || PersonWrites::with(Some(&client)).await.is_ok();
     print_calls(&local(&list), list.more, args.decisions)?;
+    if !sees_all {
+        writeln!(output::stderr(), "an agent or a tool started this program, so it is shown only its own calls")?;
+    }
     let mut err = output::stderr();
     if list.lost > 0 {
         writeln!(err, "{BAD}calls that could not be recorded in time: {}{BAD:#}", list.lost)?;

@@ -8,6 +8,7 @@ use toold_proto::file::{FileHistory, ForgetChanges};
 use toold_proto::method::{FilesForget, FilesHistory};
 use toold_proto::tool::SessionId;
 
+use crate::clock;
 use crate::commands::call::session_id;
 use crate::commands::undo;
 use crate::confirm::confirm;
@@ -73,7 +74,7 @@ pub(crate) async fn run(args: ChangesArgs, globals: &Globals) -> anyhow::Result<
     let history = FileHistory {
         session_id: args.session,
         all: true,
-        since: args.since,
+        since: args.since.as_deref().map(clock::moment),
         agent: args.agent,
         diff: !args.list,
         folder: Some(cwd.to_string_lossy().into_owned()),

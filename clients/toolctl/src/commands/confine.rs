@@ -33,7 +33,7 @@ use line::ClaudeLine;
 #[derive(Debug, Args)]
 pub(crate) struct ConfineArgs {
     /// When no daemon runs: `open` runs the line as it is, `closed` does not run it
-    #[arg(value_enum)]
+    #[arg(value_enum, hide_possible_values = true)]
     fail: FailArg,
     /// The text that Claude Code would have given to a shell
     #[arg(allow_hyphen_values = true)]

@@ -13,6 +13,7 @@ use clap::Args;
 use toold_client::place;
 use toold_proto::socket::log_file;
 
+use crate::clock;
 use crate::commands::logs::entry::{EntryAssembler, LogEntry, LogLevel};
 use crate::commands::logs::files::LogFiles;
 use crate::exit::{NOT_RUN, OK};
@@ -136,6 +137,6 @@ fn moment(text: &str) -> Result<SystemTime, String> {
     if let Ok(ago) = humantime::parse_duration(text) {
         return SystemTime::now().checked_sub(ago).ok_or_else(|| format!("{text} is too long ago"));
     }
-    humantime::parse_rfc3339_weak(text)
-        .map_err(|_| format!("expected a time such as 2026-01-31T12:00:00Z or a duration such as 10min, got {text:?}"))
+    humantime::parse_rfc3339(&clock::moment(text))
+        .map_err(|_| format!("expected a time such as 2026-01-31 12:00 or a duration such as 10min, got {text:?}"))
 }

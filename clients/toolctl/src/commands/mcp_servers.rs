@@ -19,6 +19,7 @@ use crate::config_file::{difference, read};
 use crate::exit::{NOT_RUN, OK, not_found};
 use crate::finding::{Severity, any_bad, good, show as show_findings};
 use crate::globals::Globals;
+use crate::live::waiting;
 use crate::output::{self, BAD, DIM, NAME, counted, one_line, print_answer, print_json};
 use crate::person::PersonWrites;
 use crate::views::sources::server_state;
@@ -117,7 +118,8 @@ async fn servers(client: &Client, name: Option<&str>) -> anyhow::Result<McpServe
 
 pub(crate) async fn restart(args: &McpRestartArgs, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
-    let list = client.call::<McpRestart>(RestartMcpServer { name: args.name.clone() }).await?;
+    let restarted = client.call::<McpRestart>(RestartMcpServer { name: args.name.clone() });
+    let list = waiting(&format!("waiting until {} has started", args.name), restarted).await?;
     print_answer(args.json, &list, render)?;
     let runs = |server: &McpServer| server.state == McpServerState::Running;
     Ok(if list.servers.iter().all(runs) { OK } else { NOT_RUN })
@@ -161,7 +163,8 @@ pub(crate) async fn test(args: McpTestArgs, globals: &Globals) -> anyhow::Result
 /// Starts the servers of a name, and has them list their tools. A person on the terminal is asked for the secrets that they
 /// want and that are not set.
 pub(crate) async fn tested(client: &Client, name: &str) -> anyhow::Result<McpServerList> {
-    let test = || client.call::<McpTest>(TestMcpServer { name: name.to_owned() });
+    let about = format!("waiting for the tools of {name}");
+    let test = || waiting(&about, client.call::<McpTest>(TestMcpServer { name: name.to_owned() }));
     let mut list = test().await?;
     let failed = list.servers.iter().filter(|server| server.error.is_some());
     let wanted: Vec<String> = failed.flat_map(|server| server.secrets.iter().cloned()).collect();

@@ -35,7 +35,10 @@ enum MemoriesAction {
     /// List the memories, the oldest first
     List,
     /// Print one memory
-    Show { id: String },
+    Show {
+        /// The id of the memory; `toolctl memories` lists them
+        id: String,
+    },
 }
 
 pub(crate) async fn run(args: MemoriesArgs, globals: &Globals) -> anyhow::Result<u8> {

@@ -4,6 +4,7 @@ use clap::Args;
 use toold_proto::daemon::{NoParams, PauseDaemon, PausedDaemon};
 use toold_proto::method::{DaemonPause, DaemonResume};
 
+use crate::clock::with_times;
 use crate::connection;
 use crate::exit::OK;
 use crate::globals::Globals;
@@ -58,7 +59,7 @@ pub(crate) async fn resume(args: ResumeArgs, globals: &Globals) -> anyhow::Resul
 }
 
 fn state(paused: &PausedDaemon) -> String {
-    one_line(paused.paused.as_deref().unwrap_or("paused"))
+    with_times(&one_line(paused.paused.as_deref().unwrap_or("paused")))
 }
 
 fn running(paused: &PausedDaemon) -> String {

@@ -49,10 +49,12 @@ enum PluginsAction {
     },
     /// Show one plugin: its tools, hooks, files and errors
     Show {
+        /// The name of the plugin
         name: String,
     },
     /// Show the logs, notices, messages and errors of plugins, and whether they loaded
     Logs {
+        /// Only this plugin
         name: Option<String>,
         /// Keep showing new entries until you press Ctrl-C
         #[arg(long, short)]
@@ -72,6 +74,7 @@ enum PluginsAction {
     Update(UpdateArgs),
     /// Remove a plugin from the plugin folder
     Remove {
+        /// The name of the plugin
         name: String,
         /// Do not ask for confirmation
         #[arg(long, short)]
@@ -79,6 +82,7 @@ enum PluginsAction {
     },
     /// Reload a plugin, or all of them; exit status 3 if one fails
     Reload {
+        /// Only this plugin
         name: Option<String>,
     },
     /// Show the permissions that a plugin was refused, and grant them; exit status 3 if it does not load afterwards
@@ -88,10 +92,12 @@ enum PluginsAction {
     Trust(trust::TrustArgs),
     /// Enable a plugin permanently
     Enable {
+        /// The name of the plugin
         name: String,
     },
     /// Disable a plugin permanently
     Disable {
+        /// The name of the plugin
         name: String,
     },
     /// Create a plugin with a working tool and its tests, and serve it
@@ -223,7 +229,7 @@ fn render(list: &PluginList, installed: &HashMap<String, InstalledPlugin>, width
             text.push('\n');
             text.push_str(&explain(&plugin.name, error));
             if let Some(at) = &plugin.loaded_at {
-                text.push_str(&format!("  the version that was loaded at {} serves\n", one_line(at)));
+                text.push_str(&format!("  the version that was loaded at {} serves\n", clock::date_and_time(at)));
             }
         }
         if plugin.status == PluginStatus::Shadowed {
@@ -281,7 +287,7 @@ mod tests {
         todo: expected 'end'
           --> /p/todo.lua:3
              3 |   return 1 +
-          the version that was loaded at 2026-11-20T10:00:00Z serves
+          the version that was loaded at 2026-11-20 10:00:00Z serves
         ");
     }
 }

@@ -26,7 +26,8 @@ use crate::output::{self, DIM, GOOD, WARN, one_line, print_json};
 /// connected clients reconnect. The new daemon is the `toold` beside this program, or else the one in PATH. If it does
 /// not start, or its configuration is invalid, the old daemon keeps running.
 ///
-/// Background commands end with the old daemon. Secrets in an encrypted file are locked until you unlock them again.
+/// Calls that do not end within 5 s (--drain-ms) are cancelled; --when-idle waits for them. Background commands end with the
+/// old daemon. Secrets in an encrypted file are locked until you unlock them again.
 #[derive(Debug, Args)]
 pub(crate) struct RestartArgs {
     /// Wait until no call and no background command is running
@@ -35,7 +36,7 @@ pub(crate) struct RestartArgs {
     /// With --when-idle: give up after this time, such as 10m, and keep the old daemon
     #[arg(long, value_name = "TIME", value_parser = crate::amount::duration, default_value = "10m")]
     timeout: Duration,
-    /// How long running calls may continue in the old daemon, in milliseconds
+    /// How long running calls may continue in the old daemon before they are cancelled, in milliseconds; 5000 by default
     #[arg(long, value_name = "MS", value_parser = crate::amount::whole::<u64>)]
     drain_ms: Option<u64>,
     /// The toold to start

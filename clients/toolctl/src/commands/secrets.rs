@@ -39,11 +39,13 @@ enum SecretsAction {
     List,
     /// Set a secret; the value is asked for, or read from stdin if that is no terminal
     Set {
+        /// The name: letters, digits and `_`, as in ${secret:NAME}
         #[arg(value_name = "NAME")]
         name: String,
     },
     /// Remove a secret
     Remove {
+        /// The name of the secret
         #[arg(value_name = "NAME")]
         name: String,
     },

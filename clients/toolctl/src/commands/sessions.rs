@@ -35,11 +35,13 @@ enum SessionsAction {
     /// The agent passes the code in place of the session id, within ten minutes. Agents cannot join a session in yolo
     /// mode.
     Share {
+        /// The id of the session; `toolctl sessions` lists them
         #[arg(value_name = "ID", value_parser = session_id)]
         id: SessionId,
     },
     /// End a session and cancel its calls
     Close {
+        /// The id of the session; `toolctl sessions` lists them
         #[arg(value_name = "ID", value_parser = session_id)]
         id: SessionId,
     },

@@ -48,6 +48,7 @@ enum ShellsAction {
     /// receives whole lines; Ctrl-D ends its input, and Ctrl-C detaches. The exit status is 0 if you detach or the
     /// shell ends with exit code 0, and 1 otherwise.
     Attach {
+        /// The id of the shell; `toolctl shells` lists them
         #[arg(value_name = "SHELL")]
         shell: String,
         /// Start with this many bytes of earlier output; defaults to all that is kept
@@ -59,6 +60,7 @@ enum ShellsAction {
     },
     /// Send a line of input to a shell; without words, send stdin
     Write {
+        /// The id of the shell; `toolctl shells` lists them
         #[arg(value_name = "SHELL")]
         shell: String,
         /// The words of the line
@@ -70,6 +72,7 @@ enum ShellsAction {
     },
     /// Kill shells with all their processes
     Kill {
+        /// The ids of the shells; `toolctl shells` lists them
         #[arg(value_name = "SHELL", required = true)]
         shells: Vec<String>,
     },

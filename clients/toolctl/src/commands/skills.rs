@@ -31,7 +31,10 @@ enum SkillsAction {
     /// List the skills for the current folder
     List,
     /// Print the text of a skill
-    Show { name: String },
+    Show {
+        /// The name of the skill
+        name: String,
+    },
     /// Report problems in skill files
     ///
     /// The exit status is 1 if there are any.

@@ -12,6 +12,7 @@ use toold_proto::level::{Level, LevelStatus};
 use toold_proto::method::{DaemonGetMetrics, DaemonGetStatus, McpServersList, PluginsList};
 use toold_proto::plugin::{ListPlugins, PluginStatus};
 
+use crate::clock::with_times;
 use crate::commands::hook_health;
 use crate::commands::mcp::server_health;
 use crate::commands::permissions::observe;
@@ -119,7 +120,7 @@ fn render(status: &DaemonStatus, failing: &[String], width: Option<u16>) -> Stri
         let _ = writeln!(text, "{DIM}{:<12}{DIM:#} {WARN}{waiting}{WARN:#}", "waiting");
     }
     for problem in &status.problems {
-        let _ = writeln!(text, "{WARN}problem{WARN:#}      {}", one_line(problem));
+        let _ = writeln!(text, "{WARN}problem{WARN:#}      {}", with_times(&one_line(problem)));
     }
     for what in failing {
         let _ = writeln!(text, "{BAD}failing{BAD:#}      {}", one_line(what));

@@ -62,6 +62,7 @@ impl From<ToolFormatArg> for ToolFormat {
 enum ToolsAction {
     /// Search for tools by words, the best match first
     Search {
+        /// What the tool should do, in words
         #[arg(required = true)]
         words: Vec<String>,
         /// Show at most this many

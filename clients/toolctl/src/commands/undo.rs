@@ -69,7 +69,9 @@ pub(crate) async fn run(args: UndoArgs, globals: &Globals) -> anyhow::Result<u8>
     let selected = match (args.path, args.call) {
         (Some(path), _) => UndoFiles { path: Some(cwd.join(path).to_string_lossy().into_owned()), ..of_all },
         (None, Some(call)) => UndoFiles { call_id: Some(call), ..of_all },
-        (None, None) if is_of_many => UndoFiles { since: args.since, agent: args.agent, every: true, ..of_all },
+        (None, None) if is_of_many => {
+            UndoFiles { since: args.since.as_deref().map(clock::moment), agent: args.agent, every: true, ..of_all }
+        }
         (None, None) => {
             let changes = recorded(&client, None, &cwd).await?;
             let is_certain = |change: &FileChange| !change.undone && change.shared_with.is_empty();

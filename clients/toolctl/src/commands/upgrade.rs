@@ -13,7 +13,8 @@ use crate::output::{self, one_line, print_json};
 
 /// Show how toold was installed here, and the commands that upgrade and remove it
 ///
-/// Changes nothing. After an upgrade, `toolctl restart` replaces the running daemon without losing a call.
+/// Changes nothing. After an upgrade, `toolctl restart` replaces the running daemon. It cancels calls that do not end within 5 s,
+/// unless --drain-ms or --when-idle says otherwise.
 #[derive(Debug, Args)]
 pub(crate) struct UpgradeArgs {
     /// Print JSON
@@ -31,6 +32,7 @@ pub(crate) fn run(args: &UpgradeArgs) -> anyhow::Result<u8> {
             "program": program,
             "installed_by": installed.way.name(),
             "upgrade": installed.upgrade(),
+            "before_remove": "toolctl setup --undo --purge",
             "remove": installed.remove(),
         }))?;
         return Ok(OK);
@@ -39,7 +41,9 @@ pub(crate) fn run(args: &UpgradeArgs) -> anyhow::Result<u8> {
     writeln!(out, "toolctl {version}, installed by {}: {}", installed.way.name(), one_line(&program))?;
     writeln!(out, "To upgrade: {}", installed.upgrade())?;
     writeln!(out, "then:       toolctl restart")?;
-    writeln!(out, "To remove:  {}", installed.remove())?;
+    // First: agents whose hooks are left behind refuse every tool.
+    writeln!(out, "To remove:  toolctl setup --undo --purge")?;
+    writeln!(out, "then:       {}", installed.remove())?;
     Ok(OK)
 }
 

@@ -5,6 +5,7 @@ use toold_client::Client;
 use toold_proto::daemon::NoParams;
 use toold_proto::mcp::{McpLoginState, McpServer, McpServerList, McpServerState};
 use toold_proto::method::SecretsList;
+use toold_proto::secret::SecretStoreState;
 
 use crate::finding::{Finding, bad, good, warning};
 
@@ -12,22 +13,29 @@ use crate::finding::{Finding, bad, good, warning};
 pub(crate) async fn diagnosed(client: &Client, list: &McpServerList) -> Vec<Finding> {
     let mut list = list.clone();
     // Where the daemon does not tell, all are named.
-    if let Ok(known) = client.call::<SecretsList>(NoParams {}).await {
+    let known = client.call::<SecretsList>(NoParams {}).await.ok();
+    let is_locked = known.as_ref().is_some_and(|known| known.state == SecretStoreState::Locked);
+    if let Some(known) = known.filter(|_| !is_locked) {
         let is_set = |name: &String| known.secrets.iter().any(|one| one.name == *name && one.is_set == Some(true));
         list.servers.iter_mut().for_each(|server| server.secrets.retain(|name| !is_set(name)));
     }
-    findings(&list)
+    all_findings(&list, is_locked)
 }
 
 /// The findings of each server, those of failures first. Nothing for servers that are disabled or were not started yet.
 pub(crate) fn findings(list: &McpServerList) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = list.servers.iter().filter_map(of_server).collect();
+    all_findings(list, false)
+}
+
+fn all_findings(list: &McpServerList, is_locked: bool) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = list.servers.iter().filter_map(|server| of_server(server, is_locked)).collect();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.health));
     findings.extend(list.servers.iter().flat_map(left_out));
     findings
 }
 
-fn of_server(server: &McpServer) -> Option<Finding> {
+/// `is_locked`: the secrets are.
+fn of_server(server: &McpServer, is_locked: bool) -> Option<Finding> {
     let McpServer { name, state, .. } = server;
     let login = server.login.as_ref().map(|login| login.state);
     match (state, &server.error, login) {
@@ -36,6 +44,9 @@ fn of_server(server: &McpServer) -> Option<Finding> {
             Some(bad("mcp server", format!("{name}: {error}"), format!("run `toolctl mcp login {name}`")))
         }
         (_, Some(error), Some(McpLoginState::Locked)) => {
+            Some(bad("mcp server", format!("{name}: {error}"), "run `toolctl secrets unlock`"))
+        }
+        (_, Some(error), Some(McpLoginState::LoggedIn) | None) if is_locked && !server.secrets.is_empty() => {
             Some(bad("mcp server", format!("{name}: {error}"), "run `toolctl secrets unlock`"))
         }
         (_, Some(error), Some(McpLoginState::LoggedIn) | None) => {
@@ -102,6 +113,9 @@ mod tests {
             server(json!({"name": "odd", "state": "running", "error": null, "problems": ["t is left out: no schema"]})),
         ]}))
         .unwrap();
+        let locked: Vec<_> =
+            all_findings(&list, true).into_iter().filter(|finding| finding.message.contains("noisy")).collect();
+        assert_eq!(locked[0].advice.as_deref(), Some("run `toolctl secrets unlock`"));
         let mut out = Vec::new();
         crate::finding::show(&findings(&list), &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();

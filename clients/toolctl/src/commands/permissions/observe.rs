@@ -5,6 +5,7 @@ use toold_client::Client;
 use toold_proto::method::PermissionsObserve;
 use toold_proto::permission::{ObserveAgents, ObservedAgents};
 
+use crate::clock;
 use crate::commands::hook::HookAgent;
 use crate::exit::OK;
 use crate::output::{BOLD, DIM, one_line, print_answer};
@@ -51,6 +52,6 @@ fn shown(observing: Option<&ObservedAgents>) -> String {
 /// Who is observed, on one line.
 pub(crate) fn words(observed: &ObservedAgents) -> String {
     let who = observed.agent.as_deref().map_or_else(|| "all agents are".to_owned(), |agent| format!("{agent} is"));
-    let (until, by) = (one_line(&observed.until), one_line(&observed.by));
+    let (until, by) = (clock::date_and_time(&observed.until), one_line(&observed.by));
     format!("{} observed until {until} (by {by})", one_line(&who))
 }

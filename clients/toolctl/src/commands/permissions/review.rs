@@ -25,6 +25,11 @@ pub(super) async fn run(client: &Client, yes: bool, json: bool) -> anyhow::Resul
     out.write_all(show::grants(&review.grants, output::terminal_width()).as_bytes())?;
     if review.grants.is_empty() {
         writeln!(output::stderr(), "there are no grants")?;
+    } else if review.proposals.is_empty() {
+        writeln!(
+            output::stderr(),
+            "nothing to propose: each was used in the last 30 days, and none is covered by another"
+        )?;
     }
     for proposal in &review.proposals {
         writeln!(out, "\n{}", described(proposal, &review))?;

@@ -18,6 +18,7 @@ use crate::{clock, connection};
 
 #[derive(Debug, Args)]
 pub(crate) struct GrantPluginArgs {
+    /// The name of the plugin
     name: String,
     /// Grant everything that is listed, without asking
     #[arg(long, short)]

@@ -21,6 +21,7 @@ const MOST: usize = 10;
 
 #[derive(Debug, Args)]
 pub(crate) struct ProfileArgs {
+    /// The name of the plugin
     name: String,
     /// For how long
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=600))]

@@ -59,7 +59,7 @@ fn write_details(
         line("revision", format!("{}{changed}", installed.revision))?;
     }
     if let Some(at) = &plugin.loaded_at {
-        line("loaded", one_line(at))?;
+        line("loaded", clock::date_and_time(at))?;
     }
     if let Some(capabilities) = &details.capabilities {
         let names = if capabilities.is_empty() { "none".to_owned() } else { one_line(&capabilities.join(" ")) };

@@ -20,6 +20,7 @@ use crate::output::{self, BOLD, WARN, plain};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct UpdateArgs {
+    /// Only this plugin
     name: Option<String>,
     /// Do not ask for confirmation; a branch whose history was rewritten is not taken
     #[arg(long, short)]
