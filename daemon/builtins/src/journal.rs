@@ -25,7 +25,7 @@ use toold_proto::tool::{CallId, SessionId, ToolName};
 
 use crate::stamps::FileDigest;
 use contents::KeptContents;
-pub use state::{FileVersion, InodeId, PathState, RawPath, SpecialKind};
+pub use state::{FileVersion, ForeignFile, InodeId, PathState, RawPath, SpecialKind};
 
 const OPEN: &str = "call";
 const UNDONE: &str = "undone";
@@ -76,14 +76,20 @@ pub struct PathChange {
     /// The file that was there before, if it was one and that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub was: Option<InodeId>,
-    /// The file that is there now, if its content is not kept.
+    /// Another path that the former file has, if the call took this one from it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other: Option<RawPath>,
+    /// The file that the call left there, if it is one and that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<FileVersion>,
+    /// Where that file came from, if the call did not make it and it was at no path that is watched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub foreign: Option<ForeignFile>,
 }
 
 impl PathChange {
     pub(crate) fn new(path: &Path, before: Option<PathState>, after: Option<PathState>) -> Self {
-        Self { path: RawPath(path.to_owned()), before, after, was: None, left: None }
+        Self { path: RawPath(path.to_owned()), before, after, was: None, other: None, left: None, foreign: None }
     }
 
     pub(crate) fn of_file(self, was: Option<InodeId>) -> Self {
@@ -92,7 +98,10 @@ impl PathChange {
 
     /// Why undoing it is impossible, if it is.
     pub(crate) fn lost_because(&self) -> Option<String> {
-        let why = self.before.as_ref()?.lost_because()?;
+        let why = match self.foreign.and_then(ForeignFile::lost_because) {
+            Some(why) => why,
+            None => self.before.as_ref()?.lost_because()?,
+        };
         Some(format!("{} cannot be brought back: {why}", self.path.path().display()))
     }
 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use toold_engine::session::Session;
 use toold_host::exclude::Exclusions;
-use toold_host::files::{self, OpenError};
+use toold_host::files::OpenError;
 use toold_host::replace::ReplaceError;
 
 use crate::command_changes::CommandChanges;
@@ -24,7 +24,7 @@ use crate::journal::contents::KeptContents;
 use crate::journal::{ChangeFilter, ChangeRecord, InodeId, JournalScope, PathState, Selection};
 use crate::stamps::FileDigest;
 use crate::toolkit::Toolkit;
-use plan::{Plan, Present, UndoAttempt};
+use plan::{OpenedFolders, Plan, PlanStep, Present, UndoAttempt, entry_at};
 use restore::{SeenPaths, TouchedPaths, Wanted, bring_all};
 pub use shown::{combined_diff, patch};
 
@@ -76,10 +76,11 @@ pub fn preview(
     let plan = Plan::of(&records)?;
     let contents = toolkit.journal.contents().map_err(|_| UndoError::Nothing)?;
     let mut exclusions = Exclusions::default();
-    let mut shown = Vec::new();
+    let (mut shown, mut opened) = (Vec::new(), OpenedFolders::default());
     for (path, step) in &plan.steps {
         let now = Present::at(path)?;
         plan.check((path, step), &now, UndoAttempt::First, &toolkit.journal)?;
+        opened.open(path, &now)?;
         let is_undone = step.is_undone(&now);
         let now = now.state.map(|state| (state, now.content));
         let before = match &step.before {
@@ -203,16 +204,25 @@ fn bring_back(
 ) -> Result<(), UndoError> {
     let contents = toolkit.journal.contents().map_err(|_| UndoError::Nothing)?;
     let attempt = if interrupted.is_some() { UndoAttempt::Again } else { UndoAttempt::First };
-    let (present, seen) = checked(toolkit, plan, contents, attempt)?;
+    let (present, seen, opened) = checked(toolkit, plan, contents, attempt)?;
     let begun = match interrupted {
         Some(begun) => begun,
         None => toolkit.journal.begin_undo(records).map_err(UndoError::Begin)?,
     };
     toolkit.command_changes.expect_others(plan.steps.keys());
-    let wanted = plan.steps.iter().map(|(path, step)| (path.as_path(), Wanted { state: &step.before, was: step.was }));
+    opened.keep_open();
+    let states = plan.steps.iter().map(|(path, step)| {
+        let now = present.get(path.as_path()).and_then(|(now, _)| now.clone());
+        (path.as_path(), step, step.wanted(&now))
+    });
+    let states: Vec<(&Path, &PlanStep, Option<PathState>)> = states.collect();
+    let wanted = states.iter().map(|(path, step, state)| {
+        (*path, Wanted { state, was: step.was, other: step.other.as_deref(), left: step.left() })
+    });
     let mut touched = TouchedPaths::new(Some(seen));
     if let Err(error) = bring_all(&wanted.collect(), contents, &mut touched) {
-        let before = present.iter().map(|(path, (state, was))| (*path, Wanted { state, was: *was }));
+        let before =
+            present.iter().map(|(path, (state, was))| (*path, Wanted { state, was: *was, other: None, left: None }));
         // What was not touched may have been changed by others since.
         let before = before.filter(|(path, _)| touched.has(path)).collect();
         let back = bring_all(&before, contents, &mut TouchedPaths::new(None));
@@ -239,12 +249,13 @@ fn checked<'p>(
     plan: &'p Plan,
     contents: &KeptContents,
     attempt: UndoAttempt,
-) -> Result<(PresentPaths<'p>, SeenPaths<'p>), UndoError> {
-    let (mut present, mut seen) = (PresentPaths::new(), SeenPaths::new());
+) -> Result<(PresentPaths<'p>, SeenPaths<'p>, OpenedFolders), UndoError> {
+    let (mut present, mut seen, mut opened) = (PresentPaths::new(), SeenPaths::new(), OpenedFolders::default());
     for (path, step) in &plan.steps {
-        seen.insert(path, files::stat_entry(path)?);
+        seen.insert(path, entry_at(path)?);
         let now = Present::at(path)?;
         plan.check((path, step), &now, attempt, &toolkit.journal)?;
+        opened.open(path, &now)?;
         if !step.is_undone(&now)
             && let Some(digest) = step.before.as_ref().and_then(PathState::content)
         {
@@ -255,7 +266,7 @@ fn checked<'p>(
         }
         present.insert(path.as_path(), (now.state, now.version.map(|version| version.file)));
     }
-    Ok((present, seen))
+    Ok((present, seen, opened))
 }
 
 /// The records of calls that `filter` has, oldest first. Blocks.

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid};
@@ -126,8 +126,30 @@ pub fn replace_name(resolved: &Path, content: &[u8], old: &File, mode: u32) -> R
 /// As [`replace`]; `System` if the two lie on different file systems.
 pub fn add_name(file: &Path, resolved: &Path, old: Option<&File>) -> Result<(), ReplaceError> {
     let entry = FolderEntry::of(file)?;
+    let link =
+        |folder: &OwnedFd, name: &OsStr| rustix::fs::linkat(&entry.folder, entry.name, folder, name, AtFlags::empty());
+    add_name_by(link, resolved, old)
+}
+
+/// The same for an open file that has at least one name.
+///
+/// # Errors
+/// As [`add_name`].
+pub fn add_name_of(file: &File, resolved: &Path, old: Option<&File>) -> Result<(), ReplaceError> {
+    let named = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let link = |folder: &OwnedFd, name: &OsStr| {
+        rustix::fs::linkat(rustix::fs::CWD, &named, folder, name, AtFlags::SYMLINK_FOLLOW)
+    };
+    add_name_by(link, resolved, old)
+}
+
+fn add_name_by(
+    link: impl Fn(&OwnedFd, &OsStr) -> Result<(), Errno>,
+    resolved: &Path,
+    old: Option<&File>,
+) -> Result<(), ReplaceError> {
     let target = ReplaceTarget(FolderEntry::of(resolved)?);
-    let link = |name: &OsStr| rustix::fs::linkat(&entry.folder, entry.name, &target.0.folder, name, AtFlags::empty());
+    let link = |name: &OsStr| link(&target.0.folder, name);
     let Some(old) = old else { return link(target.0.name).map_err(|error| target.failed(error)) };
     target.stat_same(old)?;
     let own = new_name();

@@ -9,7 +9,7 @@ use std::io;
 use std::ops::Bound;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use toold_host::files::{self, FileType, OpenError};
@@ -19,7 +19,7 @@ use toold_host::ignore_files::IgnoreFiles;
 use super::index_log::{IndexLog, LogLine};
 use crate::journal::contents::{ContentBatch, KeptContents};
 use crate::journal::state::MAX_KEPT_FILE;
-use crate::journal::{ChangingCall, FileVersion, InodeId, PathChange, PathState, RawPath, SpecialKind};
+use crate::journal::{ChangingCall, FileVersion, ForeignFile, InodeId, PathChange, PathState, RawPath, SpecialKind};
 use crate::stamps::FileDigest;
 
 /// The largest file whose content is kept though Git ignores it.
@@ -71,9 +71,8 @@ impl KnownEntry {
         self.file.is_some_and(|(_, names)| names > 1)
     }
 
-    /// The version of the file, if its content is not kept.
     fn version(&self) -> Option<FileVersion> {
-        let PathState::File { content: None, size, .. } = self.state else { return None };
+        let PathState::File { size, .. } = self.state else { return None };
         let (file, _) = self.file?;
         Some(FileVersion { file, size, modified: (self.stamp.1, self.stamp.2) })
     }
@@ -86,6 +85,8 @@ struct CallWindow {
     name: String,
     /// Whether the call may change files, as far as its command is known.
     may_write: bool,
+    /// When it began, in nanoseconds since 1970 by the clock that files get their times from.
+    opened: u64,
     /// What was at the paths that changed, before the first change.
     touched: BTreeMap<PathBuf, Option<KnownEntry>>,
     /// The other calls that may have changed a path.
@@ -197,17 +198,19 @@ impl FolderIndex {
         if is_late() {
             return Err("the folder was not known yet when the command began".to_owned());
         }
-        self.add_window(id, call, may_write);
-        self.note(|| LogLine::Open { id, call: call.clone(), may_write });
+        let opened = file_clock();
+        self.add_window(id, call, may_write, opened);
+        self.note(|| LogLine::Open { id, call: call.clone(), may_write, opened });
         self.flush();
         Ok(())
     }
 
-    pub(super) fn add_window(&mut self, id: u64, call: &ChangingCall, may_write: bool) {
+    pub(super) fn add_window(&mut self, id: u64, call: &ChangingCall, may_write: bool, opened: u64) {
         self.windows.push(CallWindow {
             id,
             name: call.name(),
             may_write,
+            opened,
             touched: BTreeMap::new(),
             shared: HashMap::new(),
             others: HashSet::new(),
@@ -285,6 +288,8 @@ impl FolderIndex {
         if changes.lost.is_some() {
             return changes;
         }
+        let mut foreign = self.foreign(&window);
+        let others = self.other_paths(&window);
         for (path, before) in window.touched {
             let after = self.entries.get(&path);
             let is_same = match (&before, after) {
@@ -298,7 +303,10 @@ impl FolderIndex {
             let was = before.as_ref().and_then(|before| before.file).map(|(file, _)| file);
             let left = after.and_then(KnownEntry::version);
             let (before, after) = (before.map(|before| before.state), after.map(|after| after.state.clone()));
-            let change = PathChange { was, left, ..PathChange::new(&path, before, after) };
+            let foreign = foreign.remove(&path);
+            let other = was.filter(|was| left.is_none_or(|left| !left.file.is(*was)));
+            let other = other.and_then(|was| others.get(&was.inode)).map(|path| RawPath(path.clone()));
+            let change = PathChange { was, other, left, foreign, ..PathChange::new(&path, before, after) };
             match window.shared.remove(&path) {
                 None => changes.own.push(change),
                 Some(names) => {
@@ -311,6 +319,45 @@ impl FolderIndex {
         }
         changes.lost = lost_for_ever(changes.own.iter().chain(&changes.shared));
         changes
+    }
+
+    /// For each file with several names that a path had before a call, a path that it has now.
+    fn other_paths(&self, window: &CallWindow) -> HashMap<u64, PathBuf> {
+        let before = window.touched.values().flatten().filter(|entry| entry.has_other_names());
+        let files: HashSet<u64> = before.map(KnownEntry::inode).collect();
+        if files.is_empty() {
+            return HashMap::new();
+        }
+        let has = self.entries.iter().filter(|(_, entry)| entry.file.is_some() && files.contains(&entry.inode()));
+        has.map(|(path, entry)| (entry.inode(), path.clone())).collect()
+    }
+
+    /// The files that a call put at paths though they are older than the call and were at none before.
+    fn foreign(&self, window: &CallWindow) -> HashMap<PathBuf, ForeignFile> {
+        let is_older = |file: InodeId| file.born.is_some_and(|born| born < window.opened);
+        let older = window.touched.keys().filter_map(|path| {
+            let entry = self.entries.get(path)?;
+            let (file, names) = entry.file.filter(|(file, _)| is_older(*file))?;
+            Some((path, file, names, entry.version()?.modified))
+        });
+        let older: Vec<_> = older.collect();
+        if older.is_empty() {
+            return HashMap::new();
+        }
+        let untouched = self.entries.iter().filter(|(path, _)| !window.touched.contains_key(*path));
+        let before = window.touched.values().flatten().chain(untouched.map(|(_, entry)| entry));
+        let known: HashSet<u64> = before.filter(|entry| entry.file.is_some()).map(KnownEntry::inode).collect();
+        let unknown = older.into_iter().filter(|(_, file, ..)| !known.contains(&file.inode));
+        let unknown = unknown.map(|(path, _, names, (seconds, nanos))| {
+            let written = u64::try_from(i128::from(seconds) * 1_000_000_000 + i128::from(nanos)).unwrap_or(0);
+            let foreign = match (names, written >= window.opened) {
+                (..=1, _) => ForeignFile::Moved,
+                (_, true) => ForeignFile::Written,
+                (_, false) => ForeignFile::Linked,
+            };
+            (path.clone(), foreign)
+        });
+        unknown.collect()
     }
 
     /// Paths that the daemon itself changes now: no command did it.
@@ -475,6 +522,7 @@ impl FolderIndex {
                 Ok(names) => names,
                 // What is in a folder that cannot be read is as before, as far as anybody can tell.
                 Err(OpenError::System { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
+                    self.note_unseen(&folder);
                     seen.extend(self.below(&folder).cloned());
                     continue;
                 }
@@ -538,12 +586,21 @@ impl FolderIndex {
         if is_record || self.own_folder.as_deref() == Some(path) {
             return Ok(None);
         }
+        // Through a link that has taken the place of a folder, something else would be found.
+        let is_in_folder = |parent: &Path| {
+            parent == self.root || self.entries.get(parent).is_some_and(|parent| parent.state.is_folder())
+        };
+        if !path.parent().is_some_and(is_in_folder) {
+            return Ok(None);
+        }
         let known = self.entries.get(path);
         let facts = match std::fs::symlink_metadata(path) {
             Ok(facts) => facts,
             // In a folder that may not be searched any more.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                return Ok(known.map(|known| known.state.is_folder()));
+                let is_folder = known.map(|known| known.state.is_folder());
+                self.note_unseen(path);
+                return Ok(is_folder);
             }
             Err(_) => return Ok(None),
         };
@@ -578,6 +635,17 @@ impl FolderIndex {
         let is_folder = state.is_folder();
         self.set(path, Some(KnownEntry::new(state, &facts)));
         Ok(Some(is_folder))
+    }
+
+    /// What has happened at a path cannot be seen. A call that has changed a folder above it may have done that, and more there.
+    fn note_unseen(&mut self, path: &Path) {
+        for window in &mut self.windows {
+            if let Some(folder) = path.ancestors().find(|above| window.touched.contains_key(*above)) {
+                let why =
+                    || format!("what has changed in {} is not known: it may not be read any more", folder.display());
+                window.lost.get_or_insert_with(why);
+            }
+        }
     }
 
     /// The content of a file, kept; `None` if it cannot be read.
@@ -642,6 +710,13 @@ fn lost_for_ever<'c>(changes: impl Iterator<Item = &'c PathChange>) -> Option<St
         0 => first,
         more => format!("{first}, and {more} more"),
     })
+}
+
+/// The least time that a file can get from now on, in nanoseconds since 1970: the clock of files is behind others.
+fn file_clock() -> u64 {
+    const BEHIND: Duration = Duration::from_millis(10);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(BEHIND);
+    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn file_at(path: &Path) -> Option<InodeId> {

@@ -33,6 +33,9 @@ pub(super) enum LogLine {
         id: u64,
         call: ChangingCall,
         may_write: bool,
+        /// When, by the clock of files; 0 if an earlier version wrote the log.
+        #[serde(default)]
+        opened: u64,
     },
     /// The daemon's own tools change these paths, and record it.
     Others(Vec<RawPath>),

@@ -58,8 +58,8 @@ fn replayed(log: &LeftLog, calls: &mut HashMap<u64, ChangingCall>) -> Option<Fol
             }
             (_, None) => return None,
             (LogLine::Path(path, entry), Some(index)) => index.set(path.path(), entry),
-            (LogLine::Open { id, call, may_write }, Some(index)) => {
-                index.add_window(id, &call, may_write);
+            (LogLine::Open { id, call, may_write, opened }, Some(index)) => {
+                index.add_window(id, &call, may_write, opened);
                 calls.insert(id, call);
             }
             (LogLine::Others(paths), Some(index)) => {

@@ -98,6 +98,13 @@ impl PathState {
         }
     }
 
+    pub(crate) fn set_mode(&mut self, bits: Option<u32>) {
+        match self {
+            Self::File { mode, .. } | Self::Folder { mode } | Self::Special { mode, .. } => *mode = bits,
+            Self::Link { .. } => {}
+        }
+    }
+
     pub(crate) fn is_folder(&self) -> bool {
         matches!(self, Self::Folder { .. })
     }
@@ -138,7 +145,32 @@ impl InodeId {
     }
 }
 
-/// The version of a file whose content is not known.
+/// A file that is older than a call and that the call put at a path: by a link, or by moving it there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ForeignFile {
+    /// It has other names elsewhere, and has not been written since.
+    Linked,
+    /// It has other names elsewhere, and may have been written through this one: what they showed before is not known.
+    Written,
+    /// It has no other name.
+    Moved,
+}
+
+impl ForeignFile {
+    /// Why the change cannot be undone, if it cannot.
+    pub(crate) fn lost_because(self) -> Option<&'static str> {
+        match self {
+            Self::Linked => None,
+            Self::Written => {
+                Some("it is another name of a file outside of the session's folders, which was written and is not kept")
+            }
+            Self::Moved => Some("it was moved here from outside of the session's folders, and would be lost"),
+        }
+    }
+}
+
+/// A version of a file, by what the file system says of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileVersion {
     pub file: InodeId,

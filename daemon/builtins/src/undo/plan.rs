@@ -6,11 +6,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use toold_host::files::{self, FileType, OpenError};
+use toold_host::files::{self, EntryStat, FileType, OpenError};
 
 use super::UndoError;
 use crate::journal::state::MAX_KEPT_FILE;
-use crate::journal::{ChangeRecord, FileVersion, InodeId, Journal, JournalScope, PathState, RawPath, SpecialKind};
+use crate::journal::{
+    ChangeRecord, FileVersion, ForeignFile, InodeId, Journal, JournalScope, PathChange, PathState, RawPath, SpecialKind,
+};
 
 /// What must be there, and what was there before, for each path.
 pub(super) struct Plan {
@@ -23,8 +25,11 @@ pub(super) struct PlanStep {
     after: Option<PathState>,
     /// The file that was there before.
     pub(super) was: Option<InodeId>,
-    /// The file that the calls left, if its content is not kept.
+    /// Another path that this file had after the calls.
+    pub(super) other: Option<PathBuf>,
+    /// The file that the calls left, if that is known.
     left: Option<FileVersion>,
+    foreign: Option<ForeignFile>,
 }
 
 /// Which undo this is.
@@ -42,12 +47,19 @@ impl Plan {
         let mut steps: BTreeMap<PathBuf, PlanStep> = BTreeMap::new();
         for change in records.iter().flat_map(|record| &record.changes) {
             let Some(step) = steps.get_mut(change.path.path()) else {
-                let (before, after) = (change.before.clone(), change.after.clone());
-                steps.insert(change.path.0.clone(), PlanStep { before, after, was: change.was, left: change.left });
+                steps.insert(change.path.0.clone(), PlanStep::of(change));
                 continue;
             };
             if is_same(&step.before, &change.after) {
+                let linked = change.left.filter(|_| change.foreign.is_some()).map(|left| left.file);
+                if step.was.zip(linked).is_some_and(|(was, linked)| was.is(linked)) {
+                    // Its other names would keep what the newer change made of it.
+                    let why = "a newer change was written into the file that an older one had linked here: undo the newer \
+                               one by itself first";
+                    return Err(UndoError::NotKept { path: change.path.0.clone(), why });
+                }
                 (step.before, step.was) = (change.before.clone(), change.was);
+                step.other = change.other.clone().map(|path| path.0);
             } else if !is_same(&step.before, &change.before) {
                 // Somebody else changed it between the two, and did more than take back the older change.
                 return Err(UndoError::Changed { path: change.path.0.clone(), by: None });
@@ -71,7 +83,13 @@ impl Plan {
         if !fits {
             return Err(UndoError::Changed { path: path.to_owned(), by: self.later_change(path, journal) });
         }
-        match step.before.as_ref().filter(|_| !step.is_undone(now)).and_then(PathState::lost_because) {
+        if step.is_undone(now) {
+            return Ok(());
+        }
+        let foreign = step.foreign.filter(|_| now.is(step.left()));
+        let foreign = foreign.map(|file| if now.has_other_names { file } else { ForeignFile::Moved });
+        let lost = foreign.and_then(ForeignFile::lost_because);
+        match lost.or_else(|| step.before.as_ref().and_then(PathState::lost_because)) {
             Some(why) => Err(UndoError::NotKept { path: path.to_owned(), why }),
             None => Ok(()),
         }
@@ -87,6 +105,31 @@ impl Plan {
 }
 
 impl PlanStep {
+    fn of(change: &PathChange) -> Self {
+        let PathChange { before, after, was, other, left, foreign, .. } = change.clone();
+        Self { before, after, was, other: other.map(|path| path.0), left, foreign }
+    }
+
+    /// The file that the calls left.
+    pub(super) fn left(&self) -> Option<InodeId> {
+        self.left.map(|left| left.file)
+    }
+
+    /// What an undo makes of the path: what was there before, but with the permission bits that it has now if the calls did not
+    /// set them.
+    pub(super) fn wanted(&self, now: &Option<PathState>) -> Option<PathState> {
+        let mut wanted = self.before.clone()?;
+        let mode = |state: &Option<PathState>| state.as_ref().and_then(PathState::mode);
+        let is_kind = |other: &PathState| std::mem::discriminant(other) == std::mem::discriminant(&wanted);
+        if mode(&self.before) == mode(&self.after)
+            && self.after.as_ref().is_some_and(is_kind)
+            && now.as_ref().is_some_and(is_kind)
+        {
+            wanted.set_mode(mode(now));
+        }
+        Some(wanted)
+    }
+
     /// It is as the calls left it. The permission bits count if the calls set them.
     fn is_left(&self, now: &Present) -> bool {
         let mode = |state: &Option<PathState>| state.as_ref().and_then(PathState::mode);
@@ -95,7 +138,7 @@ impl PlanStep {
             true => state.clone(),
             false => state.as_ref().map(PathState::without_mode),
         };
-        if let Some(left) = self.left {
+        if let (Some(left), Some(PathState::File { content: None, .. })) = (self.left, &self.after) {
             let is_it = |version: FileVersion| version.file.is(left.file) && version.modified == left.modified;
             return now.version.is_some_and(|version| version.size == left.size && is_it(version));
         }
@@ -115,7 +158,7 @@ impl PlanStep {
     /// It is as an undo leaves it in between: removed, or with other permission bits. Only a file with several names can be
     /// half written.
     fn is_between(&self, now: &Present) -> bool {
-        if now.has_other_names && now.is(self.was) {
+        if now.has_other_names && now.is(self.was) && self.left().is_none_or(|left| now.is(Some(left))) {
             return true;
         }
         let now = now.state.as_ref().map(PathState::without_mode);
@@ -133,6 +176,45 @@ fn is_same(one: &Option<PathState>, other: &Option<PathState>) -> bool {
     is_known && has_mode && one.without_mode() == other.without_mode()
 }
 
+/// What is at a path; nothing, if a folder on the way is a link by now.
+pub(super) fn entry_at(path: &Path) -> Result<Option<EntryStat>, UndoError> {
+    match files::stat_entry(path) {
+        Err(OpenError::Swapped(_)) => Ok(None),
+        found => Ok(found?),
+    }
+}
+
+/// Folders that a call has made inaccessible, and that were opened to look at what is in them. Dropped, they are as before.
+#[derive(Default)]
+pub(super) struct OpenedFolders(Vec<(PathBuf, u32)>);
+
+impl OpenedFolders {
+    /// Called for folders before what is in them.
+    pub(super) fn open(&mut self, path: &Path, now: &Present) -> Result<(), UndoError> {
+        if let Some(PathState::Folder { mode: Some(mode) }) = now.state
+            && mode & 0o700 != 0o700
+        {
+            files::set_mode(path, mode | 0o700)?;
+            self.0.push((path.to_owned(), mode));
+        }
+        Ok(())
+    }
+
+    /// Somebody else sets the permission bits.
+    pub(super) fn keep_open(mut self) {
+        self.0.clear();
+    }
+}
+
+impl Drop for OpenedFolders {
+    fn drop(&mut self) {
+        for (path, mode) in self.0.iter().rev() {
+            // It was possible a moment ago.
+            let _ = files::set_mode(path, *mode);
+        }
+    }
+}
+
 /// What is at a path now.
 pub(super) struct Present {
     pub(super) state: Option<PathState>,
@@ -145,7 +227,7 @@ pub(super) struct Present {
 
 impl Present {
     pub(super) fn at(path: &Path) -> Result<Self, UndoError> {
-        let Some(stat) = files::stat_entry(path)? else { return Ok(Self::of(None)) };
+        let Some(stat) = entry_at(path)? else { return Ok(Self::of(None)) };
         Ok(match stat.kind {
             FileType::Directory => Self::of(Some(PathState::Folder { mode: Some(stat.mode) })),
             FileType::Symlink => Self::of(Some(PathState::Link { target: RawPath(files::link_target(path)?) })),
@@ -191,6 +273,10 @@ impl Present {
     /// Whether it is this file, whatever it has in it.
     pub(super) fn is(&self, file: Option<InodeId>) -> bool {
         self.version.zip(file).is_some_and(|(version, file)| version.file.is(file))
+    }
+
+    pub(super) fn file_id(&self) -> Option<InodeId> {
+        self.version.map(|version| version.file)
     }
 
     pub(super) fn mode(&self) -> Option<u32> {

@@ -1,14 +1,14 @@
 //! Makes paths what they were.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::fs::{File, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::fs::{File, Metadata, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use toold_host::files::{self, EntryStat, FileType};
-use toold_host::replace::{Expected, ReplaceError, add_name, make_file, replace, replace_name};
+use toold_host::replace::{Expected, ReplaceError, add_name, add_name_of, make_file, replace, replace_name};
 
-use super::plan::Present;
+use super::plan::{Present, entry_at};
 use super::{UndoError, kept};
 use crate::journal::contents::KeptContents;
 use crate::journal::state::MAX_KEPT_FILE;
@@ -21,10 +21,61 @@ pub(super) struct Wanted<'s> {
     /// The file that had this name. One with several names is written in place if it is still there, so that all of them
     /// have the content; another one at the path only loses this name.
     pub(super) was: Option<InodeId>,
+    /// Another path that this file had after the calls.
+    pub(super) other: Option<&'s Path>,
+    /// The file that the calls left here, if that is known. Only if it is still the same one have they written into it.
+    pub(super) left: Option<InodeId>,
 }
 
-/// The files that were brought back, by the numbers that they had: further names of one are names of it again.
-type BroughtFiles<'s> = HashMap<(u64, u64), (&'s Path, FileDigest)>;
+impl Wanted<'_> {
+    /// Whether what is at the path is the file that was there before, and that the calls changed.
+    fn is_same_file(&self, now: Option<InodeId>) -> bool {
+        let is = |other: Option<InodeId>| now.zip(other).is_some_and(|(now, other)| now.is(other));
+        is(self.was) && (self.left.is_none() || is(self.left))
+    }
+}
+
+/// The most files that are held open to be given their former names.
+const MAX_HELD: usize = 256;
+
+/// The files that are given their former names, by their numbers.
+#[derive(Default)]
+struct FormerFiles<'s> {
+    /// Those that are at other paths now.
+    held: HashMap<(u64, u64), File>,
+    /// Those that were brought back, whether as they were or as new ones: further names of one are names of it again.
+    brought: HashMap<(u64, u64), (&'s Path, FileDigest, Option<u32>)>,
+}
+
+impl FormerFiles<'_> {
+    /// Holds the files that calls have given other names: they may have further ones that nobody knows, and what those show
+    /// is brought back with them.
+    fn of(wanted: &BTreeMap<&Path, Wanted<'_>>) -> Result<Self, UndoError> {
+        let mut present: HashMap<&Path, InodeId> = HashMap::new();
+        let mut displaced: HashMap<(u64, u64), InodeId> = HashMap::new();
+        for (path, wanted) in wanted {
+            let now = entry_at(path)?.and_then(|_| std::fs::symlink_metadata(path).ok()).filter(Metadata::is_file);
+            let now = now.map(|facts| (InodeId::of(&facts), facts.nlink()));
+            if let Some(was) = wanted.was.filter(|_| !wanted.is_same_file(now.map(|(file, _)| file))) {
+                displaced.insert(was.number(), was);
+            }
+            let stays = |file: InodeId| wanted.is_same_file(Some(file));
+            // One that others have put there was not changed by the calls.
+            let is_left = |file: InodeId| wanted.left.is_none_or(|left| left.is(file));
+            let now = now.filter(|(file, names)| (*names > 1 || stays(*file)) && is_left(*file));
+            present.extend(now.map(|(file, _)| (*path, file)));
+        }
+        let mut held = HashMap::new();
+        for (path, file) in present {
+            let is_wanted = displaced.get(&file.number()).is_some_and(|was| was.is(file));
+            if is_wanted && held.len() < MAX_HELD && !held.contains_key(&file.number()) {
+                // What nobody may read is made again as a new file.
+                held.extend(files::open(path).ok().map(|opened| (file.number(), opened)));
+            }
+        }
+        Ok(Self { held, brought: HashMap::new() })
+    }
+}
 
 /// What was at the paths when they were compared with the records.
 pub(super) type SeenPaths<'p> = BTreeMap<&'p Path, Option<EntryStat>>;
@@ -55,7 +106,7 @@ impl<'p> TouchedPaths<'p> {
         if self.touched.contains(path) {
             return Ok(());
         }
-        let now = files::stat_entry(path)?;
+        let now = entry_at(path)?;
         if let Some(seen) = &self.seen {
             let is_same = match (seen.get(path).copied().flatten(), now) {
                 (Some(seen), Some(now)) if now.kind.is_dir() => seen.kind.is_dir(),
@@ -85,7 +136,7 @@ pub(super) fn bring_all<'p>(
 ) -> Result<(), UndoError> {
     // Nothing can be removed from a folder that is read-only, or be made there.
     for path in wanted.keys() {
-        if let Some(now) = files::stat_entry(path)?
+        if let Some(now) = entry_at(path)?
             && now.kind.is_dir()
             && now.mode & 0o700 != 0o700
         {
@@ -93,12 +144,14 @@ pub(super) fn bring_all<'p>(
             files::set_mode(path, now.mode | 0o700)?;
         }
     }
+    let mut former = FormerFiles::of(wanted)?;
     let last = clear(wanted, touched)?;
     let (later, first): (Vec<&'p Path>, Vec<&'p Path>) = wanted.keys().partition(|path| last.contains(*path));
-    let mut brought = BroughtFiles::new();
     for path in first.iter().chain(&later) {
-        let Wanted { state: Some(state), was } = &wanted[*path] else { continue };
-        bring(path, state, *was, contents, (&mut brought, touched))?;
+        let wanted = &wanted[*path];
+        if let Some(state) = wanted.state {
+            bring(path, (state, wanted), contents, (&mut former, touched))?;
+        }
     }
     for path in later.iter().rev() {
         clear_one(path, wanted[*path].state, touched)?;
@@ -131,7 +184,7 @@ fn clear<'p>(
 
 /// Whether the content of the file at a path could not be brought back; no if its place is needed for something else.
 fn is_gone_for_good(path: &Path, wanted: &BTreeMap<&Path, Wanted<'_>>) -> Result<bool, UndoError> {
-    let Some(now) = files::stat_entry(path)?.filter(|now| now.kind.is_file()) else { return Ok(false) };
+    let Some(now) = entry_at(path)?.filter(|now| now.kind.is_file()) else { return Ok(false) };
     let is_kept = now.size <= MAX_KEPT_FILE && (now.mode & 0o400 != 0 || files::open(path).is_ok());
     let is_other = |state: &Option<PathState>| state.as_ref().is_some_and(|state| !state.is_folder());
     let is_needed =
@@ -140,7 +193,7 @@ fn is_gone_for_good(path: &Path, wanted: &BTreeMap<&Path, Wanted<'_>>) -> Result
 }
 
 fn clear_one<'p>(path: &'p Path, state: &Option<PathState>, touched: &mut TouchedPaths<'p>) -> Result<(), UndoError> {
-    let Some(now) = files::stat_entry(path)? else { return Ok(()) };
+    let Some(now) = entry_at(path)? else { return Ok(()) };
     let is_kind = |state: &PathState| match state {
         PathState::File { .. } => now.kind.is_file(),
         PathState::Folder { .. } => now.kind.is_dir(),
@@ -165,10 +218,9 @@ fn clear_one<'p>(path: &'p Path, state: &Option<PathState>, touched: &mut Touche
 
 fn bring<'s>(
     path: &'s Path,
-    state: &PathState,
-    was: Option<InodeId>,
+    (state, wanted): (&PathState, &Wanted<'_>),
     contents: &KeptContents,
-    (brought, touched): (&mut BroughtFiles<'s>, &mut TouchedPaths<'s>),
+    (former, touched): (&mut FormerFiles<'s>, &mut TouchedPaths<'s>),
 ) -> Result<(), UndoError> {
     let now = Present::at(path)?;
     if now.state.as_ref() == Some(state) && !matches!(state, PathState::File { .. }) {
@@ -205,10 +257,10 @@ fn bring<'s>(
         PathState::File { content: None, .. } => {}
         PathState::File { content: Some(digest), mode, .. } => {
             make_parents(path)?;
-            let source = FileSource { digest: *digest, mode: *mode, was, contents };
-            source.bring(path, &now, brought, touched)?;
-            if let Some(was) = was {
-                brought.entry(was.number()).or_insert((path, *digest));
+            let source = FileSource { digest: *digest, mode: *mode, wanted, contents };
+            source.bring(path, now, former, touched)?;
+            if let Some(was) = wanted.was {
+                former.brought.entry(was.number()).or_insert((path, *digest, *mode));
             }
         }
     }
@@ -219,27 +271,55 @@ fn bring<'s>(
 struct FileSource<'c> {
     digest: FileDigest,
     mode: Option<u32>,
-    was: Option<InodeId>,
+    wanted: &'c Wanted<'c>,
     contents: &'c KeptContents,
 }
 
 impl FileSource<'_> {
+    /// Whether the former file has another name, and is as it was: it may have been changed by others.
+    fn is_at_other(&self) -> Result<bool, UndoError> {
+        let Some(other) = self.wanted.other else { return Ok(false) };
+        let now = Present::at(other)?;
+        let has_content = now.state.as_ref().and_then(PathState::content) == Some(self.digest);
+        Ok(now.is(self.wanted.was) && has_content && self.mode.is_none_or(|mode| now.mode() == Some(mode)))
+    }
+
     fn bring<'s>(
         &self,
         path: &'s Path,
-        now: &Present,
-        brought: &BroughtFiles<'s>,
+        mut now: Present,
+        former: &FormerFiles<'s>,
         touched: &mut TouchedPaths<'s>,
     ) -> Result<(), UndoError> {
         let content = || kept(self.contents, self.digest, path);
-        let is_itself = now.is(self.was);
-        if !is_itself
-            && let Some((other, of_other)) = self.was.and_then(|was| brought.get(&was.number()))
-            && *of_other == self.digest
-        {
+        let was = self.wanted.was;
+        let brought = was.and_then(|was| former.brought.get(&was.number()));
+        let is_brought = brought.is_some_and(|(_, digest, mode)| (*digest, *mode) == (self.digest, self.mode));
+        let mut is_itself = self.wanted.is_same_file(now.file_id()) && (is_brought || brought.is_none());
+        if !is_itself && let Some((other, ..)) = brought.filter(|_| is_brought) {
             touched.touch(path)?;
             // On a file system without further names, it becomes a file of its own.
             if add_name(other, path, now.file.as_ref()).is_ok() {
+                return Ok(());
+            }
+        }
+        if !is_itself
+            && brought.is_none()
+            && let Some((was, file)) = was.and_then(|was| Some((was, former.held.get(&was.number())?)))
+        {
+            touched.touch(path)?;
+            // It may have no name any more: then it is made again.
+            if add_name_of(file, path, now.file.as_ref()).is_ok() {
+                touched.files.insert(was.number());
+                now = Present::at(path)?;
+                is_itself = now.is(Some(was));
+            }
+        }
+        if !is_itself && brought.is_none() && self.is_at_other()? {
+            touched.touch(path)?;
+            let other = self.wanted.other.unwrap_or(path);
+            if add_name(other, path, now.file.as_ref()).is_ok() {
+                touched.files.extend(was.map(InodeId::number));
                 return Ok(());
             }
         }
@@ -256,7 +336,7 @@ impl FileSource<'_> {
         let has_content = now.state.as_ref().and_then(PathState::content) == Some(self.digest);
         // With several names, it may be one that was only put here: it keeps what it has under the others.
         let is_own = is_itself || !now.has_other_names;
-        let is_kept = has_content && (is_own || self.was.is_none());
+        let is_kept = has_content && (is_own || was.is_none());
         if is_kept && mode == own_mode {
             return Ok(());
         }
@@ -271,7 +351,7 @@ impl FileSource<'_> {
                 },
             }
         }
-        let is_mode = files::stat_entry(path)?.is_some_and(|now| now.mode == mode);
+        let is_mode = entry_at(path)?.is_some_and(|now| now.mode == mode);
         if is_mode { Ok(()) } else { Ok(files::set_mode(path, mode)?) }
     }
 }
