@@ -136,6 +136,9 @@ fn after(steps: &[PatchStep], targets: &[ChangeTarget], before: &[Option<Before>
                 let content = updated(&content, chunks).with_context(|| target.shown.clone())?;
                 states[*at].content = Some(content);
             }
+            (PatchAction::Delete | PatchAction::Update(_), None) if before[*at].is_some() => {
+                bail!("{} is removed or moved by an earlier part of the patch", target.shown)
+            }
             (PatchAction::Delete | PatchAction::Update(_), None) => bail!("{}", target.missing("")),
         }
         if let Some(to) = *move_to {

@@ -71,9 +71,6 @@ impl ChangeTarget {
     /// The message for a file that does not exist, with the names that may be meant. `more` follows its name. Blocks.
     pub(crate) fn missing(&self, more: &str) -> String {
         let Self { named, shown, .. } = self;
-        if let Some(path) = named.strip_prefix("file://") {
-            return format!("there is no file {named}{more}: this is a URL; give the path alone, such as {path}");
-        }
         if self.is_link() {
             return format!("{named} is a link to {shown}, which does not exist{more}");
         }
@@ -262,6 +259,14 @@ impl Change {
 
     fn plan_from(&self, before: Vec<Option<Before>>) -> anyhow::Result<Vec<PlannedChange>> {
         let states = (self.states)(&self.targets, &before)?;
+        let written = self.targets.iter().zip(&states).filter(|(_, state)| state.content.is_some());
+        let written: BTreeMap<&Path, &str> =
+            written.map(|(target, _)| (target.path.as_path(), target.shown.as_str())).collect();
+        for (path, inner) in &written {
+            if let Some(outer) = path.ancestors().skip(1).find_map(|above| written.get(above)) {
+                anyhow::bail!("{outer} cannot be a file and the folder of {inner}: nothing was changed");
+            }
+        }
         let all = self.targets.iter().zip(before).zip(states);
         all.map(|((target, before), state)| PlannedChange::new(target.clone(), before, state)).collect()
     }

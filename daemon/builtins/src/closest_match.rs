@@ -46,8 +46,8 @@ pub(crate) fn help_for(subject: &str, text: &str, old: &str) -> String {
         if let Some(at) = find(&lines, &wanted, simplify) {
             let _ = write!(
                 words,
-                ", but lines {} differ only in {what}:\n{}",
-                range(at, wanted.len()),
+                ", but {} only in {what}:\n{}",
+                differing(at, wanted.len()),
                 shown(&lines, at, wanted.len())
             );
             return words;
@@ -57,7 +57,7 @@ pub(crate) fn help_for(subject: &str, text: &str, old: &str) -> String {
         Some((at, alike)) => {
             let _ = write!(
                 words,
-                "; the nearest text is at lines {} ({} % alike):\n{}",
+                "; the nearest text is at {} ({} % alike):\n{}",
                 range(at, wanted.len()),
                 (alike * 100.0).floor(),
                 shown(&lines, at, wanted.len())
@@ -68,12 +68,15 @@ pub(crate) fn help_for(subject: &str, text: &str, old: &str) -> String {
     words
 }
 
-/// The text without the `12: ` prefixes, if all of its lines have one.
+/// The text without the `12: ` prefixes, or those that other tools write, if all of its lines have one.
 fn without_numbers(text: &str) -> Option<String> {
     let bare = text.split('\n').map(|line| {
-        let (number, rest) = line.split_once(':')?;
+        let at = line.find([':', '\t', '\u{2192}'])?;
+        let (number, rest) = line.split_at(at);
+        let mark = rest.chars().next()?;
+        let rest = &rest[mark.len_utf8()..];
         let is_number = !number.trim().is_empty() && number.trim().bytes().all(|byte| byte.is_ascii_digit());
-        is_number.then(|| rest.strip_prefix(' ').unwrap_or(rest))
+        is_number.then(|| rest.strip_prefix(' ').filter(|_| mark == ':').unwrap_or(rest))
     });
     Some(bare.collect::<Option<Vec<&str>>>()?.join("\n"))
 }
@@ -146,7 +149,11 @@ fn likeness(a: &str, b: &str) -> f64 {
 }
 
 fn range(at: usize, count: usize) -> String {
-    if count == 1 { (at + 1).to_string() } else { format!("{} to {}", at + 1, at + count) }
+    if count == 1 { format!("line {}", at + 1) } else { format!("lines {} to {}", at + 1, at + count) }
+}
+
+fn differing(at: usize, count: usize) -> String {
+    range(at, count) + if count == 1 { " differs" } else { " differ" }
 }
 
 fn shown(lines: &[&str], at: usize, count: usize) -> String {
@@ -173,9 +180,9 @@ mod tests {
             "fn main() {\n    let greeting = \u{201c}hello\u{201d};",
             "lines 1 to 2 differ only in indentation",
         );
-        check(text, "let greeting = \"hello\";", "lines 2 differ only in quotes");
+        check(text, "let greeting = \"hello\";", "line 2 differs only in quotes");
         check(text, "Println(Greeting);", "upper and lower case:\n3: \tprintln(greeting);");
-        check(text, "let greetings = 'hullo';", "the nearest text is at lines 2");
+        check(text, "let greetings = 'hullo';", "the nearest text is at line 2");
         check(text, "1: fn main() {", "line numbers");
     }
 

@@ -32,6 +32,13 @@ impl Document {
         Self::decode_as(bytes, charset)
     }
 
+    /// The encoding, byte order mark and line ends of a file, as far as they can be told, with no text; `None` for a binary
+    /// file.
+    pub(crate) fn form_of(bytes: &[u8]) -> Option<Self> {
+        let crlf = TextForm::of(bytes)?.line_ends == Some("CRLF");
+        Some(Self { text: String::new(), charset: charset(bytes, true)?, crlf })
+    }
+
     /// A later version of this file: the guess of an encoding does not change.
     ///
     /// # Errors
@@ -78,6 +85,12 @@ impl Document {
     pub(crate) fn adopt(&self, text: &str) -> String {
         let text = text.strip_prefix('\u{feff}').filter(|_| self.charset.bom).unwrap_or(text);
         if self.crlf { text.replace("\r\n", "\n") } else { text.to_owned() }
+    }
+
+    /// The same for a part of the text, whose line ends are those of the file if all of them are LF.
+    pub(crate) fn adopt_part(&self, text: &str) -> String {
+        let is_lf = self.text.contains('\n') && !self.text.contains('\r');
+        if is_lf { self.adopt(text).replace("\r\n", "\n") } else { self.adopt(text) }
     }
 
     /// The whole new text of this file, given as a caller sees it. Lines that stay keep their bytes; where the file's

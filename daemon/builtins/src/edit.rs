@@ -112,8 +112,8 @@ fn edited(edits: &[Edit], target: &ChangeTarget, before: Option<&Before>) -> any
     let replacements: Vec<Replacement> = edits
         .iter()
         .map(|Edit { old, new, replace_all }| Replacement {
-            old: document.adopt(old),
-            new: document.adopt(new),
+            old: document.adopt_part(old),
+            new: document.adopt_part(new),
             all: *replace_all,
         })
         .collect();

@@ -58,10 +58,19 @@ fn one(text: &str, replacement: &Replacement) -> Result<(String, Option<String>)
     let places: Vec<usize> = text.match_indices(old.as_str()).map(|(at, _)| at).collect();
     match (places.as_slice(), all) {
         ([], _) => loosely(text, replacement),
-        ([at], _) => Ok((format!("{}{new}{}", &text[..*at], &text[at + old.len()..]), None)),
+        ([at], _) => match overlapping(text, old, *at).filter(|_| !all) {
+            Some(second) => Err(ambiguous(text, &[*at, second])),
+            None => Ok((format!("{}{new}{}", &text[..*at], &text[at + old.len()..]), None)),
+        },
         (_, true) => Ok((text.replace(old.as_str(), new), None)),
         (many, false) => Err(ambiguous(text, many)),
     }
+}
+
+/// Where `old` occurs a second time, within the occurrence at `first`.
+fn overlapping(text: &str, old: &str, first: usize) -> Option<usize> {
+    let next = first + old.chars().next()?.len_utf8();
+    text[next..].find(old).map(|at| next + at)
 }
 
 /// As `one`, apart from line ends and no-break spaces.
@@ -89,11 +98,13 @@ fn loosely(text: &str, Replacement { old, new, all }: &Replacement) -> Result<(S
 }
 
 fn ambiguous(text: &str, found: &[usize]) -> NoFit {
-    let lines: Vec<String> =
+    let mut lines: Vec<String> =
         found.iter().take(MAX_LINES).map(|at| closest_match::line_of(text, *at).to_string()).collect();
+    lines.dedup();
     let more = if found.len() > MAX_LINES { ", ..." } else { "" };
+    let lines_are = if lines.len() == 1 && more.is_empty() { "line" } else { "lines" };
     NoFit(format!(
-        "`old` occurs {} times, at lines {}{more}: include more of the surrounding text, or set replace_all",
+        "`old` occurs {} times, at {lines_are} {}{more}: include more of the surrounding text, or set replace_all",
         found.len(),
         lines.join(", ")
     ))
@@ -127,6 +138,11 @@ mod tests {
     #[test]
     fn replacement_that_does_not_apply_is_reported() {
         check("a\nb\na\n", &[replacement("a", "x", false)], "2 times, at lines 1, 3:");
+        check("a a\n", &[replacement("a", "x", false)], "2 times, at line 1:");
+        // The two overlap.
+        check("aaa\n", &[replacement("aa", "b", false)], "2 times, at line 1:");
+        check("x\n\nx\n\nx\n", &[replacement("x\n\nx", "y", false)], "2 times, at lines 1, 3:");
+        check("aaa\n", &[replacement("aa", "b", true)], "ba\n");
         check("a", &[replacement("", "x", false)], "`old` is empty");
         check("a", &[replacement("a", "a", false)], "the same");
         check("a b", &[replacement("a", "x", false), replacement("a", "y", false)], "edit 2: ");

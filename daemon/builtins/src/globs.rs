@@ -34,7 +34,7 @@ fn list(text: &str, root: &Path) -> Vec<String> {
         .into_iter()
         .map(|part| part.trim())
         .filter(|part| !part.is_empty())
-        .map(|part| below(part, root))
+        .map(|part| below(&part.replace("\\,", ","), root))
         .collect()
 }
 
@@ -46,12 +46,15 @@ fn matches_itself(name: &str, root: &Path) -> bool {
     globs.is_some_and(|globs| globs.matched(root.join(name), false).is_whitelist())
 }
 
-/// The parts between commas that are neither in braces nor in brackets.
+/// The parts between commas that are neither in braces nor in brackets, nor behind a backslash.
 fn parts(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
-    let (mut from, mut depth) = (0, 0_usize);
+    let (mut from, mut depth, mut is_escaped) = (0, 0_usize, false);
     for (at, c) in text.char_indices() {
+        let was_escaped = is_escaped;
+        is_escaped = c == '\\' && !was_escaped;
         match c {
+            _ if was_escaped => {}
             '{' | '[' => depth += 1,
             '}' | ']' => depth = depth.saturating_sub(1),
             ',' if depth == 0 => {
@@ -101,6 +104,7 @@ mod tests {
     fn commas_separate_globs_outside_of_braces() {
         let root = Path::new("/nowhere/at/all");
         assert_eq!(list("*.ts, *.tsx", root), ["*.ts", "*.tsx"]);
+        assert_eq!(list(r"a\,b*.txt,c", root), ["a,b*.txt", "c"]);
         assert_eq!(list("*.{ts,tsx},!a[,]b", root), ["*.{ts,tsx}", "!a[,]b"]);
         let folder = tempfile::tempdir().unwrap();
         for name in ["*.rs", "[id]", "a,b"] {

@@ -207,7 +207,12 @@ fn output(found: &SearchResults, query: &SearchQuery, window: Window, cwd: &Path
             left_out::words(&found.left_out, cwd)
         ));
     } else if shown == 0 {
-        text.push_str(&format!("[there are {total} {what}, none after the first {}]\n", window.skip));
+        let are = match (total, mode == SearchMode::Content) {
+            (1, true) => "is 1 match".to_owned(),
+            (1, false) => "is 1 file".to_owned(),
+            _ => format!("are {total} {what}"),
+        };
+        text.push_str(&format!("[there {are}, none after the first {}]\n", window.skip));
     }
     if found.unsaved_files > 0 {
         text.push_str(&format!("[{} of the files were searched with unsaved changes]\n", found.unsaved_files));

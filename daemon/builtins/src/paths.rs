@@ -57,6 +57,9 @@ impl Located {
 
     fn look(path: &str, cx: &Cx) -> anyhow::Result<Self> {
         anyhow::ensure!(!path.is_empty(), "the path is empty");
+        if let Some(bare) = path.strip_prefix("file://") {
+            anyhow::bail!("{path} is a URL: give the path alone, such as {bare}");
+        }
         let named = below_home(path, cx)?;
         let ResolvedPath { path, judged_as, kind } = files::resolve_for(&named, &cx.cwd, &mut |place| knows(place, cx))
             .with_context(|| format!("can't resolve {path}"))?;

@@ -220,7 +220,7 @@ mod tests {
         check(
             "fn main() {\n    one();\n}\n",
             "-  one();\n+  two();\n",
-            "differ only in indentation or spaces:\n2:     one();",
+            "differs only in indentation or spaces:\n2:     one();",
         );
         check("a\nb\n", " a\n-b\n+c\n@@\n-b\n", "changes lines that an earlier part");
     }

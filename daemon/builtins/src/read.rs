@@ -213,7 +213,9 @@ fn open(
         rest.take(MAX_CONVERTED + 1).read_to_end(&mut head)?;
     }
     let whole = rest.is_none();
-    if whole {
+    let charset = charset(&head, whole);
+    // What is not shown was not read.
+    if whole && (image.is_some() || is_pdf || charset.is_some()) {
         toolkit.stamps.saw(session, path, blake3::hash(&head));
     }
     if let Some(mime_type) = image {
@@ -231,7 +233,7 @@ fn open(
         let output = output.with("cells", found.cells).with("path", path.to_string_lossy().as_ref()).with("size", size);
         return Ok(FileContent::Shown(output));
     }
-    let Some(charset) = charset(&head, whole) else {
+    let Some(charset) = charset else {
         let kind = infer::get(&head).map_or("of an unknown kind", |kind| kind.mime_type());
         let output = ToolOutput::error(format!("{shown} is a binary file ({kind}, {size} bytes): not shown"));
         return Ok(FileContent::Shown(output.with("binary", true).with("size", size)));
@@ -390,8 +392,11 @@ fn text(
         output.content.push(Block::text(note));
     }
     if lines.had_errors {
-        let note =
-            format!("[it has bytes that are not valid {}, shown as U+FFFD; a change keeps them]", charset.name());
+        let changed = match charset.encoding == encoding_rs::UTF_8 {
+            true => "a change keeps them",
+            false => "only `write` can replace such a file, and keeps none of them",
+        };
+        let note = format!("[it has bytes that are not valid {}, shown as U+FFFD; {changed}]", charset.name());
         output.content.push(Block::text(note));
         output = output.with("invalid_characters", true);
     }

@@ -30,6 +30,10 @@ impl Charset {
 
 /// Detects the encoding from the beginning of a file; `None` for a binary file. `whole` means that nothing follows.
 pub(crate) fn charset(head: &[u8], whole: bool) -> Option<Charset> {
+    // In UTF-32, which is not read, this is a byte order mark, too: that of UTF-16 and a NUL.
+    if head.starts_with(b"\xff\xfe\0\0") {
+        return None;
+    }
     // UTF-16 is full of NULs, so byte order marks are checked first.
     if let Some((encoding, _)) = Encoding::for_bom(head) {
         return Some(Charset { encoding, bom: true });
@@ -103,6 +107,8 @@ mod tests {
         // One bad byte does not make another encoding of the text.
         check(b"gr\xc3\xbcn und bl\xc3\xa4ulich, \xff", Some("UTF-8"));
         check(b"\x7fELF\x02\x01\0\0", None);
+        check(b"\xff\xfe\0\0t\0\0\0", None);
+        check(b"\0\0\xfe\xff\0\0\0t", None);
         check(&[0; 100], None);
     }
 

@@ -88,16 +88,20 @@ impl WriteTool {
 fn written(content: &str, mode: WriteMode, target: &ChangeTarget, before: Option<&Before>) -> anyhow::Result<NewState> {
     let Some(before) = before else { return Ok(NewState::of(content.as_bytes().to_vec())) };
     let document = Document::decode(&before.bytes);
+    let form = || document.as_ref().ok().cloned().or_else(|| Document::form_of(&before.bytes));
     match mode {
         WriteMode::Create => bail!("{} already exists: use mode overwrite to replace it", target.shown),
         WriteMode::Overwrite => {
+            if let (Err(_), None) = (target.check_stamp(before), form()) {
+                bail!("{} is a binary file, which `read` does not show: to replace it, remove it first", target.shown);
+            }
             target.check_stamp(before)?;
-            Ok(document.map_or_else(|_| NewState::of(content.as_bytes().to_vec()), |document| kept(&document, content)))
+            Ok(form().map_or_else(|| NewState::of(content.as_bytes().to_vec()), |document| kept(&document, content)))
         }
         // Appending loses nothing, so the session need not have read the file.
         WriteMode::Append => Ok(NewState::of(match document {
-            Ok(document) => document.encode(&format!("{}{}", document.text, document.adopt(content)))?,
-            Err(_) => [before.bytes.as_slice(), content.as_bytes()].concat(),
+            Ok(document) => document.encode(&format!("{}{}", document.text, document.adopt_part(content)))?,
+            Err(error) => bail!("can't append to {}: {error:#}", target.shown),
         })),
     }
 }

@@ -295,6 +295,71 @@ async fn write_keeps_what_read_does_not_show() {
     }
 }
 
+/// Text that cannot be decoded without loss is neither added to nor taken for another one, and what was not shown was not read.
+#[tokio::test]
+async fn files_that_cannot_be_read_as_text_are_not_damaged() {
+    let test = BuiltinTest::new();
+    let lone_surrogate = b"\xff\xfea\0\r\0\n\0\x00\xd8b\0\r\0\n\0";
+    let utf32 = b"\xff\xfe\0\0h\0\0\0i\0\0\0";
+    for (bytes, words) in [
+        (&lone_surrogate[..], "it contains bytes that are not valid UTF-16LE"),
+        (&utf32[..], "it is a binary file"),
+        (b"\0\0\xfe\xff\0\0\0h", "it is a binary file"),
+        (b"a\0b\n", "it is a binary file"),
+    ] {
+        test.write("file", bytes);
+        test.run(test.prepare("read", json!({"path": "file"}))).await.unwrap();
+        let append = json!({"path": "file", "content": "APP\n", "mode": "append"});
+        let text = test.bad("write", append).await;
+        assert!(text.starts_with("can't append to file: ") && text.contains(words), "{text}");
+        if words.contains("binary") {
+            let text = test.bad("write", json!({"path": "file", "content": "x"})).await;
+            assert!(text.starts_with("file is a binary file, which `read` does not show"), "{text}");
+        }
+        assert_eq!(std::fs::read(test.root.join("file")).unwrap(), bytes);
+    }
+    // What is given as a whole is written in the form of the file.
+    test.write("file", lone_surrogate);
+    let text = test.read("file").await;
+    assert!(text.contains("only `write` can replace such a file"), "{text}");
+    test.ok("write", json!({"path": "file", "content": "c\n"})).await;
+    assert_eq!(std::fs::read(test.root.join("file")).unwrap(), b"\xff\xfec\0\r\0\n\0");
+}
+
+/// One path cannot be a file and a folder: that is found out before a folder is made.
+#[tokio::test]
+async fn a_patch_that_contradicts_itself_changes_nothing() {
+    let test = BuiltinTest::new();
+    let input = "*** Begin Patch\n*** Add File: a/b\n+x\n*** Add File: a\n+y\n*** End Patch";
+    let text = test.bad("apply_patch", json!({"input": input})).await;
+    assert!(text.contains("a cannot be a file and the folder of a/b: nothing was changed"), "{text}");
+    assert!(!test.root.join("a").exists());
+    test.write("f", "f\n");
+    test.read("f").await;
+    let input = "*** Begin Patch\n*** Delete File: f\n*** Delete File: f\n*** End Patch";
+    let text = test.bad("apply_patch", json!({"input": input})).await;
+    assert!(text.contains("f is removed or moved by an earlier part of the patch"), "{text}");
+}
+
+#[tokio::test]
+async fn an_edit_takes_over_the_line_ends_of_the_file() {
+    let test = BuiltinTest::new();
+    for (before, new, after) in
+        [("a\nb\n", "x\r\ny", "x\ny\nb\n"), ("a\r\nb\r\n", "x\ny", "x\r\ny\r\nb\r\n"), ("a", "x\r\ny", "x\r\ny")]
+    {
+        test.write("file", before);
+        test.read("file").await;
+        test.ok("edit", json!({"path": "file", "old": "a", "new": new})).await;
+        assert_eq!(test.content("file"), after);
+    }
+    test.write("file", "def f(x):\n    return 1\n");
+    test.read("file").await;
+    for old in ["     1\tdef f(x):\n     2\t    return 1", "1: def f(x):", "  1\u{2192}def f(x):"] {
+        let text = test.bad("edit", json!({"path": "file", "old": old, "new": "x"})).await;
+        assert!(text.contains("it begins with line numbers"), "{text}");
+    }
+}
+
 #[tokio::test]
 async fn a_change_of_the_form_of_a_text_is_in_result_and_diff() {
     let test = BuiltinTest::new();

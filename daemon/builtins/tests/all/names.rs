@@ -174,8 +174,10 @@ async fn what_can_find_nothing_says_so() {
         (
             "read",
             json!({"path": "file:///etc/none"}),
-            "there is no file file:///etc/none: this is a URL; give the path alone, such as /etc/none",
+            "file:///etc/none is a URL: give the path alone, such as /etc/none",
         ),
+        ("write", json!({"path": "file:///tmp/x", "content": "x"}), "file:///tmp/x is a URL: give the path alone"),
+        ("list", json!({"path": "file:///tmp"}), "file:///tmp is a URL: give the path alone"),
         ("read", json!({"path": "a.rs", "offset": 9}), "a.rs has 1 line: there is no line 9"),
     ] {
         let text = test.bad(tool, arguments).await;

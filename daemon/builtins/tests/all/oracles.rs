@@ -496,7 +496,7 @@ async fn errors_of_files_that_may_be_read_come_before_anybody_is_asked() {
     test.read("file").await;
     let (asks, answering) = person(&test, Action::Deny);
     let text = test.bad("edit", json!({"path": "file", "old": "fn  one()", "new": "x"})).await;
-    assert!(text.contains("differ only in indentation or spaces"), "{text}");
+    assert!(text.contains("differs only in indentation or spaces"), "{text}");
     let text = test.bad("bash", json!({"command": "true", "cwd": "none"})).await;
     assert!(text.contains("there is no such folder"), "{text}");
     // A link to the folder, wherever it lies.
