@@ -25,7 +25,7 @@ use toold_engine::need::Need;
 use toold_engine::tool::{Origin, ToolError, ToolOutput, ToolSpec};
 use toold_host::environment::Environment;
 use toold_host::file_systems::answering;
-use toold_host::sandbox::{CommandToConfine, Confinement};
+use toold_host::sandbox::{CommandToConfine, Confinement, FoundSecrets};
 use toold_proto::agent_request::{DecidedBy, DeniedUnasked, NamedNeed};
 use toold_proto::permission::Verdict;
 use toold_proto::tool::{Annotations, Category, Source, SourceKind, ToolName};
@@ -97,6 +97,8 @@ pub struct AgentTool {
     lines: Mutex<Vec<String>>,
     /// What it needs, as it was decided.
     needs: Mutex<Vec<Need>>,
+    /// The secrets in the session's folders, if they were looked for when the needs were derived.
+    secrets: Mutex<Option<FoundSecrets>>,
     /// The restriction of these lines.
     confinement: Mutex<Option<Confinement>>,
     judged: Mutex<Option<oneshot::Sender<Judgement>>>,
@@ -121,6 +123,7 @@ impl AgentTool {
             partial: Mutex::default(),
             lines: Mutex::default(),
             needs: Mutex::default(),
+            secrets: Mutex::default(),
             confinement: Mutex::default(),
             work,
             judged: Mutex::new(Some(judged)),
@@ -163,6 +166,7 @@ impl AgentTool {
             partial: &self.partial,
             lines: &self.lines,
             floor: self.work.floor,
+            secrets: &self.secrets,
             cx,
         };
         let mut needs = Vec::new();
@@ -265,13 +269,14 @@ impl AgentTool {
         let environment = self.work.environment.clone().with(&cx.session.env);
         // Its shell reads the aliases there before the line.
         let seen: Vec<PathBuf> = ShellSnapshot::folder(&environment).into_iter().collect();
+        let secrets = self.secrets.lock().take();
         let to_confine = CommandToConfine {
             needs: &needs,
             cwd: &cx.cwd,
             environment: &environment,
             seen: &seen,
             opens_network: false,
-            secrets: None,
+            secrets: secrets.as_ref(),
         };
         let confinement = self.toolkit.sandbox.confine(cx, &to_confine);
         *self.confinement.lock() = confinement.map_err(|error| ToolError::Failed(format!("not run: {error}")))?;

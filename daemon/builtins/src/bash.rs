@@ -28,6 +28,7 @@ use crate::command_changes::{CommandChanges, CommandWindow};
 use crate::journal::ChangingCall;
 use crate::judged_line::JudgedLine;
 use crate::locked_installs::{self, LineLocks};
+use crate::made_control::MadeControl;
 use crate::named_hosts::named_hosts;
 use crate::paths::{Located, knows, may_read};
 use crate::plain_output::PlainLines;
@@ -135,7 +136,8 @@ impl Builtin for BashTool {
             false => LineLocks::default(),
         };
         locks.explain(&mut needs, &cx.session);
-        judged.secrets = self.toolkit.mark_confined_by(&mut needs, cx.level_once_chosen(), &cx.session, &cwd, &locks);
+        let (level, policy) = (cx.level_once_chosen(), cx.engine.policy.load_full());
+        judged.secrets = self.toolkit.mark_confined_by(&mut needs, level, &cx.session, &cwd, (&policy, &locks));
         judged.keep_for_run(cx);
         let rules = self.toolkit.sandbox.rules_in(cx.session.project());
         if let Some(confined) = rules.describe() {
@@ -234,7 +236,8 @@ impl BashTool {
             Some(confinement) if is_news => output.with("sandbox", confinement.words.as_str()),
             Some(_) | None => output,
         };
-        let window = self.window(&input.command, &judged, cx).await;
+        let mut window = self.window(&input.command, &judged, cx).await;
+        window.watch_control(sandbox.watch_control(&cx.engine.policy.load_full(), confined.as_ref()));
         let on_floor = confined.as_ref().is_some_and(|confinement| confinement.floor);
         if let Some(why) = window.lost().filter(|_| on_floor)
             && let Some(file) = self.overwritten(&judged, cx).first()
@@ -276,6 +279,10 @@ impl BashTool {
         });
         let finished = with_heartbeat(cx, work).await?;
         kept.push(&lines.finish());
+        let made = match window.take_control() {
+            Some(watch) => MadeControl::of(watch).await.ask(cx).await,
+            None => MadeControl::default(),
+        };
         let not_undoable = window.end().await;
         if finished.ending == ProcessEnding::Cancelled && !cx.timed_out() {
             return Err(ToolError::Cancelled.into());
@@ -296,7 +303,8 @@ impl BashTool {
         if network.is_some() && failed && misses_network(&text) {
             refused.push(PROXY_ONLY.to_owned());
         }
-        let output = with_sandbox(output(&finished, (text, &kept), time, (note, &refused)));
+        let notes = (note, refused.as_slice(), &made);
+        let output = made.add_to(with_sandbox(output(&finished, (text, &kept), time, notes)));
         Ok(Some(match not_undoable {
             Some(why) => output.with("not_undoable", why),
             None => output,
@@ -392,7 +400,7 @@ fn output(
     finished: &ProcessOutput,
     (mut text, kept): (String, &OutputBuffer),
     time: Duration,
-    (sandbox, refused): (Option<String>, &[String]),
+    (sandbox, refused, made): (Option<String>, &[String], &MadeControl),
 ) -> ToolOutput {
     let mut notes = Vec::new();
     match (finished.ending, finished.code, finished.signal) {
@@ -411,6 +419,7 @@ fn output(
     }
     notes.extend(refused.iter().map(|why| format!("network: {why}")));
     notes.extend(sandbox.map(|sandbox| format!("it ran in a sandbox: {sandbox}")));
+    notes.extend(made.words());
     if text.is_empty() && notes.is_empty() {
         notes.push("no output".to_owned());
     }

@@ -20,6 +20,7 @@ use tokio_util::task::AbortOnDropHandle;
 use toold_engine::session::Session;
 use toold_host::file_systems::{answering, free_bytes};
 use toold_host::folder_events::WatchBudget;
+use toold_host::sandbox::control_watch::ControlWatch;
 
 use crate::journal::contents::KeptContents;
 use crate::journal::{ChangingCall, Journal, JournalScope, PathChange, made};
@@ -101,8 +102,15 @@ impl CommandChanges {
         may_write: bool,
     ) -> CommandWindow {
         let id = changes.next.fetch_add(1, Ordering::Relaxed);
-        let mut window =
-            CommandWindow { changes: changes.clone(), call, id, open: Vec::new(), lost: None, _alive: None };
+        let mut window = CommandWindow {
+            changes: changes.clone(),
+            call,
+            id,
+            open: Vec::new(),
+            lost: None,
+            control: None,
+            _alive: None,
+        };
         let Some(own_folder) = changes.journal.folder().map(Path::to_owned) else {
             window.lost = Some("the daemon has no folder for former contents".to_owned());
             return window;
@@ -286,11 +294,23 @@ pub(crate) struct CommandWindow {
     id: u64,
     open: Vec<Arc<IndexedFolder>>,
     lost: Option<String>,
+    /// Sets aside what the command makes that runs code later: before its changes are recorded.
+    control: Option<ControlWatch>,
     /// Notes that the daemon lives.
     _alive: Option<AbortOnDropHandle<()>>,
 }
 
 impl CommandWindow {
+    /// What the command makes that runs code later is set aside at its end.
+    pub(crate) fn watch_control(&mut self, watch: Option<ControlWatch>) {
+        self.control = watch;
+    }
+
+    /// For whoever does that before the end.
+    pub(crate) fn take_control(&mut self) -> Option<ControlWatch> {
+        self.control.take()
+    }
+
     /// Why the changes cannot be undone, if that is known already.
     pub(crate) fn lost(&self) -> Option<&str> {
         self.lost.as_deref()
@@ -314,14 +334,15 @@ impl CommandWindow {
     }
 
     fn take_work(&mut self) -> Option<impl FnOnce() -> Option<String> + Send + use<>> {
-        let open = std::mem::take(&mut self.open);
+        let (open, control) = (std::mem::take(&mut self.open), self.control.take());
         let (changes, call, id, lost) = (self.changes.clone(), self.call.clone(), self.id, self.lost.clone());
-        if open.is_empty() {
+        if open.is_empty() && control.is_none() {
             return None;
         }
         let recording = CommandChanges::recording(&changes);
         Some(move || {
             let _recording = recording;
+            drop(control);
             record(&changes.journal, &call, id, &open, lost)
         })
     }

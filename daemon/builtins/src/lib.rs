@@ -52,6 +52,7 @@ mod globs;
 mod lines;
 mod locked_installs;
 mod loose;
+mod made_control;
 mod named_hosts;
 mod near_names;
 mod notebook;

@@ -19,6 +19,7 @@ use toold_proto::shell::TerminalSize;
 use toold_proto::tool::{CallId, SessionId};
 
 use crate::command_changes::CommandWindow;
+use crate::made_control::MadeControl;
 use crate::plain_output::{plain, whole_sequences};
 use crate::ring::{OutputRing, RingRead};
 
@@ -132,7 +133,7 @@ impl BackgroundShells {
         mut command: ProcessCommand,
         line: &str,
         terminal: Option<TerminalSize>,
-        window: CommandWindow,
+        mut window: CommandWindow,
     ) -> Result<Arc<BackgroundShell>, ShellError> {
         let (sender, receiver) = mpsc::channel(MAX_INPUT);
         let terminal = terminal.map(watch::Sender::new);
@@ -171,6 +172,10 @@ impl BackgroundShells {
                 () = closed.cancelled() => { own.cancel.cancel(); work.await }
                 () = stop.cancelled() => { own.cancel.cancel(); work.await }
             };
+            if let Some(watch) = window.take_control() {
+                let made = MadeControl::of(watch).await;
+                made.words().for_each(|words| own.heard(&format!("[{words}]\n")));
+            }
             window.end().await;
             let ended = own.end(finished);
             let exit_code = if let ShellEnding::Exited(code) = ended { Some(code) } else { None };

@@ -3,8 +3,10 @@
 //! [`Sandbox`] holds the configuration; [`Confinement`] is the restriction of one program, which the
 //! [`launcher`] applies to itself before it becomes the program.
 
+pub mod control_watch;
 mod existing;
 mod floors;
+mod git_control;
 pub mod network;
 mod secret_index;
 mod surroundings;
@@ -26,6 +28,7 @@ use toold_engine::policy::{Policy, is_secret};
 use crate::exclude::Exclusions;
 use crate::launcher;
 use crate::launcher::order::NO_SANDBOX;
+use crate::sandbox::control_watch::MadeRepositories;
 use crate::sandbox::floors::FloorSupport;
 use crate::sandbox::network::call::CallNetwork;
 use crate::sandbox::network::hosts::NetworkHosts;
@@ -86,6 +89,7 @@ pub struct Sandbox {
     /// Whether the system gives a network by host.
     has_network: OnceLock<bool>,
     secrets: SecretIndex,
+    made_repositories: MadeRepositories,
 }
 
 /// The configured sandbox is unavailable, so nothing runs.

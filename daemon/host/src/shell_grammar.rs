@@ -96,6 +96,11 @@ pub struct Surroundings<'a> {
     pub may_read: &'a mut dyn FnMut(&Path) -> bool,
 }
 
+/// Whether a file with settings of Git makes no command of Git run a program, as far as the settings are known.
+pub(crate) fn git_settings_run_nothing(text: &str) -> bool {
+    programs::repository::settings_run_nothing(text)
+}
+
 /// The permissions that running `line` by `bash -c` needs, in the order of the line.
 ///
 /// Reads the file system to resolve the files that the line names, to find the matches of wildcards, and to check

@@ -13,7 +13,7 @@ const PLACES: &[(&str, usize, &str)] = &[
     // The checked way itself.
     ("host/src/files.rs", 5, "the checked way: resolves, and opens with links refused"),
     ("host/src/files/entry.rs", 9, "the checked way: changes through the opened folder"),
-    ("host/src/replace.rs", 11, "the checked way: writes files whole, through the opened folder"),
+    ("host/src/replace.rs", 12, "the checked way: writes files whole, through the opened folder"),
     ("host/src/tree.rs", 1, "walks for names below a root that is judged; reads no file"),
     ("host/src/replace/record.rs", 6, "the daemon's own folder of temporary names"),
     // Folders that the daemon scans by itself; it opens the files in them through `files`.
@@ -32,9 +32,15 @@ const PLACES: &[(&str, usize, &str)] = &[
     ),
     (
         "host/src/sandbox/floors.rs",
-        3,
-        "names at the top of a session's folders and of its worktrees, to protect those that run code later; new files in /tmp",
+        2,
+        "names at the top of a session's folders, to protect those that run code later; new files in /tmp",
     ),
+    (
+        "host/src/sandbox/control_watch.rs",
+        2,
+        "renames what a command made in a session's folders, as the walk found it",
+    ),
+    ("host/src/sandbox/git_control.rs", 3, "names in repositories of a session's folders, to protect what Git runs"),
     ("host/src/sandbox/secret_index.rs", 1, "names in a session's folders, to hide those that are secret"),
     ("host/src/sandbox/surroundings.rs", 1, "names in folders, to show those that are no secrets"),
     ("host/src/shell_grammar/expand.rs", 1, "names in folders that the caller may read, to see what wildcards find"),

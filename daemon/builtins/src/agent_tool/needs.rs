@@ -10,6 +10,7 @@ use toold_adapters::agents::{AgentAction, ContentSearch};
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_host::environment::Environment;
+use toold_host::sandbox::FoundSecrets;
 use toold_host::shell_grammar;
 use toold_proto::agent_request::NamedNeed;
 use toold_proto::tool::Category;
@@ -46,6 +47,8 @@ pub(super) struct Deriving<'a> {
     /// The command lines that were found.
     pub(super) lines: &'a Mutex<Vec<String>>,
     pub(super) floor: AgentFloor,
+    /// Set to the secrets that were found for it.
+    pub(super) secrets: &'a Mutex<Option<FoundSecrets>>,
     pub(super) cx: &'a Cx,
 }
 
@@ -127,7 +130,9 @@ impl Deriving<'_> {
         let mut needs = self.expanded(line, &folder, &mut Vec::new());
         if matches!(self.floor, AgentFloor::OfFree | AgentFloor::OfAll) {
             let (level, session) = (self.cx.level_once_chosen(), &self.cx.session);
-            self.toolkit.sandbox.mark_confined(&mut needs, level, session, &folder, None);
+            let policy = self.cx.engine.policy.load_full();
+            let found = self.toolkit.sandbox.mark_confined(&mut needs, level, session, &folder, (&policy, None));
+            *self.secrets.lock() = found;
         }
         for need in needs.iter_mut().filter(|need| need.category() == Category::Shell) {
             // Nothing keeps the agent's command from changing anything.
@@ -254,8 +259,8 @@ fn edited(replacement: Option<&Replacement>, before: Option<&Before>) -> anyhow:
     let replacement = replacement.context("the new text is not known")?;
     let document = Document::decode(&before.context("there is no such file")?.bytes)?;
     let adopted = Replacement {
-        old: document.adopt(&replacement.old),
-        new: document.adopt(&replacement.new),
+        old: document.adopt_part(&replacement.old),
+        new: document.adopt_part(&replacement.new),
         all: replacement.all,
     };
     let edited = apply(&document.text, &[adopted])?;

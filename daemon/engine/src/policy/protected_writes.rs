@@ -5,6 +5,7 @@
 
 pub mod list;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
@@ -39,6 +40,14 @@ enum Start {
     Root,
     Home,
     AnyFolder,
+}
+
+/// How a path is protected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PlaceMatch {
+    Itself,
+    /// It is a hidden folder that holds such places.
+    HiddenFolder,
 }
 
 #[derive(Clone, Debug)]
@@ -85,13 +94,13 @@ impl ProtectedWrite {
         Ok(Self { text: text.to_owned(), reason: reason.to_owned(), start, segments, project })
     }
 
-    /// Whether the path (its names, folded) is such a place, or a hidden folder that holds such places.
-    fn matches(&self, names: &[String], home: Option<&[String]>) -> bool {
+    /// How the path (its names, folded) is such a place; `None` if it is not.
+    fn matched(&self, names: &[String], home: Option<&[String]>) -> Option<PlaceMatch> {
         let (names, is_anchored) = match (self.start, home) {
             (Start::Root, _) => (names, true),
             (Start::Home, Some(home)) => match names.strip_prefix(home) {
                 Some(below) => (below, true),
-                None => return false,
+                None => return None,
             },
             // With the home folder unknown, each folder might be it.
             (Start::Home, None) | (Start::AnyFolder, _) => (names, false),
@@ -99,6 +108,7 @@ impl ProtectedWrite {
         // `reachable[n]`: the segments so far can match the first n names.
         let mut reachable = vec![!is_anchored; names.len() + 1];
         reachable[0] = true;
+        let mut holds = false;
         for (at, segment) in self.segments.iter().enumerate() {
             let mut next = vec![false; names.len() + 1];
             match segment {
@@ -111,14 +121,30 @@ impl ProtectedWrite {
                         next[at + 1] = reachable[at] && wild.matches(name);
                     }
                     let holds_more = at + 1 < self.segments.len();
-                    if holds_more && *is_hidden && next[names.len()] {
-                        return true;
-                    }
+                    holds |= holds_more && *is_hidden && next[names.len()];
                 }
             }
             reachable = next;
         }
-        reachable[names.len()]
+        if reachable[names.len()] { Some(PlaceMatch::Itself) } else { holds.then_some(PlaceMatch::HiddenFolder) }
+    }
+
+    /// The last part of the pattern that is not `**`.
+    fn last(&self) -> Option<&Wild> {
+        self.segments.iter().rev().find_map(|segment| match segment {
+            Segment::One { wild, .. } => Some(wild),
+            Segment::Any => None,
+        })
+    }
+
+    /// That part if it has no star.
+    fn last_name(&self) -> Option<&str> {
+        self.last().and_then(Wild::as_literal)
+    }
+
+    /// Whether the last name of a path may be that of such a place.
+    fn may_end_with(&self, name: &str) -> bool {
+        self.last().is_none_or(|last| last.matches(name))
     }
 
     /// The rule, and how to allow the write.
@@ -133,6 +159,17 @@ static BUILT_IN: LazyLock<Vec<ProtectedWrite>> = LazyLock::new(|| {
     parsed.collect::<Result<_, _>>().expect("a test reads each pattern of the list")
 });
 
+/// The built-in places by the last name of their patterns, and those whose last name has a star.
+static BY_LAST_NAME: LazyLock<HashMap<&str, Vec<usize>>> = LazyLock::new(|| {
+    let mut by_name: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (at, place) in BUILT_IN.iter().enumerate() {
+        by_name.entry(place.last_name().unwrap_or_default()).or_default().push(at);
+    }
+    by_name
+});
+static WITH_STARS: LazyLock<Vec<usize>> =
+    LazyLock::new(|| (0..BUILT_IN.len()).filter(|at| BUILT_IN[*at].last_name().is_none()).collect());
+
 impl Policy {
     /// Why writing this needs an approval for this exact file; `None` when it does not. `project` is the session's.
     pub fn protected_write(&self, project: &Path, need: &Need) -> Option<String> {
@@ -145,8 +182,29 @@ impl Policy {
         let all: Vec<&ProtectedWrite> = all.into_iter().collect();
         std::iter::once(&need.target).chain(need.covers()).find_map(|target| {
             let names = names_of(target);
-            all.iter().find(|place| place.matches(&names, home.as_deref())).map(|place| place.describe())
+            all.iter().find(|place| place.matched(&names, home.as_deref()).is_some()).map(|place| place.describe())
         })
+    }
+
+    /// Whether a file, a link or a folder is such a place itself, in any project. For walks through many paths: most differ
+    /// in their last names.
+    pub fn is_protected_place(&self, path: &Path) -> bool {
+        let Some(name) = path.file_name() else { return false };
+        let name = fold(&name.to_string_lossy());
+        let named = BY_LAST_NAME.get(name.as_str()).into_iter().flatten().map(|place| &BUILT_IN[*place]);
+        let others = WITH_STARS.iter().map(|place| &BUILT_IN[*place]).chain(&self.protected_writes);
+        let mut candidates = named.chain(others.filter(|place| place.may_end_with(&name))).peekable();
+        if candidates.peek().is_none() {
+            return false;
+        }
+        let home = self.home.as_deref().map(|home| names_of(&home.to_string_lossy()));
+        let names = names_of(&path.to_string_lossy());
+        candidates.any(|place| place.matched(&names, home.as_deref()) == Some(PlaceMatch::Itself))
+    }
+
+    /// The patterns of the configuration.
+    pub fn own_protected_patterns(&self) -> impl Iterator<Item = &str> {
+        self.protected_writes.iter().map(|place| place.text.as_str())
     }
 
     /// Adds a pattern of the configuration. A pattern that can match nothing denies, like an

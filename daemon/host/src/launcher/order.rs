@@ -53,6 +53,8 @@ pub struct Confinement {
     pub needs_scope: bool,
     /// Folders and files that it may change, with everything inside.
     pub writable: Vec<PathBuf>,
+    /// On a floor: the session's folders among them. The launcher does not need them.
+    pub places: Vec<PathBuf>,
     /// Places inside the writable ones that it may not change.
     pub protected: Vec<PathBuf>,
     /// Places that appear empty.
@@ -269,6 +271,7 @@ mod tests {
             join: vec!["/proc/1/fd/3".into()],
             needs_scope: true,
             writable: vec!["/a".into(), "--".into()],
+            places: Vec::new(),
             protected: vec!["/a/b".into()],
             masked: vec!["/c".into()],
             seen: vec!["/usr".into()],

@@ -32,6 +32,11 @@ fn all_held() -> MutexGuard<'static, HeldStandIns> {
 }
 
 impl StandIn {
+    /// Whether what is at a path is a stand-in.
+    pub fn is_held(path: &Path) -> bool {
+        all_held().get(path).is_some_and(|held| held.strong_count() > 0)
+    }
+
     /// `None` if something else is there, or if it cannot be made. A file that a daemon left behind when it was killed counts
     /// as made; a folder may be anybody's.
     pub fn hold(path: &Path, content: StandInContent) -> Option<Arc<Self>> {

@@ -1,5 +1,6 @@
 //! The floors of commands that run without a person's word: which of them this system can confine, and how.
 
+use std::collections::BTreeSet;
 use std::fs::{Metadata, OpenOptions};
 use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -19,17 +20,20 @@ use toold_proto::effect::Effect;
 use toold_proto::level::Level;
 use toold_proto::tool::Category;
 
+use super::git_control::GitControl;
 use super::network::{self, hosts::NetworkHosts};
-use super::secret_index::{SecretCounts, TooMany};
+use super::secret_index::{FoundControl, SecretCounts, TooMany};
 use super::surroundings::{seen, without};
 use super::{ConfinementMode, Sandbox, SandboxRules, SandboxUnavailable, control_places, is_wide, secrets};
 use crate::environment::Environment;
 use crate::launcher::order::Confinement;
-use crate::launcher::stand_in::StandInContent;
 use crate::tool_mark;
 
 /// More secrets than this in writable folders are not covered one by one.
 const MAX_COVERS: usize = 64;
+/// More places that run code later, and more repositories, are not protected one by one where a command may write.
+const MAX_CONTROL: usize = 256;
+const MAX_REPOSITORIES: usize = 32;
 /// Instead of a secret, what lies beside it is shown, if that is no more than this. Else the secret is covered, which is
 /// faster, but shows in its mode and size.
 const MAX_BESIDE: usize = 128;
@@ -145,7 +149,7 @@ impl Sandbox {
         level: Level,
         session: &Session,
         cwd: &Path,
-        records: Option<&SessionRecords>,
+        (policy, records): (&Policy, Option<&SessionRecords>),
     ) -> Option<FoundSecrets> {
         let is_free = |need: &Need| need.reads_only() || need.category() == Category::FileRead;
         let rules = self.rules_in(session.project());
@@ -154,7 +158,10 @@ impl Sandbox {
             if !self.confines_reading() {
                 return None;
             }
-            let found = self.secrets_in(&places(), rules.home.as_deref()).ok().filter(|found| self.hides(found.counts));
+            let found = self
+                .secrets_in(&places(), (rules.home.as_deref(), policy))
+                .ok()
+                .filter(|found| self.hides(found.counts));
             if found.is_none() {
                 for need in needs.iter_mut() {
                     let Some(command) = need.command_mut() else { continue };
@@ -181,8 +188,9 @@ impl Sandbox {
         if effects.is_empty() {
             return None;
         }
-        let found = self.secrets_in(&places, rules.home.as_deref()).ok()?;
-        if found.counts.secrets <= MAX_COVERS {
+        let found = self.secrets_in(&places, (rules.home.as_deref(), policy)).ok()?;
+        let control = self.found_control(&places, (rules.home.as_deref(), policy));
+        if found.counts.secrets <= MAX_COVERS && control.is_ok() {
             needs.iter_mut().for_each(|need| need.confined = effects);
         }
         Some(found)
@@ -236,19 +244,25 @@ impl Sandbox {
         let may_write = floor.rights.writes > FloorWrites::Nothing && rules.mode != ConfinementMode::ReadOnly;
         let mut writable: Vec<PathBuf> =
             places.iter().filter(|place| may_write && !is_wide(place, home)).cloned().collect();
-        let stand_ins = writable.iter().flat_map(|place| stand_ins(place)).collect();
+        let too_many = |TooMany| {
+            let words = "too many folders, secret files or files that run code later in the session's folders";
+            SandboxUnavailable(words.to_owned())
+        };
         let mut protected = control_places(policy, &writable);
         protected.extend(writable.iter().flat_map(|place| existing_protected(place, policy)));
+        let writable_places = writable.clone();
+        let (control, git) = self.control_in(&writable, (home, policy)).map_err(too_many)?;
+        protected.extend(control.into_iter().chain(git.existing));
         if may_write && rules.mode == ConfinementMode::WorkspaceWrite {
             writable.extend(rules.writable.iter().cloned());
         }
-        protected.retain(|path| writable.iter().any(|place| path.starts_with(place)));
-        let too_many =
-            |TooMany| SandboxUnavailable("too many folders or secret files in the session's folders".to_owned());
+        let is_writable = |path: &PathBuf| writable.iter().any(|place| path.starts_with(place));
+        protected.retain(is_writable);
+        let stand_ins = git.missing.into_iter().filter(|(path, _)| is_writable(path)).collect();
         let FoundSecrets { paths: mut covered, counts, .. } = match command.secrets.filter(|found| found.is_of(&places))
         {
             Some(found) => found.clone(),
-            None => self.secrets_in(&places, home).map_err(too_many)?,
+            None => self.secrets_in(&places, (home, policy)).map_err(too_many)?,
         };
         if !self.hides(counts) {
             return Err(too_many(TooMany));
@@ -305,20 +319,70 @@ impl Sandbox {
             _ => format!("read-only, no network, because {}", floor.by),
         };
         let (seen, listed) = (shown.seen, shown.listed);
-        Ok(Confinement { by_host, writable, protected, masked, seen, listed, exposable, stand_ins, words, ..kernel })
+        let places = writable_places;
+        Ok(Confinement {
+            by_host,
+            writable,
+            places,
+            protected,
+            masked,
+            seen,
+            listed,
+            exposable,
+            stand_ins,
+            words,
+            ..kernel
+        })
     }
 
     /// Those in the session's folders, except in one that is too wide to be looked through.
-    fn secrets_in(&self, places: &[PathBuf], home: Option<&Path>) -> Result<FoundSecrets, TooMany> {
+    fn secrets_in(
+        &self,
+        places: &[PathBuf],
+        (home, policy): (Option<&Path>, &Policy),
+    ) -> Result<FoundSecrets, TooMany> {
         let at = Instant::now();
         let (mut paths, mut sum) = (Vec::new(), SecretCounts::default());
         for place in places.iter().filter(|place| !is_wide(place, home)) {
-            let (found, counts) = self.secrets.secrets(place)?;
+            let (found, counts) = self.secrets.secrets(place, policy)?;
             paths.extend(found);
             sum.secrets += counts.secrets;
             sum.beside += counts.beside;
         }
         Ok(FoundSecrets { at, places: places.to_vec(), paths, counts: sum })
+    }
+
+    /// What runs code later in the session's folders, and what decides what Git runs there.
+    fn control_in(
+        &self,
+        places: &[PathBuf],
+        known: (Option<&Path>, &Policy),
+    ) -> Result<(BTreeSet<PathBuf>, GitControl), TooMany> {
+        let FoundControl { files, repositories } = self.found_control(places, known)?;
+        let mut git = GitControl::default();
+        repositories.iter().for_each(|repository| git.add(repository, known.0));
+        Ok((files, git))
+    }
+
+    /// The files that run code later, and the repositories, also one that the folders lie in. One that commands on floors have
+    /// made is their own.
+    fn found_control(
+        &self,
+        places: &[PathBuf],
+        (home, policy): (Option<&Path>, &Policy),
+    ) -> Result<FoundControl, TooMany> {
+        let mut all = FoundControl::default();
+        for place in places.iter().filter(|place| !is_wide(place, home)) {
+            let found = self.secrets.control(place, policy)?;
+            all.files.extend(found.files);
+            all.repositories.extend(found.repositories.into_iter().filter(|git| !self.made_repositories.has(git)));
+            let mut around = place.ancestors().map(|folder| folder.join(".git"));
+            all.repositories.extend(around.find(|git| git.symlink_metadata().is_ok()));
+        }
+        match all.files.len() > MAX_CONTROL || all.repositories.len() > MAX_REPOSITORIES {
+            true => Err(TooMany),
+            false => Ok(all),
+        }
     }
 
     /// Whether so many secrets can be kept from a command that only reads: covered, or left out of what is shown.
@@ -445,76 +509,125 @@ fn make_temporary(path: &Path, session: &Session) -> Result<(), SandboxUnavailab
     }
 }
 
-/// What Git reads as configuration of a repository, and what stands in for it where it does not exist: as without it, the
-/// repository's own folder has all of the repository, and nothing more is set.
-const GIT_CONFIGURATION: &[(&str, StandInContent)] = &[
-    (".git/commondir", StandInContent::File(".\n")),
-    (".git/config.worktree", StandInContent::File("")),
-    (".git/hooks", StandInContent::Folder),
-    (".git/info", StandInContent::Folder),
-    (".git/modules", StandInContent::Folder),
-];
-
-/// The places in a folder's repository that would change how Git works there.
-fn stand_ins(folder: &Path) -> Vec<(PathBuf, StandInContent)> {
-    // In a linked worktree it is a file, and what it names lies elsewhere.
-    let has_repository = folder.join(".git").symlink_metadata().is_ok_and(|git| git.is_dir());
-    let places = GIT_CONFIGURATION.iter().filter(|_| has_repository);
-    places.map(|(name, content)| (folder.join(name), *content)).collect()
-}
-
-/// The places that run code later, as far as they exist in a folder of the session: what runs without an approval does not
-/// change them.
+/// The entries of a folder of the session that run code later, or that hold such files: what runs without an approval does
+/// not change them.
 fn existing_protected(folder: &Path, policy: &Policy) -> Vec<PathBuf> {
-    let in_git = GIT_CONFIGURATION.iter().map(|(name, _)| *name).chain([".git/config"]).map(|name| folder.join(name));
-    // Linked worktrees, which name the repository and may have settings of their own.
-    let worktrees = std::fs::read_dir(folder.join(".git/worktrees")).into_iter().flatten().flatten();
-    let of_worktrees = worktrees
-        .flat_map(|worktree| ["commondir", "gitdir", "config.worktree"].map(|name| worktree.path().join(name)));
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let is_protected = |path: &PathBuf| {
         let need = Need::new(Category::FileWrite, path.to_string_lossy());
         path.file_name().is_some_and(|name| name != ".git") && policy.protected_write(folder, &need).is_some()
     };
-    in_git.chain(of_worktrees).filter(|path| path.exists()).chain(entries.filter(is_protected)).collect()
+    entries.filter(is_protected).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A repository would have other settings and hooks with any of them.
+    /// Runs a script of the shell, unconfined.
+    fn outside(folder: &Path, script: &str) {
+        let variables = [("HOME", folder), ("GIT_CONFIG_NOSYSTEM", Path::new("1"))];
+        let done = std::process::Command::new("sh").args(["-ec", script]).current_dir(folder).envs(variables).output();
+        let done = done.unwrap();
+        assert!(done.status.success(), "{script}: {}", String::from_utf8_lossy(&done.stderr));
+    }
+
+    /// Everything below a folder that is not a folder, with its content.
+    fn contents(folder: &Path) -> std::collections::BTreeMap<PathBuf, Vec<u8>> {
+        let (mut left, mut found) = (vec![folder.to_owned()], std::collections::BTreeMap::new());
+        while let Some(folder) = left.pop() {
+            for path in std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+                match path.is_dir() && !path.is_symlink() {
+                    true => left.push(path),
+                    false => _ = found.insert(path.clone(), std::fs::read(&path).unwrap_or_default()),
+                }
+            }
+        }
+        found
+    }
+
+    /// Runs a script where it may write the folder, with what runs code later protected.
+    fn confined(top: &Path, script: &str) -> String {
+        let (files, git) = Sandbox::default().control_in(&[top.to_owned()], (None, &Policy::default())).unwrap();
+        let (mut protected, stand_ins) = (existing_protected(top, &Policy::default()), git.missing);
+        protected.extend(files.into_iter().chain(git.existing).filter(|path| path.starts_with(top)));
+        let writable = vec![top.to_owned()];
+        let mut confinement = Confinement { writable, protected, stand_ins, ..Confinement::default() };
+        confinement.stand_ins.retain(|(path, _)| path.starts_with(top));
+        let held = confinement.hold_stand_ins();
+        let output = crate::launcher::command(Path::new("/bin/sh"), None, Some(&confinement))
+            .args(["-c", script])
+            .current_dir(top)
+            .output()
+            .unwrap();
+        drop(held);
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    }
+
+    const COMMIT: &str = "git -c user.name=n -c user.email=e@example.org commit -q --allow-empty -m x";
+
+    /// What is there, the session's folder, and what a command on a floor does there: Git would run another program with any
+    /// of it.
+    /// `mv` would copy what it cannot rename.
+    const RENAME: &str =
+        "rename() { python3 -c 'import os, sys; os.rename(sys.argv[1], sys.argv[2])' \"$1\" \"$2\" 2>/dev/null; }";
+
+    const GIT_CASES: &[(&str, &str, &str)] = &[
+        (
+            "git init -q r; mkdir -p r/.git/worktrees/w; echo ../.. > r/.git/worktrees/w/commondir; rm -rf r/.git/hooks \
+             r/.git/info",
+            "r",
+            "echo ../other > .git/commondir; true > .git/config.worktree; mkdir .git/hooks/x; true > .git/hooks/pre-commit; \
+             mkdir .git/modules/m; rm -rf .git/commondir .git/modules; rename .git git; echo x > .git/worktrees/w/commondir; \
+             echo x > .git/worktrees/w/config.worktree; echo x >> .git/config",
+        ),
+        // A repository below the top, a bare one, and a submodule.
+        (
+            "git init -q r; git init -q r/a/inner; git init -q --bare r/b; mkdir r/s; echo 'gitdir: ../.git/modules/s' > r/s/.git",
+            "r",
+            "echo x >> a/inner/.git/config; echo x > a/inner/.git/commondir; echo x > a/inner/.git/hooks/pre-commit; \
+             rename a/inner/.git a/x; rename a/inner a/y; echo x >> b/config; echo x > b/hooks/update; rename b c; rm s/.git; echo x > s/.git",
+        ),
+        // A linked worktree.
+        (
+            "git init -q m; cd m; COMMIT; git worktree add -q ../r",
+            "r",
+            "rename .git .git.o; echo 'gitdir: g' > .git; rm -f .git",
+        ),
+        // Files that settings include, which need not exist, and hooks elsewhere.
+        (
+            "git init -q r; cd r; mkdir conf; echo '[alias]' > conf/shared; git config include.path ../conf/shared; git config \
+             --add include.path ../none/at/all; git config core.hooksPath .husky/_",
+            "r",
+            "echo x >> conf/shared; rename conf c; mkdir -p none/at; echo x > none/at/all; mkdir -p .husky/_; echo x > .husky/_/pre-commit",
+        ),
+        // The session's folder lies in a repository whose settings name a file there.
+        ("git init -q o; cd o; mkdir r; git config include.path ../r/shared", "o/r", "echo x > shared"),
+        // Files that run code later, wherever they lie.
+        (
+            "mkdir -p r/a/b/.vscode r/a/.husky/_ r/a/.cargo; cd r/a; echo x > b/.vscode/tasks.json; echo x > .husky/_/pre-commit; \
+             echo x > .mcp.json; echo x > .cargo/config.toml; echo x > b/rust-toolchain",
+            "r",
+            "cd a; for f in b/.vscode/tasks.json .husky/_/pre-commit .husky/post-merge .mcp.json .cargo/config.toml \
+             b/rust-toolchain; do echo y > $f; rm -f $f; rename $f x; done; rename b c; rename .husky h; rm -rf .husky",
+        ),
+    ];
+
     #[test]
-    fn nothing_that_git_reads_as_configuration_can_be_made() {
-        let folder = tempfile::tempdir().unwrap();
-        let top = folder.path().canonicalize().unwrap();
-        std::fs::create_dir_all(top.join(".git/worktrees/w")).unwrap();
-        std::fs::write(top.join(".git/worktrees/w/commondir"), "../..\n").unwrap();
+    fn what_runs_code_later_stays_as_it_is() {
         if !matches!(FloorSupport::of(KernelLimits { namespaces: true, landlock: None }), FloorSupport::All) {
             return eprintln!("skipped: this machine has not all floors");
         }
-        let stand_ins = stand_ins(&top);
-        let protected = existing_protected(&top, &Policy::default());
-        let writable = vec![top.clone()];
-        let mut confinement = Confinement { writable, protected, stand_ins, ..Confinement::default() };
-        let held = confinement.hold_stand_ins();
-        let script = "echo ../other > .git/commondir; true > .git/config.worktree; mkdir .git/hooks/x; \
-                      true > .git/hooks/pre-commit; \
-                      mkdir .git/modules/m; rm -rf .git/commondir .git/modules; mv .git git; \
-                      echo x > .git/worktrees/w/commondir; true > .git/index; true > made";
-        let output = crate::launcher::command(Path::new("/bin/sh"), None, Some(&confinement))
-            .args(["-c", script])
-            .current_dir(&top)
-            .output()
-            .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(top.join("made").exists() && top.join(".git/index").exists(), "{said}");
-        assert_eq!(std::fs::read_to_string(top.join(".git/worktrees/w/commondir")).unwrap(), "../..\n");
-        drop(held);
-        let mut left: Vec<_> =
-            std::fs::read_dir(top.join(".git")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        left.sort();
-        assert_eq!(left, ["index", "worktrees"], "{said}");
+        for (there, place, script) in GIT_CASES {
+            let folder = tempfile::tempdir().unwrap();
+            let top = folder.path().canonicalize().unwrap();
+            outside(&top, &there.replace("COMMIT", COMMIT));
+            let before = contents(&top);
+            let said = confined(&top.join(place), &format!("{RENAME}; ({script}); true > made"));
+            let mut after = contents(&top);
+            assert!(after.remove(&top.join(place).join("made")).is_some(), "{said}");
+            assert_eq!(after, before, "{there}: {script}: {said}");
+        }
     }
 
     /// The table of `SANDBOX.md`, as far as this kernel goes.

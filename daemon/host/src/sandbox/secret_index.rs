@@ -3,15 +3,17 @@
 //!
 //! Each folder is watched, and read again only when something in it has changed, so that a command in a large project waits
 //! for what has changed since the last one. Where a folder cannot be watched, its time tells whether it has changed.
+//!
+//! The same walk finds the files that run code later, and the repositories of Git.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime};
 
 use parking_lot::Mutex;
-use toold_engine::policy::is_secret;
+use toold_engine::policy::{Policy, is_secret};
 
 use super::tracked::{GitIndexes, TrackingRepository};
 use crate::exclude::Exclusions;
@@ -28,6 +30,8 @@ const MAX_PLACES: usize = 16;
 /// Folders of others' code, which is no secret, and too much of it to look at.
 const NOT_LOOKED_AT: &[&str] =
     &[".git", "node_modules", "target", ".venv", "venv", "site-packages", "dist-packages", "__pycache__"];
+/// What a bare repository has in it, and whether that is a folder.
+const BARE: [(&str, bool); 3] = [("HEAD", false), ("objects", true), ("refs", true)];
 const RULES: [&str; 2] = [".aiexclude", ".toolignore"];
 /// How long it is taken for granted that there are too many folders.
 const AGAIN: Duration = Duration::from_secs(60);
@@ -44,6 +48,15 @@ pub(super) struct SecretIndex {
 /// A place has more folders or secrets than are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TooMany;
+
+/// What runs code later in a place, where it lies.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct FoundControl {
+    /// Files and folders.
+    pub(super) files: BTreeSet<PathBuf>,
+    /// `.git` of folders, be it a folder or a file, and bare repositories.
+    pub(super) repositories: BTreeSet<PathBuf>,
+}
 
 /// How many secrets lie in places.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,6 +76,10 @@ struct IndexedPlace {
     looked: Option<WalkedPlace>,
     /// The folders with secrets that were found then.
     with_secrets: Vec<PathBuf>,
+    /// Those with anything that runs code later.
+    with_control: Vec<PathBuf>,
+    /// The patterns of the configuration for what runs code later.
+    patterns: Vec<String>,
     /// When there were too many folders.
     too_many: Option<Instant>,
     used: SystemTime,
@@ -89,6 +106,7 @@ struct ReadFolder {
     folders: Vec<PathBuf>,
     excluded: Vec<PathBuf>,
     named: Vec<NamedSecret>,
+    control: FoundControl,
 }
 
 /// A file that is named like a secret.
@@ -114,7 +132,25 @@ impl SecretIndex {
     ///
     /// # Errors
     /// There are too many folders or secrets.
-    pub(super) fn secrets(&self, place: &Path) -> Result<(Vec<PathBuf>, SecretCounts), TooMany> {
+    pub(super) fn secrets(&self, place: &Path, policy: &Policy) -> Result<(Vec<PathBuf>, SecretCounts), TooMany> {
+        self.with_place(place, |known| {
+            known.look(place, policy)?;
+            known.found(place)
+        })
+    }
+
+    /// What runs code later in a place. Blocks as [`Self::secrets`].
+    ///
+    /// # Errors
+    /// There are too many folders.
+    pub(super) fn control(&self, place: &Path, policy: &Policy) -> Result<FoundControl, TooMany> {
+        self.with_place(place, |known| {
+            known.look(place, policy)?;
+            Ok(known.control())
+        })
+    }
+
+    fn with_place<T>(&self, place: &Path, use_it: impl FnOnce(&mut IndexedPlace) -> T) -> T {
         let mut places = self.places.lock();
         if places.len() >= MAX_PLACES && !places.contains_key(place) {
             let oldest = places.iter().min_by_key(|(_, known)| known.used).map(|(path, _)| path.clone());
@@ -123,7 +159,7 @@ impl SecretIndex {
         let budget = self.budget.get_or_init(WatchBudget::new);
         let known = places.entry(place.to_owned()).or_insert_with(|| IndexedPlace::new(place, budget.clone()));
         known.used = SystemTime::now();
-        known.secrets(place)
+        use_it(known)
     }
 }
 
@@ -135,14 +171,21 @@ impl IndexedPlace {
             rules: BTreeMap::new(),
             looked: None,
             with_secrets: Vec::new(),
+            with_control: Vec::new(),
+            patterns: Vec::new(),
             too_many: None,
             used: SystemTime::now(),
         }
     }
 
-    fn secrets(&mut self, place: &Path) -> Result<(Vec<PathBuf>, SecretCounts), TooMany> {
+    /// Brings what is known up to date.
+    fn look(&mut self, place: &Path, policy: &Policy) -> Result<(), TooMany> {
         if self.too_many.is_some_and(|at| at.elapsed() < AGAIN) {
             return Err(TooMany);
+        }
+        if !policy.own_protected_patterns().eq(self.patterns.iter().map(String::as_str)) {
+            self.forget();
+            self.patterns = policy.own_protected_patterns().map(str::to_owned).collect();
         }
         if self.rules.iter().any(|(path, stamp)| Stamp::of(path) != *stamp) {
             self.forget();
@@ -156,12 +199,25 @@ impl IndexedPlace {
         let now = Stamp::of(place).map(|Stamp { device, inode, .. }| WalkedPlace { device, inode, mounts });
         let is_same = now.is_some() && now == self.looked;
         let is_current = self.settle(is_same) && is_same;
-        if !is_current && !self.walk(place, now)? {
+        if !is_current && !self.walk(place, now, policy)? {
             // Another ignore file appeared: it counts for folders that were not read again.
             self.folders.clear();
-            self.walk(place, now)?;
+            self.walk(place, now, policy)?;
         }
-        self.found(place)
+        Ok(())
+    }
+
+    fn control(&self) -> FoundControl {
+        let mut found = FoundControl::default();
+        for folder in self.with_control.iter().filter_map(|path| self.folders.get(path)) {
+            found.files.extend(folder.control.files.iter().cloned());
+            found.repositories.extend(folder.control.repositories.iter().cloned());
+        }
+        // What is in a folder that is such a place belongs to it.
+        let inner = |path: &PathBuf| path.ancestors().skip(1).any(|above| found.files.contains(above));
+        let inner: Vec<PathBuf> = found.files.iter().filter(|path| inner(path)).cloned().collect();
+        inner.iter().for_each(|path| _ = found.files.remove(path));
+        found
     }
 
     fn forget(&mut self) {
@@ -193,9 +249,10 @@ impl IndexedPlace {
 
     /// Looks at all folders that may have changed. Returns whether what was kept of the others is right: no ignore file
     /// appeared.
-    fn walk(&mut self, place: &Path, now: Option<WalkedPlace>) -> Result<bool, TooMany> {
+    fn walk(&mut self, place: &Path, now: Option<WalkedPlace>, policy: &Policy) -> Result<bool, TooMany> {
         self.looked = None;
         self.with_secrets.clear();
+        self.with_control.clear();
         let mut before = std::mem::take(&mut self.folders);
         let (mut left, mut exclusions) = (vec![place.to_owned()], Exclusions::of_walk());
         let (had_folders, mut has_new_rules) = (!before.is_empty(), false);
@@ -224,7 +281,7 @@ impl IndexedPlace {
                                 self.rules.insert(rules, stamp);
                             }
                         }
-                        ReadFolder::read(&path, stamp, &mut exclusions)
+                        ReadFolder::read(&path, stamp, &mut exclusions, policy)
                     });
                     ReadFolder { is_current: self.watched.has(&path), ..folder }
                 }
@@ -232,6 +289,9 @@ impl IndexedPlace {
             left.extend(folder.folders.iter().cloned());
             if !folder.excluded.is_empty() || !folder.named.is_empty() {
                 self.with_secrets.push(path.clone());
+            }
+            if folder.control != FoundControl::default() {
+                self.with_control.push(path.clone());
             }
             self.folders.insert(path, folder);
             if self.folders.len() > MAX_FOLDERS {
@@ -265,27 +325,36 @@ impl IndexedPlace {
 }
 
 impl ReadFolder {
-    fn read(folder: &Path, stamp: Stamp, exclusions: &mut Exclusions) -> Self {
+    fn read(folder: &Path, stamp: Stamp, exclusions: &mut Exclusions, policy: &Policy) -> Self {
         let is_recent = stamp.is_recent();
         let (mut folders, mut excluded, mut named) = (Vec::new(), Vec::new(), Vec::new());
-        let mut entries = 0;
+        let (mut entries, mut control, mut of_bare) = (0, FoundControl::default(), 0);
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             entries += 1;
             let Ok(kind) = entry.file_type() else { continue };
-            let path = entry.path();
+            let (path, name) = (entry.path(), entry.file_name());
+            of_bare += usize::from(BARE.iter().any(|(own, is_folder)| name == *own && kind.is_dir() == *is_folder));
+            if name == ".git" {
+                control.repositories.insert(path.clone());
+            } else if policy.is_protected_place(&path) {
+                control.files.insert(path.clone());
+            }
             // What a link leads to is a secret itself, or not.
-            if kind.is_symlink() || RULES.iter().any(|name| entry.file_name() == *name) {
+            if kind.is_symlink() || RULES.iter().any(|rules| name == *rules) {
                 continue;
             }
             if exclusions.reason(&path, kind.is_dir()).is_some() {
                 excluded.push(path);
             } else if is_secret(&path) && !(kind.is_dir() && is_plain_folder(&path)) {
                 named.push(NamedSecret { path, stamps: None, is_public: false });
-            } else if kind.is_dir() && !NOT_LOOKED_AT.iter().any(|name| entry.file_name() == *name) {
+            } else if kind.is_dir() && !NOT_LOOKED_AT.iter().any(|skipped| name == *skipped) {
                 folders.push(path);
             }
         }
-        Self { stamp, is_recent, is_current: false, entries, folders, excluded, named }
+        if of_bare == BARE.len() {
+            control.repositories.insert(folder.to_owned());
+        }
+        Self { stamp, is_recent, is_current: false, entries, folders, excluded, named, control }
     }
 }
 
@@ -344,7 +413,7 @@ mod tests {
         };
         let index = SecretIndex::default();
         let found = || {
-            let mut found = index.secrets(&top).unwrap().0;
+            let mut found = index.secrets(&top, &Policy::default()).unwrap().0;
             found.sort();
             let below = found.iter().map(|path| path.strip_prefix(&top).unwrap().display().to_string());
             below.collect::<Vec<_>>()
@@ -380,7 +449,7 @@ mod tests {
             std::fs::write(top.join(name).join(file), "KEY=1").unwrap();
         }
         let index = SecretIndex::default();
-        let found = || index.secrets(&top).unwrap().0;
+        let found = || index.secrets(&top, &Policy::default()).unwrap().0;
         let moved = |from: &str, to: &str| std::fs::rename(top.join(from), top.join(to)).unwrap();
         assert_eq!(found(), [top.join("a/x/.env")]);
         moved("a", "c");
@@ -403,6 +472,6 @@ mod tests {
         for number in 0..=MAX_SECRETS {
             std::fs::write(folder.path().join(format!("{number}.env")), "x").unwrap();
         }
-        assert_eq!(SecretIndex::default().secrets(folder.path()), Err(TooMany));
+        assert_eq!(SecretIndex::default().secrets(folder.path(), &Policy::default()), Err(TooMany));
     }
 }

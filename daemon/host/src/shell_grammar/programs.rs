@@ -26,7 +26,7 @@ mod parallel;
 mod placed;
 mod ps;
 mod pushed;
-mod repository;
+pub(super) mod repository;
 mod runners;
 mod rustc;
 mod sed;

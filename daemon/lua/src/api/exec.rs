@@ -15,6 +15,7 @@ use toold_host::file_needs;
 use toold_host::files::{self, ResolvedPath};
 use toold_host::process::{OutputTap, ProcessCommand, ProcessEnding, ProcessOutput, run};
 use toold_host::process_registry::StartedFor;
+use toold_host::sandbox::control_watch::SetAside;
 use toold_host::sandbox::{CommandToConfine, Sandbox};
 use toold_proto::call::Stream;
 use toold_proto::shell_word::quoted;
@@ -208,6 +209,7 @@ impl Program {
             secrets: None,
         };
         command.confinement = sandbox.confine(&cx, &to_confine).map_err(|error| format!("hygge.exec: {error}"))?;
+        let watch = sandbox.watch_control(&cx.engine.policy.load_full(), command.confinement.as_ref());
         let network = sandbox.open_network(&cx, &mut command.confinement, &line, Vec::new(), false).await;
         if let Some(network) = network.map_err(|error| format!("hygge.exec: {error}"))? {
             command.environment = network.in_environment(command.environment);
@@ -218,6 +220,10 @@ impl Program {
         let remaining = call.interrupt.remaining().saturating_sub(Duration::from_millis(50));
         command.timeout = Some(command.timeout.unwrap_or(remaining));
         let finished = run(command, &cx.cancel, |_, _| {}).await.map_err(|error| format!("hygge.exec: {error}"))?;
+        let made = match watch {
+            Some(watch) => tokio::task::spawn_blocking(move || watch.settle()).await.unwrap_or_else(|_| Ok(Vec::new())),
+            None => Ok(Vec::new()),
+        };
         let ProcessOutput { ending, code, signal, stdout, stderr, .. } = finished;
         let code = match is_line {
             true => code.or(signal.map(|signal| 128 + signal)).unwrap_or(-1),
@@ -226,7 +232,9 @@ impl Program {
         };
         let (raw_stdout, raw_stderr) = raw.take();
         let stdout = raw_stdout.unwrap_or_else(|| stdout.to_text().into_bytes());
-        let stderr = raw_stderr.unwrap_or_else(|| stderr.to_text().into_bytes());
+        let mut stderr = raw_stderr.unwrap_or_else(|| stderr.to_text().into_bytes());
+        let words = made.map_or_else(|why| vec![why], |aside| aside.iter().map(SetAside::words).collect());
+        words.iter().for_each(|words| stderr.extend(format!("toold: {words}\n").into_bytes()));
         Ok(result(stdout, stderr, code, ending == ProcessEnding::TimedOut))
     }
 }

@@ -220,8 +220,9 @@ async fn would(request: MethodRequest, params: CheckPermission) -> Result<Checke
     let level = engine.policy.load().levels.of(&session, None).level;
     if category == Category::Shell && tool.as_str() == "bash" && origin == Origin::Builtin {
         let (builtins, of, place) = (request.services.builtins.clone(), session.clone(), cwd.clone());
+        let policy = engine.policy.load_full();
         needs = blocking(move || {
-            builtins.mark_confined(&mut needs, level, &of, &place);
+            builtins.mark_confined(&mut needs, level, &of, &place, &policy);
             needs
         })
         .await?;

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
+use toold_test_kit::until;
 use toold_tests::{Setup, TestDaemon, Wire, skip, toold};
 
 use crate::sandbox::ALLOW;
@@ -187,6 +188,36 @@ fn a_command_that_was_stopped_says_by_what_and_how_to_allow_it() {
     // What succeeds, and what finds nothing, says nothing about it.
     assert_eq!(text(&bash(&mut wire, "cat a.txt")), "a\n");
     assert_eq!(text(&bash(&mut wire, "grep b a.txt")), "[exit code 1]");
+}
+
+/// What runs code later and was made by a command that nobody approved is set aside, unless a rule is about exactly this file.
+#[test]
+fn files_that_run_code_later_are_set_aside_until_a_person_allows_them() {
+    if !machine_has_floors() {
+        return;
+    }
+    let script = "mkdir -p a/.vscode && echo x > a/.mcp.json && echo x > a/.vscode/tasks.json && echo x > a/code\n";
+    let daemon = at("develop", Setup::new().file("setup.sh", script).file("old/.mcp.json", "{}\n"));
+    let mut wire = daemon.connect();
+    let file = |name: &str| daemon.work().join(name);
+    let pattern = file("a/.mcp.json").to_string_lossy().into_owned();
+    wire.result("permissions.grant", json!({"category": "file.write", "pattern": pattern, "scope": "always"}));
+    let result = bash(&mut wire, "sh setup.sh");
+    assert_eq!(result["metadata"]["set_aside"], json!([file("a/.vscode/tasks.json")]), "{result}");
+    let expected = format!("it was set aside as {}", file("a/.vscode/tasks.json.not-allowed").display());
+    assert!(text(&result).contains(&expected), "{result}");
+    assert!(file("a/code").exists() && file("a/.mcp.json").exists() && !file("a/.vscode/tasks.json").exists());
+    // Those that are there stay as they are, and a command in the background is looked after as well.
+    std::fs::write(file("setup.sh"), "echo y > a/.mcp.json; echo y > old/.mcp.json; rm -rf old; echo x > .nvmrc\n")
+        .unwrap();
+    let started = wire.tool("bash", json!({"command": "sh setup.sh", "background": true}));
+    let output = json!({"shell_id": started["metadata"]["shell_id"], "wait_ms": 20_000});
+    let output = wire.tool("bash_output", output);
+    until("the file is set aside", || file(".nvmrc.not-allowed").exists().then_some(()));
+    for (name, content) in [("a/.mcp.json", "x\n"), ("old/.mcp.json", "{}\n")] {
+        assert_eq!(std::fs::read_to_string(file(name)).unwrap(), content, "{output}");
+    }
+    assert!(!file(".nvmrc").exists());
 }
 
 /// A repository with a secret that Git tracks, and one that it does not.

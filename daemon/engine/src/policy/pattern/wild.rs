@@ -15,7 +15,7 @@ impl Wild {
         Self(pieces)
     }
 
-    pub(super) fn as_literal(&self) -> Option<&str> {
+    pub(in crate::policy) fn as_literal(&self) -> Option<&str> {
         match self.0.as_slice() {
             [text] => Some(text),
             _ => None,

@@ -154,6 +154,15 @@ fn folder_of(git: &Path, metadata: &std::fs::Metadata) -> Result<PathBuf, Reposi
     }
 }
 
+/// Whether settings make no command of Git run a program, as far as they are known.
+pub(in crate::shell_grammar) fn settings_run_nothing(text: &str) -> bool {
+    let mut settings = RepositorySettings::default();
+    let is_known = settings.read(text).is_ok();
+    let RepositorySettings { hooks, worktrees, aliases, commands, runs_to_fetch, .. } = settings;
+    let names_nothing = hooks.is_empty() && worktrees.is_empty() && aliases.is_empty() && commands.is_empty();
+    is_known && names_nothing && runs_to_fetch.is_none()
+}
+
 fn text_of(path: &Path, limit: u64) -> Result<String, String> {
     crate::files::read_text(path, limit).map_err(|error| format!("{}: {error}", path.display()))
 }

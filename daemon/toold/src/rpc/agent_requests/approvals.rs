@@ -111,13 +111,17 @@ pub(super) async fn confine(
     };
     let Some(mut confinement) = approval.confinement else { return Ok(ConfinedCommand { arguments: None }) };
     let words = |why: &str| refused("no_sandbox", &format!("the line cannot be confined: {why}"));
-    if !confinement.stand_ins.is_empty() {
+    if !confinement.places.is_empty() {
         // The process that asks becomes the program.
         let program = connection.peer.lineage.own().ok_or_else(|| words("its process is not known"))?;
         let held = confinement.hold_stand_ins();
+        let policy = request.services.engine.policy.load_full();
+        let watch = request.services.builtins.sandbox.watch_control(&policy, Some(&confinement));
         request.services.engine.tasks.spawn(async move {
             process_end::ended(program).await;
             drop(held);
+            // Fails only when the runtime stops. It says in the log what it sets aside.
+            let _ = tokio::task::spawn_blocking(move || drop(watch)).await;
         });
     }
     let arguments = launcher::arguments(program, &confinement).map_err(|error| words(&error))?;

@@ -1,0 +1,323 @@
+//! What a command on a floor has made that runs code later: it is set aside under another name, where nothing runs it, until a
+//! person allows it. A repository of Git that runs nothing stays as it is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rustix::fs::{CWD, RenameFlags};
+use toold_engine::policy::Policy;
+
+use super::secret_index::FoundControl;
+use super::{Sandbox, git_control};
+use crate::launcher::order::Confinement;
+use crate::launcher::stand_in::StandIn;
+
+/// What is appended to the name of a file that is set aside.
+const ASIDE: &str = "not-allowed";
+/// Numbers that are tried where that name is taken.
+const MAX_NAMES: usize = 100;
+/// The configuration of a bare repository.
+const OF_BARE: [&str; 4] = ["config", "hooks", "commondir", "config.worktree"];
+
+type FileNumber = (u64, u64);
+
+/// The number of a link, and whether it leads to anything.
+type ControlLink = (FileNumber, bool);
+
+fn link_state(path: &Path) -> Option<ControlLink> {
+    number_of(path).filter(|_| path.is_symlink()).map(|number| (number, path.exists()))
+}
+
+/// The repositories that commands on floors have made and that run nothing. Further commands may change them.
+#[derive(Debug, Default)]
+pub(super) struct MadeRepositories(Mutex<BTreeMap<PathBuf, FileNumber>>);
+
+impl MadeRepositories {
+    /// Whether a repository is one of them. One that runs something by now was changed by somebody else, and is none any more.
+    pub(super) fn has(&self, git: &Path) -> bool {
+        let mut made = self.0.lock();
+        let Some(number) = made.get(git).copied() else { return false };
+        let is_one = number_of(git) == Some(number) && git_control::runs_nothing(git, |_| false);
+        if !is_one {
+            made.remove(git);
+        }
+        is_one
+    }
+
+    fn add(&self, git: &Path) {
+        self.0.lock().extend(number_of(git).map(|number| (git.to_owned(), number)));
+    }
+}
+
+/// A file or folder that runs code later, and that was set aside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetAside {
+    pub path: PathBuf,
+    /// Where it is now; an error of the system if it is still at its path.
+    pub now: Result<PathBuf, String>,
+}
+
+impl SetAside {
+    /// Puts it back, unless something else is at its path by now.
+    ///
+    /// # Errors
+    /// The error of the system.
+    pub fn put_back(&self) -> Result<(), String> {
+        let Ok(now) = &self.now else { return Ok(()) };
+        rustix::fs::renameat_with(CWD, now, CWD, &self.path, RenameFlags::NOREPLACE).map_err(|error| error.to_string())
+    }
+}
+
+/// What ran code later in the session's folders before a command on a floor. Dropping it sets aside what the command made.
+#[derive(Debug)]
+pub struct ControlWatch {
+    sandbox: Arc<Sandbox>,
+    policy: Arc<Policy>,
+    places: Vec<PathBuf>,
+    before: FoundControl,
+    /// Links, which a mount does not protect.
+    links: BTreeMap<PathBuf, ControlLink>,
+    /// The repositories of [`MadeRepositories`], which are looked at again.
+    made: BTreeSet<PathBuf>,
+    is_settled: bool,
+}
+
+impl Sandbox {
+    /// Begins to watch for what a command makes; `None` if it may make nothing in the session's folders without a person's
+    /// word. Called after [`Sandbox::confine`]. Blocks for as long as it takes to look at folders that have changed.
+    pub fn watch_control(
+        self: &Arc<Self>,
+        policy: &Arc<Policy>,
+        confinement: Option<&Confinement>,
+    ) -> Option<ControlWatch> {
+        let confinement = confinement.filter(|confinement| confinement.floor && !confinement.places.is_empty())?;
+        let mut watch = ControlWatch {
+            sandbox: self.clone(),
+            policy: policy.clone(),
+            places: confinement.places.clone(),
+            before: FoundControl::default(),
+            links: BTreeMap::new(),
+            made: BTreeSet::new(),
+            is_settled: false,
+        };
+        watch.before = watch.found()?;
+        let all = watch.before.files.iter().chain(&watch.before.repositories);
+        watch.links = all.filter_map(|path| Some((path.clone(), link_state(path)?))).collect();
+        let repositories = watch.before.repositories.iter();
+        watch.made = repositories.filter(|git| self.made_repositories.has(git)).cloned().collect();
+        Some(watch)
+    }
+}
+
+impl ControlWatch {
+    /// `None` if there are too many folders.
+    fn found(&self) -> Option<FoundControl> {
+        let mut all = FoundControl::default();
+        for place in &self.places {
+            let found = self.sandbox.secrets.control(place, &self.policy).ok()?;
+            all.files.extend(found.files);
+            all.repositories.extend(found.repositories);
+        }
+        Some(all)
+    }
+
+    /// Sets aside what was made. Called when the command has ended. Blocks.
+    ///
+    /// # Errors
+    /// The folders cannot be looked at, in words for people.
+    pub fn settle(mut self) -> Result<Vec<SetAside>, String> {
+        self.is_settled = true;
+        self.set_aside()
+    }
+
+    fn set_aside(&self) -> Result<Vec<SetAside>, String> {
+        let found = self.found().ok_or("there are too many folders to look for files that run code later")?;
+        let is_other = |path: &Path| self.links.get(path).is_some_and(|link| link_state(path) != Some(*link));
+        let is_new =
+            |path: &&PathBuf| (!self.before.files.contains(*path) || is_other(path)) && !StandIn::is_held(path);
+        let mut aside: Vec<SetAside> = found.files.iter().filter(is_new).map(|path| put_aside(path)).collect();
+        let is_new =
+            |git: &&PathBuf| !self.before.repositories.contains(*git) || self.made.contains(*git) || is_other(git);
+        for git in found.repositories.iter().filter(is_new) {
+            let is_known = |other: &Path| self.before.repositories.contains(other) && !self.made.contains(other);
+            if git_control::runs_nothing(git, is_known) {
+                self.sandbox.made_repositories.add(git);
+            } else if git.ends_with(".git") {
+                aside.push(put_aside(git));
+            } else {
+                let parts = OF_BARE.map(|name| git.join(name)).into_iter();
+                aside.extend(parts.filter(|part| number_of(part).is_some()).map(|part| put_aside(&part)));
+            }
+        }
+        Ok(aside)
+    }
+}
+
+impl Drop for ControlWatch {
+    fn drop(&mut self) {
+        if self.is_settled {
+            return;
+        }
+        match self.set_aside() {
+            Ok(aside) => aside.iter().for_each(|file| tracing::warn!("{}", file.words())),
+            Err(why) => tracing::warn!("after a confined command: {why}"),
+        }
+    }
+}
+
+impl SetAside {
+    /// A sentence for people and models.
+    pub fn words(&self) -> String {
+        let path = self.path.display();
+        match &self.now {
+            Ok(now) => format!(
+                "{path} runs code later, and nobody allowed the confined command to make it: it was set aside as {}; a person \
+                 who wants it renames it",
+                now.display()
+            ),
+            Err(why) => format!(
+                "{path} runs code later, and nobody allowed the confined command to make it: remove it, since it cannot be set \
+                 aside ({why})"
+            ),
+        }
+    }
+}
+
+/// Renames it so that nothing runs it.
+fn put_aside(path: &Path) -> SetAside {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let mut why = "every other name is taken".to_owned();
+    for number in 0..MAX_NAMES {
+        let own = if number == 0 { format!("{name}.{ASIDE}") } else { format!("{name}.{ASIDE}.{number}") };
+        let now = path.with_file_name(own);
+        match rustix::fs::renameat_with(CWD, path, CWD, &now, RenameFlags::NOREPLACE) {
+            Ok(()) => return SetAside { path: path.to_owned(), now: Ok(now) },
+            Err(rustix::io::Errno::EXIST) => {}
+            Err(error) => {
+                why = error.to_string();
+                break;
+            }
+        }
+    }
+    SetAside { path: path.to_owned(), now: Err(why) }
+}
+
+fn number_of(path: &Path) -> Option<FileNumber> {
+    path.symlink_metadata().ok().map(|found| (found.dev(), found.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(folder: &Path, script: &str) {
+        let variables = [("HOME", folder), ("GIT_CONFIG_NOSYSTEM", Path::new("1"))];
+        let done = std::process::Command::new("sh").args(["-ec", script]).current_dir(folder).envs(variables).output();
+        let done = done.unwrap();
+        assert!(done.status.success(), "{script}: {}", String::from_utf8_lossy(&done.stderr));
+    }
+
+    struct WatchTest {
+        folder: tempfile::TempDir,
+        sandbox: Arc<Sandbox>,
+    }
+
+    impl WatchTest {
+        fn new() -> Self {
+            Self { folder: tempfile::tempdir().unwrap(), sandbox: Arc::default() }
+        }
+
+        fn top(&self) -> PathBuf {
+            self.folder.path().canonicalize().unwrap()
+        }
+
+        fn watch(&self) -> ControlWatch {
+            let confinement = Confinement { floor: true, places: vec![self.top()], ..Confinement::default() };
+            self.sandbox.watch_control(&Arc::default(), Some(&confinement)).unwrap()
+        }
+
+        /// What is set aside after a command, by its names in the folder.
+        fn aside(&self, script: &str) -> Vec<String> {
+            let watch = self.watch();
+            run(&self.top(), script);
+            let aside = watch.settle().unwrap();
+            let is_moved = |file: &SetAside| {
+                file.path.symlink_metadata().is_err() && number_of(file.now.as_ref().unwrap()).is_some()
+            };
+            assert!(aside.iter().all(is_moved), "{aside:?}");
+            let names = aside.iter().map(|file| file.path.strip_prefix(self.top()).unwrap().display().to_string());
+            names.collect()
+        }
+    }
+
+    #[test]
+    fn what_was_made_and_runs_code_later_is_set_aside() {
+        let test = WatchTest::new();
+        run(&test.top(), "mkdir old; echo x > old/.envrc; ln -s old/.envrc .envrc");
+        for (script, expected) in [
+            ("mkdir -p a/.vscode; echo x > a/.vscode/tasks.json; echo x > a/code", vec!["a/.vscode/tasks.json"]),
+            ("echo x > .mcp.json; mkdir -p .husky/_; echo x > .husky/_/pre-commit", vec![".husky", ".mcp.json"]),
+            // Under the name of another one that is set aside already.
+            ("echo y > .mcp.json", vec![".mcp.json"]),
+            ("echo x > x; mkdir b; mv x b/.envrc; ln -s nowhere b/.mcp.json", vec!["b/.envrc", "b/.mcp.json"]),
+            ("ln -sfn elsewhere .envrc", vec![".envrc"]),
+            ("ln -s ../dangling b/.envrc", vec!["b/.envrc"]),
+            // Others' code.
+            ("mkdir -p node_modules/p; echo x > node_modules/p/.envrc; mkdir .venv; echo x > .venv/.envrc", vec![]),
+            ("echo x > code; rm code; mkdir c; echo x > old/code", vec![]),
+        ] {
+            assert_eq!(test.aside(script), expected, "{script}");
+        }
+        assert!(test.top().join(".mcp.json.not-allowed.1").exists());
+        // It goes back when it is allowed, unless something else is there.
+        let watch = test.watch();
+        run(&test.top(), "echo mine > mise.toml");
+        let aside = watch.settle().unwrap();
+        aside[0].put_back().unwrap();
+        assert_eq!(std::fs::read_to_string(test.top().join("mise.toml")).unwrap(), "mine\n");
+        // Whoever forgets it sets it aside.
+        let watch = test.watch();
+        run(&test.top(), "echo x > .tool-versions");
+        drop(watch);
+        assert!(test.top().join(".tool-versions.not-allowed").exists());
+    }
+
+    #[test]
+    fn repositories_that_run_nothing_stay() {
+        let test = WatchTest::new();
+        let commit = "git -c user.name=n -c user.email=e@example.org commit -q --allow-empty -m x";
+        run(&test.top(), &format!("git init -q own; cd own; {commit}"));
+        let none: Vec<&str> = Vec::new();
+        for script in [
+            "git init -q a; git -C a config user.name n; git clone -q own b; git init -q --bare c",
+            "git -C own worktree add -q ../w",
+            "git -C a config user.email e@example.org; git -C c config gc.auto 0",
+        ] {
+            assert_eq!(test.aside(script), none, "{script}");
+        }
+        for (script, expected) in [
+            ("git -C a config core.fsmonitor ./x", vec!["a/.git"]),
+            ("printf '#!/bin/sh\n' > b/.git/hooks/pre-commit", vec!["b/.git"]),
+            ("git -C c config core.hooksPath x", vec!["c/config", "c/hooks"]),
+            ("git init -q d; git -C d config alias.st '!x'", vec!["d/.git"]),
+            ("git init -q e; git -C e config include.path x", vec!["e/.git"]),
+            (
+                "mkdir -p g/objects g/refs f; echo 'ref: refs/heads/x' > g/HEAD; echo 'gitdir: ../g' > f/.git; printf \
+              '[core]\nfsmonitor = x\n' > g/config",
+                vec!["f/.git", "g/config"],
+            ),
+        ] {
+            assert_eq!(test.aside(script), expected, "{script}");
+        }
+        // A person adds a hook: nothing is taken from them, and no command may change it any more.
+        run(&test.top(), "git init -q before");
+        let again = WatchTest::new();
+        assert_eq!(again.aside("git init -q a"), none);
+        run(&again.top(), "printf '#!/bin/sh\n' > a/.git/hooks/pre-commit");
+        assert_eq!(again.aside("true"), none);
+        assert!(!again.sandbox.made_repositories.has(&again.top().join("a/.git")));
+    }
+}

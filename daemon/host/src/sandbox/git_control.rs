@@ -1,0 +1,182 @@
+//! What makes Git run programs in a repository: its settings, its hooks, and what its settings include.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::checked_out::git_folder;
+use crate::launcher::stand_in::StandInContent;
+use crate::shell_grammar::git_settings_run_nothing;
+use crate::{files, git_settings};
+
+/// Settings are not read beyond this size.
+const MAX_CONFIG: u64 = 256 << 10;
+/// Files that settings include, one by another.
+const MAX_INCLUDED: usize = 32;
+/// Repositories of submodules that are looked into.
+const MAX_MODULES: usize = 64;
+
+/// What Git reads as configuration of a repository, and what stands in for it where it does not exist: as without it, the
+/// repository's own folder has all of the repository, and nothing more is set.
+const CONFIGURATION: &[(&str, StandInContent)] = &[
+    ("commondir", StandInContent::File(".\n")),
+    ("config.worktree", StandInContent::File("")),
+    ("hooks", StandInContent::Folder),
+    ("info", StandInContent::Folder),
+    ("modules", StandInContent::Folder),
+];
+
+/// The places that decide what Git runs in a repository.
+#[derive(Debug, Default)]
+pub(super) struct GitControl {
+    /// Those that exist.
+    pub(super) existing: BTreeSet<PathBuf>,
+    /// Those that do not, with what stands in for them.
+    pub(super) missing: Vec<(PathBuf, StandInContent)>,
+}
+
+impl GitControl {
+    /// Adds those of a repository. `git` is `.git` of a folder, be it a folder itself or a file that names one, or a bare
+    /// repository. Reads some small files.
+    pub(super) fn add(&mut self, git: &Path, home: Option<&Path>) {
+        let is_folder = git.is_dir();
+        let top = git.parent().unwrap_or(Path::new("/"));
+        let own = match (is_folder, git.ends_with(".git")) {
+            (true, _) => Some(git.to_owned()),
+            (false, true) => git_folder(top),
+            (false, false) => None,
+        };
+        if !is_folder {
+            self.existing.insert(git.to_owned());
+        }
+        let Some(own) = own else { return };
+        // In the folder of a linked worktree, it names the repository.
+        let common = match text(&own.join("commondir")) {
+            Some(common) if common.trim() != "." => own.join(common.trim()),
+            _ => own.clone(),
+        };
+        for (name, content) in CONFIGURATION {
+            self.place(own.join(name), *content);
+        }
+        let worktrees = std::fs::read_dir(own.join("worktrees")).into_iter().flatten().flatten();
+        for worktree in worktrees.map(|worktree| worktree.path()) {
+            self.place(worktree.join("config.worktree"), StandInContent::File(""));
+            self.existing.extend(
+                ["commondir", "gitdir"].map(|name| worktree.join(name)).into_iter().filter(|path| exists(path)),
+            );
+        }
+        let config = own.join("config");
+        self.existing.extend(Some(config).filter(|config| exists(config)));
+        let top = if git.ends_with(".git") { top } else { git };
+        let mut left = vec![common.join("config"), own.join("config.worktree")];
+        let mut read = BTreeSet::new();
+        while let Some(config) = left.pop() {
+            if read.len() == MAX_INCLUDED || !read.insert(config.clone()) {
+                continue;
+            }
+            let folder = config.parent().unwrap_or(Path::new("/"));
+            for setting in text(&config).and_then(|text| git_settings::all(&text)).unwrap_or_default() {
+                let Some(value) = setting.value else { continue };
+                match (setting.section.as_str(), setting.name.as_str()) {
+                    ("include" | "includeif", "path") => {
+                        let included = at(&value, folder, home);
+                        self.place(included.clone(), StandInContent::File(""));
+                        left.push(included);
+                    }
+                    ("core", "hookspath") => self.place(at(&value, top, home), StandInContent::Folder),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// A place that may not exist, nor the folders above it.
+    fn place(&mut self, path: PathBuf, content: StandInContent) {
+        let first = path.ancestors().take_while(|path| !exists(path)).last().map(Path::to_owned);
+        match first {
+            None => _ = self.existing.insert(path),
+            Some(first) if first == path => self.missing.push((path, content)),
+            Some(first) => self.missing.push((first, StandInContent::Folder)),
+        }
+    }
+}
+
+/// Whether Git runs nothing in a repository that has appeared, whatever is done there. `git` is as for [`GitControl::add`];
+/// `is_known` tells about other repositories.
+pub(super) fn runs_nothing(git: &Path, is_known: impl Fn(&Path) -> bool) -> bool {
+    let Ok(found) = git.symlink_metadata() else { return true };
+    if found.is_dir() {
+        return folder_runs_nothing(git, &mut { MAX_MODULES });
+    }
+    let Some(own) = git.parent().and_then(git_folder) else { return !found.is_symlink() };
+    let Ok(own) = own.canonicalize() else { return true };
+    let common = text(&own.join("commondir")).map_or_else(|| own.clone(), |common| own.join(common.trim()));
+    let Ok(common) = common.canonicalize() else { return false };
+    let has_settings = exists(&own.join("config.worktree"));
+    !has_settings && (is_known(&common) || folder_runs_nothing(&common, &mut { MAX_MODULES }))
+}
+
+fn folder_runs_nothing(own: &Path, modules: &mut usize) -> bool {
+    if *modules == 0 {
+        return false;
+    }
+    *modules -= 1;
+    let is_harmless = |name: &str| {
+        let path = own.join(name);
+        !exists(&path) || text(&path).is_some_and(|text| git_settings_run_nothing(&text))
+    };
+    let entries = |name: &str| std::fs::read_dir(own.join(name)).into_iter().flatten().flatten();
+    let is_sample = |name: &std::ffi::OsStr| name.to_string_lossy().ends_with(".sample");
+    let has_own_files = !exists(&own.join("commondir")) || text(&own.join("commondir")).as_deref() == Some(".\n");
+    has_own_files
+        && is_harmless("config")
+        && is_harmless("config.worktree")
+        && entries("hooks").all(|hook| is_sample(&hook.file_name()))
+        && entries("worktrees").all(|worktree| !exists(&worktree.path().join("config.worktree")))
+        && modules_of(&own.join("modules")).iter().all(|module| folder_runs_nothing(module, modules))
+}
+
+/// The repositories below a folder: their names may have slashes.
+fn modules_of(folder: &Path) -> Vec<PathBuf> {
+    let (mut left, mut found) = (vec![folder.to_owned()], Vec::new());
+    while let Some(folder) = left.pop() {
+        let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+        for path in entries.map(|entry| entry.path()).filter(|path| path.is_dir()) {
+            match exists(&path.join("HEAD")) || exists(&path.join("config")) {
+                true => found.push(path),
+                false if left.len() < MAX_MODULES => left.push(path),
+                // Too many to look at.
+                false => found.push(path),
+            }
+        }
+    }
+    found
+}
+
+fn exists(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+fn text(path: &Path) -> Option<String> {
+    files::read_text(path, MAX_CONFIG).ok()
+}
+
+/// A path as settings of Git write it.
+fn at(value: &str, folder: &Path, home: Option<&Path>) -> PathBuf {
+    match (value.strip_prefix("~/"), home) {
+        (Some(below), Some(home)) => home.join(below),
+        _ => lexical(&folder.join(value)),
+    }
+}
+
+/// Without `.` and `..`: the folders may not exist.
+fn lexical(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            std::path::Component::CurDir => {}
+            std::path::Component::ParentDir => _ = plain.pop(),
+            other => plain.push(other),
+        }
+    }
+    plain
+}
