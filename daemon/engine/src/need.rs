@@ -84,6 +84,10 @@ pub struct JudgedCommand {
     /// A text that may hold commands, for rules that deny or ask: a script that the command runs, or its own words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub script: Option<String>,
+    /// It runs a program that it reads from its standard input, as `python3 -` does. Its words do not show that program, so
+    /// that a rule for exactly these words does not cover it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub runs_input: bool,
     /// The program that it runs, directly or indirectly, is unknown, so every rule that denies commands applies.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub may_run_any: bool,

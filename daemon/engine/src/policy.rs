@@ -252,7 +252,8 @@ fn decide_from_policy(policy: &Policy, grants: &[Grant], subject: &Subject, need
     if let Some(rule) = denying().find(|rule| !rule.pattern.depends_on_expansion(need)) {
         return Decision::new(Verdict::Deny, DecidedBy::Rule, rule.name());
     }
-    if let Some(grant) = grants.iter().find(|grant| grant.denies(subject, need)) {
+    let refusing = || grants.iter().filter(|grant| grant.denies(subject, need));
+    if let Some(grant) = refusing().find(|grant| !grant.pattern.depends_on_expansion(need)) {
         return Decision::new(Verdict::Deny, DecidedBy::Grant, grant.describe());
     }
     let in_project = |broken: &&BrokenRule| broken.project.as_deref().is_none_or(|project| project == subject.project);
@@ -268,8 +269,10 @@ fn decide_from_policy(policy: &Policy, grants: &[Grant], subject: &Subject, need
     let doubted = need.may_run_any().then(|| doubted_by(rules(), grants, subject, need)).flatten();
     let doubted = doubted.or_else(|| policy.rules.iter().find_map(|rule| rule.doubts_effect(subject, need)));
     let doubted = doubted.or_else(|| denied_change(policy, grants, subject, need));
-    let becomes =
-        || denying().next().map(|rule| format!("the shell may expand it to what this denies: {}", rule.name()));
+    let becomes = || {
+        let denies = denying().next().map(Rule::name).or_else(|| refusing().next().map(Grant::describe))?;
+        Some(format!("the shell may expand it to what this denies: {denies}"))
+    };
     let doubted = doubted.or_else(becomes);
     // 3. The mode. Approving edits is not approving what a write makes run later.
     let protected = policy.protected_write(subject.project, need);

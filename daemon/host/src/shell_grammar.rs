@@ -167,6 +167,7 @@ fn read_actions(
     let lifted = heredocs::lift(line).map_err(|Unreadable| Unjudged::NotParsed)?;
     let state = ShellState::new(surroundings.cwd);
     let mut walk = ShellWalk::new(&lifted, surroundings, state, clock);
+    walk.input = CommandOutput::OfLine;
     let outcome = walk.script();
     let is_too_large = walk.found.len() > MAX_NEEDS || walk.statements > MAX_STATEMENTS;
     let mut found = walk.found;
@@ -257,6 +258,8 @@ struct SimpleCommand {
     raw: Vec<String>,
     unsure: Option<String>,
     may_run_any: bool,
+    /// See [`JudgedCommand::runs_input`].
+    runs_input: bool,
     /// See [`JudgedCommand::hides_file`].
     hides_file: bool,
     reads_only: bool,
@@ -293,6 +296,7 @@ impl SimpleCommand {
             raw: Vec::new(),
             unsure: Some(why.to_owned()),
             may_run_any,
+            runs_input: false,
             hides_file: false,
             reads_only: false,
             looked_up: false,
@@ -326,6 +330,7 @@ impl SimpleCommand {
             raw: vec![target.to_owned()],
             unsure: None,
             may_run_any: variables::loads_code(name) || variables::names_settings(name, target),
+            runs_input: false,
             hides_file: false,
             reads_only: is_harmless,
             looked_up: false,
@@ -380,6 +385,7 @@ impl SimpleCommand {
         self.unsure = self.unsure.take().or(other.unsure);
         self.script = self.script.take().or(other.script);
         self.may_run_any |= other.may_run_any;
+        self.runs_input |= other.runs_input;
         self.hides_file |= other.hides_file;
         self.reads_only &= other.reads_only;
         self.looked_up |= other.looked_up;
@@ -390,6 +396,7 @@ impl SimpleCommand {
             words: self.words.clone(),
             unsure: self.unsure.clone(),
             may_run_any: self.may_run_any,
+            runs_input: self.runs_input,
             hides_file: self.hides_file,
             reads_only: self.reads_only,
             script: self.script.clone(),
@@ -449,7 +456,7 @@ struct ShellWalk<'s, 'w, 'p> {
     failed: Option<ShellState>,
     /// The states at each `break` or `continue` of the current loop.
     jumped: Option<ShellState>,
-    /// The output of the command before this one in the pipe.
+    /// The standard input of the current command.
     input: CommandOutput,
     /// The output of the last statement.
     output: CommandOutput,

@@ -186,7 +186,7 @@ impl Pattern {
             PatternKind::Words(words) => {
                 let fits = |given: &Option<Vec<Word>>| given.as_deref().is_some_and(|given| words.matches(given));
                 need.command().is_some_and(|command| match self.is_exact() {
-                    true => fits(&command.words),
+                    true => fits(&command.words) && !command.runs_input,
                     false => {
                         command.unsure.is_none()
                             && (fits(&command.words) || fits(&command.short))

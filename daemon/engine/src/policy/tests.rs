@@ -264,6 +264,31 @@ fn a_denial_can_be_remembered() {
 }
 
 #[test]
+fn a_doubt_about_what_is_denied_asks_whether_a_rule_or_a_grant_denies() {
+    let by_rule = case().rule("shell", "rm -rf *", "deny");
+    let by_grant = case().grant(Category::Shell, "rm -rf *", Action::Deny);
+    for case in [by_rule, by_grant] {
+        let case = case.rule("shell", "**", "allow");
+        for mode in [Mode::Default, Mode::Yolo] {
+            let case = case.clone().mode(mode);
+            case.gives(&shell("rm $f"), Ask, "rm -rf *");
+            case.gives(&shell("rm $f -rf x"), Deny, "rm -rf *");
+            case.gives(&shell("rm -rf $f"), Deny, "rm -rf *");
+            case.gives(&shell("rm x"), Allow, "");
+        }
+    }
+}
+
+#[test]
+fn a_rule_for_exact_words_does_not_cover_what_the_command_reads_as_a_program() {
+    let reads = |line: &str| shell(line).with_command(|command| command.runs_input = true);
+    case().rule("shell", "python3 -", "allow").gives(&reads("python3 -"), Ask, "default");
+    case().rule("shell", "python3 *", "allow").gives(&reads("python3 -"), Allow, "python3 *");
+    assert_eq!(suggest::exact_pattern(&reads("python3 -")), None);
+    assert_eq!(suggest::exact_pattern(&shell("python3 -")).as_deref(), Some("python3 -"));
+}
+
+#[test]
 fn modes_decide_their_categories() {
     let all = [
         read("/home/u/proj/a"),

@@ -24,17 +24,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         self.judged.insert(node.id());
         let mut words: Vec<Arg> = Vec::new();
         let mut assignments = Vec::new();
-        let reads_redirect = |node: &Node| {
-            node.kind() != "file_redirect" || all(*node).iter().any(|child| child.kind().starts_with('<'))
-        };
-        let input = match redirects
-            .iter()
-            .chain(&all(node))
-            .any(|child| child.kind().ends_with("_redirect") && reads_redirect(child))
-        {
-            true => std::mem::take(&mut self.input),
-            false => self.input.clone(),
-        };
+        let input = self.input.clone();
         let doubt = self.doubting(|walk| {
             let is_there = |child: &Node| !child.byte_range().is_empty();
             let children: Vec<Node> = all(node).into_iter().filter(is_there).collect();
@@ -128,11 +118,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         // Patterns that begin with such words are rejected, since no command does.
         let is_grammar = !begins_command(&plain);
         let doubt = doubt || is_grammar;
-        let input = match &self.input {
-            CommandOutput::Lines(names) => CommandOutput::Lines(names.clone()),
-            CommandOutput::Ended(names) => CommandOutput::Ended(names.clone()),
-            _ => CommandOutput::Unknown,
-        };
+        let input = self.input.clone();
         let switched_by = self.found.iter().rev().find_map(|found| match found {
             LineItem::Command(command) => command.words.clone().filter(|words| programs::switches_branch(words)),
             LineItem::Redirect(_) | LineItem::File(_) => None,
@@ -169,11 +155,12 @@ impl<'t> ShellWalk<'_, '_, '_> {
         let script = script_file.and_then(|file| self.script_text(&file));
         let script = script.or_else(|| programs::inline_script(&words)).or_else(|| self.handed_values(&words));
         let target = if hides { raw.to_owned() } else { shown(&plain) };
-        let script = match (script, may_hold_command) {
-            (Some(script), true) => Some([target.as_str(), &script].join("\n")),
-            (None, true) => Some([std::slice::from_ref(&target), &reading.texts].concat().join("\n")),
-            (script, false) => script,
-        };
+        let mut texts: Vec<String> = script.into_iter().chain(reading.program.take()).collect();
+        if may_hold_command {
+            texts.insert(0, target.clone());
+            texts.append(&mut reading.texts);
+        }
+        let script = (!texts.is_empty()).then(|| texts.join("\n"));
         let (inner, scripts) = (std::mem::take(&mut reading.elsewhere), std::mem::take(&mut reading.scripts_elsewhere));
         let mut elsewhere = self.elsewhere(inner, &scripts)?;
         let folder = self.state.folders().and_then(|folders| folders.first().filter(|_| folders.len() == 1));
@@ -197,6 +184,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
             words: (!hides).then_some(plain),
             raw: words.iter().map(|word| word.raw.clone()).collect(),
             may_run_any,
+            runs_input: reading.runs_input,
             hides_file: reading.hides_file || std::mem::take(&mut self.hides_file) || is_grammar,
             reads_only: reading.reads_only && unsure.is_none(),
             unsure,
@@ -229,7 +217,8 @@ impl<'t> ShellWalk<'_, '_, '_> {
             // The command that it names may run at any time.
             self.state.lose();
         }
-        let output = self.printed(std::mem::take(&mut reading.output));
+        let is_copied = matches!(name.as_deref(), Some("cat" | "tee"));
+        let output = self.printed(std::mem::take(&mut reading.output), is_copied);
         let Reading { commands, on_found, scripts, same_shell, other_shell, .. } = reading;
         let own = self.found.len();
         // A keyword of the shell, unlike a program of that name in a folder.
@@ -309,8 +298,9 @@ impl<'t> ShellWalk<'_, '_, '_> {
                 inner.extend(command.elsewhere);
                 // Rules that deny are about words in a text only if it may hold a command.
                 let is_text = command.script.is_some() || command.words.is_none() || command.may_run_any;
+                let text = [Some(command.target), command.script].into_iter().flatten().collect::<Vec<_>>().join("\n");
                 inner.push(InnerCommand {
-                    target: if is_text { command.target } else { String::new() },
+                    target: if is_text { text } else { String::new() },
                     words: command.words,
                     form: command.form,
                     is_unsure: command.unsure.is_some(),
@@ -359,6 +349,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         let mut inner = ShellWalk::new(&lifted, self.surroundings, state, self.clock);
         inner.depth = self.depth;
         inner.statements = self.statements;
+        inner.input = self.input.shared();
         let outcome = inner.script();
         let (found, statements, state) = (std::mem::take(&mut inner.found), inner.statements, inner.state.clone());
         let unordered = std::mem::take(&mut inner.unordered);

@@ -163,11 +163,14 @@ impl ShellWalk<'_, '_, '_> {
         }
     }
 
-    pub(super) fn printed(&mut self, output: CommandOutput) -> CommandOutput {
+    /// `is_copied`: it prints its input as it is, and not only lines of it.
+    pub(super) fn printed(&mut self, output: CommandOutput, is_copied: bool) -> CommandOutput {
         match output {
             CommandOutput::Input => match &self.input {
                 CommandOutput::Lines(names) => CommandOutput::Lines(names.clone()),
                 CommandOutput::Ended(names) => CommandOutput::Ended(names.clone()),
+                CommandOutput::OfLine | CommandOutput::Unknown => CommandOutput::Unknown,
+                input if is_copied => input.clone(),
                 _ => CommandOutput::Unknown,
             },
             CommandOutput::Names(uses) => self.names_of(&uses).map_or(CommandOutput::Unknown, CommandOutput::Lines),

@@ -75,7 +75,9 @@ impl<'t> ShellWalk<'_, '_, '_> {
         }
         // Each call opens the files behind the body.
         let redirects: Vec<Node> = children_of_field(node, "redirect").into_iter().chain(redirects.to_vec()).collect();
+        let input = std::mem::take(&mut self.input);
         self.with_redirects(body, &redirects)?;
+        self.input = input;
         self.failed = None;
         Ok(())
     }
@@ -232,7 +234,8 @@ impl<'t> ShellWalk<'_, '_, '_> {
 
     /// `redirects` are those of the last command.
     pub(super) fn pipeline(&mut self, node: Node<'t>, redirects: &[Node<'t>]) -> Walked {
-        let outer = std::mem::replace(&mut self.input, CommandOutput::Unknown);
+        let shared = self.input.shared();
+        let outer = std::mem::replace(&mut self.input, shared);
         let parts = named(node);
         let first = self.found.len();
         // A single program opens its files when it starts.
@@ -360,7 +363,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         // A command that consumes part of the input would leave a partial line for the next `read`.
         let input = std::mem::take(&mut self.input);
         let only_reads = matches!(conditions.as_slice(), [read] | [read, _] if read.kind() == "command" && read.child_by_field_name("name").is_some_and(|name| self.text(name) == "read"));
-        self.input = if only_reads && self.leaves_input(body) { input.clone() } else { CommandOutput::Unknown };
+        self.input = if only_reads && self.leaves_input(body) { input.clone() } else { input.shared() };
         self.repeat(|walk| {
             walk.sequence(&conditions)?;
             if is_until {

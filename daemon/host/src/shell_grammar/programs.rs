@@ -33,6 +33,7 @@ mod sed;
 mod shell;
 mod special;
 mod sql;
+mod standard_input;
 mod tar;
 mod tmux;
 mod transfers;
@@ -90,11 +91,17 @@ impl FileUse {
     }
 }
 
-/// The output of a command.
+/// The output of a command, which may be the standard input of another one.
 #[derive(Clone, Debug, Default)]
 pub(super) enum CommandOutput {
     #[default]
     Unknown,
+    /// As standard input: that of the line itself, which gives it none.
+    OfLine,
+    /// All of it.
+    Text(Rc<str>),
+    /// The content of this file.
+    Content(Arg),
     /// One word of this kind, or this text.
     Pieces(Vec<super::arg::WordPart>),
     /// The names of these files, one per line.
@@ -106,6 +113,32 @@ pub(super) enum CommandOutput {
     Ended(Rc<NameSet>),
     /// Lines of its standard input.
     Input,
+}
+
+impl CommandOutput {
+    /// The whole text, if it is known; without the newline at its end if it is one word.
+    pub(super) fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Pieces(pieces) => match pieces.as_slice() {
+                [super::arg::WordPart::Text(text)] => Some(text),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    pub(super) fn of_text(text: Option<String>) -> Self {
+        text.map_or(Self::Unknown, |text| Self::Text(text.into()))
+    }
+
+    /// For a part of a command with this standard input, which other parts may read as well.
+    pub(super) fn shared(&self) -> Self {
+        match self {
+            Self::OfLine => Self::OfLine,
+            _ => Self::Unknown,
+        }
+    }
 }
 
 /// A word of the command, and its meaning to the program.
@@ -129,6 +162,10 @@ pub(super) struct Reading {
     pub(super) texts: Vec<String>,
     /// A file with commands that it reads.
     pub(super) script_file: Option<Arg>,
+    /// It runs what its standard input says: see [`standard_input`].
+    pub(super) runs_input: bool,
+    /// A program in another language that it runs, as far as it is known, for rules that deny or ask.
+    pub(super) program: Option<String>,
     /// `NAME=value` words that set variables for the command that it runs.
     pub(super) assignments: Vec<Arg>,
     pub(super) files: Vec<FileUse>,
@@ -247,7 +284,7 @@ pub(super) struct CommandContext<'a> {
     pub(super) environment: &'a crate::environment::Environment,
     /// The words of the last command of the line that may have checked out another branch.
     pub(super) switched_by: Option<&'a [toold_engine::need::Word]>,
-    /// The output of the command before it in the pipe.
+    /// Its standard input.
     pub(super) input: &'a CommandOutput,
 }
 
@@ -295,6 +332,7 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Reading {
         }
         _ => special::read(name, rest, site).unwrap_or_else(|| from_table(name, rest)),
     };
+    standard_input::judge(&mut reading, site.input);
     // In other folders, another program may have the name.
     reading.reads_only &= path == name
         || ["/bin/", "/usr/bin/", "/usr/local/bin/"]
@@ -365,7 +403,7 @@ fn names_operation(words: &[Arg]) -> bool {
 /// A user's own program: its words are known, and expansions come after the first of them. What stands behind `--` may be a
 /// command that it runs.
 fn own(name: &str, words: &[Arg]) -> Reading {
-    let mut reading = Reading::default();
+    let mut reading = Reading { runs_input: interpreters::runs_input(name, words), ..Reading::default() };
     let behind = words.iter().position(|word| word.is("--")).map(|at| &words[at + 1..]).unwrap_or_default();
     if behind.first().is_some_and(|first| !first.start().starts_with('-')) {
         reading.elsewhere.push(behind.to_vec());

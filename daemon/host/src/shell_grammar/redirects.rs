@@ -8,7 +8,7 @@ use toold_engine::policy::targets::check_target;
 use toold_proto::tool::Category;
 use tree_sitter::Node;
 
-use super::arg::{Arg, WordPart};
+use super::arg::{self, Arg, WordPart};
 use super::files::{is_public, may_be_forbidden};
 use super::heredocs::{self, Heredoc, LiftedKind};
 use super::programs::{CommandOutput, FileAccess, FileUse, Reading};
@@ -171,8 +171,9 @@ impl<'t> ShellWalk<'_, '_, '_> {
         match body {
             Some(body) => self.with_redirects(body, &redirects),
             None => {
+                let input = self.input.clone();
                 let (further, doubt) = self.redirects(&redirects)?;
-                match (further.is_empty(), doubt) {
+                let judged = match (further.is_empty(), doubt) {
                     (false, doubt) => {
                         // Behind a redirect there are no keywords, but assignments.
                         let is_plain = |name: &Arg| !check::is_reserved(name.start()) && !name.raw.contains('=');
@@ -181,7 +182,9 @@ impl<'t> ShellWalk<'_, '_, '_> {
                     }
                     (true, true) => self.unsure(node, "the target of a redirect is unknown"),
                     (true, false) => Ok(()),
-                }
+                };
+                self.input = input;
+                judged
             }
         }
     }
@@ -209,6 +212,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
             "redirected_statement" => return Err(Unreadable),
             _ => {}
         }
+        let input = self.input.clone();
         let (further, doubt) = self.redirects(redirects)?;
         // Words behind a redirect belong to a command, and these bodies take none.
         if !further.is_empty() {
@@ -217,7 +221,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         if doubt {
             self.unsure(body, "the target of a redirect is unknown")?;
         }
-        let input = std::mem::take(&mut self.input);
+        self.input = self.input.shared();
         let before = self.state.clone();
         self.statement(body)?;
         self.output = CommandOutput::Unknown;
@@ -244,10 +248,11 @@ impl<'t> ShellWalk<'_, '_, '_> {
                 Ok(before.into_iter().chain(further).collect())
             }
             "herestring_redirect" => {
-                named(node)
-                    .into_iter()
-                    .filter(|child| child.kind() != "file_descriptor")
-                    .try_for_each(|child| self.tokens(child).map(drop))?;
+                let mut text = None;
+                for word in named(node).into_iter().filter(|child| child.kind() != "file_descriptor") {
+                    text = self.text_of_word(word)?;
+                }
+                self.gives_input(node, CommandOutput::of_text(text));
                 Ok(Vec::new())
             }
             _ => Err(Unreadable),
@@ -272,10 +277,14 @@ impl<'t> ShellWalk<'_, '_, '_> {
         check::words_stand_apart(&written, self.source)?;
         let lifted = self.lifted.lifted(node).map(|redirect| &redirect.kind);
         if matches!(lifted, Some(LiftedKind::Heredoc(_) | LiftedKind::HereString)) {
-            match lifted {
-                Some(LiftedKind::Heredoc(heredoc)) => self.heredoc(heredoc)?,
-                _ => drop(self.tokens(*written.first().ok_or(Unreadable)?)?),
-            }
+            let text = match lifted {
+                Some(LiftedKind::Heredoc(heredoc)) => {
+                    self.heredoc(heredoc)?;
+                    heredoc.text().map(str::to_owned)
+                }
+                _ => self.text_of_word(*written.first().ok_or(Unreadable)?)?,
+            };
+            self.gives_input(node, CommandOutput::of_text(text));
             let mut further = Vec::new();
             for word in written.drain(1..) {
                 further.extend(self.word(word)?);
@@ -286,7 +295,22 @@ impl<'t> ShellWalk<'_, '_, '_> {
             destinations.push((self.word(destination)?, self.text(destination)));
         }
         let mut destinations = destinations.into_iter();
-        let operator = if lifted.is_some() { "<>" } else { self.text(operator) };
+        let operator = match lifted {
+            Some(LiftedKind::ReadWrite) => "<>",
+            _ => self.text(operator),
+        };
+        if operator.starts_with('<') {
+            let file = destinations.clone().next().and_then(|(words, _)| <[Arg; 1]>::try_from(words).ok());
+            let is_known = |file: &Arg| file.literal().is_some_and(|text| !text.starts_with("/dev/"));
+            self.gives_input(
+                node,
+                match file {
+                    Some([file]) if operator == "<" && file.is("/dev/null") => CommandOutput::Text("".into()),
+                    Some([file]) if operator == "<" && is_known(&file) => CommandOutput::Content(file),
+                    _ => CommandOutput::Unknown,
+                },
+            );
+        }
         if !operator.ends_with('-') {
             let (words, raw) = destinations.next().ok_or(Unreadable)?;
             let word = match words.as_slice() {
@@ -327,6 +351,25 @@ impl<'t> ShellWalk<'_, '_, '_> {
         Ok(destinations.flat_map(|(words, _)| words).collect())
     }
 
+    /// The standard input of the command, unless the redirect is of another descriptor.
+    fn gives_input(&mut self, redirect: Node<'t>, input: CommandOutput) {
+        let descriptor = redirect.child(0).filter(|child| child.kind() == "file_descriptor");
+        if descriptor.is_none_or(|descriptor| self.text(descriptor).trim_start_matches('0').is_empty()) {
+            self.input = input;
+        }
+    }
+
+    /// The text of a here-string, if it is known.
+    fn text_of_word(&mut self, word: Node<'t>) -> Walked<Option<String>> {
+        let home = self.home();
+        let pieces = arg::value(&self.tokens(word)?, home.as_deref());
+        Ok(match pieces.as_slice() {
+            [] => Some("\n".to_owned()),
+            [WordPart::Text(text)] => Some(format!("{text}\n")),
+            _ => None,
+        })
+    }
+
     /// Judges the substitutions that the shell evaluates in the body of a heredoc.
     fn heredoc(&mut self, heredoc: &Heredoc) -> Walked {
         let expansions = heredoc.expansions()?;
@@ -339,6 +382,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         let mut walk = ShellWalk::new(&lifted, self.surroundings, self.state.clone(), self.clock);
         (walk.depth, walk.statements, walk.substitutions) = (self.depth + 1, self.statements, self.substitutions);
         walk.found = std::mem::take(&mut self.found);
+        walk.input = self.input.shared();
         let outcome = walk.operands(expansions.len());
         let (found, statements, state) = (std::mem::take(&mut walk.found), walk.statements, walk.state.clone());
         let unordered = std::mem::take(&mut walk.unordered);

@@ -379,7 +379,8 @@ impl<'t> ShellWalk<'_, '_, '_> {
             return Err(Unreadable);
         }
         let outer = std::mem::replace(&mut self.doubt, false);
-        let input = std::mem::take(&mut self.input);
+        let shared = self.input.shared();
+        let input = std::mem::replace(&mut self.input, shared);
         let failed = self.failed.take();
         self.substitutions += 1;
         let parts = all(node);

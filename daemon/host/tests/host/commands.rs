@@ -21,4 +21,5 @@ mod random;
 mod repositories;
 mod rules;
 mod spellings;
+mod standard_input;
 mod wrappers;

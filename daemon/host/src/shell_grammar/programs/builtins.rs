@@ -126,7 +126,7 @@ pub(super) fn read_line(words: &[Arg]) -> Reading {
 }
 
 pub(super) fn printf(words: &[Arg]) -> Reading {
-    let mut reading = Reading { reads_only: true, output: text_output(words), ..Reading::default() };
+    let mut reading = Reading { reads_only: true, output: text_output("printf", words), ..Reading::default() };
     // Only the first words can be options.
     match skip_dashes(words).first() {
         Some(first) if first.start().starts_with("-v") => reading.runs_any("-v assigns to a variable"),
@@ -142,15 +142,81 @@ pub(super) fn printf(words: &[Arg]) -> Reading {
     }
 }
 
-/// The output of `echo`, if it is one word of text.
-pub(super) fn text_output(words: &[Arg]) -> CommandOutput {
+/// The output of `echo` or `printf`, as far as it is known: one word of text, or the whole of it.
+pub(super) fn text_output(name: &str, words: &[Arg]) -> CommandOutput {
     match words {
-        [only] => match only.literal().filter(|text| !text.starts_with('-') && !text.contains(['\\', '%', '\n'])) {
-            Some(_) => CommandOutput::Pieces(only.pieces.clone()),
-            None => CommandOutput::Unknown,
-        },
-        _ => CommandOutput::Unknown,
+        [only] if only.literal().is_none_or(|text| !text.starts_with('-') && !text.contains(['\\', '%', '\n'])) => {
+            CommandOutput::Pieces(only.pieces.clone())
+        }
+        _ => {
+            let texts: Option<Vec<&str>> = words.iter().map(Arg::literal).collect();
+            CommandOutput::of_text(texts.and_then(|texts| match name {
+                "echo" => echoed(&texts),
+                _ => formatted(&texts),
+            }))
+        }
     }
+}
+
+fn echoed(texts: &[&str]) -> Option<String> {
+    let is_option = |text: &&&str| {
+        text.len() > 1 && text.starts_with('-') && cut::after_first(text).chars().all(|c| "neE".contains(c))
+    };
+    let options = texts.iter().take_while(is_option).count();
+    let text = texts[options..].join(" ");
+    let has = |letter: char| texts[..options].iter().any(|option| option.contains(letter));
+    match has('e') {
+        true => unescaped(&text),
+        false => Some(format!("{text}{}", if has('n') { "" } else { "\n" })),
+    }
+}
+
+/// Only with `%s` and `%%`, which is what lines of text are written with.
+fn formatted(texts: &[&str]) -> Option<String> {
+    let (format, mut arguments) = texts.strip_prefix(&["--"]).unwrap_or(texts).split_first()?;
+    let format = unescaped(format)?;
+    let mut text = String::new();
+    loop {
+        let mut rest = format.as_str();
+        let before = arguments.len();
+        while let Some((plain, behind)) = rest.split_once('%') {
+            text.push_str(plain);
+            let conversion = behind.chars().next()?;
+            match conversion {
+                '%' => text.push('%'),
+                's' => {
+                    let (first, others) =
+                        arguments.split_first().map_or(("", arguments), |(first, others)| (*first, others));
+                    text.push_str(first);
+                    arguments = others;
+                }
+                _ => return None,
+            }
+            rest = cut::after_first(behind);
+        }
+        text.push_str(rest);
+        if arguments.is_empty() || arguments.len() == before {
+            return Some(text);
+        }
+    }
+}
+
+/// With the escapes that all versions read alike.
+fn unescaped(text: &str) -> Option<String> {
+    let mut plain = String::new();
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => plain.push(match chars.next()? {
+                'n' => '\n',
+                't' => '\t',
+                '\\' => '\\',
+                _ => return None,
+            }),
+            c => plain.push(c),
+        }
+    }
+    Some(plain)
 }
 
 pub(super) fn pwd(words: &[Arg], site: &CommandContext) -> CommandOutput {

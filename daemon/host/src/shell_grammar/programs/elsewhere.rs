@@ -263,5 +263,16 @@ fn ssh(words: &[Arg]) -> Reading {
     }
     let mut reading = parsed.into_reading();
     reading.scripts_elsewhere = commands(words, at, is_certain).iter().map(|words| joined(words)).collect();
+    // The other machine's shell reads it.
+    reading.runs_input = words.len() > host && reading.scripts_elsewhere.is_empty() && !has_no_command(own);
     reading
+}
+
+/// Options by which `ssh` starts no shell: `-N`, and those that control a connection or show something.
+fn has_no_command(words: &[Arg]) -> bool {
+    let is_one = |word: &Arg| {
+        let text = word.start();
+        text.starts_with('-') && text.contains(['N', 'O', 'Q', 'W', 'V', 'G', 'n'])
+    };
+    words.iter().any(is_one)
 }

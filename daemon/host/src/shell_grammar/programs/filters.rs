@@ -81,7 +81,12 @@ pub(super) fn filter(name: &str, words: &[Arg]) -> Option<Reading> {
             file.filter.clone_from(&filter);
         }
     }
-    if keeps_lines && reading.files.is_empty() {
+    if let ("cat", [file]) = (name, words)
+        && reading.files.len() == 1
+        && !file.is("-")
+    {
+        reading.output = CommandOutput::Content(file.clone());
+    } else if keeps_lines && reading.files.is_empty() {
         reading.output = CommandOutput::Input;
     } else if lists {
         reading.output = CommandOutput::Names(reading.files.clone());

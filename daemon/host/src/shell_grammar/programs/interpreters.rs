@@ -59,6 +59,72 @@ fn takes_program(letters: &str, word: &str) -> bool {
     is_long || is_bundle && cut::after_first(word).contains(|letter: char| letters.contains(letter))
 }
 
+/// Clients of databases and the like, which no table describes: they run the statements of an option or of their standard
+/// input, and their languages can run programs, or read and write files.
+const CLIENTS: &[(&str, &[&str])] = &[
+    ("duckdb", &["-c", "-s", "-f"]),
+    ("mongosh", &["--eval", "-f", "--file"]),
+    ("mongo", &["--eval"]),
+    ("redis-cli", &["--eval"]),
+    ("clickhouse", &["-q", "--query", "--queries-file"]),
+    ("clickhouse-client", &["-q", "--query", "--queries-file"]),
+    ("clickhouse-local", &["-q", "--query", "--queries-file"]),
+    ("sqlcmd", &["-Q", "-q", "-i"]),
+    ("sqlplus", &[]),
+    ("usql", &["-c", "-f"]),
+    ("pgcli", &["-c"]),
+    ("mycli", &["-e", "--execute"]),
+    ("litecli", &["-e", "--execute"]),
+    ("cqlsh", &["-e", "-f", "--execute", "--file"]),
+    ("iredis", &[]),
+    ("tclsh", &[]),
+    ("wish", &[]),
+    ("m4", &[]),
+    ("gnuplot", &["-e"]),
+    ("octave", &["--eval"]),
+    ("bpython", &[]),
+    ("irb", &[]),
+    ("jshell", &[]),
+    ("spark-shell", &["-i"]),
+    ("spark-sql", &["-e", "-f"]),
+    ("hive", &["-e", "-f"]),
+    ("beeline", &["-e", "-f"]),
+    ("trino", &["--execute", "-f"]),
+    ("snowsql", &["-q", "-f"]),
+    ("snow", &["-q", "-f"]),
+    ("isql", &[]),
+    ("isql-fb", &["-i"]),
+    ("influx", &["-execute"]),
+];
+
+/// Options of interpreters whose value is the next word and no program.
+const WITH_VALUE: &[&str] = &["-W", "-X", "-r", "-I", "-C", "-d", "-l", "--require", "--import", "--loader"];
+
+/// Whether an interpreter, or a client, runs its standard input: no word names another program.
+pub(super) fn runs_input(name: &str, words: &[Arg]) -> bool {
+    if let Some((_, options)) = CLIENTS.iter().find(|(client, _)| *client == unversioned(name)) {
+        let gives_program = |word: &Arg| {
+            options.iter().any(|option| {
+                word.start().strip_prefix(option).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+            })
+        };
+        return !words.iter().any(gives_program);
+    }
+    let Some(letters) = letters(name) else { return false };
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match word.literal() {
+            Some("-" | "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0") => return true,
+            Some("-m") => return false,
+            _ if takes_program(letters, word.start()) => return false,
+            Some(option) if WITH_VALUE.contains(&option) => _ = words.next(),
+            Some(option) if option.starts_with('-') => {}
+            _ => return false,
+        }
+    }
+    true
+}
+
 /// All words of an interpreter that is given a program as text, for rules that deny or ask.
 pub(in crate::shell_grammar) fn inline_script(words: &[Arg]) -> Option<String> {
     let (first, rest) = words.split_first()?;

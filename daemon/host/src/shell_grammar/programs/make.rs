@@ -64,7 +64,7 @@ pub(super) fn make(words: &[Arg]) -> Option<Reading> {
         reading.doubt(why);
     }
     if reads_input {
-        return Some(reading.runs_any("the recipes on its standard input are unknown"));
+        return Some(reading.open("its recipes are those of its standard input"));
     }
     Some(reading)
 }

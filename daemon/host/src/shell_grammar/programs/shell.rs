@@ -2,7 +2,7 @@
 
 use toold_proto::cut;
 
-use super::{FileAccess, FileUse, Reading};
+use super::{CommandContext, FileAccess, FileUse, Reading};
 use crate::shell_grammar::arg::Arg;
 use crate::shell_grammar::zsh::{self, ZshReading};
 
@@ -11,8 +11,9 @@ pub(super) const NAMES: &[&str] = &["sh", "bash", "dash", "ash", "rbash", "zsh"]
 /// Options that `-o` may turn on: none of them changes how a script is parsed.
 const OPTIONS: &[&str] = &["errexit", "nounset", "pipefail", "xtrace", "verbose", "noglob", "errtrace", "noclobber"];
 
-/// A shell without a script reads its standard input, which is unknown.
-pub(super) fn read(name: &str, words: &[Arg]) -> Reading {
+/// A shell without a script reads its standard input. Its commands are judged where they are known, but any of them may read
+/// a part of the others.
+pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Reading {
     let mut reading = Reading::default();
     let mut at = 0;
     let mut takes_script = false;
@@ -47,7 +48,13 @@ pub(super) fn read(name: &str, words: &[Arg]) -> Reading {
         at += 1;
     }
     match words.get(at) {
-        None => reading.open("the commands on its standard input are unknown"),
+        None => {
+            if let Some(text) = site.input.text() {
+                reading.script(&[Arg::text(text)]);
+                reading.other_shell = name == "zsh";
+            }
+            reading.open("its commands are those of its standard input")
+        }
         Some(script) if takes_script => {
             reading.note(script, "script");
             reading.script(std::slice::from_ref(script));

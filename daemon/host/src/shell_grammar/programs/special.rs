@@ -132,13 +132,13 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
         return Some(reading().open(format!("{name} runs other programs, which toold does not analyze")));
     }
     if shell::NAMES.contains(&name) {
-        return Some(shell::read(name, words));
+        return Some(shell::read(name, words, site));
     }
     let looked_into = elsewhere::read(name, words)
         .or_else(|| wrappers::read(name, words))
         .or_else(|| runners::read(name, words, site))
         .or_else(|| wrapped::read(name, words, site))
-        .or_else(|| sql::read(name, words))
+        .or_else(|| sql::read(name, words, site))
         .or_else(|| clouds::read(name, words, site))
         .or_else(|| transfers::read(name, words, site));
     if looked_into.is_some() {
@@ -175,7 +175,7 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
         "export" | "declare" | "typeset" | "local" | "readonly" | "unset" => builtins::declare(words),
         "read" => builtins::read_line(words),
         "printf" => builtins::printf(words),
-        "echo" => Reading { output: builtins::text_output(words), ..parse(find(name)?, words).into_reading() },
+        "echo" => Reading { output: builtins::text_output(name, words), ..parse(find(name)?, words).into_reading() },
         "cat" | "head" | "tail" | "sort" | "uniq" | "tac" | "grep" | "egrep" | "fgrep" | "shuf" => {
             filters::filter(name, words)?
         }

@@ -1,9 +1,10 @@
 //! `psql`, `mysql` and `sqlite3`: a statement is known if it is one literal query, or a command of the client that only
-//! shows something. Everything else that a statement could do is a doubt.
+//! shows something. Everything else that a statement could do is a doubt, whether it stands in the words or on the standard
+//! input.
 
 use super::known::find;
 use super::options::{Parsed, parse};
-use super::{FileAccess, Reading, secrets_in};
+use super::{CommandContext, CommandOutput, FileAccess, FileUse, Reading, secrets_in};
 use crate::shell_grammar::arg::Arg;
 
 /// Words with which a query begins.
@@ -263,33 +264,128 @@ const SQLITE_SHOWS: &[&str] = &[
 const THIS_MACHINE: &[&str] = &["localhost", "127.0.0.1", "::1", "[::1]", ""];
 
 /// `None` if the program is not one of these.
-pub(super) fn read(name: &str, words: &[Arg]) -> Option<Reading> {
+pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<Reading> {
     Some(match name {
-        "psql" => psql(words)?,
-        "mysql" | "mariadb" => mysql(name, words)?,
-        "sqlite3" => sqlite(words)?,
+        "psql" => psql(words, site)?,
+        "mysql" | "mariadb" => mysql(name, words, site)?,
+        "sqlite3" => sqlite(words, site)?,
         _ => return None,
     })
 }
 
+/// Words of statements and of the clients' own commands by which they name files.
+const OPENING: &[&str] = &[
+    "readfile",
+    "writefile",
+    "fsdir",
+    "load_extension",
+    "edit",
+    "attach",
+    "vacuum",
+    "outfile",
+    "dumpfile",
+    "infile",
+    "load_file",
+    "copy",
+    "source",
+    "tee",
+    "pg_read_file",
+    "lo_import",
+    "lo_export",
+];
+
 /// Adds the doubt about the first statement that is not known.
-fn judge(reading: &mut Reading, statements: &[Arg], is_known: impl Fn(&str) -> bool) {
+fn judge(reading: &mut Reading, statements: &[Arg], site: &CommandContext, is_known: impl Fn(&str) -> bool) {
     for statement in statements {
         reading.note(statement, "statement");
         match statement.literal() {
-            None => reading.doubt("the shell expands a statement, and the result is unknown"),
-            Some(text) if !is_known(text) => reading.doubt("a statement may change data, or do something else"),
+            None => {
+                // One that begins as a command of the client may run a program.
+                let start = statement.start().trim_start();
+                reading.may_run_any |= start.is_empty() || start.starts_with(['.', '\\']);
+                reading.doubt("the shell expands a statement, and the result is unknown");
+            }
+            Some(text) if !is_known(text) => {
+                reading.doubt("a statement may change data, or do something else");
+                reading.files.extend(files_in(text, site));
+            }
             Some(_) => {}
-        }
-        // Functions and commands of the clients name files, in a language that is not read here.
-        let text = statement.start();
-        if text.to_ascii_lowercase().contains("readfile") || text.trim_start().starts_with(['.', '\\']) {
-            reading.files.extend(secrets_in(text));
         }
     }
 }
 
-fn psql(words: &[Arg]) -> Option<Reading> {
+/// The files that functions and commands of the clients may read or write, in a language that is not read here.
+fn files_in(text: &str, site: &CommandContext) -> Vec<FileUse> {
+    let lower = text.to_ascii_lowercase();
+    let mut words = lower.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    if !words.any(|word| OPENING.contains(&word)) && !lines_of(text).any(|line| line.starts_with(['.', '\\'])) {
+        return Vec::new();
+    }
+    let home = site.environment.get("HOME").and_then(|home| home.to_str());
+    let separates = |c: char| c.is_whitespace() || "'\"`(),;|".contains(c);
+    let paths = text.split(separates).filter(|word| word.contains('/') && !word.contains("://"));
+    let written = paths.map(|path| {
+        let file = match path.strip_prefix("~/").zip(home) {
+            Some((below, home)) => Arg::text(&format!("{home}/{below}")),
+            None => Arg::text(path),
+        };
+        FileUse { is_operand: false, ..FileUse::new(FileAccess::Write, file) }
+    });
+    secrets_in(text).chain(written).collect()
+}
+
+fn lines_of(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().map(str::trim_start)
+}
+
+/// Judges the statements on the standard input. Where they are not certain, even all words do not show what the command does.
+fn add_input(reading: &mut Reading, site: &CommandContext, is_known: impl Fn(&str) -> bool) {
+    let was_certain = reading.unsure.is_none();
+    match (site.input.text(), site.input) {
+        (Some(text), _) => match statements_in(text) {
+            Some(statements) => judge(reading, &statements, site, is_known),
+            None => {
+                reading.doubt("where the statements on its standard input end is not certain");
+                reading.files.extend(files_in(text, site));
+            }
+        },
+        (None, CommandOutput::Content(file)) => reading.doubt(format!("it runs the statements of {}", file.raw)),
+        (None, _) => reading.doubt("the statements on its standard input are unknown"),
+    }
+    reading.is_open |= was_certain && reading.unsure.is_some();
+    // Queries run nothing.
+    reading.runs_input = reading.unsure.is_some();
+}
+
+/// Each statement: a line that begins as a command of a client does, or lines up to one that ends with a semicolon. `None` if
+/// a client may see other ones.
+fn statements_in(text: &str) -> Option<Vec<Arg>> {
+    let mut statements = Vec::new();
+    let mut waiting = String::new();
+    for line in text.lines() {
+        let begins = line.trim_start();
+        let is_command = begins.starts_with(['.', '\\', '/']) || begins.trim_end().eq_ignore_ascii_case("go");
+        match waiting.is_empty() {
+            true if begins.is_empty() => {}
+            true if is_command => statements.push(Arg::text(line)),
+            // Whether it is one depends on where the statement before it ends.
+            false if is_command => return None,
+            _ => {
+                waiting.push_str(line);
+                waiting.push('\n');
+                if line.trim_end().ends_with(';') {
+                    statements.push(Arg::text(std::mem::take(&mut waiting).trim_end()));
+                }
+            }
+        }
+    }
+    if !waiting.is_empty() {
+        statements.push(Arg::text(waiting.trim_end()));
+    }
+    Some(statements)
+}
+
+fn psql(words: &[Arg], site: &CommandContext) -> Option<Reading> {
     let parsed = parse(find("psql")?, words);
     let statements: Vec<Arg> = parsed.values(&["-c", "--command"]).cloned().collect();
     let lists = parsed.has(&["-l", "--list", "-V", "--version", "-?", "--help"]);
@@ -297,7 +393,8 @@ fn psql(words: &[Arg]) -> Option<Reading> {
     let databases: Vec<Arg> = parsed.values(&["-d", "--dbname"]).chain(&parsed.operands).cloned().collect();
     let writes: Vec<Arg> = parsed.values(&["-o", "--output"]).cloned().collect();
     let mut reading = parsed.into_reading();
-    judge(&mut reading, &statements, |text| is_query(text) || shows(text, PSQL_SHOWS));
+    let is_known = |text: &str| is_query(text) || shows(text, PSQL_SHOWS);
+    judge(&mut reading, &statements, site, is_known);
     if let Some(odd) = writes.iter().find(|value| value.literal().is_none_or(|text| text.trim_start().starts_with('|')))
     {
         reading.files.retain(|file| file.arg != *odd);
@@ -311,7 +408,7 @@ fn psql(words: &[Arg]) -> Option<Reading> {
         reading.doubt(format!("it may connect to another machine by {}", odd.raw));
     }
     if statements.is_empty() && !lists {
-        return Some(reading.unsure("the statements on its standard input are unknown"));
+        add_input(&mut reading, site, is_known);
     }
     Some(reading)
 }
@@ -333,7 +430,7 @@ fn is_local_database(database: &Arg) -> bool {
 }
 
 /// The client reads commands of its own in each line.
-fn mysql(name: &str, words: &[Arg]) -> Option<Reading> {
+fn mysql(name: &str, words: &[Arg], site: &CommandContext) -> Option<Reading> {
     let parsed = parse(find(name)?, words);
     let statements: Vec<Arg> = parsed.values(&["-e", "--execute"]).cloned().collect();
     let shows_version = parsed.has(&["-V", "--version", "-?", "--help"]);
@@ -343,18 +440,20 @@ fn mysql(name: &str, words: &[Arg]) -> Option<Reading> {
         let text = text.trim_end().strip_suffix("\\G").unwrap_or(text);
         !text.contains('\n') && is_query(text)
     };
-    judge(&mut reading, &statements, is_known);
+    judge(&mut reading, &statements, site, is_known);
+    // It reads commands of its own in each line of a statement.
+    reading.may_run_any |= statements.iter().any(|statement| statement.literal().is_none());
     if let Some(host) = hosts.iter().find(|host| !THIS_MACHINE.iter().any(|known| host.is(known))) {
         reading.doubt(format!("it connects to {}", host.raw));
     }
     if statements.is_empty() && !shows_version {
-        return Some(reading.unsure("the statements on its standard input are unknown"));
+        add_input(&mut reading, site, is_known);
     }
     Some(reading)
 }
 
 /// `sqlite3 FILE STATEMENT...`
-fn sqlite(words: &[Arg]) -> Option<Reading> {
+fn sqlite(words: &[Arg], site: &CommandContext) -> Option<Reading> {
     let parsed = parse(find("sqlite3")?, words);
     let option = |parsed: &Parsed| parsed.values(&["-cmd"]).cloned().collect::<Vec<_>>();
     let statements = [option(&parsed), parsed.operands.iter().skip(1).cloned().collect()].concat();
@@ -367,13 +466,14 @@ fn sqlite(words: &[Arg]) -> Option<Reading> {
     if reading.files.iter().any(|file| file.arg.start().starts_with("file:")) {
         reading.doubt("an address may name any file, and options of SQLite");
     }
-    judge(&mut reading, &statements, |text| is_query(text) || shows(text, SQLITE_SHOWS));
+    let is_known = |text: &str| is_query(text) || shows(text, SQLITE_SHOWS);
+    judge(&mut reading, &statements, site, is_known);
+    if takes_input {
+        add_input(&mut reading, site, is_known);
+    }
     // Without the option, even a query makes the file if it does not exist.
     if is_readonly && reading.unsure.is_none() {
         reading.files.iter_mut().for_each(|file| file.how = FileAccess::Read);
-    }
-    if takes_input {
-        return Some(reading.unsure("the statements on its standard input are unknown"));
     }
     Some(reading)
 }
