@@ -71,18 +71,23 @@ impl ShellWalk<'_, '_, '_> {
         }
     }
 
-    /// The file that a variable makes programs write: `GIT_TRACE=FILE`. `value` is `None` if it is unknown.
+    /// The file that a variable makes programs write, or the folder that they read: `GIT_TRACE=FILE`, `GIT_DIR=FOLDER`. `value`
+    /// is `None` if it is unknown.
     pub(super) fn file_of_variable(&mut self, name: &str, value: Option<&str>, target: &str) {
-        if !variables::names_written_file(name) || value.is_some_and(|value| NO_FILES.contains(&value)) {
+        let how = match (variables::names_written_file(name), variables::names_read_folder(name)) {
+            (true, _) => FileAccess::Write,
+            (false, true) => FileAccess::List,
+            (false, false) => return,
+        };
+        if value.is_some_and(|value| NO_FILES.contains(&value)) {
             return;
         }
         let mut files = Vec::new();
-        let known =
-            value.map(|value| FileUse { is_operand: false, ..FileUse::new(FileAccess::Write, Arg::text(value)) });
+        let known = value.map(|value| FileUse { is_operand: false, ..FileUse::new(how, Arg::text(value)) });
         let is_known = known.is_some_and(|file| self.named_file(&file, &mut files).is_ok());
         if let (false, Some(LineItem::Command(command))) = (is_known, self.found.last_mut()) {
             command.hides_file = true;
-            command.doubt("the file that the variable makes programs write is unknown");
+            command.doubt("the file that the variable makes programs read or write is unknown");
         }
         for mut file in files {
             target.clone_into(&mut file.command);

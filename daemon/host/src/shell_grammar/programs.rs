@@ -3,6 +3,7 @@
 mod awk;
 mod builtins;
 mod clouds;
+mod code_options;
 mod coreutils;
 mod curl;
 mod elsewhere;
@@ -316,6 +317,9 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Reading {
     let Some((first, rest)) = words.split_first() else { return Reading::default() };
     let Some(path) = first.literal() else { return Reading::default() };
     let name = path.rsplit('/').next().unwrap_or_default();
+    if ["/dev/", "/proc/"].iter().any(|folder| path.starts_with(folder)) {
+        return Reading::default().open(format!("{path} may be any program"));
+    }
     // Git's own programs, in a folder of its installation: `git-push` is `git push`.
     if let Some(subcommand) = name.strip_prefix("git-")
         && known::find("git").is_some_and(|git| git.subcommands.contains_key(subcommand))
@@ -332,7 +336,7 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Reading {
         }
         _ => special::read(name, rest, site).unwrap_or_else(|| from_table(name, rest)),
     };
-    standard_input::judge(&mut reading, site.input);
+    standard_input::judge(name, rest, &mut reading, site.input);
     // In other folders, another program may have the name.
     reading.reads_only &= path == name
         || ["/bin/", "/usr/bin/", "/usr/local/bin/"]
@@ -360,8 +364,13 @@ pub(super) fn file_that_runs(words: &[Arg], reading: &Reading) -> Option<Arg> {
     let (first, rest) = words.split_first()?;
     let path = first.literal()?;
     if matches!(path.rsplit('/').next(), Some("make" | "gmake")) {
-        let named = rest.windows(2).find(|pair| ["-f", "--file", "--makefile"].iter().any(|option| pair[0].is(option)));
-        return Some(named.map_or_else(|| Arg::text("Makefile"), |pair| pair[1].clone()));
+        let is_separate = |word: &Arg| ["-f", "--file", "--makefile"].iter().any(|option| word.is(option));
+        let attached = |word: &Arg| {
+            let start = ["--file=", "--makefile=", "-f"].iter().find(|start| word.start().starts_with(**start))?;
+            (!is_separate(word)).then(|| word.without_start(start.len()))
+        };
+        let separate = || rest.windows(2).find(|pair| is_separate(&pair[0])).map(|pair| pair[1].clone());
+        return rest.iter().find_map(attached).or_else(separate).or_else(|| Some(Arg::text("Makefile")));
     }
     (path.contains('/') && reading.known.is_none()).then(|| first.clone())
 }
@@ -404,6 +413,7 @@ fn names_operation(words: &[Arg]) -> bool {
 /// command that it runs.
 fn own(name: &str, words: &[Arg]) -> Reading {
     let mut reading = Reading { runs_input: interpreters::runs_input(name, words), ..Reading::default() };
+    code_options::judge(name, words, &mut reading);
     let behind = words.iter().position(|word| word.is("--")).map(|at| &words[at + 1..]).unwrap_or_default();
     if behind.first().is_some_and(|first| !first.start().starts_with('-')) {
         reading.elsewhere.push(behind.to_vec());

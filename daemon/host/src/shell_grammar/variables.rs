@@ -253,7 +253,9 @@ pub(super) fn is_special(name: &str) -> bool {
 
 /// Whether setting it makes any program start with the next one.
 pub(super) fn loads_code(name: &str) -> bool {
-    LOADERS.contains(&name) || name.starts_with("LD_") || name.starts_with("DYLD_")
+    // Bash defines a function by such a variable: `BASH_FUNC_ls%%`.
+    let starts = ["LD_", "DYLD_", "BASH_FUNC_"];
+    LOADERS.contains(&name) || starts.iter().any(|start| name.starts_with(start))
 }
 
 /// Variables that name files or folders of settings or code, which may name any program.
@@ -295,7 +297,8 @@ const SETTINGS: &[&str] = &[
 pub(super) fn names_settings(name: &str, target: &str) -> bool {
     let value = target.split_once('=').map_or("", |(_, value)| value);
     let is_own = ["~/.", "$HOME/.", "\"$HOME/.", "/dev/null"].iter().any(|start| value.starts_with(start));
-    SETTINGS.contains(&name) && !value.is_empty() && !is_own
+    // An alias stands for any operation of its program.
+    name.starts_with("CARGO_ALIAS_") || SETTINGS.contains(&name) && !value.is_empty() && !is_own
 }
 
 /// Whether programs that only read may run its value.
@@ -334,6 +337,13 @@ const WRITTEN_FILES: &[&str] = &[
     "SQLITE_HISTORY",
     "SSLKEYLOGFILE",
 ];
+
+/// Variables whose value is a repository of Git, or a part of one, that is read.
+pub(super) fn names_read_folder(name: &str) -> bool {
+    let read =
+        ["GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES"];
+    read.contains(&name)
+}
 
 pub(super) fn names_written_file(name: &str) -> bool {
     WRITTEN_FILES.contains(&name) || name.starts_with("GIT_TRACE")

@@ -6,6 +6,7 @@
 //! --test host commands:: -- --nocapture`.
 
 mod agents;
+mod code_options;
 mod corpus;
 mod everyday;
 mod files;
