@@ -165,7 +165,14 @@ impl<'t> ShellWalk<'_, '_, '_> {
         let mut elsewhere = self.elsewhere(inner, &scripts)?;
         let folder = self.state.folders().and_then(|folders| folders.first().filter(|_| folders.len() == 1));
         let folder_text = folder.map(PathBuf::as_path);
-        let mut renamed = programs::other_names(&plain, reading.form.as_ref(), folder_text);
+        let places: Vec<&std::path::Path> = self.surroundings.folders.iter().map(AsRef::as_ref).collect();
+        let mut renamed = programs::other_names(&plain, reading.form.as_ref(), folder_text, &places);
+        // The line may have put a folder of its own in front of `PATH`.
+        if self.lifted.written.contains("PATH=") && name.as_deref().is_some_and(|name| !name.contains('/')) {
+            let script = Word { text: format!("./{}", plain[0].text), literal: true };
+            let words: Vec<Word> = std::iter::once(script).chain(plain.iter().skip(1).cloned()).collect();
+            renamed.extend(programs::other_names(&words, None, None, &[]));
+        }
         for words in std::mem::take(&mut reading.also) {
             let words = words.iter().map(Arg::word).collect();
             renamed.push(NamedCommand { words, form: None });

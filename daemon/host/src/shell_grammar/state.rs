@@ -181,7 +181,7 @@ pub(super) fn is_number(pieces: &[WordPart]) -> bool {
 }
 
 /// `..` removes the last component, as `cd` does without `-P`.
-pub(super) fn logical(path: &Path) -> PathBuf {
+pub(in crate::shell_grammar) fn logical(path: &Path) -> PathBuf {
     let mut done = PathBuf::from("/");
     for part in path.components() {
         match part {

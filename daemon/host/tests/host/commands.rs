@@ -23,4 +23,5 @@ mod repositories;
 mod rules;
 mod spellings;
 mod standard_input;
+mod ways_around;
 mod wrappers;

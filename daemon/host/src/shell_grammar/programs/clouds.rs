@@ -200,7 +200,9 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
     let names: Vec<&str> = operation.places.iter().map(|at| words[*at].start()).collect();
     files_of(&names, behind, &mut reading);
     transfers::add_named(behind, site, &mut reading);
-    if let ["compute", "ssh"] | ["alpha" | "beta", "compute", "ssh"] = names.as_slice() {
+    if names.contains(&"ssh") {
+        let marked = behind.iter().position(|word| word.is("--")).and_then(|at| behind.get(at + 1..));
+        reading.elsewhere.extend(marked.filter(|words| !words.is_empty()).map(<[Arg]>::to_vec));
         let scripts =
             behind.iter().enumerate().filter_map(|(at, word)| match word.start().strip_prefix("--command=") {
                 Some(_) => Some(word.without_start("--command=".len())),

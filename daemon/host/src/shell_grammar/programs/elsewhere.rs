@@ -169,7 +169,12 @@ fn behind_place(words: &[Arg], at: usize, options: &OptionSpec) -> Vec<Vec<Arg>>
             None => own.get(index + 1).filter(|_| word.is("--entrypoint")).cloned(),
         };
         let behind = words.get(place + 1..).unwrap_or_default().to_vec();
-        found.extend(entry.map(|entry| [vec![entry], behind].concat()));
+        // Compose takes it apart as a shell does.
+        let of_entry = |entry: Arg| match entry.literal().filter(|text| text.contains(char::is_whitespace)) {
+            Some(text) => text.split_whitespace().map(Arg::text).collect(),
+            None => vec![entry],
+        };
+        found.extend(entry.map(|entry| [of_entry(entry), behind].concat()));
     }
     found
 }
@@ -178,7 +183,7 @@ fn behind_place(words: &[Arg], at: usize, options: &OptionSpec) -> Vec<Vec<Arg>>
 fn cluster(words: &[Arg]) -> Option<Vec<Vec<Arg>>> {
     let (verb, _) = skip_options(words, 0, &CLUSTER);
     let is_exec = words.get(verb)?.is("exec") || words.get(verb)?.is("rsh");
-    if !is_exec && !words[verb].is("run") && !words[verb].is("debug") {
+    if !is_exec && !["run", "debug", "create"].iter().any(|starting| words[verb].is(starting)) {
         return None;
     }
     if let Some(at) = words.iter().skip(verb).position(|word| word.is("--")) {
@@ -263,7 +268,12 @@ fn ssh(words: &[Arg]) -> Reading {
     }
     let mut reading = parsed.into_reading();
     reading.scripts_elsewhere = commands(words, at, is_certain).iter().map(|words| joined(words)).collect();
-    // The other machine's shell reads it.
+    // Its shell reads all words as one line.
+    let is_syntax = |word: &&Arg| word.start().contains([';', '|', '&', '<', '>', '`', '$', '(', ')', '\n']);
+    let further = words.get(at + 1..).unwrap_or_default();
+    if let Some(word) = further.iter().find(is_syntax) {
+        reading.doubt(format!("the other machine's shell reads {} as a part of its line", word.raw));
+    }
     reading.runs_input = words.len() > host && reading.scripts_elsewhere.is_empty() && !has_no_command(own);
     reading
 }

@@ -3,7 +3,7 @@
 use std::path::{Component, Path};
 
 use toold_engine::effects::AddedEffect;
-use toold_engine::need::FormOption;
+use toold_engine::need::{CommandForm, FormOption};
 use toold_engine::policy::is_secret;
 use toold_proto::effect::Effect;
 
@@ -87,8 +87,9 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
     }
     let mut folder: Option<Arg> = None;
     let (mut is_elsewhere, mut is_set) = (false, false);
-    // The options before the subcommand.
+    // The options before the subcommand, and the repository that they name.
     let mut before: Vec<FormOption> = Vec::new();
+    let mut named: Vec<Arg> = Vec::new();
     let mut at = 0;
     while let Some(word) = words.get(at) {
         at += 1;
@@ -135,6 +136,7 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
                 }
             }
             "--git-dir" | "--work-tree" | "--namespace" => {
+                named.extend(words.get(at).filter(|_| text != "--namespace").cloned());
                 at += 1;
                 is_elsewhere = true;
             }
@@ -160,6 +162,8 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
                 is_elsewhere |= text == "--bare";
             }
             _ if ["--git-dir=", "--work-tree=", "--namespace="].iter().any(|start| text.starts_with(start)) => {
+                let value = word.without_start(text.find('=').map_or(0, |at| at + 1));
+                named.extend(Some(value).filter(|_| !text.starts_with("--namespace")));
                 is_elsewhere = true;
             }
             _ if text.starts_with("--config-env") || text.starts_with("--exec-path=") => {
@@ -212,6 +216,9 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
                 }
                 // A setting may change what else Git runs.
                 of.reads_only &= !is_set;
+                let others = other_repositories(name, &words[at..], of.form.as_ref());
+                of.files.extend(named.into_iter().chain(others).flat_map(|place| repository_read(&place, &folder)));
+                of.files.extend(made_by_clone(name, of.form.as_ref(), folder.as_ref()));
                 of.files.extend(folder.map(|folder| FileUse::new(FileAccess::List, folder)));
                 return Some(of);
             }
@@ -219,6 +226,66 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
     }
     // Without a subcommand it lists things.
     Some(Reading { reads_only: reading.scripts.is_empty() && !is_set, ..reading })
+}
+
+/// The repositories on this machine that a command reads or writes besides its own.
+fn other_repositories(name: &str, words: &[Arg], form: Option<&CommandForm>) -> Vec<Arg> {
+    let skipped = match name {
+        "clone" | "fetch" | "pull" | "push" | "ls-remote" => 0,
+        // `git submodule add ADDRESS`, `git remote add NAME ADDRESS`
+        "submodule" => 1,
+        "remote" => 2,
+        "archive" => usize::MAX,
+        _ => return Vec::new(),
+    };
+    let is_address = |word: &&Arg| !word.start().starts_with('-');
+    let operands: Vec<Arg> = match form {
+        // The subcommand is the first.
+        Some(form) if form.plain.iter().all(|word| word.literal) => {
+            form.plain.iter().skip(1).map(|word| Arg::text(&word.text)).collect()
+        }
+        _ => words.iter().filter(is_address).cloned().collect(),
+    };
+    let by_option = words.iter().filter(|word| word.start().starts_with("--remote="));
+    let by_option = by_option.map(|word| word.without_start("--remote=".len()));
+    let wanted = if form.is_some() { 1 } else { usize::MAX };
+    operands.into_iter().skip(skipped).take(wanted).chain(by_option).filter(is_path).collect()
+}
+
+/// Whether an address is a path: it has no host, and is not the name of a remote (git-clone(1), "GIT URLS").
+fn is_path(address: &Arg) -> bool {
+    let text = address.start();
+    let before_slash = text.split('/').next().unwrap_or_default();
+    text.starts_with("file://") || text.contains('/') && !before_slash.contains(':') || matches!(text, "." | "..")
+}
+
+/// A file of a repository, and the one in the folder above its `.git`: reading it stands for all that Git may read there.
+fn repository_read(place: &Arg, folder: &Option<Arg>) -> Vec<FileUse> {
+    let place = match place.start().starts_with("file://") {
+        true => place.without_start("file://".len()),
+        false => place.clone(),
+    };
+    let above = place.literal().map(|text| text.trim_end_matches('/')).and_then(|text| text.strip_suffix(".git"));
+    let above = above.map(|above| Arg::text(if above.is_empty() { "." } else { above }));
+    let read = |place: Arg| {
+        let file =
+            place.literal().map(|text| Arg::text(&format!("{}/HEAD", text.trim_end_matches('/')))).unwrap_or(place);
+        FileUse { folder: folder.clone(), ..FileUse::new(FileAccess::Read, file) }
+    };
+    std::iter::once(place).chain(above).map(read).collect()
+}
+
+/// The folder that `git clone` makes if it is not named: the last part of the address (git-clone(1), "<directory>").
+fn made_by_clone(name: &str, form: Option<&CommandForm>, folder: Option<&Arg>) -> Option<FileUse> {
+    let [_, address] = form.filter(|_| name == "clone")?.plain.as_slice() else { return None };
+    let made = cloned_name(Some(address.text.as_str()).filter(|_| address.literal)?)?;
+    Some(FileUse { folder: folder.cloned(), ..FileUse::new(FileAccess::Write, Arg::text(made)) })
+}
+
+pub(super) fn cloned_name(address: &str) -> Option<&str> {
+    let plain = address.trim_end_matches('/').trim_end_matches("/.git");
+    let last = plain.rsplit(['/', ':']).next().unwrap_or_default();
+    Some(last.strip_suffix(".git").unwrap_or(last)).filter(|name| !name.is_empty())
 }
 
 fn subcommand(name: &str, known: &'static super::ProgramTable, words: &[Arg], folder: Option<&Arg>) -> Reading {

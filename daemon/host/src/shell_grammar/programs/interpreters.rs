@@ -130,7 +130,10 @@ pub(in crate::shell_grammar) fn inline_script(words: &[Arg]) -> Option<String> {
     let (first, rest) = words.split_first()?;
     let letters = letters(first.literal()?.rsplit('/').next()?)?;
     let shown = || rest.iter().map(|word| word.literal().unwrap_or(&word.raw));
-    rest.iter().any(|word| takes_program(letters, word.start())).then(|| shown().collect::<Vec<_>>().join(" "))
+    // `python3 -m timeit` runs its operands.
+    let is_timed = rest.windows(2).any(|pair| pair[0].is("-m") && pair[1].is("timeit"));
+    let has_program = is_timed || rest.iter().any(|word| takes_program(letters, word.start()));
+    has_program.then(|| shown().collect::<Vec<_>>().join(" "))
 }
 
 /// A word that the shell changes and that may be the interpreter's program, or an option that takes one. What stands

@@ -316,6 +316,14 @@ fn by_operands(entry: &str, words: &[Arg], form: &CommandForm) -> Vec<AddedEffec
             })
             .map(|resource| added(Effect::Secret, resource))
             .collect(),
+        // A parameter makes a request that changes something, unless another method is given (gh-api(1), glab-api(1)).
+        "gh api" | "glab api" => {
+            let given = |names: &[&str]| {
+                form.options.iter().any(|option| option.names.iter().any(|name| names.contains(&name.as_str())))
+            };
+            let posts = given(&["-f", "--raw-field", "-F", "--field", "--input"]) && !given(&["-X", "--method"]);
+            posts.then(|| added(Effect::Publish, "-f")).into_iter().collect()
+        }
         "mvn" | "gradle" => operands()
             .filter(|target| target.contains("publish") || target.contains("deploy") || target.contains("release"))
             .map(|target| added(Effect::Publish, target))

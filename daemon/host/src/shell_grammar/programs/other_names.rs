@@ -39,11 +39,12 @@ pub(in crate::shell_grammar) struct NamedCommand {
 
 /// The command under each of its other names.
 ///
-/// `folder`: where it runs, if that is certain.
+/// `folder`: where it runs, if that is certain. `places`: the folders of the session, to which names in rules are relative.
 pub(in crate::shell_grammar) fn other_names(
     words: &[Word],
     form: Option<&CommandForm>,
     folder: Option<&Path>,
+    places: &[&Path],
 ) -> Vec<NamedCommand> {
     let command = NamedCommand { words: words.to_vec(), form: form.cloned() };
     let mut respelled = command.with_words_as_others_write_them(folder);
@@ -62,7 +63,7 @@ pub(in crate::shell_grammar) fn other_names(
     // Where another name has a table, its options have more spellings.
     let told_apart: Vec<NamedCommand> = found.iter().filter_map(NamedCommand::told_apart).collect();
     found.extend(told_apart);
-    found.extend(scripts::script(words, folder));
+    found.extend(scripts::script(words, folder, places));
     if matches!(command.program(), "kill" | "pkill" | "killall" | "gkill") {
         found.extend(signals::respelled(words));
     }
@@ -330,7 +331,7 @@ mod tests {
         let words: Vec<Word> = line.split(' ').map(|text| Word { text: text.to_owned(), literal: true }).collect();
         let text =
             |command: NamedCommand| command.words.into_iter().map(|word| word.text).collect::<Vec<_>>().join(" ");
-        other_names(&words, None, Some(Path::new("/app"))).into_iter().map(text).collect()
+        other_names(&words, None, Some(Path::new("/app")), &[]).into_iter().map(text).collect()
     }
 
     #[test]

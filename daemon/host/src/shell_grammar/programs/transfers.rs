@@ -73,6 +73,16 @@ pub(super) fn add_named(words: &[Arg], site: &CommandContext, reading: &mut Read
 
 /// `FILE#LABEL` is the file with a text that is shown for it (gh release upload, gh release create).
 fn release_files(words: &[Arg]) -> Option<Reading> {
+    if let [group, verb, address, rest @ ..] = words
+        && group.is("repo")
+        && verb.is("clone")
+        && rest.first().is_none_or(|next| next.start().starts_with('-'))
+    {
+        let mut reading = parse(find("gh")?, words).into_reading();
+        let made = address.literal().and_then(super::git::cloned_name);
+        reading.files.extend(made.map(|name| FileUse::new(FileAccess::Write, Arg::text(name))));
+        return Some(reading);
+    }
     if !words.first()?.is("release") {
         return None;
     }

@@ -62,7 +62,15 @@ const WRAPPERS: &[Wrapper] = &[
         )
     },
     wrapper("op run", "--no-masking --debug --cache", "--env-file --account --session --environment", 0),
-    wrapper("infisical run", "--recursive --watch --silent", "--env --path --projectId --token --tags", 0),
+    Wrapper {
+        scripts: "--command",
+        ..wrapper(
+            "infisical run",
+            "--recursive --watch --silent",
+            "--command --env --path --projectId --token --tags",
+            0,
+        )
+    },
     Wrapper { scripts: "--command -c", ..wrapper("teller run", "--reset --shell", "--config -c --command", 0) },
     wrapper("chamber exec", "--strict --pristine", "-b|--backend -r|--retries", 1),
     wrapper(
@@ -84,6 +92,7 @@ const WRAPPERS: &[Wrapper] = &[
     wrapper("cross-env", "", "", 0),
     Wrapper { inner: Inner::Script, ..wrapper("cross-env-shell", "", "", 0) },
     Wrapper { inner: Inner::Script, ..wrapper("sops exec-env", "--background --pristine", "--user", 1) },
+    Wrapper { inner: Inner::Script, ..wrapper("sops exec-file", "--background --no-fifo", "--user --filename", 1) },
     Wrapper {
         scripts: "-x --exec",
         ..wrapper(
@@ -224,7 +233,9 @@ impl Wrapper {
         let (mut at, mut is_certain) = skip_options(words, start, &self.options);
         let own = words.get(start..at).unwrap_or_default();
         for script in values_of(own, self.scripts) {
-            reading.script(std::slice::from_ref(&script));
+            // nodemon puts the other words behind it.
+            let behind = words.get(at..).filter(|_| self.name == "nodemon").unwrap_or_default();
+            reading.script(&[std::slice::from_ref(&script), behind].concat());
         }
         if self.is_marked && !words.get(at.wrapping_sub(1)).is_some_and(|word| word.is("--")) {
             match words.iter().skip(at).position(|word| word.is("--")) {

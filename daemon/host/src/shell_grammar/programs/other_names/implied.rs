@@ -34,6 +34,7 @@ impl NamedCommand {
         found.extend(self.without_prefix());
         match self.program() {
             "curl" => found.extend(self.method()),
+            "gh" | "glab" if self.has_word("api") => found.extend(self.posted()),
             "git" => found.extend(self.switched_to().into_iter().chain(self.restored())),
             "cargo" => found.extend(self.profile()),
             "npm" if self.has_word("--location=global") => found.push(self.with_option(&["-g", "--global"], None)),
@@ -141,6 +142,18 @@ impl NamedCommand {
         }
         let methods = CURL_METHODS.iter().filter(|(_, options)| given(options));
         methods.map(|(method, _)| self.with_option(&["-X", "--request"], Some(method))).collect()
+    }
+
+    /// `gh api -X POST` of `gh api -f a=b`.
+    fn posted(&self) -> Option<Self> {
+        let has = |names: &[&str]| {
+            self.words.iter().any(|word| {
+                let is_attached = |name: &&str| name.len() == 2 && word.text.starts_with(name);
+                names.contains(&word.text.split('=').next().unwrap_or_default()) || names.iter().any(is_attached)
+            })
+        };
+        let posts = has(&["-f", "--raw-field", "-F", "--field", "--input"]) && !has(&["-X", "--method"]);
+        posts.then(|| self.with_option(&["-X", "--method"], Some("POST")))
     }
 
     /// `git checkout main` of `git checkout -B main`.

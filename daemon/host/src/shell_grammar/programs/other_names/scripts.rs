@@ -8,13 +8,14 @@ use toold_engine::policy::pattern::scripts::{SCRIPT, SCRIPT_RUNNERS, WITHOUT_SCR
 use super::spellings::paths;
 use super::{NamedCommand, unversioned};
 use crate::shell_grammar::programs::known::find;
+use crate::shell_grammar::state::logical;
 
 /// Options of them with a value in the next word.
 const WITH_VALUE: &[&str] =
     &["-o", "-O", "-W", "-X", "-r", "--require", "--import", "--loader", "-I", "--rcfile", "--init-file"];
 
 /// The script that a command runs with its words, under each of its names.
-pub(super) fn script(words: &[Word], folder: Option<&Path>) -> Vec<NamedCommand> {
+pub(super) fn script(words: &[Word], folder: Option<&Path>, places: &[&Path]) -> Vec<NamedCommand> {
     let Some(at) = file_at(words) else { return Vec::new() };
     let (file, rest) = (&words[at], &words[at + 1..]);
     let own = file.text.as_str();
@@ -23,6 +24,16 @@ pub(super) fn script(words: &[Word], folder: Option<&Path>) -> Vec<NamedCommand>
     if !own.contains('/') {
         names.push(format!("./{own}"));
         names.extend(folder.map(|folder| folder.join(own).to_string_lossy().into_owned()));
+    }
+    // As it is named from the session's folders.
+    let whole = match folder {
+        Some(folder) => Some(logical(&folder.join(own))),
+        None => Path::new(own).is_absolute().then(|| logical(Path::new(own))),
+    };
+    let below = places.iter().filter_map(|place| whole.as_deref()?.strip_prefix(place).ok()?.to_str());
+    names.extend(below.map(|below| format!("./{below}")));
+    if whole.is_none() {
+        names.extend(own.rsplit('/').next().map(|name| format!("./{name}")));
     }
     let word = |text: &str| Word { text: text.to_owned(), literal: true };
     let command = |name: String| NamedCommand {
