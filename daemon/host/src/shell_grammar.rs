@@ -529,6 +529,12 @@ impl<'s, 'w, 'p> ShellWalk<'s, 'w, 'p> {
         if self.source.len() > MAX_BYTES || check::has_odd_characters(self.source) {
             return Err(Unreadable);
         }
+        let is_translated =
+            self.surroundings.environment.get("TEXTDOMAIN").is_some() || self.source.contains("TEXTDOMAIN");
+        if self.lifted.has_translations() && (is_translated || self.state.is_lost() || self.state.is_set("TEXTDOMAIN"))
+        {
+            return Err(Unreadable);
+        }
         let tree = parse(self.source).ok_or(Unreadable)?;
         let root = tree.root_node();
         let is_certain =

@@ -253,8 +253,11 @@ pub(crate) fn absolute_pattern(pattern: &str, place: &RulePlace) -> Result<Strin
         return Ok(pattern.to_owned());
     }
     let below = |folder: &Option<PathBuf>, rest: &str| {
-        let folder =
-            folder.as_deref().and_then(Path::to_str).ok_or("there is no folder that the path could be relative to")?;
+        let folder = folder.as_deref().and_then(Path::to_str).ok_or_else(|| {
+            format!(
+                "{pattern:?} is relative, and there is no folder to which it could be: write /... , ~/... or **/{rest}"
+            )
+        })?;
         let folder = escape_glob(folder.trim_end_matches('/'));
         // A slash at the end of a longer path stays: it is a mistake, and the message says so.
         Ok(if rest.is_empty() && !folder.is_empty() { folder } else { format!("{folder}/{rest}") })

@@ -23,7 +23,7 @@ pub(super) enum WordPart {
     Digits,
     /// A name without blanks that does not begin with a dash, such as a commit.
     Plain,
-    /// Such a name, or no word at all.
+    /// Digits, or no word at all.
     Maybe,
     /// Any number of these names, each a word of its own.
     Names(Rc<NameSet>),
@@ -109,6 +109,12 @@ impl Arg {
 
     pub(super) fn has_glob(&self) -> bool {
         self.pieces.iter().any(|piece| matches!(piece, WordPart::Glob(_)))
+    }
+
+    /// A name with wildcards, if it is one, as it was written.
+    pub(super) fn wildcard(&self) -> Option<String> {
+        let is_known = |piece: &WordPart| matches!(piece, WordPart::Text(_) | WordPart::Glob(_));
+        Some(self.pattern()).filter(|pattern| self.pieces.iter().all(is_known) && !pattern.contains('/'))
     }
 
     /// Its known text, with wildcards as they were written.

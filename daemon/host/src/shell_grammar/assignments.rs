@@ -56,19 +56,24 @@ impl<'t> ShellWalk<'_, '_, '_> {
             return Err(Unreadable);
         }
         let text = self.text(name).to_owned();
+        let array = text.split_once('[').map(|(array, _)| array.to_owned());
         if name.kind() != "variable_name" {
             // A subscript is evaluated, and so are commands in the values.
-            self.doubt = true;
+            self.doubt |= !self.evaluates_no_index(&text);
             self.inner_expansions(name)?;
         }
+        let text = array.unwrap_or(text);
         let Some(value) = node.child_by_field_name("value") else {
             return Ok((text, Vec::new(), Word { text: raw, literal: true }));
         };
         let unknown = vec![WordPart::Unknown { splits: true }];
+        let declares = node.parent().filter(|parent| parent.kind() == "declaration_command");
+        let is_associative = declares.is_some_and(|parent| all(parent).iter().any(|child| self.text(*child) == "-A"));
         if value.kind() == "array" {
             for element in named(value) {
                 // A subscript is evaluated.
-                self.doubt |= self.text(element).starts_with('[');
+                self.doubt |=
+                    self.text(element).starts_with('[') && !(is_associative && has_plain_index(self.text(element)));
                 self.word(element)?;
             }
             return Ok((text, unknown, Word { text: raw, literal: false }));
@@ -112,12 +117,13 @@ impl<'t> ShellWalk<'_, '_, '_> {
             }
             Ok(())
         })?;
-        let is_plain_export = words.first().is_some_and(|word| word.is("export"))
+        let sets_plainly = ["export", "declare", "typeset"];
+        let is_plain = words.first().is_some_and(|word| sets_plainly.iter().any(|name| word.is(name)))
             && !words.iter().any(|word| word.start().starts_with(['-', '+']));
         self.simple(words, doubt, self.text(node))?;
-        // Only `export` without options certainly sets the written value.
+        // Only without options, and not in a function, do they certainly set the written value.
         for (name, value) in values {
-            self.state.set(&name, (!doubt && is_plain_export).then_some(value));
+            self.state.set(&name, (!doubt && is_plain).then_some(value));
         }
         Ok(())
     }
@@ -136,6 +142,32 @@ impl<'t> ShellWalk<'_, '_, '_> {
             ..variable
         }));
         self.file_of_variable(&name, value, &target);
+    }
+}
+
+/// `[a]=1`
+fn has_plain_index(element: &str) -> bool {
+    let index = element.strip_prefix('[').and_then(|rest| rest.split_once("]="));
+    index.is_some_and(|(index, _)| is_plain_index(index))
+}
+
+fn is_plain_index(index: &str) -> bool {
+    !index.is_empty() && index.chars().all(|c| c.is_ascii_alphanumeric() || "_.-/:".contains(c))
+}
+
+impl ShellWalk<'_, '_, '_> {
+    /// Whether `name[index]` evaluates nothing: the index is digits, or the array is one of texts and the index plain, or one
+    /// variable.
+    pub(super) fn evaluates_no_index(&self, element: &str) -> bool {
+        let Some((name, index)) = element.strip_suffix(']').and_then(|rest| rest.split_once('[')) else { return false };
+        let unquoted = index.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(index);
+        let variable = unquoted.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
+        let variable = variable.or_else(|| unquoted.strip_prefix('$'));
+        let is_number = !index.is_empty() && index.len() < 10 && index.bytes().all(|b| b.is_ascii_digit());
+        let counts =
+            variable.or(Some(index)).is_some_and(|variable| check::is_name(variable) && self.counts_in(variable));
+        let is_text = is_plain_index(unquoted) || variable.is_some_and(check::is_name);
+        check::is_name(name) && (is_number || counts || self.state.is_associative(name) && is_text)
     }
 }
 

@@ -116,9 +116,9 @@ fn gaps_inside(node: Node, source: &str) -> bool {
                 return false;
             }
             // A token with other text than its own has swallowed part of a word. After another expansion in a string,
-            // the token of a substitution includes the blanks before it; the analysis of the string restores them.
+            // the token of an expansion includes the blanks before it; the analysis of the string restores them.
             let text = cut::between(source, child.byte_range());
-            let is_in_string = matches!(child.kind(), "$(" | "$((" | "$[")
+            let is_in_string = matches!(child.kind(), "$(" | "$((" | "$[" | "$" | "${")
                 && node.parent().is_some_and(|parent| parent.kind() == "string");
             let own = if is_in_string { text.trim_start_matches([' ', '\t', '\n']) } else { text };
             if !child.is_named() && child.kind() != own {
@@ -229,9 +229,29 @@ pub(super) fn is_variable(raw: &str) -> bool {
     special || (!name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'))
 }
 
+/// `:3`, `:0:3`, `: -1`: a part of the value, by numbers.
+fn is_part(rest: &str) -> bool {
+    let is_number = |text: &str| {
+        let digits = text.trim_start_matches(' ');
+        let digits = digits.strip_prefix('-').filter(|_| digits != text).unwrap_or(digits);
+        !digits.is_empty() && digits.len() < 10 && digits.bytes().all(|b| b.is_ascii_digit())
+    };
+    let Some(parts) = rest.strip_prefix(':') else { return false };
+    parts.split(':').count() <= 2 && parts.split(':').all(is_number)
+}
+
+/// `${!name[@]}`: the indices of an array, which evaluates nothing.
+fn is_keys(body: &str) -> bool {
+    let name = body.strip_prefix('!').and_then(|rest| rest.strip_suffix("[@]").or_else(|| rest.strip_suffix("[*]")));
+    name.is_some_and(is_name)
+}
+
 /// `${name}`, possibly with an operator that evaluates nothing and with plain text after it.
 pub(super) fn expands_simply(raw: &str) -> bool {
     let Some(body) = raw.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')) else { return false };
+    if is_keys(body) {
+        return true;
+    }
     let body = body.strip_prefix('#').filter(|rest| !rest.is_empty()).unwrap_or(body);
     let name = body.len() - body.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_').len();
     let rest = match name {
@@ -252,7 +272,9 @@ pub(super) fn expands_simply(raw: &str) -> bool {
     };
     let operators = [":-", "-", ":+", "+", ":?", "?", "##", "#", "%%", "%", "//", "/", "^^", "^", ",,", ","];
     let plain = |c: char| c.is_ascii_alphanumeric() || "_./:@%+,#*?-= ".contains(c);
-    rest.is_empty() || (operators.iter().any(|operator| rest.starts_with(operator)) && rest.chars().all(plain))
+    rest.is_empty()
+        || is_part(rest)
+        || (operators.iter().any(|operator| rest.starts_with(operator)) && rest.chars().all(plain))
 }
 
 /// `2x=3` is a command, not an assignment.
@@ -309,7 +331,12 @@ pub(super) fn evaluates_its_words(words: &[Word]) -> bool {
         rest.iter().any(|word| word.text.starts_with(['-', '+']) && word.text.contains(|c| letters.contains(c)))
     };
     match name.text.as_str() {
-        "let" | "alias" | "coproc" | "bind" | "complete" | "compgen" | "enable" | "hash" | "shopt" | "fc" => true,
+        "shopt" => {
+            let is_known =
+                |word: &Word| ["-s", "-u", "nullglob", "failglob", "inherit_errexit"].contains(&word.text.as_str());
+            !rest.iter().all(|word| word.literal && is_known(word))
+        }
+        "let" | "alias" | "coproc" | "bind" | "complete" | "compgen" | "enable" | "hash" | "fc" => true,
         "set" => rest.iter().any(|word| !word.literal || word.text.contains('k')),
         "declare" | "typeset" | "local" | "export" | "readonly" => {
             // A name that is not plain text may have a subscript, which is evaluated.
@@ -318,7 +345,9 @@ pub(super) fn evaluates_its_words(words: &[Word]) -> bool {
                     || word.text.split_once('=').is_some_and(|(name, _)| is_name(name.trim_end_matches('+')))
             };
             // `declare -A names` makes an array; in values of one, subscripts are evaluated.
-            let has_values = || rest.iter().any(|word| word.text.contains('='));
+            let values = || rest.iter().filter_map(|word| word.text.split_once('=')).map(|(_, value)| value);
+            let evaluated: &[char] = if option_with("a") { &['$', '`', '['] } else { &['$', '`'] };
+            let has_values = || values().any(|value| value.contains(evaluated));
             option_with("in") || option_with("aA") && has_values() || !rest.iter().all(is_plain)
         }
         "printf" => {

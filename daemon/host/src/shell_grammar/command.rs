@@ -16,6 +16,7 @@ use super::made::MadeNames;
 use super::programs::{self, CommandContext, CommandOutput, FileAccess, FileUse, NamedCommand, Reading};
 use super::{
     LineItem, MAX_DEPTH, MAX_NEEDS, ShellWalk, SimpleCommand, Unreadable, Walked, all, check, heredocs, places, shown,
+    variables,
 };
 
 impl<'t> ShellWalk<'_, '_, '_> {
@@ -77,8 +78,12 @@ impl<'t> ShellWalk<'_, '_, '_> {
         let end = redirects.last().map_or(node.end_byte(), |redirect| redirect.end_byte());
         let is_redirect = |child: &&Node| child.kind() == "file_redirect" && !self.lifted.is_text(**child);
         let own = all(node);
-        let goes_elsewhere =
-            |child: &&Node| !self.text(**child).starts_with("2>") || self.text(**child).starts_with("2>&1");
+        let goes_elsewhere = |child: &&Node| {
+            let text = self.text(**child);
+            // An input leaves the output alone.
+            let is_input = text.starts_with('<') && !text.starts_with("<>") && !text.contains('>');
+            !is_input && (!text.starts_with("2>") || text.starts_with("2>&1"))
+        };
         let hides_output = redirects.iter().chain(&own).filter(is_redirect).any(|child| goes_elsewhere(&child));
         let may_fail = redirects.iter().chain(&own).any(|child| is_redirect(&child));
         let before = self.state.clone();
@@ -113,7 +118,15 @@ impl<'t> ShellWalk<'_, '_, '_> {
         }
         let plain: Vec<Word> = words.iter().map(Arg::word).collect();
         let name = words[0].literal().map(str::to_owned);
-        let evaluates = check::evaluates_its_words(&plain);
+        // A number evaluates to itself.
+        let is_number =
+            |word: &Arg| matches!(word.pieces.as_slice(), [WordPart::Number | WordPart::Digits | WordPart::Maybe]);
+        let evaluated: Vec<Word> = words
+            .iter()
+            .map(|word| if is_number(word) { Word { text: "0".to_owned(), literal: true } } else { word.word() })
+            .collect();
+        let is_arithmetic = name.as_deref() == Some("let") && self.only_computes(&words[1..]);
+        let evaluates = check::evaluates_its_words(&evaluated) && !is_arithmetic;
         let doubt = doubt || name.is_none() || evaluates;
         // Patterns that begin with such words are rejected, since no command does.
         let is_grammar = !begins_command(&plain);
@@ -123,7 +136,12 @@ impl<'t> ShellWalk<'_, '_, '_> {
             LineItem::Command(command) => command.words.clone().filter(|words| programs::switches_branch(words)),
             LineItem::Redirect(_) | LineItem::File(_) => None,
         });
+        let environment = self.surroundings.environment;
+        let state = &self.state;
+        let is_the_shells_own =
+            |name: &str| variables::is_the_shells_own(name, environment) && !state.hands_on(name) && !state.is_lost();
         let site = CommandContext {
+            is_the_shells_own: &is_the_shells_own,
             switched_by: switched_by.as_deref(),
             folders: self.state.folders(),
             session_folders: self.surroundings.folders,

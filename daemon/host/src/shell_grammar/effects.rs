@@ -3,7 +3,7 @@
 use toold_proto::cut;
 
 use super::arg::{Arg, WordPart};
-use super::programs::CommandOutput;
+use super::programs::{self, CommandOutput};
 use super::{ShellWalk, check, expand, handed};
 
 impl ShellWalk<'_, '_, '_> {
@@ -84,13 +84,23 @@ impl ShellWalk<'_, '_, '_> {
             }
             "export" | "declare" | "typeset" | "local" | "readonly" => {
                 // References to other variables, and values that are evaluated.
-                let changes =
-                    |word: &Arg| word.start().starts_with(['-', '+']) && word.start().contains(['n', 'i', 'a', 'A']);
+                let makes_array = |word: &Arg| word.is("-a") || word.is("-A");
+                let changes = |word: &Arg| {
+                    word.start().starts_with(['-', '+'])
+                        && word.start().contains(['n', 'i', 'a', 'A'])
+                        && (!makes_array(word) || hides)
+                };
                 let freezes = |word: &Arg| word.start().starts_with('-') && word.start().contains('r');
                 if rest.iter().any(changes) || name == "readonly" || rest.iter().any(freezes) {
                     self.state.lose();
                 }
                 let exports = handed::exports(name, rest);
+                if rest.iter().any(|word| word.is("-A")) && name != "export" {
+                    let names = rest.iter().filter(|word| !word.start().starts_with('-'));
+                    let names: Vec<String> =
+                        names.filter_map(|word| Some(word.start().split('=').next()?.to_owned())).collect();
+                    names.iter().for_each(|name| self.state.declare_associative(name));
+                }
                 for word in rest {
                     let text = word.start().split('=').next().unwrap_or_default();
                     if exports {
@@ -106,9 +116,15 @@ impl ShellWalk<'_, '_, '_> {
                     }
                 }
             }
+            "let" if self.only_computes(rest) => {
+                let names: Vec<String> =
+                    rest.iter().filter_map(|word| self.assigns_number(word.literal()?).map(str::to_owned)).collect();
+                names.iter().for_each(|name| self.state.set(name, Some(vec![WordPart::Number])));
+            }
             "eval" | "source" | "." | "alias" | "unalias" | "enable" | "hash" | "let" | "trap" | "coproc" | "bind" => {
                 self.state.lose();
             }
+            "shopt" if programs::only_empties_wildcards(rest) => {}
             "shopt" if rest.iter().any(|word| !word.is("-p") && !word.is("-q")) => self.state.lose(),
             "set" => {
                 let harmless = |word: &Arg| {

@@ -662,7 +662,7 @@ fn brings_back_hidden(folder: &Path) -> bool {
 /// Whether this is a file or folder of the system that all users may read.
 pub(super) fn is_public(path: &Path) -> bool {
     let of_system = ["/proc/cpuinfo", "/proc/meminfo", "/proc/loadavg", "/proc/uptime", "/proc/version"];
-    let below = ["/etc", "/usr"].iter().any(|folder| path.starts_with(folder))
+    let below = ["/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64"].iter().any(|folder| path.starts_with(folder))
         || of_system.iter().any(|file| path == Path::new(file));
     let readable =
         |path: &Path, mode: u32| path.symlink_metadata().is_ok_and(|metadata| metadata.mode() & mode == mode);

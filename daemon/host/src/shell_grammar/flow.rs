@@ -4,12 +4,12 @@ use toold_engine::need::Word;
 use toold_proto::cut;
 use tree_sitter::Node;
 
-use super::arg::WordPart;
+use super::arg::{Arg, WordPart};
 use super::programs::CommandOutput;
 use super::state::{ShellState, is_number};
 use super::{
     LineItem, MAX_DEPTH, MAX_NEEDS, MAX_STATEMENTS, ShellWalk, SimpleCommand, Unreadable, Walked, all, check,
-    children_of_field, named, with_fields,
+    children_of_field, named, variables, with_fields,
 };
 
 impl<'t> ShellWalk<'_, '_, '_> {
@@ -89,6 +89,11 @@ impl<'t> ShellWalk<'_, '_, '_> {
         }
         let raw = self.text(node);
         let inside = raw.strip_prefix("((").and_then(|rest| rest.strip_suffix("))"));
+        if let Some(name) = inside.and_then(|inside| self.assigns_number(inside)) {
+            self.found.push(LineItem::Command(SimpleCommand::arithmetic(raw)));
+            self.state.set(name, Some(vec![WordPart::Number]));
+            return Ok(());
+        }
         if inside.is_some_and(|inside| self.is_plain_expression(inside)) {
             self.found.push(LineItem::Command(SimpleCommand::arithmetic(raw)));
             return Ok(());
@@ -155,6 +160,30 @@ impl<'t> ShellWalk<'_, '_, '_> {
             self.state.set(name, Some(vec![WordPart::Number]));
         }
         counts
+    }
+
+    /// Whether the operands of `let` are assignments of numbers to variables of the shell's own, with which nothing but numbers
+    /// is computed.
+    pub(super) fn only_computes(&self, operands: &[Arg]) -> bool {
+        let is_one = |word: &Arg| word.literal().is_some_and(|text| self.assigns_number(text).is_some());
+        !operands.is_empty() && operands.iter().all(is_one)
+    }
+
+    /// The name of the variable that an arithmetic expression such as `n++`, `n += 2` or `n = a * 3` sets to a number.
+    pub(super) fn assigns_number<'x>(&self, expression: &'x str) -> Option<&'x str> {
+        let expression = expression.trim();
+        let end = expression.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(expression.len());
+        let (name, rest) = expression.split_at(end);
+        let rest = rest.trim();
+        let value = ["+=", "-=", "*="].iter().find_map(|operator| rest.strip_prefix(operator));
+        let set = rest.strip_prefix('=').filter(|value| !value.starts_with('='));
+        let is_number = match (value, set) {
+            (Some(value), _) => self.counts_in(name) && self.is_plain_expression(value),
+            (None, Some(value)) => self.is_plain_expression(value),
+            (None, None) => matches!(rest, "++" | "--") && self.counts_in(name),
+        };
+        let is_own = check::is_harmless_name(name) && self.is_the_shells_own(name) && !variables::is_integer(name);
+        (check::is_name(name) && is_own && is_number).then_some(name)
     }
 
     /// The variables in the head of a loop such as `for ((i=0; i<n; i++))`, if all of them are numbers before its first

@@ -52,6 +52,10 @@ pub(super) enum LiftedKind {
     ReadWrite,
     /// A number of a descriptor with a leading zero, which the grammar takes for a word.
     Descriptor,
+    /// `{name}` before an operator, which sets a variable to the number of a descriptor.
+    NamedDescriptor,
+    /// The `$` of `$"text"`, whose translation is the text itself unless `TEXTDOMAIN` is set.
+    Translated,
 }
 
 #[derive(Debug)]
@@ -101,6 +105,21 @@ impl<'s> LiftedText<'s> {
         Self { written: text, text: Cow::Borrowed(text), redirects: Vec::new() }
     }
 
+    /// The grammar wants a command behind an assignment with a redirect (`x=1 >f; ls`), which the shell does not. A separator
+    /// in the place of the blank between the two says the same: the shell assigns, and opens the file.
+    fn with_assignments_apart(mut self) -> Self {
+        if !self.text.contains('=') || !self.text.contains(['<', '>']) {
+            return self;
+        }
+        while let Some(tree) = super::parse(&self.text).filter(|tree| tree.root_node().has_error()) {
+            let blank = blank_before_redirect(tree.root_node(), &self.text);
+            let parts = blank.and_then(|at| Some((self.text.get(..at)?, self.text.get(at + 1..)?)));
+            let Some((before, behind)) = parts else { break };
+            self.text = Cow::Owned(format!("{before};{behind}"));
+        }
+        self
+    }
+
     /// What was lifted out, in order.
     pub(super) fn bodies(&self) -> impl Iterator<Item = &LiftedKind> {
         self.redirects.iter().map(|redirect| &redirect.kind)
@@ -113,7 +132,12 @@ impl<'s> LiftedText<'s> {
         let inside = self.redirects.iter().skip(first).take_while(|redirect| redirect.place.start < range.end);
         let behind = |redirect: &'_ LiftedRedirect| match &redirect.kind {
             LiftedKind::Heredoc(heredoc) if heredoc.lines.start >= range.end => Some(heredoc.lines.clone()),
-            LiftedKind::Heredoc(_) | LiftedKind::HereString | LiftedKind::ReadWrite | LiftedKind::Descriptor => None,
+            LiftedKind::Heredoc(_)
+            | LiftedKind::HereString
+            | LiftedKind::ReadWrite
+            | LiftedKind::Descriptor
+            | LiftedKind::NamedDescriptor
+            | LiftedKind::Translated => None,
         };
         let bodies: String = inside
             .filter_map(behind)
@@ -133,8 +157,27 @@ impl<'s> LiftedText<'s> {
     pub(super) fn heredoc(&self, redirect: Node) -> Option<&Heredoc> {
         match &self.lifted(redirect)?.kind {
             LiftedKind::Heredoc(heredoc) => Some(heredoc),
-            LiftedKind::HereString | LiftedKind::ReadWrite | LiftedKind::Descriptor => None,
+            LiftedKind::HereString
+            | LiftedKind::ReadWrite
+            | LiftedKind::Descriptor
+            | LiftedKind::NamedDescriptor
+            | LiftedKind::Translated => None,
         }
+    }
+
+    /// Whether some text counts as its own translation.
+    pub(super) fn has_translations(&self) -> bool {
+        self.redirects.iter().any(|lifted| matches!(lifted.kind, LiftedKind::Translated))
+    }
+
+    /// The variable that is set to the number of a redirect's descriptor.
+    pub(super) fn descriptor_variable(&self, redirect: Node) -> Option<&str> {
+        let operator = all(redirect).into_iter().find(|child| !child.is_named())?.start_byte();
+        let is_it = |lifted: &&LiftedRedirect| {
+            matches!(lifted.kind, LiftedKind::NamedDescriptor) && lifted.place.end == operator
+        };
+        let place = self.redirects.iter().find(is_it)?.place.clone();
+        cut::between(self.written, place).strip_prefix('{')?.strip_suffix('}')
     }
 
     /// Whether a redirect opens no file: its text is in the line.
@@ -148,7 +191,8 @@ impl<'s> LiftedText<'s> {
     fn has_descriptor(&self, redirect: Node) -> bool {
         let operator = all(redirect).into_iter().find(|child| !child.is_named()).map(|child| child.start_byte());
         let is_it = |lifted: &LiftedRedirect| {
-            matches!(lifted.kind, LiftedKind::Descriptor) && Some(lifted.place.end) == operator
+            let is_one = matches!(lifted.kind, LiftedKind::Descriptor | LiftedKind::NamedDescriptor);
+            is_one && Some(lifted.place.end) == operator
         };
         self.redirects.iter().any(is_it)
     }
@@ -176,7 +220,8 @@ impl<'s> LiftedText<'s> {
             }
             waiting.extend(all(node));
         }
-        found == self.redirects.len()
+        let is_redirect = |lifted: &&LiftedRedirect| !matches!(lifted.kind, LiftedKind::Translated);
+        found == self.redirects.iter().filter(is_redirect).count()
     }
 }
 
@@ -191,13 +236,17 @@ pub(super) fn lift(line: &str) -> Walked<LiftedText<'_>> {
     }
     // Without a second line there is no body.
     let may_have_heredoc = line.contains('\n') && may_have_operator(line);
-    let has_operator = line.contains("<<<") || line.contains("<>") || may_have_descriptor(line);
+    let has_operator =
+        ["<<<", "<>", "}<", "}>", "$\""].iter().any(|part| line.contains(part)) || may_have_descriptor(line);
     if !may_have_heredoc && !has_operator {
-        return Ok(LiftedText::as_it_is(line));
+        return Ok(LiftedText::as_it_is(line).with_assignments_apart());
     }
     let mut scanner = HeredocScanner::new(line, Nesting::Commands { is_substitution: false, has_case: false });
     if scanner.run().is_err() {
-        return if may_have_heredoc { Err(Unreadable) } else { Ok(LiftedText::as_it_is(line)) };
+        return match may_have_heredoc {
+            true => Err(Unreadable),
+            false => Ok(LiftedText::as_it_is(line).with_assignments_apart()),
+        };
     }
     let mut redirects = scanner.found;
     redirects.sort_by_key(|redirect| redirect.place.start);
@@ -209,6 +258,7 @@ pub(super) fn lift(line: &str) -> Walked<LiftedText<'_>> {
                 masked.push((heredoc.lines.clone(), "", ' '));
             }
             LiftedKind::HereString | LiftedKind::ReadWrite => masked.push((place.clone(), "<", ' ')),
+            LiftedKind::NamedDescriptor | LiftedKind::Translated => masked.push((place.clone(), "", ' ')),
             LiftedKind::Descriptor => {
                 let digits = cut::between(line, place.clone());
                 masked.push((place.start..place.end - digits.trim_start_matches('0').len(), "", ' '));
@@ -223,7 +273,28 @@ pub(super) fn lift(line: &str) -> Walked<LiftedText<'_>> {
         text.extend(std::iter::repeat_n(filler, range.end - text.len()));
     }
     text.push_str(cut::from(line, text.len()));
-    Ok(LiftedText { written: line, text: Cow::Owned(text), redirects })
+    Ok(LiftedText { written: line, text: Cow::Owned(text), redirects }.with_assignments_apart())
+}
+
+/// The blank between assignments and a redirect, in a command that has nothing else and is followed by a separator.
+fn blank_before_redirect(root: Node, text: &str) -> Option<usize> {
+    let mut waiting = vec![root];
+    while let Some(node) = waiting.pop() {
+        let children = all(node);
+        let assigned = children.iter().take_while(|child| child.kind() == "variable_assignment").count();
+        let redirects = children.iter().skip(assigned).take_while(|child| child.kind() == "file_redirect").count();
+        let behind = children.get(assigned + redirects);
+        let separates = |node: &Node| {
+            let text = cut::between(text, node.byte_range()).trim_start();
+            node.is_error() && text.starts_with([';', '&', '|', '\n'])
+        };
+        if node.kind() == "command" && assigned > 0 && redirects > 0 && behind.is_some_and(separates) {
+            let redirect = children.get(assigned)?.start_byte();
+            return cut::before(text, redirect).ends_with(' ').then(|| redirect - 1);
+        }
+        waiting.extend(children.into_iter().filter(Node::has_error));
+    }
+    None
 }
 
 /// `0` and other digits before a redirect, behind something else than a digit.
@@ -405,6 +476,7 @@ impl<'s> HeredocScanner<'s> {
             '"' => self.enter(1, Nesting::DoubleQuotes),
             '`' => self.skip_backquotes()?,
             '$' if next == Some('\'') => self.skip_ansi_quotes()?,
+            '$' if next == Some('"') && !self.in_word => self.replace(1, LiftedKind::Translated),
             '$' => self.dollar(false)?,
             '#' if !self.in_word => self.at += rest.find('\n').unwrap_or(rest.len()),
             '(' if next == Some('(') && !self.in_word => {
@@ -415,6 +487,7 @@ impl<'s> HeredocScanner<'s> {
             '(' => self.enter(1, Nesting::Commands { is_substitution: false, has_case: false }),
             ')' => self.close()?,
             '0' if !self.in_word && self.descriptor() => {}
+            '{' if !self.in_word && self.named_descriptor() => {}
             '<' if rest.starts_with("<<<") => {
                 if rest.starts_with("<<<<") {
                     return Err(Unreadable);
@@ -453,6 +526,20 @@ impl<'s> HeredocScanner<'s> {
         let is_one = behind.starts_with(['<', '>']) && !cut::after_first(behind).starts_with('(');
         if is_one {
             self.replace(digits, LiftedKind::Descriptor);
+        }
+        is_one
+    }
+
+    /// `{name}` before a redirect, at the start of a word.
+    fn named_descriptor(&mut self) -> bool {
+        let Some((name, behind)) = self.rest().strip_prefix('{').and_then(|rest| rest.split_once('}')) else {
+            return false;
+        };
+        let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        let is_one = is_name && behind.starts_with(['<', '>']) && !cut::after_first(behind).starts_with(['(', '<']);
+        if is_one {
+            self.replace(name.len() + 2, LiftedKind::NamedDescriptor);
         }
         is_one
     }

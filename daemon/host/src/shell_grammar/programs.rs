@@ -53,6 +53,7 @@ use super::arg::Arg;
 use super::names::NameSet;
 use super::trees::TreeFilter;
 
+pub(super) use builtins::only_empties_wildcards;
 pub(super) use interpreters::inline_script;
 pub(super) use known::{ProgramTable, Takes, find, load_tables};
 pub(super) use operation::head;
@@ -287,6 +288,8 @@ pub(super) struct CommandContext<'a> {
     pub(super) switched_by: Option<&'a [toold_engine::need::Word]>,
     /// Its standard input.
     pub(super) input: &'a CommandOutput,
+    /// Whether no program gets a variable of this name.
+    pub(super) is_the_shells_own: &'a dyn Fn(&str) -> bool,
 }
 
 /// Programs that only print their version when asked for it: no file of the folder affects which program runs or what

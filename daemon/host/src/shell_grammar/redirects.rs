@@ -241,6 +241,12 @@ impl<'t> ShellWalk<'_, '_, '_> {
     /// command.
     pub(super) fn redirect(&mut self, node: Node<'t>) -> Walked<Vec<Arg>> {
         self.judged.insert(node.id());
+        if let Some(name) = self.lifted.descriptor_variable(node) {
+            if !check::is_harmless_name(name) || !self.is_the_shells_own(name) {
+                return Err(Unreadable);
+            }
+            self.state.set(name, None);
+        }
         let before = self.word_before(node)?;
         match node.kind() {
             "file_redirect" => {
@@ -353,6 +359,9 @@ impl<'t> ShellWalk<'_, '_, '_> {
 
     /// The standard input of the command, unless the redirect is of another descriptor.
     fn gives_input(&mut self, redirect: Node<'t>, input: CommandOutput) {
+        if self.lifted.descriptor_variable(redirect).is_some() {
+            return;
+        }
         let descriptor = redirect.child(0).filter(|child| child.kind() == "file_descriptor");
         if descriptor.is_none_or(|descriptor| self.text(descriptor).trim_start_matches('0').is_empty()) {
             self.input = input;

@@ -23,6 +23,8 @@ pub(super) struct ShellState {
     not_numbers: BTreeSet<String>,
     /// Variables that the line has exported, so that programs get them.
     exported: BTreeSet<String>,
+    /// Arrays whose indices are texts (`declare -A`), which the shell does not evaluate.
+    associative: BTreeSet<String>,
     /// `set -a`: every variable is exported.
     exports_all: bool,
     /// The shell was started by a command of the line, which may have given it other variables than the line got.
@@ -38,6 +40,7 @@ impl ShellState {
             variables: BTreeMap::new(),
             not_numbers: BTreeSet::new(),
             exported: BTreeSet::new(),
+            associative: BTreeSet::new(),
             exports_all: false,
             is_child: false,
             is_lost: false,
@@ -65,6 +68,14 @@ impl ShellState {
 
     pub(super) fn export(&mut self, name: &str) {
         self.exported.insert(name.to_owned());
+    }
+
+    pub(super) fn declare_associative(&mut self, name: &str) {
+        self.associative.insert(name.to_owned());
+    }
+
+    pub(super) fn is_associative(&self, name: &str) -> bool {
+        !self.is_lost && self.associative.contains(name)
     }
 
     pub(super) fn export_all(&mut self) {
@@ -117,7 +128,9 @@ impl ShellState {
         }
         // It may contain another value than the assigned one.
         let value = value.filter(|_| !variables::is_special(name));
-        if !value.as_deref().is_some_and(is_decimal) {
+        // The output of a command that counts, which is empty if it fails: that is 0.
+        let is_number = |value: &[WordPart]| is_decimal(value) || value == [WordPart::Maybe];
+        if !value.as_deref().is_some_and(is_number) {
             self.not_numbers.insert(name.to_owned());
         }
         self.variables.insert(name.to_owned(), value);
@@ -128,6 +141,7 @@ impl ShellState {
         self.is_lost |= other.is_lost;
         self.exports_all |= other.exports_all;
         self.exported.extend(other.exported.iter().cloned());
+        self.associative.retain(|name| other.associative.contains(name));
         self.not_numbers.extend(other.not_numbers.iter().cloned());
         self.folders = match (self.folders.take(), &other.folders) {
             (Some(mut folders), Some(others)) => {

@@ -2,6 +2,7 @@
 
 use globset::GlobMatcher;
 
+use super::arg::Arg;
 use super::names::{TreeEntry, leaves_out, wildcard};
 use super::programs::Parsed;
 
@@ -38,8 +39,10 @@ impl TreeFilter {
     /// count. With both kinds, a file that matches neither is included (GNU grep decides by its first match), so only
     /// one kind is considered here.
     pub(super) fn of_grep(parsed: &Parsed) -> Option<std::rc::Rc<Self>> {
+        // Where the shell finds names for `--include=*.py`, they include less.
+        let text = |value: &Arg| value.literal().map(str::to_owned).or_else(|| value.wildcard());
         let globs = |name: &str| -> Option<Vec<GlobMatcher>> {
-            parsed.values(&[name]).map(|value| wildcard(value.literal()?, false)).collect()
+            parsed.values(&[name]).map(|value| wildcard(&text(value)?, false)).collect()
         };
         let left_out = |name: &str| -> Vec<GlobMatcher> {
             parsed.values(&[name]).filter_map(|value| leaves_out(value.literal()?)).collect()

@@ -128,14 +128,20 @@ impl<'t> ShellWalk<'_, '_, '_> {
     /// An expansion: analyzes its commands, adds doubts for what is unknown, and returns its value as far as it is
     /// known.
     fn expanded(&mut self, node: Node<'t>, is_quoted: bool) -> Walked<Vec<WordPart>> {
-        let raw = self.text(node);
+        // In a string, the grammar adds the blanks before it.
+        let raw = match is_quoted {
+            true => self.text(node).trim_start_matches([' ', '\t', '\n']),
+            false => self.text(node),
+        };
         match node.kind() {
             // The grammar skips blanks after the `$`; for the shell, the `$` is then plain text.
             "simple_expansion" if !check::is_variable(raw) => Err(Unreadable),
             "simple_expansion" => Ok(self.variable(cut::after_first(raw), is_quoted)),
             "expansion" => {
                 // Grammars and shells differ on nested quotes and on operators that evaluate.
-                let is_simple = check::expands_simply(raw);
+                let element = raw.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')).unwrap_or_default();
+                let element = element.strip_prefix('#').unwrap_or(element);
+                let is_simple = check::expands_simply(raw) || self.evaluates_no_index(element);
                 self.doubt |= !is_simple;
                 self.inner_expansions(node)?;
                 if !is_simple && raw.contains('=') {
@@ -188,6 +194,8 @@ impl<'t> ShellWalk<'_, '_, '_> {
                 return vec![WordPart::Digits];
             }
             "@" | "*" => return vec![WordPart::Unknown { splits: true }],
+            // Empty before a command runs in the background.
+            "!" => return vec![if is_quoted { WordPart::Digits } else { WordPart::Maybe }],
             _ => {}
         }
         match self.state.variable(name) {
@@ -283,7 +291,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
                     _ => rest.split_at(end),
                 };
                 let is_value = match c {
-                    '0'..='9' => is_decimal_text(word),
+                    '0'..='9' => is_decimal_text(word) || is_of_base(word),
                     // An unset variable leaves no operand.
                     '$' => check::is_name(word) && is_decimal(&self.variable(word, true)),
                     _ => check::is_name(word) && self.counts_in(word),
@@ -409,6 +417,15 @@ impl<'t> ShellWalk<'_, '_, '_> {
         self.doubt |= outer;
         Ok(())
     }
+}
+
+/// `0x1f`, `017`
+fn is_of_base(word: &str) -> bool {
+    let is_short = word.len() < 16;
+    let of_sixteen = word
+        .strip_prefix("0x")
+        .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_hexdigit()));
+    is_short && (of_sixteen || word.starts_with('0') && word.bytes().all(|b| (b'0'..=b'7').contains(&b)))
 }
 
 /// What follows the number of arguments, of elements or of characters, or the last status: `$#`, `${#name[@]}`, `$?`.

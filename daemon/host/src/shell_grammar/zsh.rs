@@ -273,6 +273,7 @@ pub(super) fn reading_of(line: &str) -> ZshReading {
     let bodies = lifted.bodies().all(|kind| match kind {
         LiftedKind::Heredoc(heredoc) if heredoc.expands => ZshScanner::new(&heredoc.body).quoted_text().is_some(),
         LiftedKind::Heredoc(_) | LiftedKind::HereString | LiftedKind::ReadWrite | LiftedKind::Descriptor => true,
+        LiftedKind::NamedDescriptor | LiftedKind::Translated => false,
     });
     match scanner.script() {
         Some(()) if bodies && !scanner.has_wildcard => ZshReading::Alike,

@@ -8,6 +8,7 @@ use super::options::parse;
 use super::special::skip_dashes;
 use super::{CommandContext, CommandOutput, FileAccess, FileUse, Reading};
 use crate::shell_grammar::arg::{Arg, WordPart};
+use crate::shell_grammar::handed::exports;
 use crate::shell_grammar::{check, variables};
 
 /// Without an operand `cd` goes to the home folder (POSIX.1-2024, cd, step 2).
@@ -37,7 +38,11 @@ pub(super) fn trap(words: &[Arg]) -> Reading {
     match skip_dashes(words) {
         [] => reading.reads_only = true,
         [first, ..] if matches!(first.literal(), Some("-l" | "-p" | "-" | "")) => reading.reads_only = true,
-        [first, ..] => reading.script(std::slice::from_ref(first)),
+        // Its commands are judged by themselves.
+        [first, ..] => {
+            reading.script(std::slice::from_ref(first));
+            reading.reads_only = reading.unsure.is_none();
+        }
     }
     reading
 }
@@ -94,7 +99,9 @@ pub(super) fn test(name: &str, words: &[Arg]) -> Reading {
 }
 
 /// Variables that programs get from then on.
-pub(super) fn declare(words: &[Arg]) -> Reading {
+pub(super) fn declare(name: &str, words: &[Arg], site: &CommandContext) -> Reading {
+    // Without that, it sets variables as an assignment does.
+    let hands_on = exports(name, words);
     let mut reading = Reading { reads_only: true, same_shell: true, ..Reading::default() };
     for word in words {
         let text = word.start();
@@ -105,7 +112,9 @@ pub(super) fn declare(words: &[Arg]) -> Reading {
             reading.doubt(format!("{} is not known to be harmless", word.raw));
         } else if let Some((name, _)) = text.split_once('=') {
             let value = word.literal().and_then(|text| text.split_once('=')).map(|(_, value)| value);
-            reading.reads_only &= variables::is_harmless_for_programs(name, value);
+            let name = name.trim_end_matches('+');
+            reading.reads_only &= variables::is_harmless_for_programs(name, value)
+                || !hands_on && check::is_name(name) && (site.is_the_shells_own)(name);
             reading.may_run_any |= variables::names_settings(name, text);
         } else if !is_option && !check::is_harmless_name(text) {
             // Exporting, hiding or removing a variable that programs read.
@@ -115,11 +124,21 @@ pub(super) fn declare(words: &[Arg]) -> Reading {
     reading
 }
 
-pub(super) fn read_line(words: &[Arg]) -> Reading {
-    let Some(known) = find("read") else { return Reading::default() };
+/// `shopt -s nullglob`: a wildcard without matches is no word, or an error, and not itself.
+pub(in crate::shell_grammar) fn only_empties_wildcards(words: &[Arg]) -> bool {
+    let [option, names @ ..] = words else { return false };
+    let is_one = |word: &Arg| ["nullglob", "failglob", "inherit_errexit"].iter().any(|name| word.is(name));
+    (option.is("-s") || option.is("-u")) && !names.is_empty() && names.iter().all(is_one)
+}
+
+fn is_harmless_variable(word: &Arg) -> bool {
+    word.literal().is_some_and(check::is_harmless_name_of_variable)
+}
+
+pub(super) fn read_line(name: &str, words: &[Arg]) -> Reading {
+    let Some(known) = find(name) else { return Reading::default() };
     let parsed = parse(known, words);
-    let is_name = |word: &Arg| word.literal().is_some_and(check::is_harmless_name_of_variable);
-    let names = parsed.operands.iter().chain(parsed.values(&["-a"])).all(is_name);
+    let names = parsed.operands.iter().chain(parsed.values(&["-a"])).all(is_harmless_variable);
     let mut reading = parsed.into_reading();
     reading.reads_only = reading.unsure.is_none() && names;
     reading
@@ -129,6 +148,10 @@ pub(super) fn printf(words: &[Arg]) -> Reading {
     let mut reading = Reading { reads_only: true, output: text_output("printf", words), ..Reading::default() };
     // Only the first words can be options.
     match skip_dashes(words).first() {
+        Some(first) if first.is("-v") && words.get(1).is_some_and(is_harmless_variable) => {
+            words.iter().for_each(|word| reading.note(word, "text"));
+            Reading { output: CommandOutput::Unknown, same_shell: true, ..reading }
+        }
         Some(first) if first.start().starts_with("-v") => reading.runs_any("-v assigns to a variable"),
         Some(first) if first.literal().is_none() && first.may_be_option() => {
             // It might become `-v` with a subscript that is evaluated.

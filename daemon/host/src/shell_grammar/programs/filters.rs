@@ -127,6 +127,7 @@ pub(super) fn search(name: &str, words: &[Arg]) -> Option<Reading> {
         "-n",
     ];
     let is_plain = parsed.given.iter().all(|given| plain.contains(&given.name.as_str()));
+    let names_only = name == "rg" && parsed.has(&["--files", "--type-list"]);
     let filter = TreeFilter::of_rg(&parsed);
     // A glob is a language of its own, and brings back files that are left out without it.
     let has_globs = parsed.has(&["-g", "--glob", "--iglob", "--ignore-file", "--type-add"]);
@@ -138,6 +139,9 @@ pub(super) fn search(name: &str, words: &[Arg]) -> Option<Reading> {
     for file in &mut reading.files {
         if file.how == FileAccess::Tree {
             file.filter.clone_from(&filter);
+            if names_only {
+                file.how = FileAccess::List;
+            }
         }
     }
     if lists && is_plain {

@@ -193,6 +193,11 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
                     true => Err(RepositoryProblem::NotKnown("its repository is named by an option".to_owned())),
                     false => repository::find(site, folder.as_ref(), name, of.reads_only),
                 };
+                if name == "diff" && repository.is_err() {
+                    // Then it compares any files.
+                    let read = of.files.iter_mut().filter(|file| file.how == FileAccess::Read);
+                    read.for_each(|file| file.how = FileAccess::Tree);
+                }
                 if name == "push" {
                     pushed::add(&words[at..], &mut of, repository.as_ref().ok(), site);
                 }
@@ -390,7 +395,14 @@ fn shown(parsed: &Parsed, name: &str) -> Vec<FileUse> {
             .is_some_and(|rest| rest.chars().all(|c| "~^0123456789".contains(c)))
     };
     let paths = parsed.operands.iter().filter(|operand| !is_head(operand)).count();
-    let how = if name == "diff" { FileAccess::Tree } else { FileAccess::Read };
+    // Paths outside of the repository are compared with all that is in them, also what Git does not track.
+    let is_outside = |operand: &Arg| {
+        operand.literal().is_none_or(|text| {
+            text.starts_with(['/', '~']) || Path::new(text).components().any(|part| part == Component::ParentDir)
+        })
+    };
+    let compares_any = name == "diff" && (parsed.has(&["--no-index"]) || parsed.operands.iter().any(is_outside));
+    let how = if compares_any { FileAccess::Tree } else { FileAccess::Read };
     let mut files = Vec::new();
     for range in parsed.values(&["-L"]) {
         if let Some(at) = range.start().rfind(':') {
@@ -486,6 +498,7 @@ fn shows_changes(name: &str, words: &[Arg]) -> bool {
         "-s",
         "--no-patch",
         "--dirstat",
+        "--quiet",
     ]);
     let prints = has(&[
         "-p",

@@ -613,7 +613,8 @@ impl Parsed {
                     Operand::Write => FileAccess::Write,
                 };
                 self.reading.note(operand, how.describe());
-                if operand.is("-") && how != FileAccess::List {
+                // For programs that write, it is a name like others.
+                if operand.is("-") && matches!(how, FileAccess::Read | FileAccess::Tree) {
                     continue;
                 }
                 let is_whole = is_recursive && how == FileAccess::Write && self.known.removes_or_changes();

@@ -265,10 +265,15 @@ impl RepositoryReader<'_> {
             }
         }
         repository.entries = entries;
+        let folders = self.site.session_folders;
         if self.only_reads {
+            if settings.is_partial && nested::is_nested(folders, &[&own, common]) {
+                let why =
+                    "reading may fetch objects from where its settings say, and no person has chosen this repository";
+                repository.note(Err(RepositoryProblem::Nested(why.to_owned())));
+            }
             return;
         }
-        let folders = self.site.session_folders;
         if nested::is_nested(folders, &[&own, common]) {
             repository.note(nested::runs_nothing(self.subcommand, &settings, &hooks));
         } else if repository.runs_inside.is_none() {

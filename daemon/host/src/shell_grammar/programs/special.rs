@@ -156,6 +156,8 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
         "eval" => {
             let mut reading = Reading { same_shell: true, ..reading() };
             reading.script(skip_dashes(words));
+            // What it evaluates is judged by itself.
+            reading.reads_only = reading.unsure.is_none();
             reading
         }
         "trap" => builtins::trap(words),
@@ -163,17 +165,22 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
         "source" | "." => builtins::source(words),
         "hash" if !words.is_empty() && !is(0, "-r") => reading().open("hash changes which program a name runs"),
         "enable" if !words.is_empty() => reading().open("enable changes which commands the shell has"),
+        "shopt" if builtins::only_empties_wildcards(words) => {
+            Reading { reads_only: true, same_shell: true, ..reading() }
+        }
         "shopt" if words.iter().any(|word| !word.is("-p") && !word.is("-q")) => {
             reading().open("shopt changes how the shell reads commands")
         }
+        // The shell evaluates its words, but for plain arithmetic: see `ShellWalk::only_computes`.
+        "let" => Reading { reads_only: true, same_shell: true, ..reading() },
         "exec" if words.is_empty() => Reading { reads_only: true, ..reading() },
         "command" if words.first().is_some_and(|word| matches!(word.literal(), Some("-v" | "-V" | "-pv" | "-pV"))) => {
             Reading { reads_only: true, ..reading() }
         }
         "command" | "builtin" => Reading { same_shell: true, ..parse(find(name)?, words).into_reading() },
         "test" | "[" | "[[" => builtins::test(name, words),
-        "export" | "declare" | "typeset" | "local" | "readonly" | "unset" => builtins::declare(words),
-        "read" => builtins::read_line(words),
+        "export" | "declare" | "typeset" | "local" | "readonly" | "unset" => builtins::declare(name, words, site),
+        "read" | "mapfile" | "readarray" => builtins::read_line(name, words),
         "printf" => builtins::printf(words),
         "echo" => Reading { output: builtins::text_output(name, words), ..parse(find(name)?, words).into_reading() },
         "cat" | "head" | "tail" | "sort" | "uniq" | "tac" | "grep" | "egrep" | "fgrep" | "shuf" => {
