@@ -4,7 +4,7 @@ use toold_proto::cut;
 
 use super::arg::{Arg, WordPart};
 use super::programs::{self, CommandOutput};
-use super::{ShellWalk, check, expand, handed};
+use super::{ShellWalk, check, expand};
 
 impl ShellWalk<'_, '_, '_> {
     /// The state that the command leaves in the shell.
@@ -94,7 +94,7 @@ impl ShellWalk<'_, '_, '_> {
                 if rest.iter().any(changes) || name == "readonly" || rest.iter().any(freezes) {
                     self.state.lose();
                 }
-                let exports = handed::exports(name, rest);
+                let exports = programs::exports(name, rest);
                 if rest.iter().any(|word| word.is("-A")) && name != "export" {
                     let names = rest.iter().filter(|word| !word.start().starts_with('-'));
                     let names: Vec<String> =

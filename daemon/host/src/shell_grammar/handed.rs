@@ -5,20 +5,11 @@ use std::ops::Range;
 use toold_engine::need::Word;
 
 use super::arg::{Arg, WordPart};
-use super::programs::{FileAccess, FileUse};
+use super::programs::{DECLARING, FileAccess, FileUse, exports};
 use super::{LineItem, ShellWalk, SimpleCommand, variables};
-
-/// Builtins that set variables, and may hand them to programs.
-const DECLARING: &[&str] = &["export", "declare", "typeset", "local", "readonly"];
 
 /// Values of variables such as `GIT_TRACE` that name no file.
 const NO_FILES: &[&str] = &["", "true", "false", "0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
-
-/// Whether a builtin hands what it sets to programs: `export`, and `declare -x`.
-pub(super) fn exports(name: &str, words: &[Arg]) -> bool {
-    let has = |letter: char| words.iter().any(|word| word.start().starts_with('-') && word.start().contains(letter));
-    name == "export" && !has('n') || DECLARING.contains(&name) && has('x')
-}
 
 impl ShellWalk<'_, '_, '_> {
     /// Whether no program gets a variable that the line sets.

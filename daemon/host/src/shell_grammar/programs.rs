@@ -53,7 +53,7 @@ use super::arg::Arg;
 use super::names::NameSet;
 use super::trees::TreeFilter;
 
-pub(super) use builtins::only_empties_wildcards;
+pub(super) use builtins::{DECLARING, exports, only_empties_wildcards};
 pub(super) use interpreters::inline_script;
 pub(super) use known::{ProgramTable, Takes, find, load_tables};
 pub(super) use operation::head;

@@ -8,8 +8,16 @@ use super::options::parse;
 use super::special::skip_dashes;
 use super::{CommandContext, CommandOutput, FileAccess, FileUse, Reading};
 use crate::shell_grammar::arg::{Arg, WordPart};
-use crate::shell_grammar::handed::exports;
 use crate::shell_grammar::{check, variables};
+
+/// Builtins that set variables, and may hand them to programs.
+pub(in crate::shell_grammar) const DECLARING: &[&str] = &["export", "declare", "typeset", "local", "readonly"];
+
+/// Whether a builtin hands what it sets to programs: `export`, and `declare -x`.
+pub(in crate::shell_grammar) fn exports(name: &str, words: &[Arg]) -> bool {
+    let has = |letter: char| words.iter().any(|word| word.start().starts_with('-') && word.start().contains(letter));
+    name == "export" && !has('n') || DECLARING.contains(&name) && has('x')
+}
 
 /// Without an operand `cd` goes to the home folder (POSIX.1-2024, cd, step 2).
 pub(super) fn change_folder(name: &str, words: &[Arg], site: &CommandContext) -> Reading {
