@@ -33,7 +33,7 @@ const MAX_LINKS: usize = 40;
 /// folder that cannot be searched; opening the path will then fail.
 ///
 /// # Errors
-/// A loop of links; a NUL in the path.
+/// A loop of links; a NUL in the path; a path whose place depends on who opens it, such as `/proc/self/cwd/file`.
 pub fn resolve(path: &Path, cwd: &Path) -> io::Result<PathBuf> {
     let named = named(path, cwd)?;
     match without_links(&named) {
@@ -70,6 +70,8 @@ pub fn resolve_for(path: &Path, cwd: &Path, may_read: &mut dyn FnMut(&Path) -> b
         (resolved, None) => (resolved?, None),
         (Ok(path), Some(hidden)) if !hidden.climbs && may_read(&path) => (path, None),
         (Ok(path), Some(hidden)) => (path, Some(hidden.named)),
+        // The daemon cannot say which file that is, so no rule would hold for it.
+        (Err(error), Some(_)) if is_opener_path(&error) => return Err(error),
         // Opening it will fail once someone has allowed it.
         (Err(_), Some(hidden)) => (hidden.named.clone(), Some(hidden.named)),
     };
@@ -121,6 +123,9 @@ fn follow(named: &Path, may_read: &mut dyn FnMut(&Path) -> bool) -> (io::Result<
         if links > MAX_LINKS {
             return (Err(Errno::LOOP.into()), hidden);
         }
+        if let Some(goes_on) = goes_through_opener(&done, &left) {
+            return (Err(OpenerPath { path: named.to_owned(), goes_on }.into()), hidden);
+        }
         done.pop();
         if target.is_absolute() {
             done = PathBuf::from("/");
@@ -128,6 +133,51 @@ fn follow(named: &Path, may_read: &mut dyn FnMut(&Path) -> bool) -> (io::Result<
         left.extend(parts(&target));
     }
     (Ok(done), hidden)
+}
+
+/// A path through `/proc/self` whose place depends on the process that opens it: that is not always the daemon, and the
+/// daemon's own folder and descriptors are not those of a command (proc(5)).
+#[derive(Debug, thiserror::Error)]
+#[error("{} leads to another place in each program that opens it; name the file itself", .path.display())]
+struct OpenerPath {
+    path: PathBuf,
+    goes_on: bool,
+}
+
+impl From<OpenerPath> for io::Error {
+    fn from(path: OpenerPath) -> Self {
+        Self::new(io::ErrorKind::InvalidFilename, path)
+    }
+}
+
+/// Whether a link leads to the process that opens it, and the names behind the link lead to something that only that process
+/// knows; if so, whether they go on from there, as in `cwd/file`. `left` is in reverse.
+fn goes_through_opener(link: &Path, left: &[PathBuf]) -> Option<bool> {
+    if link != Path::new("/proc/self") && link != Path::new("/proc/thread-self") {
+        return None;
+    }
+    // Whatever else is there is about the process, and leads nowhere: `/proc/mounts` is the link `self/mounts`.
+    let own = |part: &PathBuf| {
+        ["cwd", "root", "exe", "fd", "map_files", "task", ".."].iter().any(|name| part.as_os_str() == *name)
+    };
+    let at = left.iter().rposition(own)?;
+    // In these, the next name is that of a link.
+    let is_folder = ["fd", "map_files", "task"].iter().any(|name| left[at].as_os_str() == *name);
+    Some(at > usize::from(is_folder))
+}
+
+/// Whether [`resolve`] failed because the path's place depends on who opens it.
+pub(crate) fn is_opener_path(error: &io::Error) -> bool {
+    opener_path(error).is_some()
+}
+
+/// Whether it failed so for a file behind the process's folder, root or descriptors, which may be any file.
+pub(crate) fn is_file_of_opener(error: &io::Error) -> bool {
+    opener_path(error).is_some_and(|path| path.goes_on)
+}
+
+fn opener_path(error: &io::Error) -> Option<&OpenerPath> {
+    error.get_ref()?.downcast_ref()
 }
 
 /// The path itself if no link is on it, as far as it exists, and what is there: one look instead of one for each component.
@@ -424,6 +474,36 @@ mod tests {
         symlink("one", root.join("two")).unwrap();
         assert!(resolve(Path::new("one/x"), &root).is_err());
         assert!(resolve(Path::new("a\0b"), &root).is_err());
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_path_that_depends_on_who_opens_it_is_an_error() {
+        let (_keep, root) = folder();
+        for (link, target) in [("own", "/proc/self"), ("thread", "/proc/thread-self/cwd"), ("fd", "/dev/fd")] {
+            symlink(target, root.join(link)).unwrap();
+        }
+        let inside = root.strip_prefix("/").unwrap().display().to_string();
+        let forms =
+            ["/proc/self/cwd/x", "/proc/./thread-self//cwd/x", "/proc/self/root/etc/passwd", "/proc/self/fd/../cwd/x"];
+        let more = ["/proc/self/fd/3/x", "/dev/fd/../cwd/x", "/proc/mounts/../cwd/x", "/proc/tty/../self/exe"];
+        let links = ["own/cwd/x", "own/task/1/cwd/x", "thread/x", "fd/3", "fd/../cwd", &format!("own/root/{inside}/x")];
+        for path in forms.iter().chain(&more).chain(&links) {
+            for may_read in [true, false] {
+                let found = resolve_for(Path::new(path), &root, &mut |_| may_read);
+                let error = found.expect_err(path);
+                assert!(is_opener_path(&error), "{path}: {error}");
+            }
+        }
+        for (path, goes_on) in
+            [("/proc/self/cwd", false), ("/proc/self/fd/3", false), ("own/exe", false), ("own/cwd/x", true)]
+        {
+            assert_eq!(is_file_of_opener(&resolve(Path::new(path), &root).unwrap_err()), goes_on, "{path}");
+        }
+        // These are about the process, and lead nowhere.
+        let own = format!("/proc/{}", std::process::id());
+        assert_eq!(resolve(Path::new("own/status"), &root).unwrap(), Path::new(&own).join("status"));
+        assert_eq!(resolve(Path::new("/proc/mounts"), &root).unwrap(), Path::new(&own).join("mounts"));
     }
 
     #[test]

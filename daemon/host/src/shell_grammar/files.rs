@@ -19,7 +19,7 @@ use super::{ShellWalk, SimpleCommand};
 use crate::credentials::holds_credentials;
 use crate::exclude::Exclusions;
 use crate::file_needs::{is_certificate, read_need, write_need};
-use crate::files::{OpenError, ResolvedPath, resolve_for};
+use crate::files::{OpenError, ResolvedPath, is_file_of_opener, is_opener_path, resolve_for};
 
 /// Up to this number, files are judged one by one; above it, by the folder that contains them.
 const MAX_SINGLE: usize = 16;
@@ -111,6 +111,14 @@ pub(super) struct NamedFile {
     pub(super) unknown: Option<(String, bool)>,
     /// How many links were followed to get here.
     depth: usize,
+}
+
+/// Why it is not known where a path leads.
+pub(super) fn leads_nowhere(error: &std::io::Error) -> String {
+    match is_opener_path(error) {
+        true => error.to_string(),
+        false => "a loop of symbolic links".to_owned(),
+    }
 }
 
 pub(super) fn is_device(path: &str) -> bool {
@@ -495,16 +503,6 @@ impl NamedFile {
             let target = format!("{} (what is in {})", self.command, self.path.display());
             vec![SimpleCommand { hides_file: true, ..SimpleCommand::not_understood(&target, why) }.need(line)]
         };
-        let Ok(ResolvedPath { mut path, judged_as, .. }) = resolve_for(&self.path, Path::new("/"), may_read) else {
-            return not_known("a loop of symbolic links");
-        };
-        // Only names are shown, and they belong to the folder.
-        if self.how == FileAccess::List
-            && (is_secret(&path) && !path.is_dir() || !path.is_dir())
-            && let Some(folder) = path.parent()
-        {
-            path = folder.to_owned();
-        }
         let category = match self.how {
             FileAccess::Write => Category::FileWrite,
             FileAccess::Read | FileAccess::Tree | FileAccess::List => Category::FileRead,
@@ -519,6 +517,25 @@ impl NamedFile {
                 file.of_command = self.is_operand.then(|| self.command.clone());
             })
         };
+        let ResolvedPath { mut path, judged_as, .. } = match resolve_for(&self.path, Path::new("/"), may_read) {
+            Ok(found) => found,
+            // No program needs such a name, and it could be that of any file.
+            Err(error) if is_file_of_opener(&error) => {
+                return vec![Need { forbidden: Some(error.to_string()), ..on(&self.path) }];
+            }
+            // Only names are shown, and these are about the program.
+            Err(error) if is_opener_path(&error) && self.how == FileAccess::List => {
+                ResolvedPath { path: self.path.clone(), judged_as: None, kind: None }
+            }
+            Err(error) => return not_known(&leads_nowhere(&error)),
+        };
+        // Only names are shown, and they belong to the folder.
+        if self.how == FileAccess::List
+            && (is_secret(&path) && !path.is_dir() || !path.is_dir())
+            && let Some(folder) = path.parent()
+        {
+            path = folder.to_owned();
+        }
         if let Some(judged_as) = judged_as {
             return vec![on(&judged_as), on(&path)];
         }
@@ -550,7 +567,7 @@ impl NamedFile {
                     needs.extend(judged_as.map(|judged_as| on(&judged_as)));
                     needs.push(on(&path).with_file(|file| file.covers = covers));
                 }
-                Err(_) => return not_known("a loop of symbolic links"),
+                Err(error) => return not_known(&leads_nowhere(&error)),
             }
         }
         if self.how == FileAccess::Tree && !may_read(&path) {
@@ -599,13 +616,18 @@ impl NamedFile {
             if clock.is_over() || links.len() > MAX_LINKS {
                 return not_known("it contains too many files and links to check");
             }
-            if self.how != FileAccess::Write
-                && file.is_symlink()
-                && let Ok(ResolvedPath { path: target, .. }) = resolve_for(file, Path::new("/"), may_read)
-                && (!target.starts_with(&path) || follows && !own.contains(&target))
-                && seen.insert(target.clone())
-            {
-                links.push(target);
+            if self.how != FileAccess::Write && file.is_symlink() {
+                match resolve_for(file, Path::new("/"), may_read) {
+                    Ok(ResolvedPath { path: target, .. }) => {
+                        let is_further = !target.starts_with(&path) || follows && !own.contains(&target);
+                        if is_further && seen.insert(target.clone()) {
+                            links.push(target);
+                        }
+                    }
+                    Err(error) if is_opener_path(&error) => return not_known(&leads_nowhere(&error)),
+                    // Programs cannot open a loop of links.
+                    Err(_) => {}
+                }
             }
             if needs[0].forbidden.is_none() {
                 needs[0].forbidden = exclusions.reason(file, false);

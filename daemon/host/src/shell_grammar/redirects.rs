@@ -9,14 +9,14 @@ use toold_proto::tool::Category;
 use tree_sitter::Node;
 
 use super::arg::{self, Arg, WordPart};
-use super::files::{is_public, may_be_forbidden};
+use super::files::{is_public, leads_nowhere, may_be_forbidden};
 use super::heredocs::{self, Heredoc, LiftedKind};
 use super::programs::{CommandOutput, FileAccess, FileUse, Reading};
 use super::state::{ShellState, logical};
 use super::{LineItem, ShellWalk, SimpleCommand, Unreadable, Walked, all, check, children_of_field, named};
 use crate::exclude::Exclusions;
 use crate::file_needs::{read_need, write_need};
-use crate::files::{ResolvedPath, resolve_for};
+use crate::files::{ResolvedPath, is_file_of_opener, resolve_for};
 
 /// A file that is opened by its name.
 pub(super) struct Redirected {
@@ -132,9 +132,18 @@ impl Redirected {
             needs.push(SimpleCommand { hides_file: *hides_file, ..unknown(why) }.need(line));
         }
         for folder in folders {
-            let Ok(ResolvedPath { path, judged_as, .. }) = resolve_for(Path::new(&self.path), folder, may_read) else {
-                needs.push(SimpleCommand { hides_file: true, ..unknown("a loop of symbolic links") }.need(line));
-                continue;
+            let ResolvedPath { path, judged_as, .. } = match resolve_for(Path::new(&self.path), folder, may_read) {
+                Ok(found) => found,
+                // No program needs such a name, and it could be that of any file.
+                Err(error) if is_file_of_opener(&error) => {
+                    let need = on_file(Path::new(&self.path), exclusions);
+                    needs.push(Need { line: Some(line.to_owned()), forbidden: Some(error.to_string()), ..need });
+                    continue;
+                }
+                Err(error) => {
+                    needs.push(SimpleCommand { hides_file: true, ..unknown(&leads_nowhere(&error)) }.need(line));
+                    continue;
+                }
             };
             for path in judged_as.iter().chain([&path]) {
                 let need = Need { line: Some(line.to_owned()), ..on_file(path, exclusions) };
