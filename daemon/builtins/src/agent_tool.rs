@@ -161,6 +161,7 @@ impl AgentTool {
             toolkit: &self.toolkit,
             environment: &self.work.environment,
             shell,
+            types: self.request.agent == "codex",
             snapshot: snapshot.as_ref(),
             description: description_in(&self.work.input),
             partial: &self.partial,
@@ -392,16 +393,16 @@ impl Callable for AgentTool {
 /// The rule that an action may be about whose target is not known. An unknown tool may do anything.
 fn rule_about(action: &AgentAction, cx: &Cx) -> Option<String> {
     const DENIES: &[Verdict] = &[Verdict::Deny];
-    if let AgentAction::Unclear { category } = action {
-        return cx.rule_about_any(*category, DENIES);
+    let rule_about_mcp = || cx.rule_about_any(Category::Mcp, &[Verdict::Deny, Verdict::Ask]);
+    match action {
+        AgentAction::Unclear { category } => cx.rule_about_any(*category, DENIES),
+        AgentAction::Mcp { is_named: false, .. } => rule_about_mcp(),
+        AgentAction::Unknown => {
+            let others = [Category::FileWrite, Category::Shell, Category::Network, Category::FileRead];
+            rule_about_mcp().or_else(|| others.into_iter().find_map(|category| cx.rule_about_any(category, DENIES)))
+        }
+        _ => None,
     }
-    if *action != AgentAction::Unknown {
-        return None;
-    }
-    // Its name may be that of an MCP tool, which a rule would ask about.
-    let mcp = cx.rule_about_any(Category::Mcp, &[Verdict::Deny, Verdict::Ask]);
-    let others = [Category::FileWrite, Category::Shell, Category::Network, Category::FileRead];
-    mcp.or_else(|| others.into_iter().find_map(|category| cx.rule_about_any(category, DENIES)))
 }
 
 fn spec(toolkit: &Toolkit, request: &AgentRequest, work: &AgentWork) -> ToolSpec {

@@ -33,6 +33,7 @@ mod programs;
 mod redirects;
 mod state;
 mod trees;
+mod typed;
 mod variables;
 mod words;
 mod zsh;
@@ -44,6 +45,7 @@ pub use other_shells::as_read_by;
 #[doc(hidden)]
 pub use programs::listed::{TableListing, listings};
 pub use programs::{Note, withheld};
+pub use typed::with_typed_commands;
 
 use std::borrow::Cow;
 use std::collections::HashSet;

@@ -68,6 +68,9 @@ pub enum AgentAction {
     Mcp {
         server: String,
         tool: String,
+        /// Whether the input names the server. Otherwise it was read from the tool's name, in which agents replace letters:
+        /// `my.dot` is `my_dot`.
+        is_named: bool,
     },
     /// Loads a skill or a slash command of Claude Code, whose file may run commands and allow tools.
     Skill {
@@ -83,6 +86,9 @@ pub enum AgentAction {
     /// The table of the agent does not have the tool.
     Unknown,
 }
+
+/// Starts a sub-agent. Each tool that it uses is judged by itself, so this matters only to rules about agents.
+const SUB_AGENT: AgentAction = AgentAction::Unclear { category: Category::Agent };
 
 /// Which files a search for a text reads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

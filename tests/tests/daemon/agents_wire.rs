@@ -694,6 +694,106 @@ for line in ["make a", "cargo publish", "rm x"]:
     assert_eq!(text.trim(), "make a allow\ncargo publish ask\nrm x deny", "{result}");
 }
 
+#[test]
+fn a_tool_of_a_server_that_nobody_knows_falls_under_each_rule_about_mcp() {
+    let rule = "[[permission.rules]]\ncategory = \"mcp\"\npattern = \"my.dot/*\"\naction = \"deny\"\n";
+    let daemon = opened(Setup::new().config(rule));
+    // Agents replace letters of a server's name.
+    let names = [
+        ("claude-code", "mcp__my_dot__danger"),
+        ("claude-code", "mcp__plugin_p_other__x"),
+        ("codex", "mcp__my_dot__danger"),
+        ("qwen-code", "mcp__my_dot__danger"),
+        ("gemini", "mcp_my_dot_danger"),
+        ("vscode", "mcp_my_dot_danger"),
+        ("copilot", "my-dot-danger"),
+        ("opencode", "my_dot_danger"),
+    ];
+    for (agent, tool) in names {
+        check(&daemon, (agent, tool, json!({})), "ask", "rule");
+        // The hook has found the server in the agent's configuration.
+        let named = |target: &str| {
+            let mut params = params(&daemon, agent, tool, json!({}));
+            params["needs"] = json!([{"category": "mcp", "target": target}]);
+            judge(&daemon, params)
+        };
+        assert_eq!(named("other/danger")["by"], "default", "{agent} {tool}");
+        assert_eq!(named("my.dot/danger")["decision"], "deny", "{agent} {tool}");
+    }
+    check(
+        &daemon,
+        ("claude-code", "ReadMcpResourceTool", json!({"server": "other", "uri": "x://y"})),
+        "ask",
+        "default",
+    );
+}
+
+#[test]
+fn sub_agents_are_asked_about_where_a_rule_denies_any() {
+    let rule = "[[permission.rules]]\ncategory = \"agent\"\npattern = \"evil\"\naction = \"deny\"\n";
+    let (free, ruled) = (daemon(), opened(Setup::new().config(rule)));
+    let tools = [
+        ("claude-code", "Agent"),
+        ("codex", "spawn_agent"),
+        ("copilot", "task"),
+        ("cursor", "Task"),
+        ("gemini", "invoke_agent"),
+        ("opencode", "task"),
+        ("qwen-code", "agent"),
+        ("vscode", "runSubagent"),
+    ];
+    for (agent, tool) in tools {
+        check(&free, (agent, tool, json!({"prompt": "x"})), "ask", "default");
+        check(&ruled, (agent, tool, json!({"prompt": "x"})), "ask", "rule");
+    }
+}
+
+#[test]
+fn a_program_that_codex_may_type_into_is_not_left_to_it() {
+    let daemon = daemon();
+    // Its hook is not asked about what it types.
+    for line in ["bash", "less b.txt", "python3", "sqlite3 x.db", "cat b.txt | node"] {
+        let judged = bash(&daemon, "codex", line);
+        assert!(judged["decision"] != "allow" && judged["by"] == "rule", "{line}: {judged}");
+    }
+    check(&daemon, ("codex", "Bash", json!({"command": "python3 x.py"})), "ask", "default");
+    check(&daemon, ("claude-code", "Bash", json!({"command": "less b.txt"})), "ask", "default");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_path_that_leads_elsewhere_in_each_program_is_never_left_to_the_agent() {
+    let rules = ["read", "write"].map(|what| {
+        format!(
+            "[[permission.rules]]\ncategory = \"file.{what}\"\npattern = \"**/work/{what}/**\"\naction = \"deny\"\n"
+        )
+    });
+    let daemon = opened(Setup::new().config(&rules.concat()).file("read/f", "").file("write/f", ""));
+    for (link, target) in [("cwd", "/proc/self/cwd"), ("own", "/proc/self"), ("descriptors", "/dev/fd")] {
+        std::os::unix::fs::symlink(target, daemon.work().join(link)).unwrap();
+    }
+    let folders = ["/proc/self/cwd", "/proc/thread-self/cwd", "/dev/fd/../cwd", "cwd", "own/cwd", "descriptors/../cwd"];
+    for folder in folders {
+        let (read, written) = (format!("{folder}/read/f"), format!("{folder}/write/f"));
+        let command = |line: &str| json!({"command": line});
+        let patch = format!("*** Begin Patch\n*** Add File: {folder}/write/n\n+x\n*** End Patch");
+        for (agent, tool, input) in [
+            ("claude-code", "Read", json!({"file_path": read})),
+            ("gemini", "read_file", json!({"file_path": read})),
+            ("claude-code", "Write", json!({"file_path": written, "content": "x"})),
+            ("codex", "apply_patch", command(&patch)),
+            ("codex", "Bash", command(&format!("cat {read}"))),
+            ("codex", "Bash", command(&format!("cd {folder} && cat read/f"))),
+            ("codex", "Bash", command(&format!("echo x > {written}"))),
+            ("codex", "Bash", command(&format!("cp read/g {written}"))),
+        ] {
+            let judged = judge(&daemon, params(&daemon, agent, tool, input.clone()));
+            let is_left = judged["decision"] == "allow" || judged["by"] == "default";
+            assert!(!is_left, "{agent} {tool} {input}: {judged}");
+        }
+    }
+}
+
 fn any_json() -> impl Strategy<Value = Value> {
     let names = prop::sample::select(vec![
         "command",

@@ -38,6 +38,8 @@ pub(super) struct Deriving<'a> {
     pub(super) environment: &'a Environment,
     /// The shell that runs the agent's commands.
     pub(super) shell: &'a str,
+    /// Whether the agent types into running programs without asking.
+    pub(super) types: bool,
     /// The aliases and functions of that shell, where they are known.
     pub(super) snapshot: Option<&'a ShellSnapshot>,
     /// The agent's own words about a command.
@@ -72,7 +74,7 @@ impl Deriving<'_> {
             AgentAction::Fetch { url } => self.fetch(url),
             // The agent's provider searches, so there is no host.
             AgentAction::WebSearch { .. } => Ok(vec![Need::new(Category::Plugin, "web_search")]),
-            AgentAction::Mcp { server, tool } => Ok(vec![Need::new(Category::Mcp, format!("{server}/{tool}"))]),
+            AgentAction::Mcp { server, tool, .. } => Ok(vec![Need::new(Category::Mcp, format!("{server}/{tool}"))]),
             AgentAction::Skill { name, arguments } => self.skill(name, arguments),
             AgentAction::Nothing | AgentAction::Unclear { .. } | AgentAction::Unknown => Ok(Vec::new()),
             AgentAction::Write { .. }
@@ -149,6 +151,9 @@ impl Deriving<'_> {
     fn expanded(&self, line: &str, folder: &Path, seen: &mut Vec<String>) -> Vec<Need> {
         let needs = bash::needs(line, folder, self.description, self.environment, self.cx);
         let mut needs = shell_grammar::as_read_by(self.shell, line, needs);
+        if self.types {
+            needs = shell_grammar::with_typed_commands(line, needs);
+        }
         let Some(snapshot) = self.snapshot else { return needs };
         let mut of_aliases = Vec::new();
         for need in needs.iter_mut().filter(|need| need.category() == Category::Shell) {

@@ -158,13 +158,19 @@ async fn an_mcp_tool_is_the_one_that_is_named_or_each_that_its_name_can_be() {
     begins(&judge_named(&test, ("opencode", "secret_shout", json!({})), &named).await, "deny");
     let named = [(Category::Mcp, "a/shout")];
     begins(&judge_named(&test, ("copilot", "a-shout", json!({})), &named).await, "allow by rule");
-    begins(&judge(&test, "claude-code", "mcp__a__b__c", json!({})).await, "allow by rule");
-    begins(&judge(&test, "claude-code", "mcp__a__c", json!({})).await, "allow by rule");
-    begins(&judge(&test, "claude-code", "mcp__x__a__c", json!({})).await, "ask by default");
+    // Of a server that nobody knows, it may be that of any rule: agents replace letters in names.
+    begins(&judge(&test, "claude-code", "mcp__a__c", json!({})).await, "ask by rule");
     // The caller knows which of the two it is.
     let named = [(Category::Mcp, "a__b/c")];
     begins(&judge_named(&test, ("claude-code", "mcp__a__b__c", json!({})), &named).await, "allow by rule");
     begins(&judge(&test, "gemini", "mcp_secret_shout", json!({})).await, "deny");
+
+    let test = BuiltinTest::strict();
+    test.rule(Category::Mcp, "a__b/*", Verdict::Allow);
+    test.rule(Category::Mcp, "a/*", Verdict::Allow);
+    begins(&judge(&test, "claude-code", "mcp__a__b__c", json!({})).await, "allow by rule");
+    begins(&judge(&test, "claude-code", "mcp__a__c", json!({})).await, "allow by rule");
+    begins(&judge(&test, "claude-code", "mcp__x__a__c", json!({})).await, "ask by default");
 }
 
 #[tokio::test]

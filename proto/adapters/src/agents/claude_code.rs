@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::agents::input::{ToolInput, mcp_or_unknown, searched_folder};
-use crate::agents::{AgentAction, AgentInputError, ContentSearch};
+use crate::agents::{AgentAction, AgentInputError, ContentSearch, SUB_AGENT};
 use crate::patch::trim;
 
 pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, AgentInputError> {
@@ -48,12 +48,12 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
         "WebFetch" => AgentAction::Fetch { url: input.text("url")? },
         "WebSearch" => AgentAction::WebSearch { query: input.text("query")? },
         "ReadMcpResourceTool" | "ReadMcpResourceDirTool" => {
-            AgentAction::Mcp { server: input.text("server")?, tool: "resources/read".to_owned() }
+            AgentAction::Mcp { server: input.text("server")?, tool: "resources/read".to_owned(), is_named: true }
         }
-        // Each tool that a subagent uses asks by itself; one that runs elsewhere does not.
+        // The tools of one that runs elsewhere are not asked about.
         "Agent" | "Task" => match input.optional_text("isolation")?.as_deref() {
             Some("remote") => AgentAction::Unknown,
-            _ => AgentAction::Nothing,
+            _ => SUB_AGENT,
         },
         "Skill" => AgentAction::Skill {
             name: input.any_text(&["skill", "command"])?,

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::agents::input::{ToolInput, mcp_or_unknown, patch_actions, patch_text};
-use crate::agents::{AgentAction, AgentInputError};
+use crate::agents::{AgentAction, AgentInputError, SUB_AGENT};
 
 /// How the description of a request begins that asks for a host of the network and not for the command.
 const NETWORK: &str = "network-access ";
@@ -14,7 +14,6 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
         "Bash" => return command(input),
         "apply_patch" => return patch_changes(tool, &patch_text(input, &["command", "input"])?),
         "view_image" => AgentAction::Read { path: input.text("path")? },
-        // Each tool that a sub-agent uses asks by itself.
         "clock__curr_time"
         | "close_agent"
         | "collaborationclose_agent"
@@ -27,10 +26,10 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
         | "get_goal"
         | "list_agents"
         | "request_user_input"
-        | "spawn_agent"
         | "update_goal"
         | "update_plan"
         | "wait_agent" => AgentAction::Nothing,
+        "spawn_agent" => SUB_AGENT,
         _ => return Ok(mcp_or_unknown(tool)),
     };
     Ok(vec![action])

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::agents::input::{ToolInput, patch_actions, patch_text, searched_folder};
-use crate::agents::{AgentAction, AgentInputError, ContentSearch};
+use crate::agents::{AgentAction, AgentInputError, ContentSearch, SUB_AGENT};
 
 pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, AgentInputError> {
     let input = ToolInput { tool, value };
@@ -34,7 +34,6 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
         }
         "web_fetch" => AgentAction::Fetch { url: input.text("url")? },
         "web_search" => AgentAction::WebSearch { query: input.text("query")? },
-        // Each tool that a task uses asks by itself.
         "ask_user"
         | "exit_plan_mode"
         | "fetch_copilot_cli_documentation"
@@ -47,10 +46,10 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
         | "skill"
         | "sql"
         | "stop_bash"
-        | "task"
         | "task_complete"
         | "update_todo"
         | "write_agent" => AgentAction::Nothing,
+        "task" => SUB_AGENT,
         // A tool of an MCP server is named SERVER-TOOL, and both names may have such a mark.
         _ => AgentAction::Unknown,
     };

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::agents::input::{ToolInput, mcp_or_unknown, searched_folder};
-use crate::agents::{AgentAction, AgentInputError, ContentSearch};
+use crate::agents::{AgentAction, AgentInputError, ContentSearch, SUB_AGENT};
 
 pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, AgentInputError> {
     let input = ToolInput { tool, value };
@@ -30,8 +30,8 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
             AgentAction::List { path: searched_folder(folder, &input.any_text(&["glob_pattern", "pattern"])?) }
         }
         "WebFetch" => AgentAction::Fetch { url: input.text("url")? },
-        // Each tool that a task uses asks by itself.
-        "Task" | "TodoWrite" => AgentAction::Nothing,
+        "Task" => SUB_AGENT,
+        "TodoWrite" => AgentAction::Nothing,
         _ => return Ok(mcp_or_unknown(tool)),
     };
     Ok(vec![action])

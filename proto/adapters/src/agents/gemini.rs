@@ -4,7 +4,7 @@ use serde_json::Value;
 use toold_proto::tool::Category;
 
 use crate::agents::input::{ToolInput, mcp_or_unknown, mcp_tools, searched_folder};
-use crate::agents::{AgentAction, AgentInputError, ContentSearch};
+use crate::agents::{AgentAction, AgentInputError, ContentSearch, SUB_AGENT};
 
 pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, AgentInputError> {
     let input = ToolInput { tool, value };
@@ -47,12 +47,12 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
         | "enter_plan_mode"
         | "exit_plan_mode"
         | "get_internal_docs"
-        | "invoke_agent"
         | "list_background_processes"
         | "list_mcp_resources"
         | "read_background_output"
         | "update_topic"
         | "write_todos" => AgentAction::Nothing,
+        "invoke_agent" => SUB_AGENT,
         _ => return Ok(own_mcp_tools(tool).unwrap_or_else(|| mcp_or_unknown(tool))),
     };
     Ok(vec![action])

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::agents::input::{ToolInput, patch_actions, patch_text, searched_folder};
-use crate::agents::{AgentAction, AgentInputError, ContentSearch};
+use crate::agents::{AgentAction, AgentInputError, ContentSearch, SUB_AGENT};
 
 pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, AgentInputError> {
     let input = ToolInput { tool, value };
@@ -35,10 +35,10 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
         "list" => AgentAction::List { path: input.folder("path")? },
         "webfetch" => AgentAction::Fetch { url: input.text("url")? },
         "websearch" => AgentAction::WebSearch { query: input.text("query")? },
-        // Each tool that a task uses asks by itself.
-        "invalid" | "plan_enter" | "plan_exit" | "question" | "skill" | "task" | "todoread" | "todowrite" => {
+        "invalid" | "plan_enter" | "plan_exit" | "question" | "skill" | "todoread" | "todowrite" => {
             AgentAction::Nothing
         }
+        "task" => SUB_AGENT,
         // A tool of an MCP server has the server's name before its own, without a mark between them.
         _ => AgentAction::Unknown,
     };

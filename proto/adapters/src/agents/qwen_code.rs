@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::agents::input::{ToolInput, mcp_or_unknown, searched_folder};
-use crate::agents::{AgentAction, AgentInputError, ContentSearch, gemini};
+use crate::agents::{AgentAction, AgentInputError, ContentSearch, SUB_AGENT, gemini};
 
 pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, AgentInputError> {
     let input = ToolInput { tool, value };
@@ -36,11 +36,9 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
         "web_fetch" => AgentAction::Fetch { url: input.text("url")? },
         "web_search" => AgentAction::WebSearch { query: input.text("query")? },
         "read_file" | "read_many_files" | "write_file" => return gemini::actions(tool, value),
-        // Each tool that a sub-agent uses asks by itself.
-        "agent" | "ask_user_question" | "enter_plan_mode" | "exit_plan_mode" | "get_goal" | "list_agents"
-        | "send_message" | "skill" | "task" | "task_stop" | "todo_write" | "tool_search" | "update_goal" => {
-            AgentAction::Nothing
-        }
+        "ask_user_question" | "enter_plan_mode" | "exit_plan_mode" | "get_goal" | "list_agents" | "send_message"
+        | "skill" | "task_stop" | "todo_write" | "tool_search" | "update_goal" => AgentAction::Nothing,
+        "agent" | "task" => SUB_AGENT,
         _ => return Ok(mcp_or_unknown(tool)),
     };
     Ok(vec![action])

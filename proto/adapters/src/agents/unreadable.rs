@@ -144,7 +144,8 @@ fn names_in(source: &str) -> BTreeSet<&str> {
         if line.contains("=>") {
             let body = if behind.trim() == "{" { lines.peek().copied().unwrap_or_default() } else { behind.trim() };
             let found = together.drain(..);
-            if !body.starts_with("AgentAction::Nothing") {
+            // No member of their inputs matters.
+            if !body.starts_with("AgentAction::Nothing") && !body.starts_with("SUB_AGENT") {
                 names.extend(found);
             }
         }

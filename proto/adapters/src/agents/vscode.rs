@@ -4,7 +4,7 @@ use serde_json::Value;
 use toold_proto::tool::Category;
 
 use crate::agents::input::{ToolInput, mcp_tools, patch_actions, patch_text, searched_folder};
-use crate::agents::{AgentAction, AgentInputError, ContentSearch};
+use crate::agents::{AgentAction, AgentInputError, ContentSearch, SUB_AGENT};
 
 pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, AgentInputError> {
     let input = ToolInput { tool, value };
@@ -55,18 +55,17 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
             }
             return Ok(urls.into_iter().map(|url| AgentAction::Fetch { url }).collect());
         }
-        // Each tool that a sub-agent uses asks by itself.
         "get_errors"
         | "copilot_getErrors"
         | "get_task_output"
         | "get_terminal_output"
         | "manage_todo_list"
-        | "runSubagent"
         | "terminal_last_command"
         | "terminal_selection"
         | "test_failure"
         | "vscode_get_confirmation"
         | "vscode_get_terminal_confirmation" => AgentAction::Nothing,
+        "runSubagent" => SUB_AGENT,
         _ => {
             // `mcp_SERVER_TOOL`
             let named = tool.strip_prefix("mcp_").filter(|names| !names.starts_with('_'));
