@@ -160,6 +160,7 @@ mod tests {
         "drain_ms",
         "expires_in",
         "hook event",
+        "hook installed",
         "confine text",
         "limit",
         "lines",

@@ -14,10 +14,24 @@ use crate::person::PersonWrites;
 use crate::program;
 use crate::secret_texts::without_secrets;
 
-/// The path of the user's configuration, whether or not it exists. The target of a symbolic link is changed, not the link.
+/// The path of the user's configuration, whether or not it exists.
 pub(crate) async fn find() -> anyhow::Result<PathBuf> {
     let file = PathBuf::from(program::text(&["config".as_ref(), "path".as_ref()]).await?.trim_end());
-    Ok(file.canonicalize().unwrap_or(file))
+    Ok(behind_links(&file))
+}
+
+/// The file that is changed: the target of a symbolic link, not the link, also when it does not exist yet.
+pub(crate) fn behind_links(file: &Path) -> PathBuf {
+    let mut target = file.to_owned();
+    // The kernel's limit before it reports a loop: path_resolution(7).
+    for _ in 0..40 {
+        if let Ok(real) = target.canonicalize() {
+            return real;
+        }
+        let Ok(next) = std::fs::read_link(&target) else { return target };
+        target = target.parent().unwrap_or(Path::new("/")).join(next);
+    }
+    file.to_owned()
 }
 
 /// The configuration of the nearest project folder, found as the daemon finds it.

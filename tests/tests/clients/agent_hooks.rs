@@ -604,16 +604,16 @@ fn hooks_are_shown_installed_listed_and_removed() {
     }
 }
 
-/// The files of each agent that an installation changes, apart from those of its own.
+/// The files of each agent that an installation changes.
 const CHANGED: [(&str, &[&str]); 8] = [
     ("claude-code", &[".claude/settings.json", ".claude.json"]),
     ("codex", &[".codex/hooks.json", ".codex/config.toml"]),
     ("gemini", &[".gemini/settings.json"]),
     ("cursor", &[".cursor/hooks.json", ".cursor/mcp.json"]),
-    ("copilot", &[".copilot/mcp-config.json"]),
+    ("copilot", &[".copilot/mcp-config.json", ".copilot/hooks/toold.json"]),
     ("opencode", &[".config/opencode/opencode.json"]),
     ("qwen-code", &[".qwen/settings.json"]),
-    ("vscode", &[".config/Code/User/mcp.json"]),
+    ("vscode", &[".config/Code/User/mcp.json", ".copilot/hooks/toold-vscode.json"]),
 ];
 
 #[test]
@@ -627,7 +627,12 @@ fn undo_leaves_every_file_byte_for_byte_as_it_was() {
                 for (number, file) in files.iter().enumerate() {
                     let file = home.join(file);
                     fs::create_dir_all(file.parent().unwrap()).unwrap();
-                    let Some(text) = text else { continue };
+                    let Some(text) = text else {
+                        if is_link {
+                            symlink(format!("not-there-{number}"), &file).unwrap();
+                        }
+                        continue;
+                    };
                     // Codex's configuration is TOML.
                     let text = if file.extension().is_some_and(|end| end == "toml") { "" } else { text };
                     let real = if is_link { home.join(format!("real-{number}")) } else { file.clone() };
@@ -647,6 +652,67 @@ fn undo_leaves_every_file_byte_for_byte_as_it_was() {
             }
         }
     }
+}
+
+#[test]
+fn a_plugin_of_somebody_else_is_not_replaced() {
+    let setup = Setup::new();
+    let file = setup.path("home/.config/opencode/plugins/toold.js");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(&file, "export const Mine = 1\n").unwrap();
+    for arguments in
+        [["install", "opencode", "--hooks", "--yes"].as_slice(), &["install", "opencode", "--undo", "--yes"]]
+    {
+        let output = agents(&setup, arguments);
+        assert_eq!(fs::read_to_string(&file).unwrap(), "export const Mine = 1\n", "{output:?}");
+    }
+    let refused = agents(&setup, &["install", "opencode", "--hooks", "--yes"]);
+    assert!(
+        String::from_utf8_lossy(&refused.stderr).contains("it is not a file of toold: move it away"),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn an_installed_hook_does_not_believe_a_repository_about_where_toold_is() {
+    let setup = Setup::new();
+    let commands: Vec<(&str, String)> = AGENTS
+        .into_iter()
+        .filter(|(agent, ..)| *agent != "opencode")
+        .map(|(agent, file, _)| {
+            done(&setup, &["install", agent, "--hooks", "--yes"]);
+            let text = fs::read_to_string(setup.path("home").join(file)).unwrap();
+            (agent, hook_command(&serde_json::from_str(&text).unwrap(), agent))
+        })
+        .collect();
+    let requests = scripted(&setup, judged("deny", "rule"));
+    let elsewhere = setup.path("work/repository");
+    for (number, (agent, command)) in commands.iter().enumerate() {
+        let mut hook = setup.command(Path::new("sh"));
+        hook.arg("-c").arg(command).env("TOOLD_SOCKET", "/nonexistent/socket").env("TOOLD_CONFIG", elsewhere.join("c"));
+        for name in ["CONFIG_HOME", "STATE_HOME", "RUNTIME_DIR", "DATA_HOME", "CACHE_HOME"] {
+            hook.env(format!("XDG_{name}"), elsewhere.join(name));
+        }
+        let mut child = hook.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let payloads = format!("{}/agents/payloads/{agent}.json", env!("CARGO_MANIFEST_DIR"));
+        let payloads: Vec<Value> = serde_json::from_str(&fs::read_to_string(payloads).unwrap()).unwrap();
+        let before = payloads.iter().find(|entry| entry["expected"].get("deny").is_some_and(|deny| deny != "silence"));
+        child.stdin.take().unwrap().write_all(before.unwrap()["payload"].to_string().as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(requests.lock().unwrap().len(), number + 1, "{agent}: {command}: {output:?}");
+        assert!(!elsewhere.exists(), "{agent}: {output:?}");
+    }
+}
+
+/// The first command of a hook in an agent's file.
+fn hook_command(value: &Value, agent: &str) -> String {
+    let inner = match value {
+        Value::String(text) if text.contains(&format!(" hook {agent} ")) => return text.clone(),
+        Value::Array(items) => items.iter().collect(),
+        Value::Object(members) => members.values().collect(),
+        _ => Vec::new(),
+    };
+    inner.into_iter().map(|value| hook_command(value, agent)).find(|command| !command.is_empty()).unwrap_or_default()
 }
 
 /// Each file with its text, and each link with its target, by path.

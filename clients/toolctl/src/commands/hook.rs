@@ -9,6 +9,7 @@ pub(crate) mod answers;
 #[cfg(test)]
 mod corpus;
 pub(crate) mod daemon;
+pub(crate) mod installed;
 pub(crate) mod last_call;
 pub(crate) mod limits;
 pub(crate) mod mcp_servers;
@@ -33,6 +34,7 @@ use crate::exit::{OK, USAGE};
 use crate::globals::Globals;
 use answers::{AgentAsking, AnswerRow, HookJudgement, JudgedBy, JudgedDecision};
 use daemon::{DaemonError, Exchange, JudgedAnswer};
+use installed::InstalledVariable;
 use last_call::LastHook;
 use limits::SHORTEST_LIMIT;
 use mcp_servers::{AgentPlaces, AgentServer, AgentServerTool};
@@ -45,7 +47,7 @@ use payload::{HookCall, HookHost, HookMoment};
 /// rules decide; so it is when no daemon runs, unless --fail closed. When a daemon that runs
 /// does not answer, or the input cannot be judged, the agent asks its user; where a hook cannot make it ask, the tool does
 /// not run.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct HookArgs {
     /// The agent that runs the hook
     agent: HookAgent,
@@ -58,6 +60,10 @@ pub(crate) struct HookArgs {
     /// The agent's time limit for the hook, in seconds; people who are asked have 5 seconds less, and at most 600
     #[arg(long, value_name = "SECONDS", default_value_t = SHORTEST_LIMIT, value_parser = clap::value_parser!(u64).range(10..=86_400))]
     limit: u64,
+    /// A variable that tells where toold is, as it was at the installation. If any are given, all others of this kind are
+    /// ignored: an agent may have read them from a repository
+    #[arg(long = "env", value_name = "NAME=VALUE")]
+    installed: Vec<InstalledVariable>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -171,6 +177,9 @@ const MAX_SKIMMED: u64 = 1 << 30;
 
 /// Answers one hook; returns the exit status, which is that of a denial only when no form of the agent can say it.
 pub(crate) fn run(hook: &HookArgs, globals: &Globals) -> u8 {
+    if let Err(error) = installed::apply(&hook.installed) {
+        return not_judged(hook, &Value::Null, &format!("toolctl can't be run again: {error}"));
+    }
     let value = match read_input(std::io::stdin()) {
         Ok(value) => value,
         Err(unread) => return not_judged(hook, &unread.named, &unread.problem),
@@ -181,7 +190,7 @@ pub(crate) fn run(hook: &HookArgs, globals: &Globals) -> u8 {
     };
     // The event that the command line names is that of the agent that the hook was installed for.
     let event = hook.event.clone().filter(|_| host == hook.agent);
-    let hook = &HookArgs { agent: host, event, fail: hook.fail, limit: hook.limit };
+    let hook = &HookArgs { agent: host, event, ..hook.clone() };
     let agent = hook.agent;
     let event = payload::event(hook.event.as_deref(), &value);
     if session_start::is_event(&event) {
@@ -371,6 +380,11 @@ fn asking(agent: HookAgent) -> AgentAsking {
     if can_ask { AgentAsking::AtTerminal } else { AgentAsking::NoTerminal }
 }
 
+/// The words that tell the model and the person what to do.
+fn remedy(error: &DaemonError) -> &'static str {
+    if matches!(error, DaemonError::NotRunning) { ": a person starts it with `toolctl status`" } else { "" }
+}
+
 /// Never an allow.
 fn without_answer(hook: &HookArgs, row: &AnswerRow, session: Option<&str>, error: &DaemonError) -> u8 {
     last_call::write(hook.agent, &LastHook::problem(row.event, &error.to_string()));
@@ -381,7 +395,7 @@ fn without_answer(hook: &HookArgs, row: &AnswerRow, session: Option<&str>, error
         (_, FailArg::Closed) => HookJudgement {
             decision: JudgedDecision::Deny,
             by: JudgedBy::Rule,
-            reason: format!("{error}, and this hook is set to deny then"),
+            reason: format!("{error}, and this hook is set to deny then{}", remedy(error)),
             protected: false,
         },
         // A daemon that runs may have rules that deny it, and a person may be about to answer.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use toold_proto::shell_word::quoted;
+use toold_proto::shell_word::{quoted, quoted_unless};
 
 use crate::commands::confine::prefix;
 use crate::commands::hook::{FailArg, HookAgent, limits};
@@ -26,6 +26,36 @@ const PROGRAM_PLACE: &str = "\"TOOLCTL\"";
 const FAIL_PLACE: &str = "\"FAIL\"";
 /// Where the plugin has the time limit of the hook.
 const LIMIT_PLACE: &str = "LIMIT";
+/// Where the plugin has the variables of the installation.
+const VARIABLES_PLACE: &str = "[\"VARIABLES\"]";
+
+/// How the hooks run this program.
+#[derive(Clone, Debug)]
+pub(crate) struct HookCommand<'a> {
+    /// The path of this program.
+    pub(crate) program: &'a str,
+    /// The answer when no daemon runs.
+    pub(crate) fail: FailArg,
+    /// As [`variables`](crate::commands::hook::installed::variables) gives them.
+    pub(crate) variables: Vec<String>,
+}
+
+impl HookCommand<'_> {
+    /// Of no installation, to find out which events have hooks.
+    const NONE: Self = Self { program: "", fail: FailArg::Open, variables: Vec::new() };
+
+    /// As a line for a shell.
+    pub(super) fn line(&self, agent: HookAgent) -> String {
+        let Self { program, fail, variables } = self;
+        let variables = variables.iter().map(|variable| format!(" --env {}", quoted_unless(variable, is_plain)));
+        let (variables, limit) = (variables.collect::<String>(), limits::installed(agent));
+        format!("{} hook {} --fail {} --limit {limit}{variables}", quoted(program), agent.name(), fail.as_str())
+    }
+}
+
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c)
+}
 
 /// The file: below the home folder, or in the folder that the agent's own variable names.
 pub(crate) fn file(agent: HookAgent) -> PathBuf {
@@ -54,24 +84,26 @@ pub(crate) fn file(agent: HookAgent) -> PathBuf {
 /// The text with the hooks.
 ///
 /// # Errors
-/// The text is not in the agent's form.
-pub(crate) fn with_hooks(agent: HookAgent, text: &str, program: &str, fail: FailArg) -> anyhow::Result<String> {
+/// The text is not in the agent's form, or is a plugin of somebody else.
+pub(crate) fn with_hooks(agent: HookAgent, text: &str, command: &HookCommand<'_>) -> anyhow::Result<String> {
     if agent == HookAgent::Opencode {
-        let plugin = PLUGIN.replace(PROGRAM_PLACE, &json!(program).to_string());
-        let plugin = plugin.replace(FAIL_PLACE, &json!(fail.as_str()).to_string());
-        return Ok(plugin.replace(LIMIT_PLACE, &limits::installed(agent).to_string()));
+        anyhow::ensure!(text.is_empty() || has_hooks(agent, text), "it is not a file of toold: move it away");
+        let plugin = PLUGIN.replace(PROGRAM_PLACE, &json!(command.program).to_string());
+        let plugin = plugin.replace(FAIL_PLACE, &json!(command.fail.as_str()).to_string());
+        let plugin = plugin.replace(LIMIT_PLACE, &limits::installed(agent).to_string());
+        return Ok(plugin.replace(VARIABLES_PLACE, &json!(command.variables).to_string()));
     }
     let mut text = text.to_owned();
     if matches!(agent, HookAgent::Cursor | HookAgent::Copilot) && !jsonc::has_member(&text, &["version"]) {
         text = jsonc::with_member(&text, &["version"], &json!(1))?;
     }
-    for (event, item) in items(agent, program, fail) {
+    for (event, item) in items(agent, command) {
         text = jsonc::with_item(&text, &[HOLDER, event], &item, |item| is_ours(agent, item))?;
     }
     // A prefix of somebody else stays.
     if agent == HookAgent::ClaudeCode
         && own_prefix(&text).is_none_or(|value| prefix::fail_of(Path::new(&value)).is_some())
-        && let Some(value) = prefix::value(fail)
+        && let Some(value) = prefix::value(command.fail)
     {
         text = jsonc::with_member(&text, &[ENVIRONMENT, prefix::VARIABLE], &json!(value))?;
     }
@@ -109,8 +141,11 @@ pub(crate) fn make_links(agent: HookAgent, text: &str, program: &str) -> anyhow:
 /// # Errors
 /// The text is not in the agent's form.
 pub(crate) fn without_hooks(agent: HookAgent, text: &str, before: &str) -> anyhow::Result<String> {
+    if agent == HookAgent::Opencode {
+        return Ok(String::new());
+    }
     let mut text = text.to_owned();
-    for (event, _) in items(agent, "", FailArg::Open) {
+    for (event, _) in items(agent, &HookCommand::NONE) {
         text = jsonc::without_items(&text, &[HOLDER, event], before, |item| is_ours(agent, item))?;
     }
     if agent == HookAgent::ClaudeCode
@@ -121,11 +156,20 @@ pub(crate) fn without_hooks(agent: HookAgent, text: &str, before: &str) -> anyho
     Ok(text)
 }
 
+/// Whether the text has nothing but what the hooks need: none had a reason to make the file but us.
+pub(crate) fn is_bare(text: &str) -> bool {
+    let is_empty = |value: &Value| value.as_object().is_some_and(|object| object.is_empty());
+    text.trim().is_empty()
+        || jsonc::whole(text).as_ref().and_then(Value::as_object).is_some_and(|members| {
+            members.iter().all(|(name, value)| name == "version" || name == HOLDER && is_empty(value))
+        })
+}
+
 pub(crate) fn has_hooks(agent: HookAgent, text: &str) -> bool {
     if agent == HookAgent::Opencode {
         return text.contains("\"hook\", \"opencode\"");
     }
-    items(agent, "", FailArg::Open)
+    items(agent, &HookCommand::NONE)
         .iter()
         .any(|(event, _)| jsonc::items(text, &[HOLDER, event]).iter().any(|item| is_ours(agent, item)))
 }
@@ -133,11 +177,6 @@ pub(crate) fn has_hooks(agent: HookAgent, text: &str) -> bool {
 pub(crate) fn is_installed(agent: HookAgent, home: &Path) -> bool {
     let text = config_file::read(&home.join(file(agent))).ok().flatten();
     text.is_some_and(|text| has_hooks(agent, &text))
-}
-
-/// Whether nothing but the hooks is in the file.
-pub(crate) fn is_own_file(agent: HookAgent) -> bool {
-    matches!(agent, HookAgent::Copilot | HookAgent::Opencode | HookAgent::Vscode)
 }
 
 /// The program that the hooks in this text run; `None` when there are no hooks.
@@ -179,12 +218,25 @@ pub(crate) fn default_fail(agent: HookAgent) -> FailArg {
 
 /// Whether the hooks are called at this event.
 pub(super) fn has_event(agent: HookAgent, event: &str) -> bool {
-    agent != HookAgent::Opencode && items(agent, "", FailArg::Open).iter().any(|(name, _)| *name == event)
+    agent != HookAgent::Opencode && items(agent, &HookCommand::NONE).iter().any(|(name, _)| *name == event)
+}
+
+/// The variables of the installation that the hooks in this text have.
+pub(crate) fn variables_in(agent: HookAgent, text: &str) -> Vec<String> {
+    let variables = match agent {
+        HookAgent::Opencode => text
+            .split_once("const VARIABLES = ")
+            .and_then(|(_, rest)| serde_json::Deserializer::from_str(rest).into_iter::<Vec<String>>().next()?.ok()),
+        _ => hook_command(agent, text)
+            .and_then(|command| shlex::split(&command))
+            .map(|words| words.windows(2).filter(|pair| pair[0] == "--env").map(|pair| pair[1].clone()).collect()),
+    };
+    variables.unwrap_or_default()
 }
 
 /// The command of a hook of ours.
 fn hook_command(agent: HookAgent, text: &str) -> Option<String> {
-    let (event, _) = *items(agent, "", FailArg::Open).first()?;
+    let (event, _) = *items(agent, &HookCommand::NONE).first()?;
     let items = jsonc::items(text, &[HOLDER, event]);
     items
         .iter()
@@ -192,9 +244,8 @@ fn hook_command(agent: HookAgent, text: &str) -> Option<String> {
 }
 
 /// The item for the list of each event.
-fn items(agent: HookAgent, program: &str, fail: FailArg) -> Vec<(&'static str, Value)> {
-    let limit = limits::installed(agent);
-    let command = format!("{} hook {} --fail {} --limit {limit}", quoted(program), agent.name(), fail.as_str());
+fn items(agent: HookAgent, command: &HookCommand<'_>) -> Vec<(&'static str, Value)> {
+    let (limit, fail, command) = (limits::installed(agent), command.fail, command.line(agent));
     match agent {
         HookAgent::ClaudeCode => {
             let hook = json!({"type": "command", "command": command, "timeout": limit});
@@ -296,16 +347,22 @@ fn runs_hook(agent: HookAgent, command: &str) -> bool {
 mod tests {
     use super::*;
 
+    fn hook(program: &str, fail: FailArg) -> HookCommand<'_> {
+        let variables = vec!["HOME=/home/me".to_owned(), "XDG_STATE_HOME=/my state".to_owned()];
+        HookCommand { program, fail, variables }
+    }
+
     #[test]
     fn hooks_are_added_once_and_removed_alone() {
-        for agent in HookAgent::ALL.into_iter().filter(|agent| !is_own_file(*agent)) {
+        for agent in HookAgent::ALL.into_iter().filter(|agent| *agent != HookAgent::Opencode) {
             let before = "{\n  // mine\n  \"other\": [1],\n  \"hooks\": {\"Stop\": [{\"command\": \"theirs\"}]}\n}\n";
-            let after = with_hooks(agent, before, "/opt/my tools/toolctl", FailArg::Open).unwrap();
+            let after = with_hooks(agent, before, &hook("/opt/my tools/toolctl", FailArg::Open)).unwrap();
             assert!(has_hooks(agent, &after) && !has_hooks(agent, before), "{after}");
             assert!(after.contains("// mine") && after.contains("theirs"), "{after}");
-            assert_eq!(with_hooks(agent, &after, "/opt/my tools/toolctl", FailArg::Open).unwrap(), after);
+            assert_eq!(with_hooks(agent, &after, &hook("/opt/my tools/toolctl", FailArg::Open)).unwrap(), after);
             assert_eq!(program_in(agent, &after).unwrap(), "/opt/my tools/toolctl");
-            let moved = with_hooks(agent, &after, "/usr/bin/toolctl", FailArg::Open).unwrap();
+            assert_eq!(variables_in(agent, &after), ["HOME=/home/me", "XDG_STATE_HOME=/my state"]);
+            let moved = with_hooks(agent, &after, &hook("/usr/bin/toolctl", FailArg::Open)).unwrap();
             assert_eq!(program_in(agent, &moved).unwrap(), "/usr/bin/toolctl", "{moved}");
             assert!(!moved.contains("my tools"), "{moved}");
             let undone = without_hooks(agent, &moved, before).unwrap();
@@ -317,23 +374,39 @@ mod tests {
     fn the_prefix_of_claude_code_is_set_and_removed_but_not_somebody_else_s() {
         let agent = HookAgent::ClaudeCode;
         let value = |text: &str| jsonc::member(text, &[ENVIRONMENT, prefix::VARIABLE]);
-        let after = with_hooks(agent, "{}", "/opt/toolctl", FailArg::Closed).unwrap();
+        let after = with_hooks(agent, "{}", &hook("/opt/toolctl", FailArg::Closed)).unwrap();
         assert_eq!(value(&after), prefix::value(FailArg::Closed).map(Into::into));
-        let open = with_hooks(agent, &after, "/opt/toolctl", FailArg::Open).unwrap();
+        let open = with_hooks(agent, &after, &hook("/opt/toolctl", FailArg::Open)).unwrap();
         assert_eq!(value(&open), prefix::value(FailArg::Open).map(Into::into));
         assert_eq!(jsonc::whole(&without_hooks(agent, &open, "{}").unwrap()), Some(json!({})));
         let before = "{\"env\": {\"A\": \"b\", \"CLAUDE_CODE_SHELL_PREFIX\": \"/usr/bin/log -x\"}}";
-        let after = with_hooks(agent, before, "/opt/toolctl", FailArg::Closed).unwrap();
+        let after = with_hooks(agent, before, &hook("/opt/toolctl", FailArg::Closed)).unwrap();
         assert_eq!(value(&after), Some(json!("/usr/bin/log -x")));
         assert_eq!(jsonc::whole(&without_hooks(agent, &after, before).unwrap()), jsonc::whole(before));
     }
 
     #[test]
+    fn a_file_of_the_hooks_own_is_bare_without_them_unless_somebody_has_extended_it() {
+        let command = hook("/opt/toolctl", FailArg::Open);
+        for agent in HookAgent::ALL {
+            let made = with_hooks(agent, "", &command).unwrap();
+            assert!(is_bare(&without_hooks(agent, &made, "").unwrap()), "{made}");
+            assert!(!is_bare(&made), "{made}");
+        }
+        let mine = "{\"hooks\": {\"preToolUse\": [{\"bash\": \"./mine\"}]}}";
+        let without = without_hooks(HookAgent::Copilot, &with_hooks(HookAgent::Copilot, mine, &command).unwrap(), "");
+        assert!(!is_bare(&without.unwrap()));
+        let error = with_hooks(HookAgent::Opencode, "export const Mine = 1", &command).unwrap_err().to_string();
+        assert!(error.contains("move it away"), "{error}");
+    }
+
+    #[test]
     fn files_of_our_own_are_whole() {
         for agent in [HookAgent::Copilot, HookAgent::Opencode] {
-            let text = with_hooks(agent, "", "/usr/bin/toolctl", FailArg::Open).unwrap();
+            let text = with_hooks(agent, "", &hook("/usr/bin/toolctl", FailArg::Open)).unwrap();
             assert!(has_hooks(agent, &text), "{text}");
             assert_eq!(program_in(agent, &text).unwrap(), "/usr/bin/toolctl");
+            assert_eq!(variables_in(agent, &text), ["HOME=/home/me", "XDG_STATE_HOME=/my state"]);
         }
     }
 

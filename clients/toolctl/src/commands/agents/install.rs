@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Args;
 
-use crate::commands::agents::{hooks_file, prompt_hooks};
-use crate::commands::hook::{FailArg, HookAgent};
+use crate::commands::agents::hooks_file::{self, HookCommand};
+use crate::commands::agents::prompt_hooks;
+use crate::commands::hook::{FailArg, HookAgent, installed};
 use crate::commands::mcp::install::{self, McpInstallArgs, back_up, put_back};
-use crate::config_file::{difference, read, replace};
+use crate::config_file::{behind_links, difference, read, replace};
 use crate::confirm::confirm;
 use crate::exit::OK;
 use crate::globals::Globals;
@@ -73,9 +74,7 @@ async fn change_entry(install: &AgentsInstallArgs, both: bool, globals: &Globals
 
 async fn change_hooks(install: &AgentsInstallArgs, globals: &Globals, right: &PersonWrites) -> anyhow::Result<()> {
     let agent = install.agent;
-    let file = install::home()?.join(hooks_file::file(agent));
-    // The target of a symbolic link is changed, not the link.
-    let file = file.canonicalize().unwrap_or(file);
+    let file = behind_links(&install::home()?.join(hooks_file::file(agent)));
     let backup = backup_of(&file);
     let program = install::program()?;
     let there = read(&file)?;
@@ -92,9 +91,10 @@ async fn change_hooks(install: &AgentsInstallArgs, globals: &Globals, right: &Pe
     } else {
         let fail = install.fail.or_else(|| hooks_file::fail_in(agent, &before));
         let fail = fail.unwrap_or_else(|| hooks_file::default_fail(agent));
-        let after = hooks_file::with_hooks(agent, &before, &program, fail).with_context(changed)?;
+        let command = HookCommand { program: &program, fail, variables: installed::variables() };
+        let after = hooks_file::with_hooks(agent, &before, &command).with_context(changed)?;
         of_messages = prompt_hooks::of_messages(globals).await;
-        Some(prompt_hooks::changed(agent, &after, &program, !of_messages.is_empty()).with_context(changed)?)
+        Some(prompt_hooks::changed(agent, &after, &command, !of_messages.is_empty()).with_context(changed)?)
     };
     if there == after {
         writeln!(out, "{} already has the hooks", file.display())?;
@@ -135,7 +135,7 @@ fn write_hooks(
     made_folders::create_for(file)?;
     hooks_file::make_links(agent, after, &install::program()?)?;
     // When the hooks are only updated, the backup from before the first ones stays.
-    if !hooks_file::is_own_file(agent) && !before.is_some_and(|before| hooks_file::has_hooks(agent, before)) {
+    if !before.is_some_and(|before| hooks_file::has_hooks(agent, before)) {
         back_up(backup, before, right)?;
     }
     replace(file, after, right)
@@ -143,18 +143,17 @@ fn write_hooks(
 
 /// The text without the hooks; `None` when there was no file before.
 fn undone(agent: HookAgent, now: &str, before: Option<String>, program: &str) -> anyhow::Result<Option<String>> {
-    if hooks_file::is_own_file(agent) {
-        return Ok(None);
-    }
     let text = before.as_deref().unwrap_or_default();
-    if let Some(fail) = hooks_file::fail_in(agent, now)
-        && let Ok(after) = hooks_file::with_hooks(agent, text, program, fail)
-        && (after == now || prompt_hooks::changed(agent, &after, program, true).is_ok_and(|after| after == now))
+    let fail = hooks_file::fail_in(agent, now).unwrap_or(FailArg::Open);
+    let command = HookCommand { program, fail, variables: hooks_file::variables_in(agent, now) };
+    if let Ok(after) = hooks_file::with_hooks(agent, text, &command)
+        && (after == now || prompt_hooks::changed(agent, &after, &command, true).is_ok_and(|after| after == now))
     {
         return Ok(before);
     }
     let without = hooks_file::without_hooks(agent, now, text)?;
-    prompt_hooks::changed(agent, &without, program, false).map(Some)
+    let without = prompt_hooks::changed(agent, &without, &command, false)?;
+    Ok(Some(without).filter(|without| before.is_some() || !hooks_file::is_bare(without)))
 }
 
 /// The step that a person has to take before the hooks run.

@@ -4,11 +4,17 @@ import { spawn } from "node:child_process"
 const TOOLCTL = "TOOLCTL"
 // The answer when toold does not run or toolctl is gone: "closed" denies, "open" leaves it to opencode.
 const ON_FAILURE = "FAIL"
+// Where toold is, as at the installation: a repository may set these variables for opencode.
+const VARIABLES = ["VARIABLES"]
 
 function hook(event, directory, input, args) {
   const call = { hook_event_name: event, cwd: directory, session_id: input.sessionID, tool_use_id: input.callID }
   return new Promise((resolve) => {
-    const child = spawn(TOOLCTL, ["hook", "opencode", "--fail", ON_FAILURE, "--limit", "LIMIT"], { stdio: ["pipe", "pipe", "inherit"] })
+    const child = spawn(
+      TOOLCTL,
+      ["hook", "opencode", "--fail", ON_FAILURE, "--limit", "LIMIT", ...VARIABLES.flatMap((variable) => ["--env", variable])],
+      { stdio: ["pipe", "pipe", "inherit"] },
+    )
     let answer = ""
     child.stdout.on("data", (data) => (answer += data))
     const missing = { decision: "deny", reason: "toolctl is gone, and its hook is set to deny then" }

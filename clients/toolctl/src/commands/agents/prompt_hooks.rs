@@ -3,10 +3,9 @@
 use serde_json::{Value, json};
 use toold_proto::daemon::NoParams;
 use toold_proto::method::HooksList;
-use toold_proto::shell_word::quoted;
 
-use crate::commands::agents::hooks_file;
-use crate::commands::hook::{HookAgent, limits, prompts};
+use crate::commands::agents::hooks_file::{self, HookCommand};
+use crate::commands::hook::{FailArg, HookAgent, limits, prompts};
 use crate::commands::mcp::{install, jsonc};
 use crate::globals::Globals;
 use crate::output::one_line;
@@ -59,12 +58,12 @@ pub(crate) fn with_entry() -> Vec<&'static str> {
 ///
 /// # Errors
 /// The text is not in the agent's form.
-pub(super) fn changed(agent: HookAgent, text: &str, program: &str, wanted: bool) -> anyhow::Result<String> {
+pub(super) fn changed(agent: HookAgent, text: &str, command: &HookCommand<'_>, wanted: bool) -> anyhow::Result<String> {
     let mut changed = text.to_owned();
     for event in events(agent) {
         changed = match wanted {
             true => {
-                jsonc::with_item(&changed, &[HOLDER, event], &item(agent, event, program), |item| is_ours(agent, item))?
+                jsonc::with_item(&changed, &[HOLDER, event], &item(agent, event, command), |item| is_ours(agent, item))?
             }
             false if has(agent, &changed, event) => {
                 jsonc::without_items(&changed, &[HOLDER, event], "", |item| is_ours(agent, item))?
@@ -93,9 +92,10 @@ fn has(agent: HookAgent, text: &str, event: &str) -> bool {
     jsonc::items(text, &[HOLDER, event]).iter().any(|item| is_ours(agent, item))
 }
 
-fn item(agent: HookAgent, event: &str, program: &str) -> Value {
+fn item(agent: HookAgent, event: &str, command: &HookCommand<'_>) -> Value {
     let limit = limits::installed(agent);
-    let command = format!("{} hook {} --limit {limit}", quoted(program), agent.name());
+    // A prompt that no hook has seen does no harm.
+    let command = HookCommand { fail: FailArg::Open, ..command.clone() }.line(agent);
     match agent {
         HookAgent::ClaudeCode | HookAgent::Codex => {
             json!({"hooks": [{"type": "command", "command": command, "timeout": limit}]})
@@ -127,14 +127,18 @@ fn is_ours(agent: HookAgent, item: &Value) -> bool {
 mod tests {
     use super::*;
 
+    fn hook(program: &str) -> HookCommand<'_> {
+        HookCommand { program, fail: FailArg::Closed, variables: vec!["HOME=/home/me".to_owned()] }
+    }
+
     #[test]
     fn hooks_of_prompts_come_and_go_alone() {
         for agent in HookAgent::ALL.into_iter().filter(|agent| *agent != HookAgent::Opencode) {
             let before = "{\n  \"hooks\": {\"Stop\": [{\"command\": \"theirs\"}], \"x\": []}\n}\n";
-            let with = changed(agent, before, "/opt/toolctl", true).unwrap();
+            let with = changed(agent, before, &hook("/opt/toolctl"), true).unwrap();
             assert!(are_in(agent, &with) && !are_in(agent, before) && with.contains("theirs"), "{with}");
-            assert_eq!(changed(agent, &with, "/opt/toolctl", true).unwrap(), with);
-            let without = changed(agent, &with, "/opt/toolctl", false).unwrap();
+            assert_eq!(changed(agent, &with, &hook("/opt/toolctl"), true).unwrap(), with);
+            let without = changed(agent, &with, &hook("/opt/toolctl"), false).unwrap();
             assert!(!are_in(agent, &without) && without.contains("theirs"), "{without}");
         }
     }

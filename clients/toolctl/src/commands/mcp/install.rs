@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use toold_proto::mcp::{ALL_TOOLS, WITHOUT_FILES_AND_SHELL};
 
 use crate::commands::mcp::{jsonc, toml_table};
-use crate::config_file::{difference, read, replace};
+use crate::config_file::{behind_links, difference, read, replace};
 use crate::confirm::confirm;
 use crate::exit::OK;
 use crate::globals::Globals;
@@ -212,8 +212,7 @@ pub(crate) async fn run(install: McpInstallArgs, globals: &Globals) -> anyhow::R
         Some(file) => std::path::absolute(file)?,
         None => home()?.join(install.client.file()),
     };
-    // The target of a symbolic link is changed, not the link.
-    let file = file.canonicalize().unwrap_or(file);
+    let file = behind_links(&file);
     let backup = backup_of(&file);
     let program = program()?;
     let now = read(&file)?;

@@ -7,7 +7,8 @@ use toml::{Table, Value};
 use toold_proto::mcp::WITHOUT_FILES_AND_SHELL;
 use toold_proto::tool::SourceKind;
 
-use crate::commands::agents::hooks_file;
+use crate::commands::agents::hooks_file::{self, HookCommand};
+use crate::commands::hook::installed;
 use crate::commands::mcp::{jsonc, toml_table};
 use crate::commands::setup::allowances::AgentAllowance;
 use crate::commands::setup::folders::{self, WorkFolder};
@@ -304,7 +305,7 @@ impl SetupPlan {
             let files = place.server_files(input.home);
             // opencode reads either of two.
             let Some((file, _)) = files.iter().find(|(file, _)| file.exists()).or(files.first()) else { continue };
-            let file = file.canonicalize().unwrap_or_else(|_| file.clone());
+            let file = config_file::behind_links(file);
             if self.is_unread(&file) {
                 continue;
             }
@@ -341,8 +342,7 @@ impl SetupPlan {
 
     fn add_hooks(&mut self, input: &PlanInput<'_>) {
         for agent in self.places.clone().into_iter().filter_map(|place| place.hooks) {
-            let file = input.home.join(hooks_file::file(agent));
-            let file = file.canonicalize().unwrap_or(file);
+            let file = config_file::behind_links(&input.home.join(hooks_file::file(agent)));
             if self.is_unread(&file) {
                 continue;
             }
@@ -355,7 +355,9 @@ impl SetupPlan {
             if hooks_file::has_hooks(agent, &change.after) {
                 continue;
             }
-            match hooks_file::with_hooks(agent, &change.after, input.program, hooks_file::default_fail(agent)) {
+            let fail = hooks_file::default_fail(agent);
+            let command = HookCommand { program: input.program, fail, variables: installed::variables() };
+            match hooks_file::with_hooks(agent, &change.after, &command) {
                 Ok(after) => {
                     change.hooks = Some(agent.name().to_owned());
                     change.becomes(after, &secrets);

@@ -23,7 +23,7 @@ use crate::commands::secrets::unlock_if_asked;
 use crate::commands::setup::record::{ChangedEntry, ChangedFile, SetupRecord};
 use crate::commands::setup::text::{ConfigForm, ServerEntryKind, spliced};
 use crate::commands::setup::{SetupArgs, purge};
-use crate::config_file::{difference, read, replace};
+use crate::config_file::{behind_links, difference, read, replace};
 use crate::confirm::confirm;
 use crate::exit::OK;
 use crate::globals::Globals;
@@ -118,19 +118,14 @@ fn remove_copies(home: &Path) -> Vec<PathBuf> {
     let now = |file: &Path| read(file).ok().flatten().unwrap_or_default();
     let of_entries = McpClient::value_variants().iter().filter_map(|client| {
         let file = home.join(client.file());
-        (!client.has_entry(&now(&file))).then(|| install::backup_of(&resolved(file)))
+        (!client.has_entry(&now(&file))).then(|| install::backup_of(&behind_links(&file)))
     });
     let of_hooks = HookAgent::ALL.into_iter().filter_map(|agent| {
         let file = home.join(hooks_file::file(agent));
-        (!hooks_file::has_hooks(agent, &now(&file))).then(|| agents::install::backup_of(&resolved(file)))
+        (!hooks_file::has_hooks(agent, &now(&file))).then(|| agents::install::backup_of(&behind_links(&file)))
     });
     // One that cannot be removed is not named.
     of_entries.chain(of_hooks).filter(|copy| std::fs::remove_file(copy).is_ok()).collect()
-}
-
-/// The target of a link is what is changed.
-fn resolved(file: PathBuf) -> PathBuf {
-    file.canonicalize().unwrap_or(file)
 }
 
 fn report(args: &SetupArgs, restored: &[Restored], copies: &[PathBuf]) -> anyhow::Result<()> {
@@ -187,9 +182,9 @@ fn restore(file: &ChangedFile, secret: &dyn Fn(&str) -> Option<String>) -> anyho
         text = without_entry(file.form(), &text, path)?;
     }
     if let Some(agent) = file.hooks.as_deref().and_then(HookAgent::named) {
-        match hooks_file::is_own_file(agent) {
-            true => return Ok(Restored { path, now: Some(now), then: None, is_exact: false, notes }),
-            false => text = hooks_file::without_hooks(agent, &text, "")?,
+        text = hooks_file::without_hooks(agent, &text, "")?;
+        if !file.existed && hooks_file::is_bare(&text) {
+            return Ok(Restored { path, now: Some(now), then: None, is_exact: false, notes });
         }
     }
     for block in &file.blocks {
