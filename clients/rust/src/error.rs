@@ -36,6 +36,8 @@ pub enum ClientError {
     /// Another program listens at the socket.
     #[error("{} is not the socket of a daemon: {} answered {said:?}; stop that program, or set TOOLD_SOCKET to another path", socket.display(), program(holder.as_deref()))]
     NotADaemon { socket: PathBuf, holder: Option<Box<Holder>>, said: String },
+    #[error("{} is not a socket: move it away, and toold makes its own there", socket.display())]
+    NotASocket { socket: PathBuf },
     /// The connection ended while a request was in flight, or before it was sent. It is not sent again, because the
     /// daemon may have carried it out.
     #[error("lost the connection to the daemon: {0}")]
@@ -92,6 +94,7 @@ impl ClientError {
             | Self::StartFailed { .. }
             | Self::NoAnswer { .. }
             | Self::NotADaemon { .. }
+            | Self::NotASocket { .. }
             | Self::Disconnected(_)
             | Self::Replaced => true,
             Self::Rpc(_) | Self::TooLarge { .. } | Self::CallIdInUse(_) | Self::Lagged | Self::BadAnswer(_) => false,

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use toold_proto::method::{
-    AuditQuery, AuditVerify, CommandsRun, DaemonReload, DaemonRestart, DaemonShutdown, HooksRun, McpLoginBegin,
-    McpLoginFinish, McpLogout, McpRestart, McpTest, Method, NotifyTest, PluginsDisable, PluginsEnable, PluginsProfile,
+    AuditQuery, AuditVerify, CommandsRun, DaemonReload, DaemonRestart, DaemonShutdown, FilesForget, FilesHistory,
+    FilesUndo, HooksRun, McpLoginBegin, McpLoginFinish, McpLogout, McpRestart, McpTest, Method, NotifyTest,
+    PermissionsReplay, PermissionsReview, PermissionsSuggest, PluginsDisable, PluginsEnable, PluginsProfile,
     PluginsReload, PluginsTrust, RemotesReconnect, SecretsList, SecretsRemove, SecretsSet, SecretsUnlock, ShellsKill,
     ShellsWrite, ToolsExecute, ToolsExecuteBatch,
 };
@@ -38,13 +39,19 @@ const UNBOUNDED: &[&str] = &[
     ShellsWrite::NAME,
 ];
 
-/// Requests that search, load or connect.
+/// Requests that search, load, connect, or look at many files or rows.
 const SLOW: &[&str] = &[
     AuditQuery::NAME,
     AuditVerify::NAME,
     DaemonReload::NAME,
+    FilesForget::NAME,
+    FilesHistory::NAME,
+    FilesUndo::NAME,
     McpRestart::NAME,
     NotifyTest::NAME,
+    PermissionsReplay::NAME,
+    PermissionsReview::NAME,
+    PermissionsSuggest::NAME,
     PluginsDisable::NAME,
     PluginsEnable::NAME,
     PluginsReload::NAME,

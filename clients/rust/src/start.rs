@@ -5,7 +5,7 @@
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -78,12 +78,19 @@ pub const PATIENCE: Duration = Duration::from_secs(8);
 
 pub(crate) async fn connect(socket: &Path) -> Result<UnixStream, ClientError> {
     UnixStream::connect(socket).await.map_err(|source| match source.kind() {
+        io::ErrorKind::ConnectionRefused if is_no_socket(socket) => {
+            ClientError::NotASocket { socket: socket.to_owned() }
+        }
         // Reset: the daemon stopped before it accepted the connection.
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionReset => {
             ClientError::NotRunning { socket: socket.to_owned() }
         }
         _ => ClientError::Connect { socket: socket.to_owned(), source },
     })
+}
+
+fn is_no_socket(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|metadata| !metadata.file_type().is_socket())
 }
 
 /// The result of one attempt to reach a daemon.

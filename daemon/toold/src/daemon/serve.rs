@@ -308,6 +308,8 @@ struct Signals {
     term: Signal,
     int: Signal,
     hup: Signal,
+    /// Never received from: while it is handled, a write beyond the limit of file sizes fails instead of ending the daemon.
+    _file_size: Signal,
 }
 
 impl Signals {
@@ -316,6 +318,7 @@ impl Signals {
             term: signal(SignalKind::terminate())?,
             int: signal(SignalKind::interrupt())?,
             hup: signal(SignalKind::hangup())?,
+            _file_size: signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?,
         })
     }
 

@@ -169,7 +169,7 @@ fn a_refusal_outlives_a_disk_that_takes_nothing() {
         let setup = refusing().into_setup();
         damage(&setup.path("state/toold"));
         // No file can grow.
-        let daemon = setup.through(&[SHELL[0], SHELL[1], "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "sh"]).start();
+        let daemon = setup.through(&[SHELL[0], SHELL[1], "ulimit -f 0; exec \"$@\"", "sh"]).start();
         let mut wire = daemon.connect();
         refuses(&mut wire, "while the disk takes nothing");
         assert_eq!(wire.tool("read", json!({"path": "free.txt"}))["is_error"], false);
