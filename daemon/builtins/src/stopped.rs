@@ -1,5 +1,6 @@
 //! What is said about a command that its floor stopped: by what, and how a person lets it run.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use toold_engine::cx::Cx;
@@ -43,7 +44,8 @@ pub(crate) fn explanation(confinement: &Confinement, cx: &Cx, needs: &[Need], te
     let first = needs.iter().find(|need| need.category() == Category::Shell);
     let way =
         first.and_then(|need| way_to_allow(cx, &cx.chain, need)).map(|way| format!(". {way}")).unwrap_or_default();
-    let secret = confinement.exposable.iter().find(|path| is_refused(path, text)).map(|path| {
+    let places = cx.session.places();
+    let secret = confinement.exposable.iter().find(|path| is_refused(path, &places, text)).map(|path| {
         let name = path.display().to_string();
         format!(". To let builds read {name}, add expose = [{name:?}] to [sandbox] of your own configuration")
     });
@@ -51,11 +53,14 @@ pub(crate) fn explanation(confinement: &Confinement, cx: &Cx, needs: &[Need], te
     format!("{}: {limits}; what it was refused is there, and nothing is missing{way}{secret}", confinement.words)
 }
 
-/// Whether a line says that opening this file was refused.
-fn is_refused(path: &Path, text: &str) -> bool {
-    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return false };
-    let names_it =
-        |line: &str| line.split(|c: char| !(c.is_alphanumeric() || "._-".contains(c))).any(|word| word == name);
+/// Whether a line says that opening this file was refused. `path` is relative to one of the session's folders, `places`; the
+/// line may have it as a whole, or relative to a folder on the way.
+fn is_refused(path: &Path, places: &[Cow<'_, Path>], text: &str) -> bool {
+    let is_it = |word: &str| match Path::new(word).strip_prefix(".").unwrap_or(Path::new(word)) {
+        word if word.is_absolute() => places.iter().any(|place| place.join(path) == word),
+        word => word.file_name().is_some() && path.ends_with(word),
+    };
+    let names_it = |line: &str| line.split(|c: char| c.is_whitespace() || "'\"`:,;()[]".contains(c)).any(is_it);
     text.lines().any(|line| (line.contains("Permission denied") || line.contains("EACCES")) && names_it(line))
 }
 
@@ -65,11 +70,15 @@ mod tests {
 
     #[test]
     fn a_refused_secret_is_found_in_what_a_program_says() {
-        let refused = |text| is_refused(Path::new("app/.env"), text);
+        let places = ["/other", "/work"].map(|place| Cow::from(Path::new(place)));
+        let refused = |text| is_refused(Path::new("app/.env"), &places, text);
         assert!(refused("cat: app/.env: Permission denied\n"));
         assert!(refused("Error: EACCES: permission denied, open '/work/app/.env'\n"));
         assert!(refused("PermissionError: [Errno 13] Permission denied: '.env'\n"));
         assert!(!refused("cat: app/.env.local: Permission denied\n"));
+        // Another file of the same name is not opened by the setting.
+        assert!(!refused("cat: /home/me/tools/app/.env: Permission denied\n"));
+        assert!(!refused("cat: tools/.env: Permission denied\n"));
         assert!(!refused("cat: x: Permission denied\nreads .env\n"));
     }
 
