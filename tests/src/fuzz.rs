@@ -20,7 +20,7 @@ const NOT_TRIED: &str = "daemon.restart";
 
 /// All methods of a daemon except those that would start another, with the names of their parameters.
 pub static METHODS: LazyLock<BTreeMap<String, Vec<String>>> = LazyLock::new(|| {
-    let document = openrpc::document("");
+    let document = openrpc::document();
     let methods = document["methods"].as_array().into_iter().flatten();
     let described = methods.filter_map(|method| {
         let params = method["params"].as_array()?.iter().filter_map(|param| param["name"].as_str());

@@ -3,7 +3,10 @@
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
+use similar::DiffOp;
+
 use crate::bad_bytes;
+use crate::comparison::{chars, steps};
 
 /// Time limit of the search for similar lines.
 const MAX_TIME: Duration = Duration::from_millis(200);
@@ -128,22 +131,21 @@ fn nearest(lines: &[&str], wanted: &[&str]) -> Option<(usize, f64)> {
 }
 
 /// From 0 to 1, by the words that both lines contain in the same order.
-fn likeness(a: &str, b: &str) -> f64 {
+fn likeness<'a>(a: &'a str, b: &'a str) -> f64 {
     let (a, b) = (a.trim(), b.trim());
     if a == b {
         return 1.0;
     }
     // Long lines are slow to compare, and their beginning is enough.
-    let cut = |text: &str| text.chars().take(200).collect::<Vec<char>>();
+    let cut = |text: &'a str| chars(text.char_indices().nth(200).map_or(text, |(end, _)| &text[..end]));
     let (a, b) = (cut(a), cut(b));
     let longest = a.len().max(b.len());
     if a.len().min(b.len()) * 3 < longest {
         return 0.0;
     }
-    let ops = similar::capture_diff_slices(similar::Algorithm::Myers, &a, &b);
-    let same = ops.iter().map(|op| match op {
-        similar::DiffOp::Equal { len, .. } => *len,
-        similar::DiffOp::Delete { .. } | similar::DiffOp::Insert { .. } | similar::DiffOp::Replace { .. } => 0,
+    let same = steps(&a, &b).into_iter().map(|step| match step {
+        DiffOp::Equal { len, .. } => len,
+        DiffOp::Delete { .. } | DiffOp::Insert { .. } | DiffOp::Replace { .. } => 0,
     });
     same.sum::<usize>() as f64 / longest as f64
 }

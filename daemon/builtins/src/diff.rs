@@ -1,16 +1,11 @@
 //! Unified diffs, for users who are asked for permission and for models that check their changes.
 
-use std::time::Duration;
-
-use similar::{Algorithm, TextDiff};
-
 use crate::bad_bytes;
+use crate::comparison::{lines, of_lines};
 use crate::document::{Document, TextForm};
 
 /// Longer diffs are truncated: nobody reads them.
 const MAX_BYTES: usize = 64 * 1024;
-/// After this time the diff gets coarser instead of slower.
-const MAX_TIME: Duration = Duration::from_millis(200);
 
 /// A change, line by line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,10 +43,8 @@ pub(crate) fn of_contents(old: Option<&[u8]>, new: Option<&[u8]>, name: &str) ->
 /// The change from `old` to `new` of the file displayed as `name`; `old` is `None` for a new file, `new` for a removed
 /// one.
 pub(crate) fn diff(old: Option<&str>, new: Option<&str>, name: &str) -> Diff {
-    let text_diff = TextDiff::configure()
-        .algorithm(Algorithm::Myers)
-        .timeout(MAX_TIME)
-        .diff_lines(old.unwrap_or(""), new.unwrap_or(""));
+    let [before, after] = [old, new].map(|text| lines(text.unwrap_or_default()));
+    let text_diff = of_lines(&before, &after);
     let (mut added, mut removed) = (0, 0);
     for change in text_diff.iter_all_changes() {
         match change.tag() {

@@ -1,19 +1,17 @@
 //! A text file as a change sees it: the characters, and the properties of its bytes that a change must preserve.
 
 use std::borrow::Cow;
-use std::time::{Duration, Instant};
 
 use anyhow::{bail, ensure};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
-use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
+use similar::DiffOp;
 
 use crate::bad_bytes;
+use crate::comparison::{lines, steps};
 use crate::text::{Charset, charset};
 
 /// The size limit of files that tools change, before and after the change.
 pub(crate) const MAX_BYTES: u64 = 10 * 1024 * 1024;
-/// After this time, a new text keeps the line ends of fewer lines instead of taking longer.
-const MAX_TIME: Duration = Duration::from_millis(200);
 
 /// A decoded text. If all lines of the file end with `\r\n`, they end with `\n` in `text`. Bytes that are not valid
 /// UTF-8 are characters of [`bad_bytes`].
@@ -101,17 +99,16 @@ impl Document {
         if !has_own_ends && !bad_bytes::has_any(&self.text) {
             return text;
         }
-        let old: Vec<&str> = self.text.split_inclusive('\n').collect();
-        let new: Vec<&str> = text.split_inclusive('\n').collect();
+        let (old, new) = (lines(&self.text), lines(&text));
         let plain = |line: &str| match has_own_ends {
             true => bad_bytes::shown(line).replace("\r\n", "\n"),
             false => bad_bytes::shown(line).into_owned(),
         };
         let seen: Vec<String> = old.iter().map(|line| plain(line)).collect();
-        let wanted: Vec<String> = new.iter().map(|line| (*line).to_owned()).collect();
+        let seen: Vec<&str> = seen.iter().map(String::as_str).collect();
         let mut result = String::with_capacity(text.len());
-        for op in capture_diff_slices_deadline(Algorithm::Myers, &seen, &wanted, Instant::now().checked_add(MAX_TIME)) {
-            match op {
+        for step in steps(&seen, &new) {
+            match step {
                 DiffOp::Equal { old_index, len, .. } => result.extend(old[old_index..old_index + len].iter().copied()),
                 DiffOp::Delete { .. } => {}
                 DiffOp::Insert { old_index, new_index, new_len }

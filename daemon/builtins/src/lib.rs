@@ -44,6 +44,7 @@ mod builds;
 mod change;
 mod closest_match;
 mod command_changes;
+mod comparison;
 mod diff;
 mod document;
 mod edits;

@@ -2,14 +2,11 @@
 //! models send a plain line end, a plain space and U+FFFD for each of them.
 
 use std::ops::Range;
-use std::time::{Duration, Instant};
 
-use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
+use similar::DiffOp;
 
 use crate::bad_bytes;
-
-/// After this time the replacement keeps less of the file's own bytes instead of taking longer.
-const MAX_TIME: Duration = Duration::from_millis(200);
+use crate::comparison::{chars, steps};
 
 /// The spaces that look like a plain one: no-break, figure, narrow no-break and ideographic.
 fn is_odd_space(c: char) -> bool {
@@ -77,19 +74,18 @@ pub(crate) fn difference(found: &str, old: &str) -> String {
 /// new lines end as the line of the match does.
 pub(crate) fn replacement(found: &str, old: &str, new: &str, line_end: &str) -> String {
     let copy = PlainCopy::of(found);
-    let old: Vec<char> = PlainCopy::of(old).text.chars().collect();
-    let new: Vec<char> = new.replace("\r\n", "\n").chars().collect();
+    let (old, new) = (PlainCopy::of(old).text, new.replace("\r\n", "\n"));
+    let (old, new) = (chars(&old), chars(&new));
     // `found` and `old` are the same, character by character.
     let mut starts: Vec<usize> = copy.text.char_indices().map(|(at, _)| copy.places[at]).collect();
     starts.push(found.len());
-    let deadline = Instant::now().checked_add(MAX_TIME);
     let mut result = String::new();
-    for op in capture_diff_slices_deadline(Algorithm::Myers, &old, &new, deadline) {
-        match op {
+    for step in steps(&old, &new) {
+        match step {
             DiffOp::Equal { old_index, len, .. } => result.push_str(&found[starts[old_index]..starts[old_index + len]]),
             DiffOp::Delete { .. } => {}
             DiffOp::Insert { new_index, new_len, .. } | DiffOp::Replace { new_index, new_len, .. } => {
-                let text: String = new[new_index..new_index + new_len].iter().collect();
+                let text = new[new_index..new_index + new_len].concat();
                 result.push_str(&text.replace('\n', line_end));
             }
         }

@@ -31,7 +31,7 @@ pub(crate) struct TodoInput {
 
 #[cfg(test)]
 fn item_list(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    let protocol = toold_proto::openrpc::document("");
+    let protocol = toold_proto::openrpc::document();
     toold_schemas::schema_in(&protocol, "todo.list", "/result/schema/properties/items")
 }
 

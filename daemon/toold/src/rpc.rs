@@ -7,6 +7,7 @@ pub mod byte_stream;
 mod cache;
 mod calls;
 mod commands;
+pub(crate) mod compressed;
 pub mod connection;
 pub(crate) mod daemon;
 mod error;

@@ -100,7 +100,7 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("toold/src/transport/unix/records.rs", 1, "the daemon's own records of its place"),
     // System files.
     ("host/build.rs", 1, "the build's own folder"),
-    ("toold/build.rs", 2, "the build's own folder, and the built page in the sources"),
+    ("toold/build.rs", 6, "the build's own folder, and the built page in the sources"),
     ("host/src/descendants.rs", 16, "/proc"),
     ("host/src/file_systems/answering.rs", 1, "/proc"),
     ("host/src/tool_mark.rs", 1, "/proc"),

@@ -123,17 +123,17 @@ pub(super) mod foreign {
 
     pub(in crate::config) fn optional_listing(_: &mut SchemaGenerator) -> Schema {
         let pointer = "/result/schema/properties/clients/items/properties/listing";
-        let listing = schema_in(&openrpc::document(""), "tools.cost", pointer);
+        let listing = schema_in(&openrpc::document(), "tools.cost", pointer);
         json_schema!({"anyOf": [listing, {"type": "null"}]})
     }
 
     pub(in crate::config) fn optional_level(_: &mut SchemaGenerator) -> Schema {
-        let level = schema_in(&openrpc::document(""), "permissions.level", "/result/schema/properties/level");
+        let level = schema_in(&openrpc::document(), "permissions.level", "/result/schema/properties/level");
         json_schema!({"anyOf": [level, {"type": "null"}]})
     }
 
     pub(in crate::config) fn instance_scope(_: &mut SchemaGenerator) -> Schema {
-        schema_in(&openrpc::document(""), "mcp.servers", "/result/schema/properties/servers/items/properties/scope")
+        schema_in(&openrpc::document(), "mcp.servers", "/result/schema/properties/servers/items/properties/scope")
     }
 }
 

@@ -3,17 +3,14 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::time::Duration;
 
-use similar::{Algorithm, TextDiff};
 use toold_host::exclude::Exclusions;
 
 use super::{Shown, is_hidden};
+use crate::comparison::{lines, of_lines};
 use crate::journal::PathState;
 use crate::paths::quoted;
 
-/// After this time the diff gets coarser instead of slower.
-const MAX_TIME: Duration = Duration::from_millis(200);
 /// What Git knows of the mode of a file of which the change did not touch it.
 const USUAL_MODE: u32 = 0o644;
 const FILE: u32 = 0o100_000;
@@ -92,8 +89,8 @@ fn git_file(shown: &Shown) -> Result<Option<GitFile>, &'static str> {
     }
 }
 
-fn lines(file: Option<&GitFile>) -> Vec<&str> {
-    file.map(|file| file.text.split_inclusive('\n').collect()).unwrap_or_default()
+fn lines_of(file: Option<&GitFile>) -> Vec<&str> {
+    file.map(|file| lines(&file.text)).unwrap_or_default()
 }
 
 fn change((a, b): &(String, String), old: Option<&GitFile>, new: Option<&GitFile>) -> String {
@@ -106,12 +103,8 @@ fn change((a, b): &(String, String), old: Option<&GitFile>, new: Option<&GitFile
         }
         (Some(_), Some(_)) | (None, None) => {}
     }
-    let (before, after) = (lines(old), lines(new));
-    let diff = TextDiff::configure()
-        .algorithm(Algorithm::Myers)
-        .timeout(MAX_TIME)
-        .newline_terminated(true)
-        .diff_slices(&before, &after);
+    let (before, after) = (lines_of(old), lines_of(new));
+    let diff = of_lines(&before, &after);
     let header = |name: &str, is_there: bool| if is_there { name.to_owned() } else { "/dev/null".to_owned() };
     let (from, to) = (header(a, old.is_some()), header(b, new.is_some()));
     text.push_str(&diff.unified_diff().context_radius(3).header(&from, &to).to_string());

@@ -1,39 +1,31 @@
 //! The page's files, which are part of the program.
 
 use std::collections::HashMap;
-use std::io::Write;
 
 use bytes::Bytes;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
-use parking_lot::Mutex;
 
+use crate::rpc::compressed::{PAGE, plain};
 use crate::transport::http::{HttpAnswer, refusal};
 
 const INDEX: &str = "index.html";
 /// Files below it have a digest of their content in their names.
 const HASHED: &str = "assets/";
 
-/// Names and contents, sorted by name.
-static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/page_files.rs"));
-
 struct PageFile {
-    data: &'static [u8],
+    compressed: &'static [u8],
     etag: String,
-    /// Compressed when it is asked for the first time.
-    compressed: Mutex<Option<Bytes>>,
 }
 
 pub(super) struct PageFiles(HashMap<&'static str, PageFile>);
 
 impl Default for PageFiles {
     fn default() -> Self {
-        let files = FILES.iter().map(|&(name, data)| {
-            let etag = format!("\"{}\"", &blake3::hash(data).to_hex()[..32]);
-            (name, PageFile { data, etag, compressed: Mutex::default() })
+        let files = PAGE.iter().map(|&(name, compressed)| {
+            let etag = format!("\"{}\"", &blake3::hash(compressed).to_hex()[..32]);
+            (name, PageFile { compressed, etag })
         });
         Self(files.collect())
     }
@@ -48,11 +40,11 @@ impl PageFiles {
         };
         let is_known = headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == file.etag.as_bytes());
         let kind = content_type(name);
-        let compress = is_text(kind) && accepts_gzip(headers);
-        let body = match (is_known, compress) {
+        let takes_gzip = accepts_gzip(headers);
+        let body = match (is_known, takes_gzip) {
             (true, _) => Bytes::new(),
-            (false, false) => Bytes::from_static(file.data),
-            (false, true) => file.compressed().await,
+            (false, true) => Bytes::from_static(file.compressed),
+            (false, false) => file.plain().await,
         };
         let mut answer = Response::new(Full::new(body).boxed());
         if is_known {
@@ -62,7 +54,7 @@ impl PageFiles {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
         headers.insert(ETAG, file.etag.parse().expect("hexadecimal digits fit"));
         headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
-        if compress && !is_known {
+        if takes_gzip && !is_known {
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }
         let cache = if name.starts_with(HASHED) { "public, max-age=31536000, immutable" } else { "no-cache" };
@@ -72,20 +64,11 @@ impl PageFiles {
 }
 
 impl PageFile {
-    async fn compressed(&self) -> Bytes {
-        if let Some(body) = &*self.compressed.lock() {
-            return body.clone();
-        }
-        let data = self.data;
-        let body = tokio::task::spawn_blocking(move || gzip(data)).await.expect("compressing does not panic");
-        self.compressed.lock().insert(body).clone()
+    async fn plain(&self) -> Bytes {
+        let compressed = self.compressed;
+        let body = tokio::task::spawn_blocking(move || Bytes::from(plain(compressed)));
+        body.await.expect("decompressing does not panic")
     }
-}
-
-fn gzip(data: &[u8]) -> Bytes {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    let written = encoder.write_all(data).and_then(|()| encoder.finish());
-    Bytes::from(written.expect("memory takes all that is written"))
 }
 
 fn accepts_gzip(headers: &HeaderMap) -> bool {
@@ -110,8 +93,4 @@ fn content_type(name: &str) -> &'static str {
         "txt" => "text/plain; charset=utf-8",
         _ => "application/octet-stream",
     }
-}
-
-fn is_text(kind: &str) -> bool {
-    kind.starts_with("text/") || kind.contains("json") || kind.contains("svg")
 }
