@@ -201,6 +201,11 @@ fn page(tool: &Value, examples: &str) -> String {
         true => "Needs no permission".to_owned(),
         false => format!("Needs permission for {}", needs.join(", ")),
     };
+    let needs = match tool["permissions"].as_array().into_iter().flatten().next().and_then(Value::as_str) {
+        Some("network") => format!("{needs}, which is denied until you [allow the host]({DEFAULTS})"),
+        Some("agent") => format!("{needs}, which is [given by default]({DEFAULTS})"),
+        _ => needs,
+    };
     let beside = if tool["parallelizable"] == true { "runs beside other calls" } else { "runs alone in its session" };
     let changes = if tool["annotations"]["read_only"] == true { "changes nothing" } else { "may change something" };
     writeln!(page, "{needs}. It {beside} and {changes}.\n\n## Examples\n\n{examples}").unwrap();
@@ -209,6 +214,9 @@ fn page(tool: &Value, examples: &str) -> String {
         _ => format!("{}\n", page.trim_end()),
     }
 }
+
+/// The defaults of the categories.
+const DEFAULTS: &str = "../../../docs/configuration.md#patterns";
 
 /// The scene of the examples has nobody who answers.
 const OF_QUESTIONS: &str = "\

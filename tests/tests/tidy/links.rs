@@ -94,3 +94,17 @@ fn anchors_are_those_of_github() {
     let text = "# A `b`, c\n## [Same](x.md)\n## Same\n```\n# no heading\n```\n#no heading\n";
     assert_eq!(anchors(text), ["a-b-c", "same", "same-1"]);
 }
+
+/// A line break in a cell ends the table, so that the rows below it are shown as text.
+#[test]
+fn rows_of_tables_are_whole_lines() {
+    let mut wrong = Vec::new();
+    for document in files(&["*.md"]) {
+        for (number, line) in prose(&read(&document)).lines().enumerate().filter(|(_, line)| line.starts_with('|')) {
+            if !line.ends_with('|') || line.contains('`') {
+                wrong.push(format!("{document}:{}: {line}", number + 1));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "rows that do not end, or code in them that does not:\n{}", wrong.join("\n"));
+}

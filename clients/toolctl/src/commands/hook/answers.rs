@@ -157,11 +157,11 @@ fn version(agent: HookAgent) -> &'static str {
         HookAgent::ClaudeCode => "2.1.332",
         HookAgent::Codex => "0.171.0",
         HookAgent::Gemini => "0.61.0",
-        HookAgent::Cursor => "its documentation of November 2026",
+        HookAgent::Cursor => "(documentation of November 2026)",
         HookAgent::Copilot => "1.0.102",
         HookAgent::Opencode => "1.18.33",
         HookAgent::QwenCode => "0.24.4",
-        HookAgent::Vscode => "its documentation of November 2026",
+        HookAgent::Vscode => "(documentation of November 2026)",
     }
 }
 
