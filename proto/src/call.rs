@@ -16,6 +16,7 @@ pub struct ListTools {
     /// The kind or the name of a source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
+    /// Only these tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub names: Option<Vec<String>>,
     /// When absent, the configuration says which list the client gets, unless `query`, `source` or `names` choose tools.
@@ -155,6 +156,7 @@ pub struct FoundTool {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ToolSchema {
+    /// The name of the tool.
     pub name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
@@ -164,6 +166,7 @@ pub struct ToolSchema {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Execute {
+    /// The name of the tool.
     pub name: String,
     /// An object; `null` and absent are `{}`.
     #[serde(default)]
@@ -175,11 +178,13 @@ pub struct Execute {
     /// Within the session's `cwd` or roots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
+    /// The timeout, in milliseconds: it only shortens the tool's own, or the configured one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
     /// Send `tools.progress` notifications before the answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub progress: bool,
+    /// Run the tool even if its result is in the cache.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_cache: bool,
     /// Let the call continue when its connection closes.
@@ -276,6 +281,7 @@ pub struct ExecuteBatch {
     pub strategy: Strategy,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
+    /// Send `tools.progress` before the answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub progress: bool,
 }

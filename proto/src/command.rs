@@ -24,12 +24,14 @@ pub struct CommandInfo {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RunCommand {
+    /// The name of the command, with or without a slash.
     pub name: String,
     /// The text after the command.
     #[serde(default)]
     pub input: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
+    /// Send `tools.progress` before the answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub progress: bool,
 }

@@ -407,5 +407,6 @@ pub struct SubscriptionItem<T> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Unsubscribe {
+    /// The id that the subscription was answered with.
     pub subscription: String,
 }

@@ -77,6 +77,7 @@ pub struct FileChange {
 pub struct UndoFiles {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<CallId>,
+    /// Undo the call that changed this file last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -135,9 +136,11 @@ pub struct ForgottenChanges {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SetBuffer {
+    /// The absolute path of the file.
     pub path: String,
     /// Grows with each change of the text.
     pub version: i64,
+    /// The whole text.
     pub text: String,
 }
 
@@ -145,6 +148,7 @@ pub struct SetBuffer {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ClearBuffer {
+    /// The absolute path of the file.
     pub path: String,
 }
 

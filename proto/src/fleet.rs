@@ -151,6 +151,7 @@ pub struct FleetLabel {
 pub struct MakeFleetGrant {
     pub action: Action,
     pub category: Category,
+    /// What it is about, as in a rule of the category.
     pub pattern: String,
     /// Only for these tools, by their names on the daemon; absent for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -168,6 +169,7 @@ pub struct MakeFleetGrant {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RevokeFleetGrant {
+    /// The id of the grant.
     pub id: String,
 }
 

@@ -38,6 +38,7 @@ pub struct HookInfo {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RunHooks {
     pub event: MessageEvent,
+    /// The message, in any form that the hooks know.
     pub message: Value,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,

@@ -17,6 +17,7 @@ pub struct McpServerList {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RestartMcpServer {
+    /// The name of the server in the configuration.
     pub name: String,
 }
 
@@ -24,6 +25,7 @@ pub struct RestartMcpServer {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TestMcpServer {
+    /// The name of the server in the configuration.
     pub name: String,
 }
 
@@ -121,6 +123,7 @@ pub struct FinishedMcpLogin {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NameMcpLogin {
+    /// The name of the server in the configuration.
     pub name: String,
 }
 

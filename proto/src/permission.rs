@@ -201,6 +201,7 @@ pub struct Answerer {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ReplyPermission {
+    /// The id of the ask.
     pub request_id: String,
     pub action: Action,
     /// `once` when absent.
@@ -248,7 +249,9 @@ pub struct PendingAsks {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CheckPermission {
     pub category: Category,
+    /// A command line, a path, `HOST:PORT`, `SERVER/TOOL` or a name, by the category.
     pub target: String,
+    /// The folder that it happens in; the session's when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -332,6 +335,7 @@ pub struct CheckedPart {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GrantPermission {
     pub category: Category,
+    /// What it is about, as in a rule of the category.
     pub pattern: String,
     /// `session`, `project` or `always`.
     pub scope: Scope,
@@ -361,6 +365,7 @@ fn allow() -> Action {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RevokePermission {
+    /// The id of the grant.
     pub id: String,
 }
 
@@ -493,7 +498,7 @@ pub enum ReviewProposal {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ReplayRules {
-    /// From when on: RFC 3339, or how long ago, such as `7d`.
+    /// Start time: RFC 3339, or how long ago, such as `7d`.
     pub since: String,
     /// Rules that are tried in addition to those of the configuration: a text in TOML with `[[permission.rules]]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

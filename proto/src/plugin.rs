@@ -117,6 +117,7 @@ impl PluginError {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ReloadPlugins {
+    /// The name of the plugin; all plugins when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
@@ -125,6 +126,7 @@ pub struct ReloadPlugins {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NamePlugin {
+    /// The name of the plugin.
     pub name: String,
 }
 
@@ -140,6 +142,7 @@ pub struct EvaluateInPlugin {
     pub call_id: Option<CallId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
+    /// The timeout, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
     /// Send `tools.progress` notifications before the answer.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ProfilePlugin {
+    /// The name of the plugin.
     pub name: String,
     /// For how long, 600 at most.
     #[serde(default = "ten")]

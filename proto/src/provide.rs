@@ -10,6 +10,7 @@ use crate::tool::{Annotations, Block, CallId, SessionId};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Provide {
+    /// The tools that the frontend runs.
     #[serde(default)]
     pub tools: Vec<ProvidedTool>,
     /// Built-ins that this frontend offers to run; their invocations carry `role`.
@@ -94,6 +95,7 @@ pub struct InvokedCall {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ProvideResult {
+    /// The id of the invocation.
     pub invocation_id: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<ProvidedResult>,
@@ -131,6 +133,7 @@ pub enum ProvidedContent {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ProvideProgress {
+    /// The id of the invocation.
     pub invocation_id: String,
     #[serde(flatten)]
     pub progress: Progress,

@@ -86,6 +86,7 @@ pub enum QuestionEnd {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ReplyQuestion {
+    /// The id of the question.
     pub request_id: String,
     /// The ids of the chosen options.
     #[serde(default, skip_serializing_if = "Option::is_none")]

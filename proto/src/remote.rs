@@ -16,6 +16,7 @@ pub struct RemoteList {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ReconnectRemote {
+    /// The name of the daemon in the configuration.
     pub name: String,
 }
 

@@ -40,6 +40,7 @@ pub struct GivenBackSecret {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NameSecret {
+    /// The name of the secret.
     pub name: String,
 }
 

@@ -42,6 +42,7 @@ pub struct OpenSession {
     /// Folders beside `cwd` that the session works in; absolute paths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roots: Vec<String>,
+    /// The program that opens it, for people, rules and settings by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientInfo>,
     /// The model that the frontend talks to, for tools that ask.

@@ -59,6 +59,7 @@ pub struct TerminalSize {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct WriteShell {
+    /// The id of the background command.
     pub shell_id: String,
     /// The session of the shell, if it is not that of the connection. A person's frontend needs none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -79,6 +80,7 @@ pub struct WriteShell {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ResizeShell {
+    /// The id of the background command.
     pub shell_id: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
@@ -90,6 +92,7 @@ pub struct ResizeShell {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct KillShell {
+    /// The id of the background command.
     pub shell_id: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
@@ -107,6 +110,7 @@ pub struct KilledShell {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AttachShell {
+    /// The id of the background command.
     pub shell_id: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,

@@ -1167,6 +1167,7 @@ export interface AuditVerifyResult {
 
 /** Params of `buffers.clear`. */
 export interface BuffersClearParams {
+  /** The absolute path of the file. */
   path: string;
 }
 
@@ -1178,9 +1179,11 @@ export interface BuffersClearResult {
 
 /** Params of `buffers.set`. */
 export interface BuffersSetParams {
+  /** The absolute path of the file. */
   path: string;
   /** Grows with each change of the text. */
   version: number;
+  /** The whole text. */
   text: string;
 }
 
@@ -1256,11 +1259,13 @@ export interface CommandsListResult {
 
 /** Params of `commands.run`. */
 export interface CommandsRunParams {
+  /** The name of the command, with or without a slash. */
   name: string;
   /** The text after the command. */
   input?: string;
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id?: string;
+  /** Send `tools.progress` before the answer. */
   progress?: boolean;
 }
 
@@ -1376,6 +1381,7 @@ export interface EventsSubscribeParams {
 
 /** Params of `events.unsubscribe`. */
 export interface EventsUnsubscribeParams {
+  /** The id that the subscription was answered with. */
   subscription: string;
 }
 
@@ -1456,6 +1462,7 @@ export interface FilesUndoParams {
    * session's calls in flight.
    */
   call_id?: string;
+  /** Undo the call that changed this file last. */
   path?: string;
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id?: string;
@@ -1532,6 +1539,7 @@ export interface FleetGrantParams {
   action: Action;
   /** The category of a permission: which rules and grants apply to it. */
   category: Category;
+  /** What it is about, as in a rule of the category. */
   pattern: string;
   /** Only for these tools, by their names on the daemon; absent for all. */
   tools?: string[];
@@ -1571,6 +1579,7 @@ export interface FleetGrantResult {
 
 /** Params of `fleet.revoke`. */
 export interface FleetRevokeParams {
+  /** The id of the grant. */
   id: string;
 }
 
@@ -1688,6 +1697,7 @@ export interface HooksListResult {
 export interface HooksRunParams {
   /** The hooks that a frontend's own loop can run. */
   event: "pre_message" | "post_message";
+  /** The message, in any form that the hooks know. */
   message: unknown;
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id?: string;
@@ -1736,6 +1746,7 @@ export interface McpLoginFinishResult {
 
 /** Params of `mcp.logout`. */
 export interface McpLogoutParams {
+  /** The name of the server in the configuration. */
   name: string;
 }
 
@@ -1809,11 +1820,13 @@ export interface McpRegistrySearchResult {
 
 /** Params of `mcp.restart`. */
 export interface McpRestartParams {
+  /** The name of the server in the configuration. */
   name: string;
 }
 
 /** Params of `mcp.test`. */
 export interface McpTestParams {
+  /** The name of the server in the configuration. */
   name: string;
 }
 
@@ -1904,7 +1917,9 @@ export interface PageSessionsResult {
 export interface PermissionsCheckParams {
   /** The category of a permission: which rules and grants apply to it. */
   category: Category;
+  /** A command line, a path, `HOST:PORT`, `SERVER/TOOL` or a name, by the category. */
   target: string;
+  /** The folder that it happens in; the session's when absent. */
   cwd?: string;
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id?: string;
@@ -2024,6 +2039,7 @@ export interface PermissionsDoneParams {
 export interface PermissionsGrantParams {
   /** The category of a permission: which rules and grants apply to it. */
   category: Category;
+  /** What it is about, as in a rule of the category. */
   pattern: string;
   /** `session`, `project` or `always`. */
   scope: Scope;
@@ -2118,7 +2134,7 @@ export interface PermissionsPendingResult {
 
 /** Params of `permissions.replay`. */
 export interface PermissionsReplayParams {
-  /** From when on: RFC 3339, or how long ago, such as `7d`. */
+  /** Start time: RFC 3339, or how long ago, such as `7d`. */
   since: string;
   /** Rules that are tried in addition to those of the configuration: a text in TOML with `[[permission.rules]]`. */
   rules?: string;
@@ -2183,6 +2199,7 @@ export interface PermissionsReplayResult {
 
 /** Params of `permissions.reply`. */
 export interface PermissionsReplyParams {
+  /** The id of the ask. */
   request_id: string;
   /** The action of a reply to an ask, of a rule or of a grant. */
   action: Action;
@@ -2296,6 +2313,7 @@ export interface PermissionsReviewResult {
 
 /** Params of `permissions.revoke`. */
 export interface PermissionsRevokeParams {
+  /** The id of the grant. */
   id: string;
 }
 
@@ -2345,16 +2363,19 @@ export interface PermissionsSuggestResult {
 
 /** Params of `permissions.unsubscribe`. */
 export interface PermissionsUnsubscribeParams {
+  /** The id that the subscription was answered with. */
   subscription: string;
 }
 
 /** Params of `plugins.disable`. */
 export interface PluginsDisableParams {
+  /** The name of the plugin. */
   name: string;
 }
 
 /** Params of `plugins.enable`. */
 export interface PluginsEnableParams {
+  /** The name of the plugin. */
   name: string;
 }
 
@@ -2371,6 +2392,7 @@ export interface PluginsEvaluateParams {
   call_id?: string;
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id?: string;
+  /** The timeout, in milliseconds. */
   timeout_ms?: number;
   /** Send `tools.progress` notifications before the answer. */
   progress?: boolean;
@@ -2407,6 +2429,7 @@ export interface PluginsLogsResult {
 
 /** Params of `plugins.profile`. */
 export interface PluginsProfileParams {
+  /** The name of the plugin. */
   name: string;
   /** For how long, 600 at most. */
   seconds?: number;
@@ -2427,11 +2450,13 @@ export interface PluginsProfileResult {
 
 /** Params of `plugins.reload`. */
 export interface PluginsReloadParams {
+  /** The name of the plugin; all plugins when absent. */
   name?: string;
 }
 
 /** Params of `plugins.show`. */
 export interface PluginsShowParams {
+  /** The name of the plugin. */
   name: string;
 }
 
@@ -2662,6 +2687,7 @@ export interface PromptRenderResult {
 
 /** Params of `questions.reply`. */
 export interface QuestionsReplyParams {
+  /** The id of the question. */
   request_id: string;
   /** The ids of the chosen options. */
   answer_ids?: string[];
@@ -2683,6 +2709,7 @@ export interface QuestionsSubscribeParams {
 
 /** Params of `questions.unsubscribe`. */
 export interface QuestionsUnsubscribeParams {
+  /** The id that the subscription was answered with. */
   subscription: string;
 }
 
@@ -2728,11 +2755,13 @@ export interface RemotesListResult {
 
 /** Params of `remotes.reconnect`. */
 export interface RemotesReconnectParams {
+  /** The name of the daemon in the configuration. */
   name: string;
 }
 
 /** Params of `secrets.give_back`. */
 export interface SecretsGiveBackParams {
+  /** The name of the secret. */
   name: string;
 }
 
@@ -2759,6 +2788,7 @@ export interface SecretsListResult {
 
 /** Params of `secrets.remove`. */
 export interface SecretsRemoveParams {
+  /** The name of the secret. */
   name: string;
 }
 
@@ -2804,6 +2834,7 @@ export interface SessionOpenParams {
   session_id?: string;
   /** Folders beside `cwd` that the session works in; absolute paths. */
   roots?: string[];
+  /** The program that opens it, for people, rules and settings by name. */
   client?: {
     name: string;
     version?: string;
@@ -2841,6 +2872,7 @@ export interface SessionShareParams {
 
 /** Params of `shells.attach`. */
 export interface ShellsAttachParams {
+  /** The id of the background command. */
   shell_id: string;
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id?: string;
@@ -2864,11 +2896,13 @@ export type ShellsAttachItem = {
 
 /** Params of `shells.detach`. */
 export interface ShellsDetachParams {
+  /** The id that the subscription was answered with. */
   subscription: string;
 }
 
 /** Params of `shells.kill`. */
 export interface ShellsKillParams {
+  /** The id of the background command. */
   shell_id: string;
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id?: string;
@@ -2919,6 +2953,7 @@ export interface ShellsListResult {
 
 /** Params of `shells.resize`. */
 export interface ShellsResizeParams {
+  /** The id of the background command. */
   shell_id: string;
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id?: string;
@@ -2930,6 +2965,7 @@ export interface ShellsResizeParams {
 
 /** Params of `shells.write`. */
 export interface ShellsWriteParams {
+  /** The id of the background command. */
   shell_id: string;
   /** The session of the shell, if it is not that of the connection. A person's frontend needs none. */
   session_id?: string;
@@ -2946,6 +2982,7 @@ export interface ShellsWriteParams {
 
 /** Params of `skills.get`. */
 export interface SkillsGetParams {
+  /** The name of the skill. */
   name: string;
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id?: string;
@@ -3097,6 +3134,7 @@ export interface ToolsCostResult {
 
 /** Params of `tools.execute`. */
 export interface ToolsExecuteParams {
+  /** The name of the tool. */
   name: string;
   /** An object; `null` and absent are `{}`. */
   arguments?: unknown;
@@ -3109,9 +3147,11 @@ export interface ToolsExecuteParams {
   session_id?: string;
   /** Within the session's `cwd` or roots. */
   cwd?: string;
+  /** The timeout, in milliseconds: it only shortens the tool's own, or the configured one. */
   timeout_ms?: number;
   /** Send `tools.progress` notifications before the answer. */
   progress?: boolean;
+  /** Run the tool even if its result is in the cache. */
   no_cache?: boolean;
   /** Let the call continue when its connection closes. */
   detach?: boolean;
@@ -3140,6 +3180,7 @@ export interface ToolsExecuteBatchParams {
   strategy?: Strategy;
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id?: string;
+  /** Send `tools.progress` before the answer. */
   progress?: boolean;
 }
 
@@ -3176,6 +3217,7 @@ export interface ToolsListParams {
   query?: string;
   /** The kind or the name of a source. */
   source?: string;
+  /** Only these tools. */
   names?: string[];
   /** When absent, the configuration says which list the client gets, unless `query`, `source` or `names` choose tools. */
   mode?: Listing;
@@ -3224,6 +3266,7 @@ export interface ToolsListResult {
 
 /** Params of `tools.provide`. */
 export interface ToolsProvideParams {
+  /** The tools that the frontend runs. */
   tools?: ProvidedTool[];
   /** Built-ins that this frontend offers to run; their invocations carry `role`. */
   roles?: Role[];
@@ -3231,11 +3274,13 @@ export interface ToolsProvideParams {
 
 /** Params of `tools.provide_progress`. */
 export type ToolsProvideProgressParams = {
+  /** The id of the invocation. */
   invocation_id: string;
 } & Progress;
 
 /** Params of `tools.provide_result`. */
 export interface ToolsProvideResultParams {
+  /** The id of the invocation. */
   invocation_id: string;
   /** The result of a provided tool: a text, or more. */
   result?: ProvidedResult;
@@ -3245,6 +3290,7 @@ export interface ToolsProvideResultParams {
 
 /** Params of `tools.schema`. */
 export interface ToolsSchemaParams {
+  /** The name of the tool. */
   name: string;
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id?: string;
@@ -3277,6 +3323,7 @@ export interface ToolsSearchResult {
 
 /** Params of `tools.unprovide`. */
 export interface ToolsUnprovideParams {
+  /** The id that the subscription was answered with. */
   subscription: string;
 }
 

@@ -89,6 +89,29 @@ fn openrpc_document_is_current() {
 }
 
 #[test]
+fn every_parameter_has_a_description() {
+    let document = document();
+    let mut found = Vec::new();
+    for method in document["methods"].as_array().unwrap() {
+        for param in method["params"].as_array().unwrap().iter().filter(|param| !param["description"].is_string()) {
+            found.push(format!("{} {}", method["name"], param["name"]));
+        }
+    }
+    assert_eq!(found, Vec::<String>::new(), "fields without a doc comment");
+}
+
+#[test]
+fn every_method_is_in_the_description_of_the_protocol() {
+    let page = include_str!("../../PROTOCOL.md");
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+    let names: Vec<&str> = page.split(|c| !is_name(c)).map(|word| word.trim_end_matches('.')).collect();
+    let document = document();
+    let methods = document["methods"].as_array().unwrap().iter().map(|method| method["name"].as_str().unwrap());
+    let missing: Vec<&str> = methods.filter(|name| !names.contains(name)).collect();
+    assert_eq!(missing, Vec::<&str>::new(), "PROTOCOL.md lacks methods");
+}
+
+#[test]
 fn every_method_is_described_by_name() {
     let document = document();
     let methods = document["methods"].as_array().unwrap();
