@@ -115,6 +115,7 @@ pub struct Config {
     pub audit: AuditConfig,
     pub sandbox: SandboxConfig,
     pub shell: ShellConfig,
+    /// Programs that see, change or refuse calls and messages.
     #[cfg_attr(test, schemars(with = "Vec<HookConfig>"))]
     pub hooks: Vec<Spanned<HookConfig>>,
     pub mcp: McpConfig,
@@ -125,6 +126,7 @@ pub struct Config {
     pub fleet: FleetConfig,
     pub network: NetworkConfig,
     pub web: WebConfig,
+    /// The kinds of sub-agents, by name.
     pub subagents: BTreeMap<String, SubagentConfig>,
     pub workspaces: WorkspacesConfig,
     pub agents: AgentsConfig,
@@ -158,6 +160,7 @@ pub struct PluginsConfig {
     pub tables: BTreeMap<String, toml::Table>,
 }
 
+/// `[permission]`: what needs no approval, and what always does.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
@@ -176,15 +179,15 @@ pub struct PermissionConfig {
     /// that deny or ask take precedence. A project can only set it to `ask`.
     pub read_only_commands: ReadOnlyCommands,
     /// How much runs without an approval: `read` only reads, `edit` also changes files, `develop` also builds and tests,
-    /// `operate` is the most. `read` when absent. A project can only lower it. `toolctl level --explain` shows what each
+    /// `operate` is the most. A project can only lower it. `toolctl level --explain` shows what each
     /// frees here.
-    #[cfg_attr(test, schemars(schema_with = "schema::foreign::optional_level"))]
+    #[cfg_attr(test, schemars(schema_with = "schema::foreign::optional_level", extend("default" = Level::default())))]
     pub level: Option<Level>,
 }
 
 /// What happens to commands that only read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(rename_all = "snake_case")]
 pub enum ReadOnlyCommands {
     #[default]
@@ -192,6 +195,7 @@ pub enum ReadOnlyCommands {
     Ask,
 }
 
+/// `[limits]`: how much at one time, how long, and how large.
 #[derive(Clone, Debug, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
@@ -242,7 +246,7 @@ pub struct ResultsConfig {
 
 /// Whether, and from which time on, a result tells a model that it repeats a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(untagged, expecting = "expected true, false, or a number from 2")]
 pub enum WarnRepeats {
     Switch(bool),
@@ -264,6 +268,7 @@ impl WarnRepeats {
     }
 }
 
+/// `[spool]`: the files of long results.
 #[derive(Clone, Debug, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
@@ -687,6 +692,55 @@ disabled = ["No Plugin"]
             let place = format!("config.toml:{line}:");
             assert!(problems.iter().any(|problem| problem.contains(&place)), "{key}: {problems:#?}");
         }
+    }
+
+    /// Tables that are written as lists, whose members would count by their position.
+    #[test]
+    fn a_list_in_the_place_of_a_table_is_an_error_that_names_the_key() {
+        let mut tables = Vec::new();
+        tables_in(schema::schema(), "", &mut tables);
+        assert!(tables.len() > 30, "{tables:?}");
+        for table in tables {
+            for list in ["[]", "[1]", "['debug']", "[true, 1]"] {
+                let text = format!("{table} = {list}\n");
+                let expected = format!("config.toml:1:{}: {table}: expected a table, got a list", table.len() + 4);
+                let problems = loaded(&text).problems;
+                assert!(problems.iter().any(|problem| problem.ends_with(&expected)), "{text}: {problems:?}");
+            }
+        }
+        check_problem("hooks = [['pre_tool']]\n", &["config.toml:1:10: hooks: expected a table, got a list"]);
+    }
+
+    /// The keys whose values are tables; `n` is a name that people choose.
+    fn tables_in(schema: &serde_json::Value, path: &str, found: &mut Vec<String>) {
+        for (key, below) in schema["properties"].as_object().into_iter().flatten() {
+            let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+            if below["type"] == "object" {
+                tables_in(below, &path, found);
+                found.push(path);
+            }
+        }
+        if schema["additionalProperties"]["type"] == "object" && !path.is_empty() && path != "plugins" {
+            let path = format!("{path}.n");
+            tables_in(&schema["additionalProperties"], &path, found);
+            found.push(path);
+        }
+    }
+
+    #[test]
+    fn a_relative_path_of_a_rule_is_an_error_that_says_what_to_write() {
+        let of = |pattern: &str| {
+            let rule = "[[permission.rules]]\ncategory = \"file.write\"\naction = \"allow\"";
+            loaded(&format!("{rule}\npattern = {pattern:?}\n")).problems
+        };
+        for pattern in ["src/**", "./src/**", "src/*.rs", "*"] {
+            let rest = pattern.trim_start_matches("./");
+            let meant = format!("got {pattern:?}: did you mean \"~/{rest}\" or \"**/{rest}\"?");
+            let problems = of(pattern);
+            assert!(problems.len() == 1 && problems[0].ends_with(&meant), "{problems:?}");
+            assert!(problems[0].contains("config.toml:1: pattern: expected an absolute path"), "{problems:?}");
+        }
+        assert_eq!(of("~/src/**"), Vec::<String>::new());
     }
 
     #[test]

@@ -134,6 +134,13 @@ fn the_configuration_is_shown_with_its_origins() {
     for words in ["limits.calls = 7", "config.toml:2", "not trusted", "permission.rules[0]", "p/.toold/config.toml:1"] {
         assert!(text.contains(words), "{words}: {text}");
     }
+    for (key, line) in [
+        ("permission.level", "permission.level = \"read\"\n"),
+        ("sandbox.mode", "sandbox.mode = \"off\"\n"),
+        ("mcp.listen", "mcp.listen = not set\n"),
+    ] {
+        assert_eq!(stdout(daemon.setup.command(toolctl()).args(["config", "show", key])), (line.to_owned(), Some(0)));
+    }
     let (json, _) = stdout(daemon.setup.command(toolctl()).args(["config", "show", "--json", "limits"]));
     let shown: Value = serde_json::from_str(&json).unwrap();
     assert!(shown["entries"].as_array().unwrap().iter().all(|e| e["key"].as_str().unwrap().starts_with("limits")));

@@ -129,7 +129,9 @@ fn render(config: &ShownConfig, origin: bool) -> String {
 
 fn line(entry: &ConfigEntry, origin: bool) -> String {
     let from = if origin { format!("  {DIM}{}{DIM:#}", one_line(&entry.origin)) } else { String::new() };
-    format!("{NAME}{}{NAME:#} = {}{from}\n", one_line(&entry.key), one_line(&entry.value.to_string()))
+    let value =
+        if entry.value.is_null() { "not set".to_owned() } else { one_line(&entry.value.to_string()).to_string() };
+    format!("{NAME}{}{NAME:#} = {value}{from}\n", one_line(&entry.key))
 }
 
 /// Checks the whole configuration, and starts each MCP server that the daemon mounts.

@@ -18,6 +18,7 @@ use toold_proto::cut;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RuleConfig {
+    /// The kind of need that it is about.
     #[cfg_attr(test, schemars(extend("enum" = Category::ALL)))]
     pub category: String,
     /// `**` matches everything of its category. Else of a command: words, quoted as for a shell, `*` for any text
@@ -51,7 +52,8 @@ pub struct RulePlace {
     pub project: Option<PathBuf>,
     /// Rules of a project that allow count only when it is trusted; rules that deny or ask always count.
     pub trusted: bool,
-    /// The folder that relative paths in it are resolved against: the project, or the user's home.
+    /// The folder that relative paths in it are resolved against: the project, or the current folder of a client. `None` in
+    /// the user's own configuration, where they are mistakes.
     pub base: Option<PathBuf>,
     /// The folder that `~` stands for.
     pub home: Option<PathBuf>,
@@ -254,9 +256,7 @@ pub(crate) fn absolute_pattern(pattern: &str, place: &RulePlace) -> Result<Strin
     }
     let below = |folder: &Option<PathBuf>, rest: &str| {
         let folder = folder.as_deref().and_then(Path::to_str).ok_or_else(|| {
-            format!(
-                "{pattern:?} is relative, and there is no folder to which it could be: write /... , ~/... or **/{rest}"
-            )
+            format!("pattern: expected an absolute path, got {pattern:?}: did you mean \"~/{rest}\" or \"**/{rest}\"?")
         })?;
         let folder = escape_glob(folder.trim_end_matches('/'));
         // A slash at the end of a longer path stays: it is a mistake, and the message says so.

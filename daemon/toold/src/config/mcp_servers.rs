@@ -77,7 +77,7 @@ pub struct McpConfig {
 
 /// `[mcp] meta_tools`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(rename_all = "snake_case")]
 pub enum MetaToolsConfig {
     Off,
@@ -162,6 +162,7 @@ impl McpOAuthConfig {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct ServerOAuthConfig {
+    /// The client's id there. When absent, the daemon registers itself or uses `[mcp.oauth] client_id_url`.
     pub client_id: Option<String>,
     /// For a confidential client: `${secret:NAME}`, rather than the secret itself.
     pub client_secret: Option<String>,
@@ -201,7 +202,9 @@ impl RedirectConfig {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct IdentityProviderConfig {
+    /// The URL that exchanges the identity token.
     pub token_endpoint: String,
+    /// The id of the daemon's client.
     pub client_id: String,
 }
 
@@ -231,6 +234,7 @@ pub enum ServerOAuthGrant {
 pub struct McpServerConfig {
     /// The program, which speaks MCP on its stdin and stdout; no shell.
     pub command: Option<String>,
+    /// The program's arguments.
     pub args: Vec<String>,
     /// Added to the environment, which holds little more than `PATH` and `HOME`.
     pub env: BTreeMap<String, String>,
@@ -267,6 +271,7 @@ pub struct McpServerConfig {
     pub protocol: Option<String>,
     /// The timeout for starting the server and listing its tools, in milliseconds.
     pub start_timeout_ms: u64,
+    /// Whether the server is mounted.
     pub enabled: bool,
     pub tools: McpToolFilter,
 }
@@ -278,6 +283,7 @@ pub struct McpServerConfig {
 pub struct McpToolFilter {
     /// All when absent.
     pub allow: Option<Vec<String>>,
+    /// Not these, whatever `allow` says.
     pub deny: Vec<String>,
 }
 

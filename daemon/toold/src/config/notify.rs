@@ -18,6 +18,7 @@ use crate::config::program;
 #[serde(deny_unknown_fields, default)]
 pub struct NotifyConfig {
     /// How long it waits before you are notified, such as `30s` or `2m`. An answer before that prevents the notification.
+    #[cfg_attr(test, schemars(extend("default" = humantime::format_duration(Self::default().after.0).to_string())))]
     pub after: WaitTime,
     /// A program and its arguments, in which `{title}`, `{text}` and `{link}` are replaced; no shell.
     pub command: Vec<String>,

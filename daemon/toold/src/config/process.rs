@@ -56,7 +56,7 @@ impl Default for LogConfig {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(rename_all = "snake_case")]
 pub enum LogFormat {
     Text,
@@ -68,7 +68,7 @@ const LOG_MESSAGES: [(&str, &str); 2] = [("rmcp", "error"), ("async_nats", "warn
 
 /// A valid filter.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(try_from = "String")]
 pub struct LogFilter(pub(crate) String);
 

@@ -13,7 +13,7 @@ use toold_proto::config::ConfigEntry;
 use toold_proto::nearest::did_you_mean;
 
 use crate::config::overrides::Override;
-use crate::config::read::recovery::{Misreading, recover};
+use crate::config::read::recovery::{Misreading, mismatch_of_list, not_a_table, recover};
 use crate::config::{Config, names, schema};
 
 /// The number of errors that are reported: a text with more of them is not a configuration.
@@ -182,9 +182,9 @@ impl ConfigText<'_> {
         }
     }
 
-    /// Unknown keys are reported and removed.
+    /// Unknown keys, and lists in the place of tables, are reported and removed.
     fn check_keys(&self, table: &mut DeTable, schemas: &[&Value], path: &str, problems: &mut Vec<Misreading>) {
-        let mut unknown = Vec::new();
+        let mut wrong = Vec::new();
         for (key, value) in table.iter_mut() {
             if problems.len() >= MAX_PROBLEMS {
                 break;
@@ -195,40 +195,62 @@ impl ConfigText<'_> {
             if below.is_empty() {
                 let known: Vec<&str> = schemas.iter().flat_map(|schema| schema::keys(schema)).collect();
                 let within = if path.is_empty() { String::new() } else { format!(" in [{path}]") };
-                let hint = match did_you_mean(name, known.iter().copied()) {
-                    hint if hint.is_empty() => format!(": expected one of {}", known.join(", ")),
-                    hint => hint,
+                // A name that people choose, with another value than a table.
+                let is_chosen = schemas.iter().any(|schema| !schema::below(schema, name, true).is_empty());
+                let (message, at) = match did_you_mean(name, known.iter().copied()) {
+                    hint if !hint.is_empty() => (format!("unknown key {name}{within}{hint}"), key.span()),
+                    _ if is_chosen => (format!("{}: {}", join(path, name), not_a_table(value.get_ref())), value.span()),
+                    _ => (format!("unknown key {name}{within}: expected one of {}", known.join(", ")), key.span()),
                 };
                 // An override has no place in the text; its value has.
-                let span = if value.span().start > self.text.len() { value.span() } else { key.span() };
-                problems.push(Misreading { span, message: format!("unknown key {name}{within}{hint}") });
-                unknown.push(name.to_owned());
+                let span = if value.span().start > self.text.len() { value.span() } else { at };
+                problems.push(Misreading { span, message });
+                wrong.push(name.to_owned());
                 continue;
             }
             let path = join(path, name);
-            self.check_value(value.get_mut(), &below, &path, problems);
+            if !self.check_value(value, &below, &path, problems) {
+                wrong.push(name.to_owned());
+            }
         }
-        for name in unknown {
+        for name in wrong {
             table.remove(name.as_str());
         }
     }
 
-    fn check_value(&self, value: &mut DeValue, schemas: &[&Value], path: &str, problems: &mut Vec<Misreading>) {
+    /// Whether the value can be kept: a list in the place of a table cannot, since it would be read by position.
+    fn check_value(
+        &self,
+        value: &mut Spanned<DeValue>,
+        schemas: &[&Value],
+        path: &str,
+        problems: &mut Vec<Misreading>,
+    ) -> bool {
         // An empty schema accepts anything.
         if schemas.iter().any(|schema| schema.is_null()) {
-            return;
+            return true;
         }
-        match value {
+        let span = value.span();
+        match value.get_mut() {
             DeValue::Table(table) => self.check_keys(table, schemas, path, problems),
             DeValue::Array(items) => {
+                if let Some(mismatch) = mismatch_of_list(schemas) {
+                    problems.push(Misreading { span, message: format!("{path}: {mismatch}") });
+                    return false;
+                }
                 let of_items: Vec<&Value> = schemas
                     .iter()
                     .flat_map(|schema| schema::branches(schema))
                     .map(|schema| &schema["items"])
                     .filter(|items| !items.is_null())
                     .collect();
-                for item in items.iter_mut().filter(|_| !of_items.is_empty()) {
-                    self.check_value(item.get_mut(), &of_items, path, problems);
+                if !of_items.is_empty() {
+                    let kept: Vec<bool> =
+                        items.iter_mut().map(|item| self.check_value(item, &of_items, path, problems)).collect();
+                    if kept.contains(&false) {
+                        let all = items.clone().into_iter().zip(kept);
+                        *items = all.filter(|(_, kept)| *kept).map(|(item, _)| item).collect();
+                    }
                 }
             }
             DeValue::String(_)
@@ -237,6 +259,7 @@ impl ConfigText<'_> {
             | DeValue::Boolean(_)
             | DeValue::Datetime(_) => {}
         }
+        true
     }
 
     /// The values that the text sets, as `config show` prints them.
@@ -294,12 +317,13 @@ fn lay_over<'o>(root: &mut DeTable<'o>, over: &'o Override, mark: usize) {
     let last = parts.pop().unwrap_or_default();
     let mut table = root;
     for part in parts {
-        if !matches!(table.get(part).map(Spanned::get_ref), Some(DeValue::Table(_))) {
+        if table.get(part).is_none() {
             let empty = Spanned::new(mark..mark, DeValue::Table(DeTable::new()));
             table.insert(Spanned::new(mark..mark, Cow::Borrowed(part)), empty);
         }
         match table.get_mut(part).map(Spanned::get_mut) {
             Some(DeValue::Table(below)) => table = below,
+            // The file has another value in the place of the section, which is reported.
             _ => return,
         }
     }

@@ -46,6 +46,7 @@ pub struct RemoteSection {
     pub timeout_ms: Option<u64>,
     /// The timeout for connecting and listing the tools, in milliseconds.
     pub start_timeout_ms: u64,
+    /// Whether the daemon is mounted.
     pub enabled: bool,
     pub tools: RemoteToolFilter,
 }
@@ -57,6 +58,7 @@ pub struct RemoteSection {
 pub struct RemoteToolFilter {
     /// All when absent.
     pub allow: Option<Vec<String>>,
+    /// Not these, whatever `allow` says.
     pub deny: Vec<String>,
 }
 

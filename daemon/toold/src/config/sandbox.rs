@@ -21,6 +21,7 @@ use crate::config::{LoadedConfig, expand_home};
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct SandboxConfig {
+    /// What commands may do.
     pub mode: SandboxMode,
     /// Whether commands can reach the network; with mode `guard` they always can. With the other modes they can never
     /// reach Unix sockets. A list of hosts allows those, such as `packages.example.org`, `*.example.com:8443` or
@@ -38,8 +39,8 @@ pub struct SandboxConfig {
 
 /// `[sandbox] network`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[cfg_attr(test, schemars(untagged))]
+#[cfg_attr(test, derive(schemars::JsonSchema, serde::Serialize))]
+#[cfg_attr(test, serde(untagged))]
 pub enum NetworkSetting {
     /// All of it, or nothing.
     All(bool),
@@ -50,8 +51,8 @@ pub enum NetworkSetting {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[cfg_attr(test, schemars(rename_all = "kebab-case"))]
+#[cfg_attr(test, derive(schemars::JsonSchema, serde::Serialize))]
+#[cfg_attr(test, serde(rename_all = "kebab-case"))]
 pub enum AskWord {
     Ask,
 }
@@ -112,7 +113,7 @@ impl NetworkSetting {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(rename_all = "kebab-case")]
 pub enum SandboxMode {
     /// Commands may do everything that you may.

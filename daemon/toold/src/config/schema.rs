@@ -152,10 +152,39 @@ mod tests {
     }
 
     #[test]
-    fn every_key_has_words_and_a_default() {
+    fn every_key_has_a_description() {
+        let mut found = Vec::new();
+        keys_without_description(schema(), "", &mut found);
+        assert_eq!(found, Vec::<String>::new(), "fields without a doc comment");
+    }
+
+    fn keys_without_description(schema: &Value, path: &str, found: &mut Vec<String>) {
+        for schema in branches(schema) {
+            for (key, below) in schema["properties"].as_object().into_iter().flatten() {
+                let path = format!("{path}.{key}");
+                if !below["description"].is_string() {
+                    found.push(path.clone());
+                }
+                keys_without_description(below, &path, found);
+            }
+            for below in
+                [&schema["items"], &schema["additionalProperties"]].into_iter().filter(|below| below.is_object())
+            {
+                keys_without_description(below, path, found);
+            }
+        }
+    }
+
+    #[test]
+    fn what_holds_without_a_value_is_the_default_of_the_key() {
         let leaves = leaf_keys();
-        let calls = leaves.iter().find(|leaf| leaf.key == "limits.calls").unwrap();
-        assert_eq!(calls.default, 4_096);
-        assert!(leaves.iter().any(|leaf| leaf.key == "permission.rules"));
+        let default = |key: &str| leaves.iter().find(|leaf| leaf.key == key).unwrap().default.clone();
+        assert_eq!(default("limits.calls"), 4_096);
+        assert_eq!(default("permission.level"), "read");
+        assert_eq!(default("sandbox.mode"), "off");
+        assert_eq!(default("sandbox.network"), false);
+        assert_eq!(default("notify.after"), "30s");
+        assert_eq!(default("log.filter"), "info");
+        assert_eq!(default("mcp.listen"), Value::Null);
     }
 }

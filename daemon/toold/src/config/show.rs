@@ -1,11 +1,10 @@
 //! The configuration as a list of keys, including those that are not set.
 
-use serde_json::Value;
 use toold_proto::config::ConfigEntry;
 
 use crate::config::schema::leaf_keys;
 
-/// The set values, and the defaults of all other keys, in the order of the schema.
+/// The set values, and the defaults of all other keys, in the order of the schema. A key without a default has the value null.
 pub fn with_defaults(set: &[ConfigEntry]) -> Vec<ConfigEntry> {
     let mut left: Vec<&ConfigEntry> = set.iter().collect();
     let mut all = Vec::new();
@@ -17,7 +16,6 @@ pub fn with_defaults(set: &[ConfigEntry]) -> Vec<ConfigEntry> {
         left.retain(|entry| !found.contains(entry));
         match found.is_empty() {
             false => all.extend(found.into_iter().cloned()),
-            true if leaf.default == Value::Null => {}
             true => all.push(ConfigEntry { key: leaf.key, value: leaf.default, origin: "default".to_owned() }),
         }
     }

@@ -20,9 +20,11 @@ use crate::config::active_config::ActiveConfig;
 pub struct SubagentConfig {
     /// A description for the model that chooses a kind.
     pub description: String,
+    /// The text for `{system_prompt}` in the command.
     pub system_prompt: String,
     /// Names of tools that it may use; all when absent.
     pub tools: Option<Vec<String>>,
+    /// The name for `{model}` in the command.
     pub model: Option<String>,
     /// The program and its arguments, in which `{prompt}`, `{system_prompt}`, `{description}`, `{type}`, `{model}` and
     /// `{session_id}` are replaced; without `{prompt}` the prompt is written to stdin. An argument that begins with text

@@ -29,6 +29,7 @@ pub struct NetworkConfig {
     pub allow_private: Vec<String>,
 }
 
+/// `[web]`: the tools for the web.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]

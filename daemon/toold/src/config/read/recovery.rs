@@ -99,7 +99,7 @@ impl TakenOut<'_> {
 
     /// What the schema expects, and what came: the reader's own words name types of Rust.
     fn mismatch(&self) -> Option<String> {
-        let types: Vec<&str> = self.schemas.iter().flat_map(|schema| types_of(schema)).collect();
+        let types = types_of_all(&self.schemas);
         let is = |name: &str| types.contains(&name);
         let fits = match &self.value {
             Value::Null => true,
@@ -112,10 +112,8 @@ impl TakenOut<'_> {
         if types.is_empty() {
             return None;
         }
-        let mut expected: Vec<&str> = types.iter().filter_map(|name| in_words(name)).collect();
-        expected.dedup();
         let expected = match (fits, self.bound()) {
-            (false, _) => expected.join(" or "),
+            (false, _) => all_in_words(&types),
             (true, bound) => bound?,
         };
         Some(format!("expected {expected}, got {}", shown(&self.value)))
@@ -150,12 +148,35 @@ impl TakenOut<'_> {
     }
 }
 
+/// What is expected in the place of a list; `None` where a list may stand.
+pub(super) fn mismatch_of_list(schemas: &[&Value]) -> Option<String> {
+    let branches: Vec<&Value> = schemas.iter().flat_map(|schema| schema::branches(schema)).collect();
+    let types = types_of_all(&branches);
+    let is_wrong = !types.is_empty() && !types.contains(&"array");
+    is_wrong.then(|| format!("expected {}, got a list", all_in_words(&types)))
+}
+
+/// The same for a value where only a table may stand.
+pub(super) fn not_a_table(value: &DeValue) -> String {
+    format!("expected a table, got {}", shown(&as_json(value)))
+}
+
+fn types_of_all<'s>(schemas: &[&'s Value]) -> Vec<&'s str> {
+    schemas.iter().flat_map(|schema| types_of(schema)).collect()
+}
+
 fn types_of(schema: &Value) -> Vec<&str> {
     match &schema["type"] {
         Value::String(name) => vec![name],
         Value::Array(names) => names.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
     }
+}
+
+fn all_in_words(types: &[&str]) -> String {
+    let mut words: Vec<&str> = types.iter().filter_map(|name| in_words(name)).collect();
+    words.dedup();
+    words.join(" or ")
 }
 
 fn in_words(kind: &str) -> Option<&'static str> {
