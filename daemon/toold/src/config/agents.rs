@@ -6,6 +6,9 @@ use std::time::Duration;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use serde::Deserialize;
 use toold_proto::level::Level;
+use toold_proto::session::Mode;
+
+use crate::config::mcp_profiles::ProfileMode;
 
 /// `[agents]`: clients that act for a model.
 #[derive(Clone, Debug, Deserialize)]
@@ -28,6 +31,8 @@ pub struct AgentConfig {
     /// Who asks the person when nothing decides: `agent` leaves it to the agent's own prompt; `toold` asks in the
     /// frontends that are connected to toold; when nobody answers, the agent asks, or does not run the tool.
     pub ask: AgentAsks,
+    /// The mode in which the agent's own tools are judged: with `plan` they only read, in whatever mode the agent itself is.
+    pub mode: ProfileMode,
     /// Whether the agent's own mode applies, where the session here is in the default mode: one that accepts edits, one
     /// that only plans, and one that asks nothing. Anything that the agent reports is believed.
     pub trust_mode: bool,
@@ -65,6 +70,15 @@ pub enum AgentConfines {
 const WAIT: (Duration, Duration) = (Duration::from_secs(50), Duration::from_secs(600));
 
 impl AgentConfig {
+    /// The mode of a request in which the agent reports to be in `reported`; `None` for that of the session.
+    pub(crate) fn mode(&self, reported: Option<Mode>) -> Option<Mode> {
+        match self.mode {
+            ProfileMode::Plan => Some(Mode::Plan),
+            // A mode that narrows needs no trust.
+            ProfileMode::Default => reported.filter(|mode| self.trust_mode || *mode == Mode::Plan),
+        }
+    }
+
     /// How long people may take to answer here, for a request that allows `wait_ms`; `None` when nobody is asked here.
     pub(crate) fn wait(&self, wait_ms: Option<u64>) -> Option<Duration> {
         match self.ask {
@@ -114,6 +128,19 @@ fn is_variable(name: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mode_that_widens_needs_trust_and_the_mode_plan_counts_always() {
+        let of = |text: &str, reported| toml::from_str::<AgentConfig>(text).unwrap().mode(reported);
+        assert_eq!(of("", Some(Mode::Yolo)), None);
+        assert_eq!(of("", Some(Mode::Plan)), Some(Mode::Plan));
+        assert_eq!(of("trust_mode = true", Some(Mode::Yolo)), Some(Mode::Yolo));
+        for reported in [None, Some(Mode::Default), Some(Mode::AcceptEdits), Some(Mode::Yolo)] {
+            assert_eq!(of("mode = \"plan\"", reported), Some(Mode::Plan));
+            assert_eq!(of("mode = \"plan\"\ntrust_mode = true", reported), Some(Mode::Plan));
+        }
+        assert!(toml::from_str::<AgentConfig>("mode = \"yolo\"").is_err());
+    }
 
     #[test]
     fn names_that_no_variable_has_are_errors() {

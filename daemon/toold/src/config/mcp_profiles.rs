@@ -70,7 +70,7 @@ pub struct McpProfileConfig {
     pub workspaces: Option<Vec<Spanned<String>>>,
 }
 
-/// The modes that a profile can choose: none allows more than the default.
+/// The modes that the configuration can choose: none allows more than the default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

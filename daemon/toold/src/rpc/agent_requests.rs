@@ -319,8 +319,7 @@ fn tool_for(
         asks_until: config.wait(params.wait_ms).filter(|_| !observed).map(|wait| Instant::now() + wait),
         observed,
         waiting: watch::Sender::new(false),
-        // A mode that narrows needs no trust.
-        mode: params.mode.as_deref().and_then(mode_of).filter(|mode| config.trust_mode || *mode == Mode::Plan),
+        mode: config.mode(params.mode.as_deref().and_then(mode_of)),
     };
     let work = AgentWork {
         tool: params.tool.clone(),
