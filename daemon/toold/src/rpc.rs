@@ -350,7 +350,11 @@ fn read_params<T: DeserializeOwned>(params: &Params) -> Result<T, ErrorObjectOwn
     if !text.trim_start().starts_with('{') {
         return Err(error::invalid_params("expected parameters by name: an object"));
     }
-    serde_json::from_str(text).map_err(|error| error::invalid_params(&error.to_string()))
+    serde_json::from_str(text).map_err(|error| {
+        // Its place in the text says nothing to a person, whose program wrote the text.
+        let (words, place) = (error.to_string(), format!(" at line {} column {}", error.line(), error.column()));
+        error::invalid_params(words.strip_suffix(&place).unwrap_or(&words))
+    })
 }
 
 fn scope(extensions: &Extensions) -> Result<&Arc<RequestScope>, ErrorObjectOwned> {

@@ -5,7 +5,7 @@
 //! - [`prompt`]: the text that teaches tools to a model without native calls, in one of several
 //!   [`families`].
 //! - [`parse`]: the calls in such a model's answer, whole or as a stream.
-//! - [`agents`]: what the own tools of other agents are about to do.
+//! - [`agents`]: what other agents are about to do with tools of their own.
 //! - [`patch`]: the text of a patch that changes several files.
 
 pub mod agents;

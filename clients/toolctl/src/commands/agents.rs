@@ -21,7 +21,7 @@ use crate::output::{self, one_line, print_json};
 use crate::table;
 use found::FoundAgent;
 
-/// Let toold judge the own tools of Claude Code, Codex and others
+/// Let toold judge the tools of Claude Code, Codex and other agents
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct AgentsArgs {

@@ -289,7 +289,10 @@ fn read_input(mut input: impl Read) -> Result<Value, UnreadInput> {
     let named = SkimmedInput::deserialize(&mut serde_json::Deserializer::from_reader(again));
     Err(UnreadInput {
         named: named.map(SkimmedInput::into_value).unwrap_or_default(),
-        problem: format!("the input is not one JSON value of at most 15 MiB: {error}"),
+        problem: match start.is_empty() {
+            true => "expected the agent's request on stdin, got nothing".to_owned(),
+            false => format!("the input is not one JSON value of at most 15 MiB: {error}"),
+        },
     })
 }
 

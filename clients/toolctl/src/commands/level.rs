@@ -128,7 +128,10 @@ fn chosen(session: Option<SessionId>, working: &[SessionInfo]) -> anyhow::Result
         )),
         (None, several) => {
             let named: Vec<String> = several.iter().map(named).collect();
-            Err(usage(format!("several sessions work in this folder, name one with --session: {}", named.join(", "))))
+            Err(usage(format!(
+                "several sessions work in this folder: name one of them with --session: {}",
+                named.join(", ")
+            )))
         }
     }
 }

@@ -72,7 +72,7 @@ pub(crate) struct McpTestArgs {
 pub(crate) struct McpLogsArgs {
     /// The name of the server; all servers without it
     name: Option<String>,
-    /// At most so many lines of each server
+    /// Show at most this many lines per server
     #[arg(long, short = 'n', value_name = "LINES")]
     lines: Option<usize>,
 }

@@ -12,7 +12,7 @@ use crate::exit::OK;
 use crate::globals::Globals;
 use crate::output;
 
-/// Let a program decide that has no terminal and no parent, such as one that a menu of the desktop started
+/// Allow a program that has no terminal and no parent, such as one started from the desktop menu, to answer prompts
 ///
 /// toold can't tell such a program from one that an agent left behind. In a terminal, this prints a code, which is valid once
 /// and for two minutes. Below the program, such as in its own command line, it takes the code; until the program ends, it may

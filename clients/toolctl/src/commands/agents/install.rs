@@ -18,7 +18,7 @@ use crate::made_folders;
 use crate::output::{self, one_line};
 use crate::person::PersonWrites;
 
-/// Let toold judge the own tools of an agent, and offer it the tools of toold
+/// Let toold judge an agent's own tools, and offer it the tools of toold
 ///
 /// Shows each change and asks for confirmation. The rest of a file stays as it is. Without --hooks and --mcp, both are
 /// installed. --undo removes only what was added, or restores the original file if nothing else has changed.

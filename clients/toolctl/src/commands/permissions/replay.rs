@@ -23,7 +23,7 @@ use crate::table;
 
 #[derive(Debug, Args)]
 pub(super) struct ReplayArgs {
-    /// From when on: a time, or how long ago, such as 7d
+    /// Start time: a time, or how long ago, such as 7d
     #[arg(long, value_name = "TIME", default_value = "7d")]
     since: String,
     /// Rules to try in addition to yours: a TOML file with [[permission.rules]]
