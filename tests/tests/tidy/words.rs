@@ -20,11 +20,19 @@ const WORDS: &[(&str, &str)] = &[
     (r"\bin force\b", "active"),
     (r"(?i)\bthe house\b", "the architecture"),
     (r"\bWhoever\b|\bWhatever\b", "a noun: \"the first client to answer\""),
-    // A clause in the place of a noun: "What touches the system needs permission."
     (
         r"(^|[.:] |[-*] )(What|Who) (a|an|the|is|are|was|were|stands|may|runs|comes|else|plugins|tools|people|git) ?[^?]*\.",
-        "a noun: \"Tools that touch the system need permission.\"",
+        CLAUSE,
     ),
+];
+
+/// A clause in the place of a noun: "What touches the system needs permission."
+const CLAUSE: &str = "a noun: \"Tools that touch the system need permission.\"";
+
+/// The same for documents alone.
+const DOCUMENT_WORDS: &[(&str, &str)] = &[
+    (r"(?i)\b(permission|approval) requests?\b|\brequests? for (permission|approval)\b", "prompt"),
+    (r"(^|[a-z)`*][.:] |^ *[-*] (\*\*)?)(What|Who) [^?]*$", CLAUSE),
 ];
 
 /// The same for comments of sources: words that have no other meaning there.
@@ -44,6 +52,8 @@ const ALLOWED: &[(&str, &str)] = &[
     ("`lend`", "an option of the Neovim client"),
     ("not \"What", "an example of how not to write"),
     ("says what is wrong", "a question"),
+    ("4. What agents see", "a heading"),
+    ("Answer a Permission Request", "the name of a command"),
 ];
 
 /// Sources whose messages are checked.
@@ -67,7 +77,7 @@ const COMMENTS: &[&str] = &[
 
 #[test]
 fn documents_use_plain_words() {
-    let words = patterns(WORDS);
+    let words = patterns(&[WORDS, DOCUMENT_WORDS].concat());
     let mut wrong = Vec::new();
     for document in files(&["*.md", "clients/nvim/doc/*.txt"]) {
         for (number, line) in read(&document).lines().enumerate() {

@@ -101,6 +101,38 @@ async fn the_examples_give_what_they_say() {
     }
 }
 
+/// The type at the start of an annotation, and the words behind it. A type has spaces in brackets and beside `|` and `:`.
+fn type_and_words(text: &str) -> (&str, &str) {
+    let mut depth = 0;
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' | '{' | '[' | '<' => depth += 1,
+            ')' | '}' | ']' | '>' => depth -= 1,
+            ' ' if depth == 0 => {
+                let (before, behind) = (&text[..at], &text[at + 1..]);
+                if !before.ends_with(['|', ':', ',']) && !behind.starts_with('|') {
+                    return (before, behind);
+                }
+            }
+            _ => {}
+        }
+    }
+    (text, "")
+}
+
+#[test]
+fn words_behind_a_type_are_no_part_of_it() {
+    for (text, kind, words) in [
+        ("boolean allowed", "boolean", "allowed"),
+        ("string | hygge.SampleRequest A text.", "string | hygge.SampleRequest", "A text."),
+        ("{a?: string, b: (x | y)[]} `a` or `b`.", "{a?: string, b: (x | y)[]}", "`a` or `b`."),
+        ("fun(a: string): number | nil Which.", "fun(a: string): number | nil", "Which."),
+        ("any", "any", ""),
+    ] {
+        assert_eq!(type_and_words(text), (kind, words));
+    }
+}
+
 /// `UPDATE=1` writes the page.
 #[test]
 fn the_page_is_made_from_the_stubs() {
@@ -112,13 +144,19 @@ fn the_page_is_made_from_the_stubs() {
         let _ = write!(page, "\n## `{}`\n\n{}\n", function.call, function.sentences.join("\n"));
         for parameter in &function.parameters {
             let (name, rest) = parameter.split_once(' ').unwrap();
-            let _ = write!(page, "\n- `{name}`: `{rest}`");
+            let (kind, words) = type_and_words(rest);
+            let words = if words.is_empty() { String::new() } else { format!(". {words}") };
+            let _ = write!(page, "\n- `{name}`: `{kind}`{words}");
         }
         if !function.parameters.is_empty() {
             page.push('\n');
         }
         if let Some(returns) = &function.returns {
-            let _ = write!(page, "\nReturns `{returns}`.\n");
+            let (kind, words) = type_and_words(returns);
+            let (name, words) = words.split_once(' ').unwrap_or((words, ""));
+            let name = if name.is_empty() { String::new() } else { format!("{name}: ") };
+            let words = if words.is_empty() { ".".to_owned() } else { format!(". {words}") };
+            let _ = write!(page, "\nReturns `{name}{kind}`{words}\n");
         }
         if let Some(errors) = &function.errors {
             let _ = write!(page, "\nRaises: {errors}\n");
