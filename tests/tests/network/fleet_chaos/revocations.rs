@@ -35,9 +35,12 @@ pub(crate) fn grant_and_revoke(machines: &Machines, ending: &Ending, number: u64
                 calls.extend(call(caller, target, &format!("{word}-{n}"), false));
             }
         }
-        // It is revoked in any case, also when it is over.
-        while home.ask("fleet.revoke", json!({"id": id})).is_none() && ending.pause(Duration::from_millis(100)) {}
-        if arrives(ending, target, &id, false) {
+        let mut is_revoked = home.ask("fleet.revoke", json!({"id": id})).is_some();
+        while !is_revoked && ending.pause(Duration::from_millis(100)) {
+            is_revoked = home.ask("fleet.revoke", json!({"id": id})).is_some();
+        }
+        // A machine that has lost the fleet calls no grant valid, revoked or not.
+        if is_revoked && arrives(ending, target, &id, false) {
             for n in 3..5 {
                 calls.extend(call(caller, target, &format!("{word}-{n}"), true));
             }
