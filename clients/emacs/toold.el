@@ -984,7 +984,7 @@ A value that does not convert stays a string, so that the daemon says why."
     (plist-put prompt :request request)
     (when (and (eq prompt toold--active) (not (equal before now)))
       (if (active-minibuffer-window)
-          ;; What you type there is kept.
+          ;; Text that you type there is kept.
           (message "Toold: now %s" now)
         ;; Later, since this is called while a message is read.  It is
         ;; shown again, since it is still one of `toold--prompts'.

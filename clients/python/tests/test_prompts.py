@@ -136,7 +136,7 @@ def test_an_ask_that_waits_its_turn_says_who_waits_for_it_then(daemon: DaemonFol
         deadline = time.monotonic() + PATIENCE
         while [len(ask["call_ids"]) for ask in other.request("permissions.pending")["asks"]] != [1, 2]:
             assert time.monotonic() < deadline
-        # What the daemon has sent before is received before this answer.
+        # Messages arrive in order: this answer comes after all that were sent before it.
         client.request("daemon.ping")
         go.set()
         assert not any(call.result().is_error for call in calls)

@@ -35,7 +35,7 @@ pub(crate) async fn run_on_stderr(arguments: &[&OsStr]) -> anyhow::Result<bool> 
     Ok(status.success())
 }
 
-/// What it says when it fails, on both of its outputs; `None` when it succeeds.
+/// The output of a run that fails, stdout before stderr; `None` when it succeeds.
 ///
 /// # Errors
 /// As for [`run`].

@@ -99,7 +99,7 @@ impl EndedPrompt {
     }
 }
 
-/// What a message of the daemon means.
+/// The meaning of a message of the daemon.
 enum PromptNews {
     New,
     /// Others wait for the answer of the open ask than before, who are named on this line.

@@ -48,7 +48,7 @@ pub(crate) fn password(url: &str) -> Option<&str> {
     user.split_once(':').map(|(_, password)| password).filter(|password| !password.is_empty())
 }
 
-/// What stands for a secret.
+/// The text that is shown in place of a secret.
 const HIDDEN: &str = "***";
 
 /// The text of a file of JSON or TOML, or lines of one, with `***` for each string that looks like a secret: by its key, by the

@@ -129,7 +129,7 @@ pub(crate) async fn run(args: AuditArgs, globals: &Globals) -> anyhow::Result<u8
         print_json(&list)?;
         return Ok(OK);
     }
-    // Who may write configurations sees all calls.
+    // A program that may write configurations sees all calls.
     let sees_all = !list.entries.is_empty() || PersonWrites::with(Some(&client)).await.is_ok();
     print_calls(&local(&list), list.more, args.decisions)?;
     if !sees_all {

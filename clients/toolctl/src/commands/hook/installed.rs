@@ -32,7 +32,7 @@ impl std::str::FromStr for InstalledVariable {
     }
 }
 
-/// Those of this process, each as `NAME=VALUE`, sorted. Values that are not UTF-8 are left out.
+/// The variables of this process that tell where toold is, each as `NAME=VALUE`, sorted. Values that are not UTF-8 are left out.
 pub(crate) fn variables() -> Vec<String> {
     let own = own().into_iter().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     own.map(|(name, value)| format!("{name}={value}")).collect()
