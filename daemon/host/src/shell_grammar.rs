@@ -45,6 +45,7 @@ pub use other_shells::as_read_by;
 #[doc(hidden)]
 pub use programs::listed::{TableListing, listings};
 pub use programs::{Note, withheld};
+pub(crate) use state::logical;
 pub use typed::with_typed_commands;
 
 use std::borrow::Cow;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::checked_out::git_folder;
 use crate::launcher::stand_in::StandInContent;
-use crate::shell_grammar::git_settings_run_nothing;
+use crate::shell_grammar::{git_settings_run_nothing, logical};
 use crate::{files, git_settings};
 
 /// Settings are not read beyond this size.
@@ -164,19 +164,7 @@ fn text(path: &Path) -> Option<String> {
 fn at(value: &str, folder: &Path, home: Option<&Path>) -> PathBuf {
     match (value.strip_prefix("~/"), home) {
         (Some(below), Some(home)) => home.join(below),
-        _ => lexical(&folder.join(value)),
+        // The folders may not exist.
+        _ => logical(&folder.join(value)),
     }
-}
-
-/// Without `.` and `..`: the folders may not exist.
-fn lexical(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            std::path::Component::CurDir => {}
-            std::path::Component::ParentDir => _ = plain.pop(),
-            other => plain.push(other),
-        }
-    }
-    plain
 }

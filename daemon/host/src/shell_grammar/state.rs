@@ -195,7 +195,7 @@ pub(super) fn is_number(pieces: &[WordPart]) -> bool {
 }
 
 /// `..` removes the last component, as `cd` does without `-P`.
-pub(in crate::shell_grammar) fn logical(path: &Path) -> PathBuf {
+pub(crate) fn logical(path: &Path) -> PathBuf {
     let mut done = PathBuf::from("/");
     for part in path.components() {
         match part {
