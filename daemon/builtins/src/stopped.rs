@@ -41,9 +41,14 @@ pub(crate) fn explanation(confinement: &Confinement, cx: &Cx, needs: &[Need], te
         }
         false => "it changes only the session's folders, has no network, and reads no secrets outside of Git",
     };
-    let first = needs.iter().find(|need| need.category() == Category::Shell);
-    let way =
-        first.and_then(|need| way_to_allow(cx, &cx.chain, need)).map(|way| format!(". {way}")).unwrap_or_default();
+    // What only reads is confined because of the others of the line.
+    let mut commands = needs.iter().filter(|need| need.category() == Category::Shell);
+    let acts = commands.clone().find(|need| !need.reads_only());
+    let way = acts
+        .or_else(|| commands.next())
+        .and_then(|need| way_to_allow(cx, &cx.chain, need))
+        .map(|way| format!(". {way}"))
+        .unwrap_or_default();
     let places = cx.session.places();
     let secret = confinement.exposable.iter().find(|path| is_refused(path, &places, text)).map(|path| {
         let name = path.display().to_string();
