@@ -533,6 +533,11 @@ pub fn is_secret(path: &Path) -> bool {
     secrets::secret_name(path).is_some()
 }
 
+/// Whether a path names a file that controls the daemon, which no tool writes.
+pub fn is_control(path: &Path) -> bool {
+    secrets::control_name(path).is_some()
+}
+
 /// Denials that no mode overrides, and no rule but one that names a secret (`is_named`).
 fn hard_deny(policy: &Policy, subject: &Subject, need: &Need, is_named: &dyn Fn(&str) -> bool) -> Option<String> {
     if let Some(reason) = &need.forbidden {

@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime};
 
 use parking_lot::Mutex;
-use toold_engine::policy::{Policy, is_secret};
+use toold_engine::policy::{Policy, is_control, is_secret};
 
 use super::tracked::{GitIndexes, TrackingRepository};
 use crate::exclude::Exclusions;
@@ -336,7 +336,7 @@ impl ReadFolder {
             of_bare += usize::from(BARE.iter().any(|(own, is_folder)| name == *own && kind.is_dir() == *is_folder));
             if name == ".git" {
                 control.repositories.insert(path.clone());
-            } else if policy.is_protected_place(&path) {
+            } else if policy.is_protected_place(&path) || is_control(&path) {
                 control.files.insert(path.clone());
             }
             // What a link leads to is a secret itself, or not.
@@ -437,6 +437,16 @@ mod tests {
         std::fs::remove_file(top.join("deep/er/.env")).unwrap();
         std::fs::remove_file(top.join(".toolignore")).unwrap();
         assert_eq!(found(), [".aws", "certs/ca.pem"]);
+    }
+
+    #[test]
+    fn files_that_control_the_daemon_are_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().canonicalize().unwrap();
+        std::fs::create_dir_all(top.join("web/.toold/plugins")).unwrap();
+        std::fs::write(top.join(".toolignore"), "x\n").unwrap();
+        let found = SecretIndex::default().control(&top, &Policy::default()).unwrap();
+        assert_eq!(found.files.into_iter().collect::<Vec<_>>(), [top.join(".toolignore"), top.join("web/.toold")]);
     }
 
     /// What a folder holds after it was moved, or after another one was moved to its place, has other paths.
