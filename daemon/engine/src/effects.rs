@@ -84,6 +84,11 @@ pub struct AddedEffect {
 }
 
 impl CommandEffects {
+    /// Those of a command that reads.
+    pub fn reading() -> Self {
+        Self { operation: EffectSet::READING, ..Self::default() }
+    }
+
     pub fn all(&self) -> EffectSet {
         self.added.iter().fold(self.operation, |all, added| all.with(added.effect))
     }

@@ -223,6 +223,7 @@ pub fn frees_command(level: Level, need: &Need, confined: EffectSet) -> bool {
     !effects.is_empty()
         && is_certain
         && !command.may_run_any
+        && !command.carries_code
         && command.elsewhere.iter().all(tool_is_free)
         && are_free(effects)
 }

@@ -91,6 +91,12 @@ pub struct JudgedCommand {
     /// The program that it runs, directly or indirectly, is unknown, so every rule that denies commands applies.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub may_run_any: bool,
+    /// It runs what is in a file that an earlier command of the line may write, so that rules which deny or ask may be about it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub runs_written: bool,
+    /// An option runs a program, loads code, or reads settings that may name some: no level frees it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub carries_code: bool,
     /// Judging it failed, took too long or would need too much: `unsure` says what. It is asked about as if a rule said so,
     /// unless a rule denies it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -111,6 +117,10 @@ pub struct JudgedCommand {
     /// Files whose changes it may throw away. If writing one of them is denied, a person is asked about the command.
     #[serde(skip)]
     pub covers: Vec<String>,
+    /// Folders in which it may write files whose names its words do not show. If writing a file there may be denied, a person is
+    /// asked about the command.
+    #[serde(skip)]
+    pub writes_in: Vec<String>,
 }
 
 /// A file that is read or written.
@@ -254,8 +264,9 @@ impl Need {
 
     /// The program that the command runs, here or elsewhere, is unknown.
     pub fn may_run_any(&self) -> bool {
-        self.command()
-            .is_some_and(|command| command.may_run_any || command.elsewhere.iter().any(|inner| inner.may_run_any))
+        self.command().is_some_and(|command| {
+            command.may_run_any || command.runs_written || command.elsewhere.iter().any(|inner| inner.may_run_any)
+        })
     }
 
     /// See [`JudgedCommand::hides_file`].

@@ -372,16 +372,26 @@ fn doubted_by<'a>(
     rule.or_else(strict).map(|rule| format!("{why}, so it may be about this: {rule}"))
 }
 
-/// The rule or grant that denies writing a file whose changes a command may throw away, in words.
+/// The rule or grant that denies writing a file whose changes a command may throw away, or which it may write in a folder, in
+/// words.
 fn denied_change(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need) -> Option<String> {
-    let discarded = &need.command()?.covers;
-    if discarded.is_empty() {
+    let (discarded, folders) = (&need.command()?.covers, &need.command()?.writes_in);
+    if discarded.is_empty() && folders.is_empty() {
         return None;
     }
     let any = Need::new(Category::FileWrite, "");
     let denying = |rule: &&Rule| rule.action == Verdict::Deny && rule.concerns(subject, &any);
     let rules: Vec<&Rule> = policy.rules.iter().filter(denying).collect();
     let grants: Vec<&Grant> = grants.iter().filter(|grant| grant.may_deny(subject, &any)).collect();
+    let in_folder = |folder: &String| {
+        let rule = rules.iter().find(|rule| rule.pattern.may_match_below(folder)).map(|rule| rule.name());
+        let grant = || grants.iter().find(|grant| grant.pattern.may_match_below(folder)).map(|grant| grant.describe());
+        let denial = rule.or_else(grant)?;
+        Some(format!("it may write any file in {folder}, also one that may not be written: {denial}"))
+    };
+    if let Some(denial) = folders.iter().find_map(in_folder) {
+        return Some(denial);
+    }
     let files = discarded.iter().filter(|_| !rules.is_empty() || !grants.is_empty());
     files.map(|file| Need::new(Category::FileWrite, file.as_str())).find_map(|file| {
         let rule = rules.iter().find(|rule| rule.pattern.may_match(&file).is_some()).map(|rule| rule.name());
@@ -773,14 +783,18 @@ pub(crate) fn makes_temporary(need: &Need) -> bool {
         && path.symlink_metadata().is_err()
 }
 
-/// Whether a command's redirect makes a file in `/tmp` or in a folder there that the session made, or writes one that it
+/// Programs that open the file that they write as a redirect does, and put no other in its place.
+const OPENING: &[&str] = &["tee", "touch", "cp"];
+
+/// Whether a command's redirect, or a program such as `tee`, makes a file in `/tmp` or in a folder there that the session made, or writes one that it
 /// made: what others have in folders there may run it. `made` is [`Session::made`](crate::session::Session::made).
 pub fn is_temporary_file(need: &Need, made: &[PathBuf]) -> bool {
     let path = Path::new(&need.target);
     let is_made = || made.iter().any(|made| made == path) && path.symlink_metadata().is_ok_and(|found| found.is_file());
     let is_own = |above: &Path| above == Path::new("/tmp") || made.iter().any(|made| above.starts_with(made));
+    let opens_it = |command: &str| OPENING.contains(&command.split(' ').next().unwrap_or_default());
     need.line.is_some()
-        && need.command_naming_it().is_none()
+        && need.command_naming_it().is_none_or(opens_it)
         && path.parent().is_some_and(|above| is_own(above) && above.is_dir())
         && path.file_name().is_some_and(|name| !name.as_encoded_bytes().starts_with(b"."))
         && (makes_temporary(need) || need.category() == Category::FileWrite && is_made())

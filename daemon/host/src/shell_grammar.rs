@@ -26,6 +26,7 @@ mod fuzz;
 mod handed;
 mod heredocs;
 mod made;
+mod named_programs;
 mod names;
 mod other_shells;
 mod places;
@@ -261,6 +262,8 @@ struct SimpleCommand {
     raw: Vec<String>,
     unsure: Option<String>,
     may_run_any: bool,
+    runs_written: bool,
+    carries_code: bool,
     /// See [`JudgedCommand::runs_input`].
     runs_input: bool,
     /// See [`JudgedCommand::hides_file`].
@@ -280,6 +283,8 @@ struct SimpleCommand {
     operands: Vec<usize>,
     /// See [`JudgedCommand::covers`].
     discards: Vec<String>,
+    /// See [`JudgedCommand::writes_in`].
+    writes_in: Vec<String>,
     effects: CommandEffects,
     /// See [`JudgedCommand::folder`].
     folder: Option<PathBuf>,
@@ -299,6 +304,8 @@ impl SimpleCommand {
             raw: Vec::new(),
             unsure: Some(why.to_owned()),
             may_run_any,
+            runs_written: false,
+            carries_code: false,
             runs_input: false,
             hides_file: false,
             reads_only: false,
@@ -311,6 +318,7 @@ impl SimpleCommand {
             head: None,
             operands: Vec::new(),
             discards: Vec::new(),
+            writes_in: Vec::new(),
             effects: CommandEffects::default(),
             folder: None,
             known: None,
@@ -333,6 +341,8 @@ impl SimpleCommand {
             raw: vec![target.to_owned()],
             unsure: None,
             may_run_any: variables::loads_code(name) || variables::names_settings(name, target),
+            runs_written: false,
+            carries_code: false,
             runs_input: false,
             hides_file: false,
             reads_only: is_harmless,
@@ -346,7 +356,9 @@ impl SimpleCommand {
             head: None,
             operands: Vec::new(),
             discards: Vec::new(),
-            effects: CommandEffects::default(),
+            writes_in: Vec::new(),
+            // Where nothing but the command's own effects is possible, it adds none.
+            effects: if variables::carries_code(name) { CommandEffects::default() } else { CommandEffects::reading() },
             folder: None,
             known: None,
             notes: vec![Note { text: target.to_owned(), meaning: meaning.to_owned() }],
@@ -382,12 +394,15 @@ impl SimpleCommand {
         };
         self.elsewhere.extend(other.elsewhere);
         self.discards.extend(other.discards);
+        self.writes_in.extend(other.writes_in);
         self.effects.join(other.effects);
         self.folder = self.folder.take().filter(|folder| other.folder.as_ref() == Some(folder));
         self.makes.join(other.makes);
         self.unsure = self.unsure.take().or(other.unsure);
         self.script = self.script.take().or(other.script);
         self.may_run_any |= other.may_run_any;
+        self.runs_written |= other.runs_written;
+        self.carries_code |= other.carries_code;
         self.runs_input |= other.runs_input;
         self.hides_file |= other.hides_file;
         self.reads_only &= other.reads_only;
@@ -399,6 +414,8 @@ impl SimpleCommand {
             words: self.words.clone(),
             unsure: self.unsure.clone(),
             may_run_any: self.may_run_any,
+            runs_written: self.runs_written,
+            carries_code: self.carries_code,
             runs_input: self.runs_input,
             hides_file: self.hides_file,
             reads_only: self.reads_only,
@@ -409,6 +426,7 @@ impl SimpleCommand {
             head: self.head,
             operands: self.operands.clone(),
             covers: self.discards.clone(),
+            writes_in: self.writes_in.clone(),
             effects: self.effects.clone(),
             folder: self.folder.clone(),
             ..JudgedCommand::default()

@@ -164,8 +164,8 @@ fn a_level_lets_commands_write_only_their_own_files_below_tmp() {
     let folder = tempfile::Builder::new().prefix("toold-level-").tempdir_in("/tmp").unwrap();
     // Files beside the folder, removed with it.
     let beside = |name: &str| format!("{}-{name}", folder.path().display());
-    let paths = ["new", "other", "link"].map(beside);
-    let [new, other, link] = &paths;
+    let paths = ["new", "other", "link", "copy"].map(beside);
+    let [new, other, link, copy] = &paths;
     let _removed = RemovedFiles(&paths);
     std::fs::write(other, "of another program\n").unwrap();
     std::os::unix::fs::symlink(other, link).unwrap();
@@ -175,8 +175,9 @@ fn a_level_lets_commands_write_only_their_own_files_below_tmp() {
     assert_eq!(result["content"][0]["text"], "a\n", "{result}");
     ran(&bash(&mut wire, &format!("echo more >> {new}")));
     assert_eq!(bash(&mut wire, &format!("cat {new}"))["content"][0]["text"], "a\nmore\n");
+    ran(&bash(&mut wire, &format!("cp a.txt {copy}")));
     // Nor in the folders of others, which may run what is there.
-    for line in ["echo x > PATH-other", "echo x > PATH-link", "echo x > PATH/new", "cp a.txt PATH-copy"] {
+    for line in ["echo x > PATH-other", "echo x > PATH-link", "echo x > PATH/new", "cp a.txt PATH-other"] {
         asked(&bash(&mut wire, &line.replace("PATH", &folder.path().display().to_string())));
     }
     assert_eq!(std::fs::read_to_string(other).unwrap(), "of another program\n");

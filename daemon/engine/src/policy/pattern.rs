@@ -221,7 +221,7 @@ impl Pattern {
                             || (is_unsure || given.is_none()) && words.may_occur_in(target)
                     };
                 need.command().is_some_and(|command| {
-                    concerns(&command.words, &command.form, &need.target, command.may_run_any)
+                    concerns(&command.words, &command.form, &need.target, command.may_run_any || command.runs_written)
                         || command.script.as_deref().is_some_and(|script| words.may_occur_in(script))
                         || command.elsewhere.iter().any(|inner| {
                             concerns(&inner.words, &inner.form, &inner.target, inner.is_unsure || inner.may_run_any)
@@ -239,6 +239,19 @@ impl Pattern {
             PatternKind::Any | PatternKind::Words(_) | PatternKind::Host(_) | PatternKind::ReadingTools(_) => false,
         };
         self.matches(need).or_else(|| (may || need.covers().iter().any(covers)).then_some(self.specificity))
+    }
+
+    /// Whether it may match a file in this folder, whose path is absolute, as far as its text up to the first wildcard tells.
+    pub(in crate::policy) fn may_match_below(&self, folder: &str) -> bool {
+        match &self.kind {
+            PatternKind::Any => true,
+            PatternKind::Glob { .. } => {
+                let start = self.text.split(['*', '?', '[', '{', '\\']).next().unwrap_or_default();
+                let folder = format!("{}/", folder.trim_end_matches('/'));
+                folder.starts_with(start) || start.starts_with(&folder)
+            }
+            PatternKind::Words(_) | PatternKind::Host(_) | PatternKind::ReadingTools(_) => false,
+        }
     }
 
     /// Whether it may be about a command only because of what the shell makes of a word behind the program's name, and the
@@ -265,7 +278,8 @@ impl Pattern {
                 fixed_form(form);
             }
         });
-        self.may_match(need).is_some() && self.may_match(&as_written).is_none() && !words.may_occur_in(&need.target)
+        let own_words_occur = words.is_literal() && words.may_occur_in(&need.target);
+        self.may_match(need).is_some() && self.may_match(&as_written).is_none() && !own_words_occur
     }
 }
 

@@ -2,7 +2,7 @@
 //! in [`super::assignments`], and the effects of a command on the shell in [`super::effects`].
 
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use toold_engine::effects::CommandEffects;
 use toold_engine::need::{InnerCommand, Word};
@@ -13,6 +13,7 @@ use tree_sitter::Node;
 use super::arg::{Arg, WordPart};
 use super::expand;
 use super::made::MadeNames;
+use super::named_programs::{ProgramName, name_in_session};
 use super::programs::{self, CommandContext, CommandOutput, FileAccess, FileUse, NamedCommand, Reading};
 use super::{
     LineItem, MAX_DEPTH, MAX_NEEDS, ShellWalk, SimpleCommand, Unreadable, Walked, all, check, heredocs, places, shown,
@@ -88,7 +89,12 @@ impl<'t> ShellWalk<'_, '_, '_> {
         let may_fail = redirects.iter().chain(&own).any(|child| is_redirect(&child));
         let before = self.state.clone();
         let run = self.found.len();
-        self.simple(words, doubt, &self.lifted.shown(node.start_byte()..end))?;
+        let raw = self.lifted.shown(node.start_byte()..end);
+        let function = words.first().and_then(Arg::literal).and_then(|name| self.state.function(name));
+        match function.filter(|_| !doubt) {
+            Some(leaves_shell) => self.call(&words, &raw, leaves_shell),
+            None => self.simple(words, doubt, &raw)?,
+        }
         self.settle_variables(assigned..run);
         if hides_output {
             self.output = CommandOutput::Unknown;
@@ -98,6 +104,22 @@ impl<'t> ShellWalk<'_, '_, '_> {
         }
         self.input = input;
         Ok(())
+    }
+
+    /// A call of a function of the line, whose commands were judged for any words.
+    fn call(&mut self, words: &[Arg], raw: &str, leaves_shell: bool) {
+        let plain: Vec<Word> = words.iter().map(Arg::word).collect();
+        let function = SimpleCommand {
+            words: Some(plain),
+            raw: words.iter().map(|word| word.raw.clone()).collect(),
+            notes: vec![programs::Note { text: words[0].raw.clone(), meaning: "function of the line".to_owned() }],
+            ..SimpleCommand::variable("", raw, true)
+        };
+        self.found.push(LineItem::Command(function));
+        self.output = CommandOutput::Unknown;
+        if !leaves_shell {
+            self.state.lose();
+        }
     }
 
     /// A command with its words, and as it was written. `doubt`: the words do not show everything that it does.
@@ -116,7 +138,17 @@ impl<'t> ShellWalk<'_, '_, '_> {
             self.depth -= 1;
             return Ok(());
         }
-        let plain: Vec<Word> = words.iter().map(Arg::word).collect();
+        let program = self.program_in_session(&words[0]);
+        let as_written: Vec<Word> = words.iter().map(Arg::word).collect();
+        // As the session's folder names the program, for rules that allow.
+        let named = match &program {
+            ProgramName::Other(name) => {
+                let first = Arg { raw: words[0].raw.clone(), ..Arg::text(name) };
+                std::iter::once(first).chain(words.iter().skip(1).cloned()).collect()
+            }
+            ProgramName::AsWritten | ProgramName::Unknown => words.clone(),
+        };
+        let plain: Vec<Word> = named.iter().map(Arg::word).collect();
         let name = words[0].literal().map(str::to_owned);
         // A number evaluates to itself.
         let is_number =
@@ -153,10 +185,13 @@ impl<'t> ShellWalk<'_, '_, '_> {
         let looked_up = self.look_up_wildcards(&words, &mut reading);
         list_wildcards(&words, &mut reading);
         let operands = operands_of(&words, &reading);
-        let effects = programs::effects_of(&words, &reading, head);
+        let mut effects = programs::effects_of(&named, &reading, head);
+        if effects.all().is_empty() && variables::only_sets_plain_ones(&words) {
+            effects = CommandEffects::reading();
+        }
         // Doubts about files are no doubts about what runs.
         let runs_nothing = reading.known.is_some_and(|known| known.runs_nothing);
-        let may_hold_command = doubt || reading.unsure.is_some() && !runs_nothing;
+        let may_hold_command = doubt || reading.unsure.is_some() && !runs_nothing && !reading.doubts_files;
         let files = self.named_files(&mut reading);
         let makes = MadeNames::of(reading.known, reading.form.as_ref(), &files, self.state.folders());
         let hides = doubt || reading.is_open;
@@ -167,9 +202,12 @@ impl<'t> ShellWalk<'_, '_, '_> {
         };
         let may_run_any = name.is_none() || reading.may_run_any || doubt && name.as_deref() != Some("set");
         let script_file = reading.script_file.take();
-        let run = script_file.clone().or_else(|| programs::file_that_runs(&words, &reading));
+        let run = match &script_file {
+            Some(file) => vec![file.clone()],
+            None => programs::files_that_run(&words, &reading),
+        };
         // Rules that deny cannot know what it runs then.
-        let may_run_any = may_run_any || run.is_some_and(|file| self.may_have_written(&file));
+        let runs_written = run.iter().any(|file| self.may_have_written(file));
         let script = script_file.and_then(|file| self.script_text(&file));
         let script = script.or_else(|| programs::inline_script(&words)).or_else(|| self.handed_values(&words));
         let target = if hides { raw.to_owned() } else { shown(&plain) };
@@ -183,8 +221,11 @@ impl<'t> ShellWalk<'_, '_, '_> {
         let mut elsewhere = self.elsewhere(inner, &scripts)?;
         let folder = self.state.folders().and_then(|folders| folders.first().filter(|_| folders.len() == 1));
         let folder_text = folder.map(PathBuf::as_path);
-        let places: Vec<&std::path::Path> = self.surroundings.folders.iter().map(AsRef::as_ref).collect();
-        let mut renamed = programs::other_names(&plain, reading.form.as_ref(), folder_text, &places);
+        let places: Vec<&Path> = self.surroundings.folders.iter().map(AsRef::as_ref).collect();
+        let mut renamed = programs::other_names(&as_written, reading.form.as_ref(), folder_text, &places);
+        if program != ProgramName::AsWritten {
+            renamed.push(NamedCommand { words: as_written.clone(), form: reading.form.clone() });
+        }
         // The line may have put a folder of its own in front of `PATH`.
         if self.lifted.written.contains("PATH=") && name.as_deref().is_some_and(|name| !name.contains('/')) {
             let script = Word { text: format!("./{}", plain[0].text), literal: true };
@@ -195,6 +236,11 @@ impl<'t> ShellWalk<'_, '_, '_> {
             let words = words.iter().map(Arg::word).collect();
             renamed.push(NamedCommand { words, form: None });
         }
+        for words in programs::aliases::meant(&words, &self.set_variables()) {
+            let words: Vec<Word> = words.iter().map(Arg::word).collect();
+            renamed.extend(programs::other_names(&words, None, folder_text, &places));
+            renamed.push(NamedCommand { words, form: None });
+        }
         elsewhere.extend(renamed.into_iter().map(|command| InnerCommand {
             target: String::new(),
             words: Some(command.words),
@@ -203,12 +249,19 @@ impl<'t> ShellWalk<'_, '_, '_> {
             may_run_any: false,
             effects: CommandEffects::default(),
         }));
-        let short = reading.known.filter(|_| unsure.is_none()).and_then(|_| places::without_place(&words));
+        let mut short = reading.known.filter(|_| unsure.is_none()).and_then(|_| places::without_place(&words));
+        if let Some(first) = short.as_mut().and_then(|short| short.first_mut()) {
+            first.clone_from(&plain[0]);
+        }
+        let short = short.filter(|_| program != ProgramName::Unknown);
+        let writes_in = self.folders_written(&reading.writes_in);
         self.found.push(LineItem::Command(SimpleCommand {
             target: target.clone(),
-            words: (!hides).then_some(plain),
+            words: (!hides && program != ProgramName::Unknown).then_some(plain),
             raw: words.iter().map(|word| word.raw.clone()).collect(),
             may_run_any,
+            runs_written,
+            carries_code: reading.carries_code,
             runs_input: reading.runs_input,
             hides_file: reading.hides_file || std::mem::take(&mut self.hides_file) || is_grammar,
             reads_only: reading.reads_only && unsure.is_none(),
@@ -222,6 +275,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
             head,
             operands,
             discards: std::mem::take(&mut reading.discards),
+            writes_in,
             effects,
             folder: folder.cloned(),
             known: reading.known,
@@ -275,6 +329,9 @@ impl<'t> ShellWalk<'_, '_, '_> {
             self.state = before.clone();
             self.failed = None;
         }
+        if name.as_deref() == Some("unset") {
+            self.state.forget_functions();
+        }
         self.effects(name.as_deref(), &words, hides, same_shell);
         if matches!(name.as_deref(), Some("cd" | "pushd" | "popd")) {
             // If `cd` fails, the shell stays in its folder. It cannot fail if the folder exists and nothing ran that
@@ -290,6 +347,20 @@ impl<'t> ShellWalk<'_, '_, '_> {
         self.output = output;
         self.depth -= 1;
         Ok(())
+    }
+
+    /// See [`name_in_session`].
+    fn program_in_session(&self, program: &Arg) -> ProgramName {
+        let Some(written) = program.literal() else { return ProgramName::AsWritten };
+        let mut places: Vec<&Path> = self.surroundings.folders.iter().map(AsRef::as_ref).collect();
+        if places.is_empty() {
+            places.push(self.surroundings.cwd);
+        }
+        let changed = |found: &LineItem| match found {
+            LineItem::Command(command) => !command.reads_only,
+            LineItem::Redirect(_) | LineItem::File(_) => false,
+        };
+        name_in_session(written, self.state.folders(), &places, !self.found.iter().any(changed))
     }
 
     fn inner(&mut self, words: Vec<Arg>) -> Walked {

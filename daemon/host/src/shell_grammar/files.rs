@@ -14,6 +14,7 @@ use super::clock::JudgingClock;
 use super::expand;
 use super::names::{self, NameSet, TreeEntry};
 use super::programs::{FileAccess, FileUse, Reading};
+use super::state::logical;
 use super::trees::TreeFilter;
 use super::{ShellWalk, SimpleCommand};
 use crate::credentials::holds_credentials;
@@ -50,6 +51,7 @@ const INTO_FOLDERS: &[&str] = &[
     "rsync",
     "git mv",
     "docker cp",
+    "docker compose cp",
     "podman cp",
     "nerdctl cp",
     "kubectl cp",
@@ -57,14 +59,26 @@ const INTO_FOLDERS: &[&str] = &[
 ];
 
 /// Those of them that copy folders from other machines or containers: `host:folder`.
-const FROM_ELSEWHERE: &[&str] = &["scp", "rsync", "docker cp", "podman cp", "nerdctl cp", "kubectl cp", "oc cp"];
+const FROM_ELSEWHERE: &[&str] =
+    &["scp", "rsync", "docker cp", "docker compose cp", "podman cp", "nerdctl cp", "kubectl cp", "oc cp"];
 
 /// Programs that take files away from where they are: all that is in a folder is read and written.
 const MOVES: &[&str] = &["mv", "git mv"];
 
 /// Programs that copy or move folders with all that is in them.
-const COPY_FOLDERS: &[&str] =
-    &["cp", "mv", "scp", "rsync", "git mv", "docker cp", "podman cp", "nerdctl cp", "kubectl cp", "oc cp"];
+const COPY_FOLDERS: &[&str] = &[
+    "cp",
+    "mv",
+    "scp",
+    "rsync",
+    "git mv",
+    "docker cp",
+    "docker compose cp",
+    "podman cp",
+    "nerdctl cp",
+    "kubectl cp",
+    "oc cp",
+];
 
 /// Options by which programs remove the files that they have read.
 const REMOVE_SOURCES: &[(&str, &[&str])] = &[
@@ -203,6 +217,8 @@ impl ShellWalk<'_, '_, '_> {
             };
             if !is_known || found.iter().any(brings_folder) {
                 reading.doubt("it puts files into a folder, and their names are not known");
+                let targets = found.iter().filter(|file| file.is_target);
+                reading.writes_in.extend(targets.map(|file| Arg::text(&file.path.to_string_lossy())));
             }
             let empties = |form: &CommandForm| {
                 form.options.iter().flat_map(|option| &option.names).any(|name| name.starts_with("--del"))
@@ -220,6 +236,17 @@ impl ShellWalk<'_, '_, '_> {
             }
         }
         found
+    }
+
+    /// The paths of folders, links followed as far as they exist; the root folder for those that are not known.
+    pub(super) fn folders_written(&self, folders: &[Arg]) -> Vec<String> {
+        let here = self.state.folders().unwrap_or_default();
+        let paths = |folder: &Arg| match folder.literal() {
+            Some(text) if !here.is_empty() => here.iter().map(|here| logical(&here.join(text))).collect(),
+            Some(_) | None => vec![PathBuf::from("/")],
+        };
+        let real = |path: PathBuf| path.canonicalize().unwrap_or(path).to_string_lossy().into_owned();
+        folders.iter().flat_map(paths).map(real).collect()
     }
 
     pub(super) fn named_file(&mut self, file: &FileUse, found: &mut Vec<NamedFile>) -> Result<(), String> {

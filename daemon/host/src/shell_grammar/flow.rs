@@ -5,7 +5,7 @@ use toold_proto::cut;
 use tree_sitter::Node;
 
 use super::arg::{Arg, WordPart};
-use super::programs::CommandOutput;
+use super::programs::{self, CommandOutput};
 use super::state::{ShellState, is_number};
 use super::{
     LineItem, MAX_DEPTH, MAX_NEEDS, MAX_STATEMENTS, ShellWalk, SimpleCommand, Unreadable, Walked, all, check,
@@ -66,20 +66,64 @@ impl<'t> ShellWalk<'_, '_, '_> {
     pub(super) fn function(&mut self, node: Node<'t>, redirects: &[Node<'t>]) -> Walked {
         self.judged.insert(node.id());
         let body = node.child_by_field_name("body").ok_or(Unreadable)?;
+        let name = node.child_by_field_name("name").map(|name| self.text(name)).unwrap_or_default();
+        let redirects: Vec<Node> = children_of_field(node, "redirect").into_iter().chain(redirects.to_vec()).collect();
+        let is_own = redirects.is_empty() && programs::is_no_command(name) && !self.calls(body, name);
         self.unsure(node, "it is unknown when it runs, and with which variables")?;
-        self.state.lose();
+        let before = self.state.clone();
+        match is_own && stays_in_folder(self.source) {
+            true => self.state.lose_all_but_folder(),
+            false => self.state.lose(),
+        }
         // Rules are about each of these commands, and not about words between them.
         if let Some(LineItem::Command(function)) = self.found.last_mut() {
             let head = cut::between(self.source, node.start_byte()..body.start_byte());
             function.target = head.trim().to_owned();
+            if is_own {
+                // Nothing else has its name, and what it runs is judged for any words.
+                function.unsure = None;
+                function.reads_only = true;
+            }
         }
         // Each call opens the files behind the body.
-        let redirects: Vec<Node> = children_of_field(node, "redirect").into_iter().chain(redirects.to_vec()).collect();
         let input = std::mem::take(&mut self.input);
         self.with_redirects(body, &redirects)?;
         self.input = input;
         self.failed = None;
+        if is_own {
+            let leaves_shell = self.leaves_shell(body);
+            self.state = before;
+            self.state.define(name, leaves_shell);
+        }
         Ok(())
+    }
+
+    /// Whether a command in it has this name, or one that is not known.
+    fn calls(&self, node: Node<'t>, name: &str) -> bool {
+        let own = node.child_by_field_name("name").filter(|_| node.kind() == "command").map(|name| self.text(name));
+        own == Some(name) || named(node).into_iter().any(|child| self.calls(child, name))
+    }
+
+    /// Whether nothing in it changes the folder or the variables of the shell.
+    fn leaves_shell(&self, node: Node<'t>) -> bool {
+        let changes = [
+            "variable_assignment",
+            "variable_assignments",
+            "declaration_command",
+            "unset_command",
+            "function_definition",
+            "for_statement",
+            "c_style_for_statement",
+        ];
+        let is_command = |name: &str| {
+            let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c));
+            plain && !programs::changes_shell(name) && self.state.function(name).is_none_or(|leaves_shell| leaves_shell)
+        };
+        let name = node.child_by_field_name("name").filter(|_| node.kind() == "command").map(|name| self.text(name));
+        !changes.contains(&node.kind())
+            && !self.text(node).starts_with("((")
+            && name.is_none_or(is_command)
+            && named(node).into_iter().all(|child| self.leaves_shell(child))
     }
 
     /// `((expression))`, which is read like `$((expression))`.
@@ -481,4 +525,17 @@ impl<'t> ShellWalk<'_, '_, '_> {
         self.failed = None;
         Ok(())
     }
+}
+
+/// Whether no command of the text can change the shell's folder.
+fn stays_in_folder(text: &str) -> bool {
+    let changes = ["cd", "pushd", "popd", "source", "eval", "builtin", "command", "trap", "alias"];
+    let mut words = text.split(|c: char| !c.is_alphanumeric() && !"_-./".contains(c));
+    // `. FILE`, also behind a keyword.
+    let is_source = |part: &str| {
+        let keywords = ["!", "time", "do", "then", "else", "if", "while", "until", "elif"];
+        part.split_whitespace().find(|word| !keywords.contains(word)) == Some(".")
+    };
+    !words.any(|word| changes.contains(&word))
+        && !text.split([';', '&', '|', '\n', '(', ')', '{', '}', '`']).any(is_source)
 }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use toold_engine::need::Word;
 
 use super::arg::{Arg, WordPart};
+use super::programs::aliases::SetVariable;
 use super::programs::{DECLARING, FileAccess, FileUse, exports};
 use super::{LineItem, ShellWalk, SimpleCommand, variables};
 
@@ -40,6 +41,19 @@ impl ShellWalk<'_, '_, '_> {
             }
         }
         (!texts.is_empty()).then(|| texts.join("\n"))
+    }
+
+    /// The variables that the line has set so far to values that are known, whoever gets them.
+    pub(super) fn set_variables(&self) -> Vec<SetVariable> {
+        let words = self.found.iter().filter_map(|found| match found {
+            LineItem::Command(command) => command.words.as_deref(),
+            LineItem::Redirect(_) | LineItem::File(_) => None,
+        });
+        let declares = |word: &Word| DECLARING.contains(&word.text.as_str());
+        let sets = |words: &&[Word]| words.len() == 1 || words.first().is_some_and(declares);
+        let assignments = words.filter(sets).flatten().filter(|word| word.literal);
+        let variables = assignments.filter_map(|word| word.text.split_once('='));
+        variables.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
     }
 
     pub(super) fn settle_variables(&mut self, assigned: Range<usize>) {

@@ -1,5 +1,6 @@
 //! Knowledge about programs, from the tables in `programs`: see the README there.
 
+pub(super) mod aliases;
 mod awk;
 mod builtins;
 mod clouds;
@@ -40,6 +41,7 @@ mod tmux;
 mod transfers;
 mod wrapped;
 mod wrappers;
+mod written_files;
 mod xargs;
 
 use std::path::Path;
@@ -51,9 +53,10 @@ use toold_engine::policy::is_secret;
 
 use super::arg::Arg;
 use super::names::NameSet;
+use super::state::logical;
 use super::trees::TreeFilter;
 
-pub(super) use builtins::{DECLARING, exports, only_empties_wildcards};
+pub(super) use builtins::{DECLARING, changes_shell, exports, is_no_command, only_empties_wildcards};
 pub(super) use interpreters::inline_script;
 pub(super) use known::{ProgramTable, Takes, find, load_tables};
 pub(super) use operation::head;
@@ -173,6 +176,8 @@ pub(super) struct Reading {
     pub(super) files: Vec<FileUse>,
     /// Files whose changes it may throw away or that a patch may change, by their absolute paths.
     pub(super) discards: Vec<String>,
+    /// Folders in which it may write files whose names its words do not show.
+    pub(super) writes_in: Vec<Arg>,
     /// See [`toold_engine::need::Need::form`].
     pub(super) form: Option<CommandForm>,
     /// Effects that neither an option nor an operand of the tables shows.
@@ -188,8 +193,12 @@ pub(super) struct Reading {
     pub(super) is_installed: bool,
     /// Why its effects are unknown.
     pub(super) unsure: Option<String>,
+    /// The doubt is about which files it reads: its words run nothing.
+    pub(super) doubts_files: bool,
     /// It may run any program.
     pub(super) may_run_any: bool,
+    /// See [`toold_engine::need::JudgedCommand::carries_code`].
+    pub(super) carries_code: bool,
     /// A file that it reads or writes may be one that no tool touches.
     pub(super) hides_file: bool,
     /// The command that it runs comes from elsewhere, so even all of its words do not show what it does.
@@ -225,6 +234,14 @@ impl Reading {
     pub(super) fn doubt(&mut self, why: impl Into<String>) {
         self.unsure.get_or_insert_with(|| why.into());
         self.reads_only = false;
+        self.doubts_files = false;
+    }
+
+    /// A doubt about which files it reads.
+    pub(super) fn doubt_files(&mut self, why: impl Into<String>) {
+        let is_first = self.unsure.is_none() || self.doubts_files;
+        self.doubt(why);
+        self.doubts_files = is_first;
     }
 
     pub(super) fn note(&mut self, word: &Arg, meaning: impl Into<String>) {
@@ -242,6 +259,7 @@ impl Reading {
         self.files.splice(0..0, before.files);
         self.places.extend(before.places);
         self.may_run_any |= before.may_run_any;
+        self.carries_code |= before.carries_code;
         if let Some(why) = before.unsure {
             self.doubt(why);
         }
@@ -276,6 +294,29 @@ fn secrets_in(text: &str) -> impl Iterator<Item = FileUse> {
     let words = text.split(|c: char| c.is_whitespace() || "'\"`()<>|&;,=$".contains(c));
     let secrets = words.filter(|word| !word.is_empty() && is_secret(&Path::new("/x").join(word)));
     secrets.map(|word| FileUse { is_operand: false, ..FileUse::new(FileAccess::Read, Arg::text(word)) })
+}
+
+/// So many words of a program that no table knows are looked at for names of files.
+const MAX_NAMED: usize = 60;
+
+/// The files of the session's folders that a program names which no table knows: it may read them. Of a secret it is not known what
+/// becomes of it.
+fn add_named_files(words: &[Arg], site: &CommandContext, reading: &mut Reading) {
+    let folders = site.folders.unwrap_or_default();
+    for text in words.iter().take(MAX_NAMED).filter_map(Arg::literal) {
+        let behind = ['=', '@', ':'].into_iter().filter_map(|mark| text.split_once(mark).map(|(_, behind)| behind));
+        for name in std::iter::once(text).chain(behind).filter(|name| !name.is_empty() && !name.starts_with('-')) {
+            for path in folders.iter().map(|folder| logical(&folder.join(name))).filter(|path| path.is_file()) {
+                let is_secret = is_secret(&path) || path.canonicalize().is_ok_and(|real| is_secret(&real));
+                let is_inside = site.session_folders.iter().any(|place| path.starts_with(place));
+                reading.hides_file |= is_secret;
+                if !is_secret && is_inside {
+                    let path = Arg::text(&path.to_string_lossy());
+                    reading.files.push(FileUse { is_operand: false, ..FileUse::new(FileAccess::Read, path) });
+                }
+            }
+        }
+    }
 }
 
 /// The surroundings of the command, for effects that depend on more than its words.
@@ -325,7 +366,8 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Reading {
     }
     // Git's own programs, in a folder of its installation: `git-push` is `git push`.
     if let Some(subcommand) = name.strip_prefix("git-")
-        && known::find("git").is_some_and(|git| git.subcommands.contains_key(subcommand))
+        && (path.contains("/git-core/")
+            || known::find("git").is_some_and(|git| git.subcommands.contains_key(subcommand)))
     {
         let mut reading = Reading { reads_only: true, ..Reading::default() };
         reading.command(&[&[Arg::text("git"), Arg::text(subcommand)], rest].concat());
@@ -339,6 +381,10 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Reading {
         }
         _ => special::read(name, rest, site).unwrap_or_else(|| from_table(name, rest)),
     };
+    written_files::add(name, rest, &mut reading);
+    if reading.known.is_none() && reading.files.is_empty() {
+        add_named_files(rest, site, &mut reading);
+    }
     standard_input::judge(name, rest, &mut reading, site.input);
     // In other folders, another program may have the name.
     reading.reads_only &= path == name
@@ -362,20 +408,55 @@ fn is_shim(name: &str, environment: &crate::environment::Environment) -> bool {
     })
 }
 
-/// The file that is run by its path, or the makefile: what an earlier command of the line may have put there is not known.
-pub(super) fn file_that_runs(words: &[Arg], reading: &Reading) -> Option<Arg> {
-    let (first, rest) = words.split_first()?;
-    let path = first.literal()?;
-    if matches!(path.rsplit('/').next(), Some("make" | "gmake")) {
-        let is_separate = |word: &Arg| ["-f", "--file", "--makefile"].iter().any(|option| word.is(option));
-        let attached = |word: &Arg| {
-            let start = ["--file=", "--makefile=", "-f"].iter().find(|start| word.start().starts_with(**start))?;
-            (!is_separate(word)).then(|| word.without_start(start.len()))
+/// The files whose text it runs: the program or the script that a path names, and those in which `make` and the like look for what their
+/// words name. What an earlier command of the line may have put there is not known.
+pub(super) fn files_that_run(words: &[Arg], reading: &Reading) -> Vec<Arg> {
+    let Some((first, rest)) = words.split_first() else { return Vec::new() };
+    let Some(path) = first.literal() else { return Vec::new() };
+    let name = path.rsplit('/').next().unwrap_or_default();
+    if let Some((_, options, folders, files)) =
+        RECIPES.iter().find(|(programs, ..)| programs.split(' ').any(|of| of == name))
+    {
+        let named = values_of(rest, options);
+        let folder = values_of(rest, folders).pop();
+        let files: Vec<Arg> = if named.is_empty() { files.split(' ').map(Arg::text).collect() } else { named };
+        return match folder.as_ref().map(Arg::literal) {
+            None => files,
+            Some(Some(folder)) => files.iter().map(|file| Arg::text(&format!("{folder}/{}", file.start()))).collect(),
+            Some(None) => Vec::new(),
         };
-        let separate = || rest.windows(2).find(|pair| is_separate(&pair[0])).map(|pair| pair[1].clone());
-        return rest.iter().find_map(attached).or_else(separate).or_else(|| Some(Arg::text("Makefile")));
     }
-    (path.contains('/') && reading.known.is_none()).then(|| first.clone())
+    if path.contains('/') && reading.known.is_none() {
+        return vec![first.clone()];
+    }
+    interpreters::script(name, rest).into_iter().cloned().collect()
+}
+
+/// Programs that run what a file of the folder says, the options that name another file and another folder, and the usual files.
+const RECIPES: &[(&str, &str, &str, &str)] = &[
+    ("make gmake", "-f --file --makefile", "-C --directory", "Makefile makefile GNUmakefile"),
+    ("npm pnpm yarn bun", "", "--prefix -C --cwd", "package.json"),
+    ("just", "-f --justfile", "-d --working-directory", "justfile Justfile .justfile"),
+    ("task go-task", "-t --taskfile", "-d --dir", "Taskfile.yml Taskfile.yaml"),
+    ("rake", "-f --rakefile", "", "Rakefile rakefile"),
+    ("deno", "-c --config", "", "deno.json deno.jsonc"),
+];
+
+/// The values of these options, in the next word or attached.
+fn values_of(words: &[Arg], options: &str) -> Vec<Arg> {
+    let mut found = Vec::new();
+    for (at, word) in words.iter().enumerate() {
+        let Some(option) = options.split_whitespace().find(|option| word.start().starts_with(option)) else { continue };
+        let is_long = option.starts_with("--");
+        let is_set = word.start().as_bytes().get(option.len()) == Some(&b'=');
+        match word.start().len() == option.len() {
+            true => found.extend(words.get(at + 1).cloned()),
+            false if is_set => found.push(word.without_start(option.len() + 1)),
+            false if !is_long => found.push(word.without_start(option.len())),
+            false => {}
+        }
+    }
+    found
 }
 
 fn asks_version(name: &str, word: &str) -> bool {

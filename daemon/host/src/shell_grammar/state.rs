@@ -29,6 +29,8 @@ pub(super) struct ShellState {
     exports_all: bool,
     /// The shell was started by a command of the line, which may have given it other variables than the line got.
     is_child: bool,
+    /// The functions that the line has defined, and whether calling one leaves the shell as it is.
+    functions: BTreeMap<String, bool>,
     /// Something ran that can have changed anything.
     is_lost: bool,
 }
@@ -43,6 +45,7 @@ impl ShellState {
             associative: BTreeSet::new(),
             exports_all: false,
             is_child: false,
+            functions: BTreeMap::new(),
             is_lost: false,
         }
     }
@@ -50,12 +53,30 @@ impl ShellState {
     /// For a shell that this one starts. It inherits the exported variables, and which ones are exported is unknown.
     pub(super) fn for_child(&self) -> Self {
         let variables = self.variables.keys().map(|name| (name.clone(), None)).collect();
-        Self { variables, is_child: true, ..self.clone() }
+        Self { variables, functions: BTreeMap::new(), is_child: true, ..self.clone() }
     }
 
     pub(super) fn lose(&mut self) {
         self.is_lost = true;
         self.folders = None;
+    }
+
+    /// Only the folder is known: of a line that never changes it.
+    pub(super) fn lose_all_but_folder(&mut self) {
+        self.is_lost = true;
+    }
+
+    pub(super) fn define(&mut self, function: &str, leaves_shell: bool) {
+        self.functions.insert(function.to_owned(), leaves_shell);
+    }
+
+    pub(super) fn forget_functions(&mut self) {
+        self.functions.clear();
+    }
+
+    /// Whether a call of this name leaves the shell as it is, if it certainly is a function of the line.
+    pub(super) fn function(&self, name: &str) -> Option<bool> {
+        self.functions.get(name).copied().filter(|_| !self.is_lost)
     }
 
     pub(super) fn is_lost(&self) -> bool {
@@ -139,6 +160,11 @@ impl ShellState {
     /// The common knowledge of two possible states.
     pub(super) fn or(&mut self, other: &Self) {
         self.is_lost |= other.is_lost;
+        self.functions.retain(|name, leaves_shell| {
+            let other = other.functions.get(name);
+            *leaves_shell &= other.is_some_and(|leaves_shell| *leaves_shell);
+            other.is_some()
+        });
         self.exports_all |= other.exports_all;
         self.exported.extend(other.exported.iter().cloned());
         self.associative.retain(|name| other.associative.contains(name));

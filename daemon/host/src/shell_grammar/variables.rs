@@ -2,6 +2,9 @@
 
 use toold_proto::cut;
 
+use super::arg::Arg;
+use super::check;
+use super::programs::DECLARING;
 use crate::environment::Environment;
 
 /// Programs read these variables, but with a plain value (see [`is_plain`]) they affect only how programs print, how much
@@ -299,6 +302,162 @@ pub(super) fn names_settings(name: &str, target: &str) -> bool {
     let is_own = ["~/.", "$HOME/.", "\"$HOME/.", "/dev/null"].iter().any(|start| value.starts_with(start));
     // An alias stands for any operation of its program.
     name.starts_with("CARGO_ALIAS_") || SETTINGS.contains(&name) && !value.is_empty() && !is_own
+}
+
+/// What the parts of a variable's name say if it carries code, names a program or settings, or changes which program runs.
+const OF_CODE: &[&str] = &[
+    "PATH",
+    "OPTIONS",
+    "OPTION",
+    "OPTS",
+    "FLAGS",
+    "FLAG",
+    "ARGS",
+    "WRAPPER",
+    "LINKER",
+    "RUNNER",
+    "LOADER",
+    "PRELOAD",
+    "COMMAND",
+    "CMD",
+    "PROGRAM",
+    "ASKPASS",
+    "PAGER",
+    "EDITOR",
+    "VISUAL",
+    "BROWSER",
+    "SHELL",
+    "CONFIG",
+    "CONF",
+    "SETTINGS",
+    "RC",
+    "HOME",
+    "EXEC",
+    "HOOK",
+    "HOOKS",
+    "PLUGIN",
+    "PLUGINS",
+    "STARTUP",
+    "BIN",
+    "CC",
+    "CXX",
+    "LD",
+    "AR",
+    "AS",
+    "RUSTC",
+    "RUSTDOC",
+    "PYTHON",
+    "RUBY",
+    "PERL",
+    "NODE",
+    "JAVA",
+    "PROMPT",
+    "ENV",
+    "INIT",
+    "LIB",
+    "LIBRARY",
+    "RSH",
+    "SSH",
+    "PROXY",
+    "SCRIPT",
+    "EDIT",
+    "LESS",
+    "LESSOPEN",
+    "LESSCLOSE",
+    "ALIAS",
+    "TOOLCHAIN",
+    "COMPILER",
+    "MODULE",
+    "MODULES",
+    "PS4",
+    "IFS",
+];
+
+/// Programs that read any of their options from a variable whose name begins so.
+const OPTIONS_OF: &[&str] = &[
+    "GIT_",
+    "LD_",
+    "DYLD_",
+    "BASH",
+    "ZSH",
+    "NPM_CONFIG_",
+    "PNPM_",
+    "YARN_",
+    "PIP_",
+    "UV_",
+    "POETRY_",
+    "PERL5",
+    "RUBYOPT",
+    "PYTHON",
+    "NODE_",
+    "MAKE",
+    "GNUMAKE",
+    "CMAKE_",
+    "DOTNET_",
+    "MSBUILD",
+    "COMPlus_",
+    "CORECLR_",
+    "KUBE",
+    "DOCKER_",
+    "AWS_",
+    "SSH_",
+    "SUDO_",
+    "XDG_",
+    "GCONV",
+    "JDK_",
+    "_JAVA",
+    "JAVA_",
+    "MAVEN",
+    "GRADLE",
+    "TAR_",
+    "RSYNC_",
+    "GPG",
+    "TMUX",
+    "TERM",
+    "HIST",
+    "READLINE",
+    "COMP_",
+    "LC_",
+    "MALLOC_",
+    "GLIBC_",
+    "BUNDLE_",
+    "GEM_",
+    "GO",
+    "RUST_",
+    "RUSTUP_",
+    "ANSIBLE_",
+    "TF_",
+    "VIM",
+    "NVIM",
+    "EMACS",
+    "PG",
+    "MYSQL_",
+    "SQLITE_",
+];
+
+/// Whether programs may take the value for code, or for the name of a program, of code or of settings: what needs an approval because
+/// of them. Other variables have no effect of their own.
+pub(super) fn carries_code(name: &str) -> bool {
+    let upper = name.to_ascii_uppercase();
+    is_special(name)
+        || loads_code(name)
+        || SETTINGS.contains(&name)
+        || names_written_file(name)
+        || names_read_folder(name)
+        || OPTIONS_OF.iter().any(|start| upper.starts_with(&start.to_ascii_uppercase()))
+        || upper
+            .split('_')
+            .any(|part| OF_CODE.iter().any(|of_code| part == *of_code || of_code.len() > 3 && part.ends_with(of_code)))
+}
+
+/// Whether the words declare variables that carry no code: `export A=1 B`.
+pub(super) fn only_sets_plain_ones(words: &[Arg]) -> bool {
+    let Some((name, variables)) = words.split_first() else { return false };
+    let is_plain = |word: &Arg| {
+        let name = word.start().split('=').next().unwrap_or_default().trim_end_matches('+');
+        word.start() == "-x" || check::is_name(name) && !carries_code(name)
+    };
+    DECLARING.iter().any(|declaring| name.is(declaring)) && variables.iter().all(is_plain)
 }
 
 /// Whether programs that only read may run its value.

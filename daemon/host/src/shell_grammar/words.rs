@@ -277,7 +277,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         let (mut wants_value, mut depth) = (true, 0_i32);
         while let Some(c) = rest.chars().next() {
             let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
-            if let Some(after) = behind_count(rest).filter(|_| wants_value) {
+            if let Some(after) = behind_count(rest).or_else(|| behind_based_number(rest)).filter(|_| wants_value) {
                 (wants_value, rest) = (false, after.trim_start());
                 continue;
             }
@@ -426,6 +426,17 @@ fn is_of_base(word: &str) -> bool {
         .strip_prefix("0x")
         .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_hexdigit()));
     is_short && (of_sixteen || word.starts_with('0') && word.bytes().all(|b| (b'0'..=b'7').contains(&b)))
+}
+
+/// What follows `16#ff`: a base from 2 to 64, and digits of it (bash(1), "ARITHMETIC EVALUATION").
+fn behind_based_number(expression: &str) -> Option<&str> {
+    let (base, rest) = expression.split_once('#')?;
+    let base = base.parse::<u32>().ok().filter(|number| (2..=64).contains(number) && base.len() < 3)?;
+    let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
+    let (digits, after) = rest.split_at(end);
+    let is_digit = |c: char| c.to_digit(36).is_some_and(|digit| digit < base.min(36));
+    (1..12).contains(&digits.len()).then_some(())?;
+    digits.chars().all(is_digit).then_some(after)
 }
 
 /// What follows the number of arguments, of elements or of characters, or the last status: `$#`, `${#name[@]}`, `$?`.

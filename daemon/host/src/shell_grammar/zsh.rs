@@ -485,6 +485,12 @@ impl<'t> ZshScanner<'t> {
                 Some(())
             }
             '*' | '?' | '[' => None,
+            // With `BRACE_CCL`, each character between the braces is a word. One alone stays one.
+            '{' if !self.rest.starts_with([' ', '\t', '\n', '}']) => {
+                let inside = self.rest.split_once('}').map_or(self.rest, |(inside, _)| inside);
+                (inside.chars().count() < 2 || inside.contains([',', '$', '\'', '"']) || inside.contains(".."))
+                    .then_some(())
+            }
             '=' if role == WordRole::Test => Some(()),
             '=' if self.rest.starts_with(['=', '(', '~']) && !self.rest.starts_with("~/") => None,
             '=' if word.ends_with([':', '=']) => None,
@@ -702,7 +708,8 @@ fn after(role: WordRole, word: &str) -> Alike<WordRole> {
         return Some(role);
     }
     match role {
-        WordRole::Command if COMMANDS.contains(&word) => None,
+        // `zf_rm` and the like of zsh/files.
+        WordRole::Command if COMMANDS.contains(&word) || word.starts_with("zf_") => None,
         WordRole::Command => Some(match word {
             "if" | "then" | "else" | "elif" | "while" | "until" | "do" | "!" | "{" | "}" | "time" | "command"
             | "builtin" | "exec" | "nohup" => WordRole::Command,

@@ -51,6 +51,11 @@ impl WordsPattern {
         (literal, stars + usize::from(self.more))
     }
 
+    /// Whether no word but the last, which stands for further ones, has a wildcard.
+    pub(super) fn is_literal(&self) -> bool {
+        self.words.iter().all(|word| word.as_literal().is_some())
+    }
+
     pub(super) fn matches(&self, given: &[Word]) -> bool {
         let fits = if self.more { given.len() >= self.words.len() } else { given.len() == self.words.len() };
         let mut pairs = self.words.iter().zip(given);

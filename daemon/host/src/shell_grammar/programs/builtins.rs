@@ -106,6 +106,63 @@ pub(super) fn test(name: &str, words: &[Arg]) -> Reading {
     reading
 }
 
+/// Builtins that change the folder, the variables, the functions or the options of the shell.
+const CHANGING: &[&str] = &[
+    "cd",
+    "pushd",
+    "popd",
+    "read",
+    "mapfile",
+    "readarray",
+    "eval",
+    "source",
+    ".",
+    "set",
+    "shopt",
+    "trap",
+    "exec",
+    "getopts",
+    "printf",
+    "let",
+    "hash",
+    "enable",
+    "alias",
+    "unalias",
+    "unset",
+    "export",
+    "declare",
+    "typeset",
+    "local",
+    "readonly",
+    "wait",
+    "umask",
+    "ulimit",
+    "shift",
+    "command",
+    "builtin",
+    "coproc",
+];
+
+/// Others.
+const OTHER_BUILTINS: &[&str] = &[
+    ":", "[", "bg", "bind", "break", "caller", "compgen", "complete", "compopt", "continue", "dirs", "disown", "echo",
+    "exit", "false", "fc", "fg", "help", "history", "jobs", "kill", "logout", "pwd", "return", "suspend", "test",
+    "time", "times", "true", "type",
+];
+
+pub(in crate::shell_grammar) fn changes_shell(name: &str) -> bool {
+    CHANGING.contains(&name)
+}
+
+/// Whether no builtin and no program that toold knows has this name.
+pub(in crate::shell_grammar) fn is_no_command(name: &str) -> bool {
+    check::is_name(name)
+        && !check::is_reserved(name)
+        && !CHANGING.contains(&name)
+        && !OTHER_BUILTINS.contains(&name)
+        && find(name).is_none()
+}
+
 /// Variables that programs get from then on.
 pub(super) fn declare(name: &str, words: &[Arg], site: &CommandContext) -> Reading {
     // Without that, it sets variables as an assignment does.

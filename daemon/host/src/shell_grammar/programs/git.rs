@@ -117,7 +117,7 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
                         Some(script) => script.to_owned(),
                         None => format!("git {value}"),
                     });
-                } else if !HARMLESS_SETTINGS.contains(&key.as_str()) {
+                } else if !HARMLESS_SETTINGS.contains(&key.as_str()) && !names_plain_program(&key, value) {
                     return Some(reading.runs_any(format!("the setting {key} is not known to be harmless")));
                 }
             }
@@ -209,6 +209,8 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
                 } else if let Ok(repository) = &repository {
                     overwritten::add(name, &words[at..], &mut of, repository, site, folder.as_ref());
                     of.discards = overwritten::discarded(name, of.form.as_ref(), repository);
+                    let is_patch = matches!(name, "apply" | "am") && !of.discards.is_empty();
+                    of.writes_in.extend(repository.top.to_str().filter(|_| is_patch).map(Arg::text));
                 }
                 if name == "stash" {
                     stashes(&words[at..], &mut of);
@@ -231,6 +233,14 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
     }
     // Without a subcommand it lists things.
     Some(Reading { reads_only: reading.scripts.is_empty() && !is_set, ..reading })
+}
+
+/// Whether a setting names a program that shows what it gets, or does nothing: `core.pager=cat`, `core.editor=true`.
+fn names_plain_program(key: &str, value: &str) -> bool {
+    let is_pager = key == "core.pager" || key.starts_with("pager.");
+    let is_editor = matches!(key, "core.editor" | "sequence.editor");
+    is_pager && matches!(value, "" | "cat" | "false" | "less" | "less -R" | "less -FRX")
+        || is_editor && matches!(value, "true" | ":" | "cat")
 }
 
 /// The repositories on this machine that a command reads or writes besides its own.
@@ -603,15 +613,16 @@ fn finish(name: &str, reading: &mut Reading, repository: Result<Repository, Repo
         let magic = if repository.folder == repository.top { ":!" } else { ":(top,exclude)" };
         let shown = |file: &&str| is_secret(Path::new(file)) && !leaves_out(words, file, magic);
         if let Some(file) = repository.tracked_names().find(shown) {
-            reading
-                .doubt(format!("the repository has {file}, which it may show: leave it out with -- '{magic}{file}'"));
+            reading.doubt_files(format!(
+                "the repository has {file}, which it may show: leave it out with -- '{magic}{file}'"
+            ));
         }
     }
     // Without a path it reads all tracked files.
     if name == "grep" {
         match repository.tracked(words.iter().any(|word| word.start().starts_with("--recurse"))) {
             Some(names) => reading.files.push(FileUse::new(FileAccess::Read, expand::arg(names, "tracked files"))),
-            None => reading.doubt("the tracked files are unknown"),
+            None => reading.doubt_files("the tracked files are unknown"),
         }
     }
     let texts: Vec<Option<&str>> = words.iter().map(Arg::literal).collect();

@@ -136,6 +136,23 @@ pub(in crate::shell_grammar) fn inline_script(words: &[Arg]) -> Option<String> {
     has_program.then(|| shown().collect::<Vec<_>>().join(" "))
 }
 
+/// The script that an interpreter is given by its name.
+pub(super) fn script<'a>(name: &str, words: &'a [Arg]) -> Option<&'a Arg> {
+    let letters = letters(name)?;
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match word.literal()? {
+            _ if takes_program(letters, word.start()) => return None,
+            "-" | "-m" => return None,
+            option if WITH_VALUE.contains(&option) => _ = words.next(),
+            "run" if matches!(name, "deno" | "bun") => {}
+            option if option.starts_with('-') => {}
+            _ => return Some(word),
+        }
+    }
+    None
+}
+
 /// A word that the shell changes and that may be the interpreter's program, or an option that takes one. What stands
 /// behind the name of a script is the script's.
 pub(super) fn expanded_program<'a>(name: &str, words: &'a [Arg]) -> Option<&'a Arg> {

@@ -180,7 +180,14 @@ fn effects_by_tables(words: &[Arg], reading: &Reading, head: Option<usize>) -> C
         || path.contains('/') && !path.starts_with('/')
     {
         // A script, or a program of the project.
-        let effect = if reading.reads_only { Effect::Read } else { Effect::Build };
+        // What it runs of its words is judged by itself.
+        let is_judged = shell::NAMES.contains(&name)
+            && !reading.scripts.is_empty()
+            && reading.script_file.is_none()
+            && reading.unsure.is_none()
+            && !reading.may_run_any
+            && !reading.runs_input;
+        let effect = if reading.reads_only || is_judged { Effect::Read } else { Effect::Build };
         effects.operation = EffectSet::EMPTY.with(effect);
         effects.name = words[..1].iter().filter_map(|word| word.literal().map(str::to_owned)).collect();
     }
@@ -324,11 +331,31 @@ fn by_operands(entry: &str, words: &[Arg], form: &CommandForm) -> Vec<AddedEffec
             let posts = given(&["-f", "--raw-field", "-F", "--field", "--input"]) && !given(&["-X", "--method"]);
             posts.then(|| added(Effect::Publish, "-f")).into_iter().collect()
         }
+        // A program that then has the rights of its owner.
+        "chmod" => {
+            operands().take(1).filter(|mode| sets_owner(mode)).map(|mode| added(Effect::Privilege, mode)).collect()
+        }
+        "install" => {
+            let given = form.options.iter().filter(|option| option.names.iter().any(|name| name == "-m"));
+            let modes = given.flat_map(|option| &option.values).map(|mode| mode.text.as_str());
+            modes.filter(|mode| sets_owner(mode)).map(|mode| added(Effect::Privilege, mode)).collect()
+        }
         "mvn" | "gradle" => operands()
             .filter(|target| target.contains("publish") || target.contains("deploy") || target.contains("release"))
             .map(|target| added(Effect::Publish, target))
             .collect(),
         _ => Vec::new(),
+    }
+}
+
+/// `u+s`, `4755`: programs of this mode run as their owner or with their group (chmod(1), "SETUID AND SETGID BITS").
+fn sets_owner(mode: &str) -> bool {
+    let digits = mode.trim_start_matches(['=', '+', '0']);
+    match digits.bytes().all(|b| b.is_ascii_digit()) {
+        true => digits.len() > 3 && digits.starts_with(['2', '3', '4', '5', '6', '7']),
+        false => {
+            mode.split(',').any(|clause| clause.split_once(['+', '=']).is_some_and(|(_, what)| what.contains('s')))
+        }
     }
 }
 

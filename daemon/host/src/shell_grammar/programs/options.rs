@@ -52,6 +52,33 @@ const SETTINGS_ELSEWHERE: &[&str] = &[
     "programs of another folder",
 ];
 
+/// What they say of options that run something, load code, or read what may name some.
+const OF_CODE: &[&str] = &[
+    "program",
+    "code",
+    "command",
+    "script",
+    "shell",
+    "editor",
+    "library",
+    "viewer",
+    "browser",
+    "options from a file",
+    "configuration",
+    "settings",
+    "tasks",
+    "recipes",
+    "build of another file",
+    "key bindings",
+    "hooks",
+    "pager",
+    "debugger",
+    "rules of another",
+];
+
+/// Programs that show or pack what they get, and do nothing else.
+const PLAIN_PROGRAMS: &[&str] = &["cat", "true", ":", "less", "more", "gzip", "pigz", "bzip2", "xz", "zstd", "lz4"];
+
 impl Parsed {
     /// The words as rules that deny or ask compare them; `None` where they cannot be told apart.
     fn form(&self) -> Option<CommandForm> {
@@ -496,6 +523,8 @@ impl<'a> OptionParser<'a> {
         // What such a file says may run any program.
         self.parsed.reading.may_run_any |=
             !self.known().runs_nothing && SETTINGS_ELSEWHERE.iter().any(|reason| why.contains(reason));
+        let is_plain = value.and_then(Arg::literal).is_some_and(|value| PLAIN_PROGRAMS.contains(&value));
+        self.parsed.reading.carries_code |= !is_plain && OF_CODE.iter().any(|of_code| why.contains(of_code));
         self.parsed.given.push(GivenOption { name: name.to_owned(), values: attached.into_iter().collect() });
         self.parsed.reading.doubt(format!("{name} {why}"));
         self.parsed.is_uncertain = true;

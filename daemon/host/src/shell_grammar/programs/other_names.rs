@@ -27,6 +27,20 @@ const OF_PACKAGES: &[&str] = &["npx", "npm", "pnpm", "pnpx", "yarn", "bun", "bun
 /// Runners that take a word which is no command of theirs for a tool of the project.
 const OF_TOOLS: &[&str] = &["yarn", "yarnpkg", "pnpm"];
 
+/// Scripts of Node.js, and the programs that they are.
+const PACKAGED: &[(&str, &str)] = &[
+    ("npm-cli.js", "npm"),
+    ("npx-cli.js", "npx"),
+    ("yarn.js", "yarn"),
+    ("yarn.cjs", "yarn"),
+    ("pnpm.cjs", "pnpm"),
+    ("pnpm.js", "pnpm"),
+    ("pnpx.cjs", "pnpx"),
+    ("tsc.js", "tsc"),
+    ("vercel.js", "vercel"),
+    ("wrangler.js", "wrangler"),
+];
+
 /// Further words of a command are not spelled in other ways.
 const MAX_RESPELLED: usize = 100;
 
@@ -54,7 +68,12 @@ pub(in crate::shell_grammar) fn other_names(
     let mut found = respelled.clone();
     for spelled in std::iter::once(&command).chain(&respelled) {
         found.extend(spelled.renamed());
-        let others = spelled.module().into_iter().chain(spelled.whole_names()).chain(spelled.included());
+        let others = spelled
+            .module()
+            .into_iter()
+            .chain(spelled.packaged())
+            .chain(spelled.whole_names())
+            .chain(spelled.included());
         for other in others.chain(spelled.tool()).chain(spelled.of_refspecs()).chain(spelled.implied()) {
             found.extend(other.renamed());
             found.push(other);
@@ -111,6 +130,16 @@ impl NamedCommand {
         Some(Self { words: self.words.clone(), form: Some(form) })
     }
 
+    /// `npm publish` of `node …/npm-cli.js publish`, and of the script alone.
+    fn packaged(&self) -> Option<Self> {
+        let at = usize::from(matches!(self.program(), "node" | "nodejs" | "bun"));
+        let script = self.words.get(at..)?.iter().position(|word| !word.text.starts_with('-'))? + at;
+        let name = self.words[script].text.rsplit('/').next().filter(|_| self.words[script].literal)?;
+        let (_, program) = PACKAGED.iter().find(|(file, _)| *file == name)?;
+        let program = Word { text: (*program).to_owned(), literal: true };
+        Some(Self { words: [&[program], &self.words[script + 1..]].concat(), form: None })
+    }
+
     /// `pip install x` of `python3 -m pip install x`.
     fn module(&self) -> Option<Self> {
         if !matches!(unversioned(self.program()), "python" | "py" | "pypy") {
@@ -119,8 +148,13 @@ impl NamedCommand {
         let is = |word: &Word, text: &str| word.literal && word.text == text;
         let at = self.words.iter().position(|word| is(word, "-m"))?;
         let is_first = self.words[1..at].iter().all(|word| word.literal && word.text.starts_with('-'));
-        let words = self.words.get(at + 1..).filter(|words| is_first && !words.is_empty())?;
-        Some(Self { words: words.to_vec(), form: None })
+        let mut words = self.words.get(at + 1..).filter(|words| is_first && !words.is_empty())?.to_vec();
+        if let Some(package) =
+            words[0].text.strip_suffix("._internal").or_else(|| words[0].text.strip_suffix(".__main__"))
+        {
+            words[0].text = package.to_owned();
+        }
+        Some(Self { words, form: None })
     }
 
     /// `wrangler deploy` of `yarn wrangler deploy`.

@@ -33,6 +33,7 @@ const RUN_OTHERS: &[&str] = &[
     "rlwrap",
     "socat",
     "coproc",
+    "zargs",
     "ssh-agent",
     "setarch",
     "linux32",

@@ -20,6 +20,7 @@ const FILES: &[(&str, &str)] = &[
     ("reading.txt", include_str!("everyday/reading.txt")),
     ("builds.txt", include_str!("everyday/builds.txt")),
     ("files.txt", include_str!("everyday/files.txt")),
+    ("sessions.txt", include_str!("everyday/sessions.txt")),
 ];
 
 /// All lines of the data files.
@@ -265,6 +266,66 @@ fn tools_of_the_project_are_free_where_builds_are() {
         "awk '{print $1}' README.md",
     ] {
         assert_eq!(verdict(Level::Edit, line), Verdict::Allow, "{line}");
+    }
+}
+
+#[test]
+fn what_carries_no_code_is_free_with_the_command_that_gets_it() {
+    let project = TestProject::make();
+    let verdict = |level: Level, line: &str| judge_at(level, line, &project.place, &[]).verdict;
+    let free_at_edit = [
+        "f(){ ls; }; f",
+        "f() { git status; }; f; ls src",
+        "function f { ls src; }; f > out.txt",
+        "greet() { echo hi $1; }; greet x",
+        "echo $((16#ff)) $((2#1010 + 8#17))",
+        "FOO=bar ls",
+        "FOO=$(date) git status",
+        "export FOO=1 API_URL=http://localhost; ls",
+        "sh -c 'ls | head'",
+        "ls | tee /tmp/toold-everyday-out",
+        "touch /tmp/toold-everyday-out",
+        "git -c core.pager=cat log",
+        "git -c core.editor=true commit --amend",
+    ];
+    for line in free_at_edit {
+        assert_eq!(verdict(Level::Edit, line), Verdict::Allow, "{line}");
+    }
+    let free_at_develop = [
+        "f() { cargo test -p core; }; f",
+        "FOO=bar npm test",
+        "export DATABASE_URL=sqlite::memory: && cargo test",
+        "CARGO_TARGET_DIR=/tmp/x cargo test",
+        "cat > x.py <<'E'\nprint(1)\nE\npython3 x.py",
+        "cargo test 2>&1 | tee /tmp/toold-everyday-out | tail -5",
+    ];
+    for line in free_at_develop {
+        assert_eq!(verdict(Level::Develop, line), Verdict::Allow, "{line}");
+        assert_eq!(verdict(Level::Edit, line), Verdict::Ask, "{line}");
+    }
+    let asked = [
+        "f() { \"$@\"; }; f rm x",
+        "f() { rm -rf \"$1\"; }; f src",
+        "f() { f | f & }; f",
+        "ls() { rm x; }; ls",
+        "f(){ ls; }; timeout 5 f",
+        "LD_PRELOAD=./x.so ls",
+        "PATH=./bin:$PATH ls",
+        "GIT_SSH_COMMAND=./x git status",
+        "NODE_OPTIONS=--require=./x npm test",
+        "MY_PLUGIN_PATH=x cargo test",
+        "export BASH_ENV=x; ls",
+        "git -c core.pager=./x log",
+        "git -c core.editor='sh -c x' commit --amend",
+        "rg --pre ./x a",
+        "tar --to-command=./x -xf a.tar",
+        "tar -I ./x -xf a.tar",
+        "sort --compress-program=./x README.md",
+        "chmod u+s x",
+        "chmod 4755 x",
+    ];
+    for line in asked {
+        assert_eq!(verdict(Level::Develop, line), Verdict::Ask, "{line}");
     }
 }
 

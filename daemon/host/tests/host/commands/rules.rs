@@ -19,6 +19,7 @@ pub(crate) fn check(rows: &[RuleRow]) {
     for (rules, lines, expected) in rows {
         let read: Vec<RuleLine> = rules.iter().map(|rule| RuleLine::parse(rule).unwrap()).collect();
         for line in *lines {
+            let line = &line.replace("{project}", &project.place.workspace.to_string_lossy());
             let judged = judge(line, &project.place, &read);
             if judged.verdict != *expected {
                 let parts = judged.parts.iter().filter(|part| part.verdict == judged.verdict);
@@ -546,6 +547,265 @@ fn a_rule_covers_the_operation_in_other_folders_of_the_session() {
 }
 
 /// Operations of programs that no table describes are known by their effect, and so are options that only the effect names.
+#[test]
+fn a_relative_program_in_a_rule_is_the_file_in_the_sessions_folder() {
+    check(&[
+        (
+            &["allow shell ./run.sh *"],
+            &[
+                "./run.sh",
+                "./run.sh x",
+                "timeout 5 ./run.sh",
+                "cd docs && ../run.sh x",
+                "cd {project} && ./run.sh",
+                "(cd docs; ls); ./run.sh",
+                "pushd docs; ../run.sh",
+            ],
+            Allow,
+        ),
+        (
+            &["allow shell ./run.sh *", "allow shell ./run.sh"],
+            &[
+                "cd docs; ./run.sh",
+                "cd docs && ./run.sh x",
+                "(cd docs; ./run.sh)",
+                "pushd docs; ./run.sh",
+                "env -C docs ./run.sh",
+                "cd \"$d\"; ./run.sh",
+                "for d in docs src; do (cd $d && ./run.sh); done",
+                "bash -c 'cd docs; ./run.sh'",
+                "cd /tmp && ./run.sh",
+                "docs/run.sh",
+                "mv docs old; cd docs && ../run.sh",
+            ],
+            Ask,
+        ),
+        (&["allow shell docs/run.sh *"], &["cd docs && ./run.sh x", "docs/run.sh", "cd src && ../docs/run.sh"], Allow),
+        (
+            &["allow shell **", "deny shell ./run.sh *"],
+            &["./run.sh", "cd docs && ../run.sh", "cd docs && ./run.sh x", "cd \"$d\"; ./run.sh"],
+            Deny,
+        ),
+    ]);
+}
+
+#[test]
+fn a_rule_is_about_what_an_alias_in_a_variable_stands_for() {
+    let rules: &[&str] = &[
+        "allow shell **",
+        "deny shell cargo publish *",
+        "deny shell git push *",
+        "deny shell npm install -g *",
+        "deny shell rm -rf *",
+    ];
+    check(&[
+        (
+            rules,
+            &[
+                "CARGO_ALIAS_X=publish cargo x",
+                "export CARGO_ALIAS_MY_X='publish --locked'; cargo my-x",
+                "env CARGO_ALIAS_X=publish cargo +nightly -q x",
+                "cargo --config 'alias.x=[\"publish\"]' x",
+                "CARGO_ALIAS_X=y CARGO_ALIAS_Y=publish cargo x",
+                "git -c alias.x=push x origin",
+                "GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=alias.x GIT_CONFIG_VALUE_0=push git x",
+                "GIT_CONFIG_PARAMETERS=\"'alias.x=push'\" git x",
+                "GIT_CONFIG_PARAMETERS=\"'alias.x'='!cd /; rm -rf x'\" git x",
+                "V=push git --config-env=alias.x=V x",
+                "npm_config_global=true npm install x",
+                "export npm_config_global=1; npm i x",
+            ],
+            Deny,
+        ),
+        (
+            &["allow shell **", "deny shell git push --force *"],
+            &["git -c alias.x=push x --force origin", "git -c alias.x='push -f' x"],
+            Deny,
+        ),
+    ]);
+}
+
+#[test]
+fn a_rule_that_denies_writing_a_file_asks_where_the_written_files_are_not_known() {
+    let rules: &[&str] = &["allow shell **", "allow file.write **", "deny file.write {project}/src/lib.rs"];
+    check(&[
+        (
+            rules,
+            &[
+                "docker compose cp web:/x src/lib.rs",
+                "docker compose cp web:/lib.rs src",
+                "docker-compose cp web:/x src/lib.rs",
+                "podman cp web:/lib.rs src",
+                "kubectl cp web:/lib.rs src/",
+                "oc cp web:/a src/lib.rs",
+                "dd if=a of=src/lib.rs",
+                "tee src/lib.rs",
+                "install -t src a/lib.rs",
+                "rsync a/lib.rs src/",
+                "patch src/lib.rs x.patch",
+                "gunzip src/lib.rs.gz",
+                "xz -d src/lib.rs.xz",
+                "zstd -d src/lib.rs.zst",
+                "sponge src/lib.rs",
+                "perl -pi -e s/a/b/ src/lib.rs",
+                "aws s3 cp s3://b/lib.rs src/lib.rs",
+            ],
+            Deny,
+        ),
+        (
+            rules,
+            &[
+                "docker-compose cp web:/lib.rs src",
+                "patch -p1 < x.patch",
+                "patch -d src < x.patch",
+                "git apply x.patch",
+                "tar xf a.tar -C src",
+                "tar -xzf a.tgz",
+                "bsdtar xf a",
+                "unzip a.zip",
+                "unzip -o a.zip -d src",
+                "cpio -idm -D src < a",
+                "cpio -i < a",
+                "pax -r < a",
+                "7z x a -osrc",
+                "ar x a.a",
+                "jar xf a.jar",
+                "kubectl cp web:/a/ src",
+                "rsync -a host:a/ src/",
+                "oc rsync web:/a src",
+                "aws s3 sync s3://b src",
+                "gsutil -m cp -r gs://b/x src/",
+                "gh release download v1 -D src",
+                "gh run download 1",
+                "lxc file pull c/lib.rs src/",
+                "tar -xf a.tar -C \"$d\"",
+                "hg import x.patch",
+            ],
+            Ask,
+        ),
+        (
+            rules,
+            &[
+                "patch --dry-run -p1 < x.patch",
+                "tar -xf a.tar -C docs",
+                "tar -tf a.tar",
+                "unzip -l a.zip",
+                "unzip a.zip -d docs",
+                "aws s3 sync src s3://b",
+                "gh run download 1 -D docs",
+                "7z l a",
+            ],
+            Allow,
+        ),
+        (
+            &["allow shell **", "allow file.write **", "deny file.write **/*.lock"],
+            &["tar -xf a.tar -C docs", "patch -p1 < x.patch"],
+            Ask,
+        ),
+    ]);
+}
+
+#[test]
+fn unknown_operands_ask_under_a_rule_about_operands() {
+    check(&[
+        (
+            &["allow shell **", "deny shell rm -rf /*"],
+            &[
+                "find src -name '*.o' -exec rm -rf {} \\;",
+                "cat list | xargs rm -rf",
+                "git ls-files | xargs rm -rf",
+                "for f in $(cat list); do rm -rf \"$f\"; done",
+                "while read f; do rm -rf \"$f\"; done < list",
+                "rm -rf \"$d\"",
+                "fd -x rm -rf",
+                "find . -exec sh -c 'rm -rf \"$1\"' _ {} \\;",
+            ],
+            Ask,
+        ),
+        (&["allow shell **", "deny shell rm -rf /*"], &["rm -rf /", "rm -fr /etc", "parallel rm -rf ::: /etc"], Deny),
+        (&["allow shell **", "deny shell rm -rf /*"], &["rm -rf build", "rm -rf ./x"], Allow),
+    ]);
+}
+
+#[test]
+fn a_rule_may_be_about_what_the_line_writes_and_runs() {
+    let rules: &[&str] = &["allow shell **", "allow file.write **", "deny shell rm -rf *"];
+    check(&[
+        (
+            rules,
+            &[
+                "echo x > Makefile; make",
+                "echo x > GNUmakefile; make",
+                "echo x > docs/Makefile; make -C docs",
+                "echo x > package.json; npm run p",
+                "echo x > web/package.json; pnpm -C web run p",
+                "echo x > x.py; python3 x.py",
+                "cat > x.py <<'E'\nprint(1)\nE\npython3 -u x.py",
+                "echo x > a.js && node a.js",
+                "echo x > x.sh; sh x.sh",
+                "echo x > justfile; just p",
+            ],
+            Ask,
+        ),
+        (rules, &["echo x > notes.txt; python3 scripts/report.py", "echo x > a.csv; make", "python3 x.py"], Allow),
+    ]);
+}
+
+#[test]
+fn programs_that_no_table_knows_read_the_files_that_they_name() {
+    let rules: &[&str] = &["allow shell **", "allow file.write **", "deny file.read **/src/lib.rs"];
+    check(&[
+        (
+            rules,
+            &["perl -pe 1 src/lib.rs", "mytool --in=src/lib.rs", "m4 ./src/lib.rs", "gzip -c src/lib.rs | zcat"],
+            Deny,
+        ),
+        (rules, &["gzip -c .env", "xz -k .env"], Deny),
+        // What such a program shows of a secret is not known.
+        (rules, &["perl -pe 1 .env", "openssl base64 -in .env", "node --env-file=.env app.js"], Ask),
+        (rules, &["perl -pe 1 README.md", "mytool README.md", "gzip -c README.md", "mytool .env.example"], Allow),
+    ]);
+}
+
+#[test]
+fn an_operation_has_more_names() {
+    let rules: &[&str] = &[
+        "allow shell **",
+        "deny shell git push *",
+        "deny shell pip install *",
+        "deny shell chmod 777 *",
+        "deny shell sudo *",
+        "deny shell ssh *",
+        "deny shell terraform destroy *",
+        "deny shell npm publish *",
+        "deny shell kubectl delete *",
+        "deny shell docker run --privileged *",
+        "deny shell docker system prune *",
+    ];
+    check(&[
+        (
+            rules,
+            &[
+                "/usr/lib/git-core/git-send-pack origin",
+                "python3 -m pip._internal install x",
+                "python3 -m pip.__main__ install x",
+                "chmod =777 x",
+                "sudoedit x",
+                "slogin x",
+                "TF_CLI_ARGS_apply=-destroy terraform apply",
+                "node /usr/lib/node_modules/npm/bin/npm-cli.js publish",
+                "/usr/share/nodejs/npm/bin/npm-cli.js publish",
+                "microk8s.kubectl delete pod x",
+                "podman run --privileged x",
+                "podman system prune",
+                "nerdctl run --privileged x",
+            ],
+            Deny,
+        ),
+        (rules, &["git grep sudo", "git grep -n 'git push'", "git log --grep='git push'"], Allow),
+    ]);
+}
+
 #[test]
 fn a_rule_about_an_effect_means_each_operation_that_has_it() {
     let project = TestProject::make();

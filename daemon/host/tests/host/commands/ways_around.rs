@@ -94,6 +94,11 @@ fn a_program_may_come_from_a_descriptor_an_alias_or_a_function() {
                 "export CARGO_ALIAS_X=publish; cargo x",
                 "env CARGO_ALIAS_X=publish cargo x",
             ],
+            Deny,
+        ),
+        (
+            &["allow shell **", "deny shell cargo publish *"],
+            &["CARGO_ALIAS_X=$v cargo x", "export CARGO_ALIAS_X=$v; cargo x"],
             Ask,
         ),
     ];

@@ -114,10 +114,15 @@ pub(super) fn unversioned_package(package: &str) -> Vec<Vec<String>> {
 }
 
 /// `777` of `0777`, `1777`, `a+rwx` and `u=rwx,go=rwx`, and `600` of `u=rw,go=`.
-pub(super) fn mode(text: &str) -> Vec<Vec<String>> {
+pub(super) fn mode(written: &str) -> Vec<Vec<String>> {
+    // `=777` and `+777`
+    let text = match written.trim_start_matches(['=', '+']) {
+        digits if digits.bytes().all(|b| b.is_ascii_digit()) => digits,
+        _ => written,
+    };
     let is_octal = (3..=5).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
     let digits = if is_octal { Some(cut::from(text, text.len() - 3).to_owned()) } else { symbolic_mode(text) };
-    digits.filter(|digits| digits != text).map(|digits| vec![vec![digits]]).unwrap_or_default()
+    digits.filter(|digits| digits != written).map(|digits| vec![vec![digits]]).unwrap_or_default()
 }
 
 /// The digits of a mode whose clauses set all bits, or add the rest of them.
