@@ -192,6 +192,12 @@ impl<'t> ShellWalk<'_, '_, '_> {
         // Doubts about files are no doubts about what runs.
         let runs_nothing = reading.known.is_some_and(|known| known.runs_nothing);
         let may_hold_command = doubt || reading.unsure.is_some() && !runs_nothing && !reading.doubts_files;
+        if let Some(patch) = reading.patch.take() {
+            // What the line itself puts into it is not known.
+            reading.hides_file |= self.may_have_written(&patch.file);
+            let text = self.script_text(&patch.file);
+            reading.files.extend(text.iter().flat_map(|text| patch.files(text)));
+        }
         let files = self.named_files(&mut reading);
         let makes = MadeNames::of(reading.known, reading.form.as_ref(), &files, self.state.folders());
         let hides = doubt || reading.is_open;

@@ -41,7 +41,7 @@ mod tmux;
 mod transfers;
 mod wrapped;
 mod wrappers;
-mod written_files;
+pub(super) mod written_files;
 mod xargs;
 
 use std::path::Path;
@@ -176,6 +176,8 @@ pub(super) struct Reading {
     pub(super) files: Vec<FileUse>,
     /// Files whose changes it may throw away or that a patch may change, by their absolute paths.
     pub(super) discards: Vec<String>,
+    /// A patch that names files which it writes.
+    pub(super) patch: Option<written_files::Patch>,
     /// Folders in which it may write files whose names its words do not show.
     pub(super) writes_in: Vec<Arg>,
     /// See [`toold_engine::need::Need::form`].
@@ -382,7 +384,7 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Reading {
         _ => special::read(name, rest, site).unwrap_or_else(|| from_table(name, rest)),
     };
     written_files::add(name, rest, &mut reading);
-    if reading.known.is_none() && reading.files.is_empty() {
+    if reading.known.is_none() && reading.files.is_empty() && !builtins::is_builtin(name) {
         add_named_files(rest, site, &mut reading);
     }
     standard_input::judge(name, rest, &mut reading, site.input);
@@ -417,8 +419,8 @@ pub(super) fn files_that_run(words: &[Arg], reading: &Reading) -> Vec<Arg> {
     if let Some((_, options, folders, files)) =
         RECIPES.iter().find(|(programs, ..)| programs.split(' ').any(|of| of == name))
     {
-        let named = values_of(rest, options);
-        let folder = values_of(rest, folders).pop();
+        let named = written_files::named_by(rest, options);
+        let folder = written_files::named_by(rest, folders).pop();
         let files: Vec<Arg> = if named.is_empty() { files.split(' ').map(Arg::text).collect() } else { named };
         return match folder.as_ref().map(Arg::literal) {
             None => files,
@@ -441,23 +443,6 @@ const RECIPES: &[(&str, &str, &str, &str)] = &[
     ("rake", "-f --rakefile", "", "Rakefile rakefile"),
     ("deno", "-c --config", "", "deno.json deno.jsonc"),
 ];
-
-/// The values of these options, in the next word or attached.
-fn values_of(words: &[Arg], options: &str) -> Vec<Arg> {
-    let mut found = Vec::new();
-    for (at, word) in words.iter().enumerate() {
-        let Some(option) = options.split_whitespace().find(|option| word.start().starts_with(option)) else { continue };
-        let is_long = option.starts_with("--");
-        let is_set = word.start().as_bytes().get(option.len()) == Some(&b'=');
-        match word.start().len() == option.len() {
-            true => found.extend(words.get(at + 1).cloned()),
-            false if is_set => found.push(word.without_start(option.len() + 1)),
-            false if !is_long => found.push(word.without_start(option.len())),
-            false => {}
-        }
-    }
-    found
-}
 
 fn asks_version(name: &str, word: &str) -> bool {
     word == "--version" && VERSIONED.contains(&name)

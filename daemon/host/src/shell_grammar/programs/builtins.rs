@@ -154,13 +154,13 @@ pub(in crate::shell_grammar) fn changes_shell(name: &str) -> bool {
     CHANGING.contains(&name)
 }
 
+pub(super) fn is_builtin(name: &str) -> bool {
+    CHANGING.contains(&name) || OTHER_BUILTINS.contains(&name) || name == "[["
+}
+
 /// Whether no builtin and no program that toold knows has this name.
 pub(in crate::shell_grammar) fn is_no_command(name: &str) -> bool {
-    check::is_name(name)
-        && !check::is_reserved(name)
-        && !CHANGING.contains(&name)
-        && !OTHER_BUILTINS.contains(&name)
-        && find(name).is_none()
+    check::is_name(name) && !check::is_reserved(name) && !is_builtin(name) && find(name).is_none()
 }
 
 /// Variables that programs get from then on.

@@ -3,9 +3,9 @@
 use super::known::find;
 use super::options::{Parsed, parse};
 use super::{
-    CommandContext, CommandOutput, FileUse, Reading, awk, builtins, clouds, coreutils, curl, elsewhere, fd, filters,
-    find as find_program, git, jq, make, parallel, ps, runners, rustc, sed, shell, sql, tar, transfers, wrapped,
-    wrappers, xargs,
+    CommandContext, CommandOutput, FileAccess, FileUse, Reading, awk, builtins, clouds, coreutils, curl, elsewhere, fd,
+    filters, find as find_program, git, jq, make, parallel, ps, runners, rustc, sed, shell, sql, tar, transfers,
+    wrapped, wrappers, xargs,
 };
 use crate::shell_grammar::arg::{Arg, WordPart};
 
@@ -103,6 +103,9 @@ const RUN_OTHERS: &[&str] = &[
     "yash",
 ];
 
+/// Those of them that open the files in their words, unless options say more.
+const EDITORS: &[&str] = &["vi", "vim", "nvim", "view", "gvim", "gview", "rvim", "vimdiff", "ed", "ex"];
+
 /// Programs for which `@FILE` stands for the options in that file.
 const AT_FILES: &[&str] = &[
     "gcc",
@@ -129,6 +132,14 @@ const AT_FILES: &[&str] = &[
 /// `None` if the tables describe the program, or nothing does.
 pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<Reading> {
     let reading = Reading::default;
+    if EDITORS.contains(&name)
+        && words.iter().all(|word| word.literal().is_some_and(|text| !text.starts_with(['-', '+'])))
+    {
+        let files = words.iter().map(|word| FileUse::new(FileAccess::Write, word.clone())).collect();
+        let mut edits = Reading { files, ..reading() };
+        edits.doubt_files(format!("{name} runs what is typed there"));
+        return Some(edits);
+    }
     if RUN_OTHERS.contains(&name) || name.starts_with("ld-linux") {
         return Some(reading().open(format!("{name} runs other programs, which toold does not analyze")));
     }

@@ -103,8 +103,80 @@ const UNPACK: &[(&str, &str, &[&str])] = &[
     ("brotli", "d", &[".br"]),
 ];
 
+/// A patch that a command applies.
+#[derive(Clone, Debug)]
+pub(in crate::shell_grammar) struct Patch {
+    pub(in crate::shell_grammar) file: Arg,
+    /// So many parts at the beginning of each name are left out; all but the last where it is not given.
+    strip: Option<usize>,
+    folder: Option<Arg>,
+}
+
+impl Patch {
+    /// The patch of `git apply FILE`, `git am FILE` and `patch -i FILE`.
+    fn of(name: &str, words: &[Arg]) -> Option<Self> {
+        let (words, default, options) = match name {
+            "patch" if !is_given(words, "--dry-run -o --output") => (words, None, "-i --input"),
+            "git" => {
+                let at = words.iter().position(|word| word.is("apply") || word.is("am"))?;
+                (&words[at + 1..], Some(1), "")
+            }
+            _ => return None,
+        };
+        if is_given(words, "--stat --numstat --summary --check --cached --abort --quit --skip") {
+            return None;
+        }
+        let value = |options: &str| named_by(words, options).pop();
+        let file = match options {
+            "" => operands(words).next().cloned(),
+            options => value(options),
+        };
+        let strip = value("-p --strip").and_then(|value| value.literal().and_then(|text| text.parse().ok()));
+        Some(Self { file: file?, strip: strip.or(default), folder: value("-d --directory") })
+    }
+
+    /// The files that it changes, as the text of the patch names them.
+    pub(in crate::shell_grammar) fn files(&self, text: &str) -> Vec<FileUse> {
+        const STARTS: [&str; 6] = ["+++ ", "--- ", "rename to ", "rename from ", "copy to ", "Index: "];
+        let named = text.lines().filter_map(|line| STARTS.iter().find_map(|start| line.strip_prefix(start)));
+        let names = named.filter_map(|name| {
+            let name = name.split('\t').next().unwrap_or_default().trim().trim_matches('"');
+            let parts: Vec<&str> = name.split('/').collect();
+            let skipped = self.strip.unwrap_or(parts.len().saturating_sub(1));
+            let plain = parts.get(skipped..).filter(|parts| !parts.is_empty()).map(|parts| parts.join("/"));
+            plain.filter(|_| name != "/dev/null")
+        });
+        let mut found: Vec<FileUse> = Vec::new();
+        for name in names.take(MAX_PATCHED) {
+            let file = FileUse { folder: self.folder.clone(), ..FileUse::new(FileAccess::Write, Arg::text(&name)) };
+            if !found.iter().any(|known| known.arg == file.arg) {
+                found.push(file);
+            }
+        }
+        found
+    }
+}
+
+/// More files of a patch are not looked at one by one.
+const MAX_PATCHED: usize = 100;
+
+/// The values of options, in the next word or attached.
+pub(super) fn named_by(words: &[Arg], options: &str) -> Vec<Arg> {
+    let named = words.iter().enumerate().filter_map(|(at, word)| {
+        let option = options.split_whitespace().find(|option| word.start().starts_with(option))?;
+        match word.start().len() - option.len() {
+            0 => words.get(at + 1).cloned(),
+            _ if word.start().as_bytes().get(option.len()) == Some(&b'=') => Some(word.without_start(option.len() + 1)),
+            _ if !option.starts_with("--") => Some(word.without_start(option.len())),
+            _ => None,
+        }
+    });
+    named.collect()
+}
+
 /// Adds them to the files of a command. `words` are those behind the name of the program.
 pub(super) fn add(name: &str, words: &[Arg], reading: &mut Reading) {
+    reading.patch = Patch::of(name, words);
     for row in ROWS.iter().filter(|row| row.programs.split(' ').any(|program| program == name) && row.writes(words)) {
         row.add(words, reading);
     }
@@ -120,6 +192,14 @@ pub(super) fn add(name: &str, words: &[Arg], reading: &mut Reading) {
     }
     match name {
         "sponge" => reading.files.extend(operands(words).cloned().map(|file| FileUse::new(FileAccess::Write, file))),
+        // Without `-w` it shows what it would write.
+        "gofmt" if !is_given(words, "-w") => {
+            for file in reading.files.iter_mut().filter(|file| file.how == FileAccess::Write) {
+                // In a folder it reads what ends so.
+                let is_source = file.arg.start().ends_with(".go");
+                file.how = if is_source { FileAccess::Read } else { FileAccess::List };
+            }
+        }
         "perl" | "ruby" => changed_in_place(words, reading),
         _ => {}
     }
@@ -172,18 +252,7 @@ impl UnnamedWrites {
             }
             return;
         }
-        let named = words.iter().enumerate().filter_map(|(at, word)| {
-            let option = self.folder.split_whitespace().find(|option| word.start().starts_with(option))?;
-            match word.start().len() - option.len() {
-                0 => words.get(at + 1).cloned(),
-                _ if word.start().as_bytes().get(option.len()) == Some(&b'=') => {
-                    Some(word.without_start(option.len() + 1))
-                }
-                _ if !option.starts_with("--") => Some(word.without_start(option.len())),
-                _ => None,
-            }
-        });
-        reading.writes_in.push(named.last().unwrap_or_else(|| Arg::text(".")));
+        reading.writes_in.push(named_by(words, self.folder).pop().unwrap_or_else(|| Arg::text(".")));
     }
 }
 

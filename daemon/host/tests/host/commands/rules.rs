@@ -104,7 +104,7 @@ fn a_rule_that_denies_means_the_operation_wherever_its_options_stand() {
             ],
             Deny,
         ),
-        (&["allow shell **", "deny shell rm -rf *"], &["rm x", "rm -f x", "rm -r x", "rm -rv x"], Allow),
+        (&["allow shell **", "deny shell rm -rf *"], &["rm ./-rf", "rm x", "rm -f x", "rm -r x", "rm -rv x"], Allow),
         (
             &[
                 "allow shell **",
@@ -768,6 +768,30 @@ fn programs_that_no_table_knows_read_the_files_that_they_name() {
 }
 
 #[test]
+fn a_patch_names_the_files_that_it_changes() {
+    let project = TestProject::make();
+    let patch = |name: &str| format!("--- a/{name}\n+++ b/{name}\n@@ -1 +1 @@\n-a\n+b\n");
+    let files = [("docs.patch", patch("docs/guide.md")), ("env.patch", patch(".env")), ("deep.patch", patch("x/.env"))];
+    for (name, text) in &files {
+        std::fs::write(project.place.workspace.join(name), text).unwrap();
+    }
+    let rules = ["allow shell **", "allow file.write **"].map(|rule| RuleLine::parse(rule).unwrap());
+    for (line, expected) in [
+        ("git apply docs.patch", Allow),
+        ("git apply --check env.patch", Allow),
+        ("git apply env.patch", Deny),
+        ("git am env.patch", Deny),
+        ("git apply deep.patch", Deny),
+        ("patch -p1 -i env.patch", Deny),
+        ("patch -i deep.patch", Deny),
+        ("patch --strip=1 --input=docs.patch", Allow),
+        ("printf x > new.patch; git apply new.patch", Ask),
+    ] {
+        assert_eq!(judge(line, &project.place, &rules).verdict, expected, "{line}");
+    }
+}
+
+#[test]
 fn an_operation_has_more_names() {
     let rules: &[&str] = &[
         "allow shell **",
@@ -802,7 +826,11 @@ fn an_operation_has_more_names() {
             ],
             Deny,
         ),
-        (rules, &["git grep sudo", "git grep -n 'git push'", "git log --grep='git push'"], Allow),
+        (
+            rules,
+            &["vim sudo", "nvim docs/sudo ssh", "git grep sudo", "git grep -n 'git push'", "git log --grep='git push'"],
+            Allow,
+        ),
     ]);
 }
 

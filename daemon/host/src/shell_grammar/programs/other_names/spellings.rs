@@ -95,7 +95,8 @@ pub(super) fn paths(text: &str, folder: Option<&Path>) -> Vec<String> {
         None if plain.is_empty() => vec![".".to_owned()],
         None => vec![format!("./{plain}"), plain],
     };
-    found.into_iter().filter(|path| path != text).collect()
+    // `./-rf` is no option.
+    found.into_iter().filter(|path| path != text && !path.starts_with('-')).collect()
 }
 
 /// `host` of `user@host` and `ssh://user@host:22`, `host:path` of `user@host:path`.
