@@ -5,16 +5,16 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::Duration;
 
 use parking_lot::RwLock;
 use toold_engine::dependencies::FileFacts;
 
-use crate::file_facts::{facts, is_settled};
+use crate::file_facts::{facts, file_clock, is_settled_folder};
 use crate::file_systems::answering;
 
 /// The names, one bit for each.
-const NAMES: [&str; 6] = [".aiexclude", ".toolignore", ".ignore", ".gitignore", ".git", ".jj"];
+const NAMES: [&str; 7] = [".aiexclude", ".toolignore", ".ignore", ".rgignore", ".gitignore", ".git", ".jj"];
 /// Above this number of folders, all are forgotten.
 const MAX_FOLDERS: usize = 4096;
 
@@ -30,14 +30,14 @@ impl FolderNames {
 
     /// Blocks.
     pub(crate) fn of(folder: &Path) -> Self {
-        Self::at(folder, SystemTime::now())
+        Self::at(folder, file_clock())
     }
 
-    /// A name that appears or goes changes the time of its folder. That shows only once the folder's time is old enough
-    /// to differ from that of the next change, and only on this system's own file systems.
-    fn at(folder: &Path, now: SystemTime) -> Self {
+    /// A name that appears or goes changes the time of its folder. That shows only once the clock has moved on from the
+    /// folder's time, so that the next change gets another one, and only on this system's own file systems.
+    fn at(folder: &Path, clock: Duration) -> Self {
         let Ok(metadata) = std::fs::metadata(folder) else { return Self::UNKNOWN };
-        if !metadata.is_dir() || !is_settled(&metadata, now) || !answering::is_local_path(folder) {
+        if !metadata.is_dir() || !is_settled_folder(&metadata, clock) || !answering::is_local_path(folder) {
             return Self::UNKNOWN;
         }
         let facts = facts(&metadata);
@@ -72,7 +72,7 @@ impl FolderNames {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::os::unix::fs::MetadataExt;
 
     use super::*;
 
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn a_name_that_appears_or_goes_is_seen() {
         let folder = tempfile::tempdir().unwrap();
-        let (path, later) = (folder.path(), SystemTime::now() + Duration::from_secs(3600));
+        let (path, later) = (folder.path(), file_clock() + Duration::from_secs(3600));
         assert_eq!(FolderNames::at(path, later), FolderNames(0));
         touch(path);
         std::fs::write(path.join(".aiexclude"), "a").unwrap();
@@ -105,7 +105,10 @@ mod tests {
     #[test]
     fn nothing_is_kept_about_a_folder_that_has_just_changed() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(FolderNames::of(folder.path()), FolderNames::UNKNOWN);
+        let metadata = std::fs::metadata(folder.path()).unwrap();
+        // The clock shows the folder's own time, so that the next change may get the same.
+        let clock = Duration::new(metadata.ctime() as u64, metadata.ctime_nsec() as u32);
+        assert_eq!(FolderNames::at(folder.path(), clock), FolderNames::UNKNOWN);
         assert_eq!(FolderNames::of(&folder.path().join("none")), FolderNames::UNKNOWN);
         assert!(!KNOWN.read().as_ref().is_some_and(|known| known.contains_key(folder.path())));
     }
