@@ -12,13 +12,13 @@ use std::time::Duration;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::{OpenError, READ_FOLDER, check_kind, open_as, open_folder, open_step, system};
+use super::{OpenError, check_kind, open_as, open_folder, open_step, system};
 
 /// For a folder in which a name is looked up; that does not require read permission.
 #[cfg(target_os = "linux")]
 const PASS_FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
 #[cfg(not(target_os = "linux"))]
-const PASS_FOLDER: OFlags = READ_FOLDER;
+const PASS_FOLDER: OFlags = super::READ_FOLDER;
 
 /// A name in an open folder: whatever happens to the folder's path, this is the folder that was judged.
 pub(crate) struct FolderEntry<'a> {
@@ -115,7 +115,7 @@ fn failed(path: &Path, source: std::io::Error) -> OpenError {
     OpenError::System { path: path.to_owned(), source }
 }
 
-/// Opens the folder, and creates it and its missing parents.
+/// Opens the folder to make and change entries in it, and creates it and its missing parents.
 ///
 /// # Errors
 /// See [`OpenError`]. Links that were put on the path are refused.
@@ -123,7 +123,7 @@ pub fn make_folders(resolved: &Path) -> Result<OwnedFd, OpenError> {
     let mut missing: Vec<&OsStr> = Vec::new();
     let mut there = resolved;
     let mut folder = loop {
-        match open_as(there, READ_FOLDER) {
+        match open_as(there, PASS_FOLDER) {
             Ok(folder) => break folder,
             Err(Errno::NOENT) => {
                 let (Some(above), Some(Component::Normal(name))) = (there.parent(), there.components().next_back())
@@ -141,7 +141,7 @@ pub fn make_folders(resolved: &Path) -> Result<OwnedFd, OpenError> {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(error) => return Err(system(resolved, error)),
         }
-        folder = open_step(&folder, name, READ_FOLDER).map_err(|error| system(resolved, error))?;
+        folder = open_step(&folder, name, PASS_FOLDER).map_err(|error| system(resolved, error))?;
     }
     Ok(folder)
 }
