@@ -1,6 +1,7 @@
 //! The cost of the daemon, as ratios to a baseline that is measured in the same run.
 //!
-//! `cargo bench -p toold-tests` prints the table; `-- --quick` takes few rounds, to see that it runs.
+//! `cargo bench -p toold-tests` prints the table; `-- --quick` takes few rounds, to see that it runs, and `-- files` measures
+//! only the file tools.
 //! The statistics are our own: rounds of all candidates are interleaved, since absolute times of two runs
 //! on a shared machine do not compare, and all but starts are pinned to one CPU. Nothing here can fail for
 //! being slow.
@@ -37,6 +38,10 @@ fn main() {
             println!("rounds are interleaved, all but starts on one CPU; medians; quick: {quick}\n");
             // Build them now if needed; otherwise the builds would be timed and pinned too.
             toold_tests::toold();
+            if words.contains(&"files") {
+                pin();
+                return files::run(quick);
+            }
             if !quick {
                 toold_tests::jsonrpsee_server();
             }
