@@ -58,8 +58,8 @@ impl Builtin for GlobTool {
     const NAME: &'static str = "glob";
     const FACTS: ToolFacts = ToolFacts {
         label: "Find files",
-        description: "Finds files by a glob on their paths, the last modified first. Honours .gitignore and skips \
-                      hidden files, unless asked not to or where Git tracks their folder.",
+        description: "Finds files by a glob on their paths, the last modified first. Honours .gitignore, .ignore and \
+                      .rgignore, and skips hidden files, unless asked not to or where Git tracks their folder.",
         parallelizable: true,
         permissions: &[Category::FileRead],
         timeout: None,

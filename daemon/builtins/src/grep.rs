@@ -89,8 +89,8 @@ impl Builtin for GrepTool {
     const FACTS: ToolFacts = ToolFacts {
         label: "Search in files",
         description: "Searches files for a regular expression, as ripgrep does, and shows `path:line:text`, sorted \
-                      by path. Honours .gitignore and skips hidden files, unless asked not to, and binary ones; hidden \
-                      folders that Git tracks are searched. Results come in pages: continue \
+                      by path. Honours .gitignore, .ignore and .rgignore, and skips hidden files, unless asked not to, \
+                      and binary ones; hidden folders that Git tracks are searched. Results come in pages: continue \
                       with `offset`.",
         parallelizable: true,
         permissions: &[Category::FileRead],

@@ -1,5 +1,5 @@
-//! Ignore files: `.gitignore`, `.ignore`, `.git/info/exclude` and the user's global list, with the semantics of
-//! gitignore(5) and ripgrep.
+//! Ignore files: `.gitignore`, `.ignore`, `.rgignore`, `.git/info/exclude` and the user's global list, with the semantics
+//! of gitignore(5) and ripgrep.
 //!
 //! They are read here with limits instead of by the walker: a repository may contain a pipe, a device or gigabytes in
 //! their place. One that cannot be used is listed in [`IgnoreFiles::problems`], and the walk continues without it.
@@ -32,6 +32,11 @@ const SHORT: u64 = 4 * 1024;
 /// Size limit of Git's index, in bytes: about half a million files.
 const MAX_INDEX: u64 = 64 * 1024 * 1024;
 
+/// Ignore files of searches, in a repository or not; the first takes precedence.
+const OF_SEARCHES: [&str; 2] = [".rgignore", ".ignore"];
+/// The same for walks of the daemon's own: a file of which only ripgrep knows says nothing about them.
+const OF_DAEMON: [&str; 1] = [".ignore"];
+
 /// The ignore files that apply to one walk. Each is read when the walk reaches its folder.
 pub struct IgnoreFiles {
     root: PathBuf,
@@ -58,7 +63,8 @@ struct IgnoreState {
 /// The ignore files of a folder that has some or that is a repository, linked to those above.
 struct IgnoreLevel {
     above: Option<Arc<IgnoreLevel>>,
-    ignore: Gitignore,
+    /// By index in the walk's names.
+    ignores: Vec<Gitignore>,
     git_ignore: Gitignore,
     git_exclude: Gitignore,
     is_repository: bool,
@@ -84,7 +90,7 @@ impl IgnoreFiles {
         let exclusions = judge.exclusions();
         let in_folder = |folder: &Path| -> u64 {
             let names = exclusions.names_of(folder);
-            let files = [".ignore", ".gitignore"].into_iter().filter(|name| names.may_have(name));
+            let files = OF_SEARCHES.into_iter().chain([".gitignore"]).filter(|name| names.may_have(name));
             files.filter_map(|name| std::fs::metadata(folder.join(name)).ok()).map(|metadata| metadata.len()).sum()
         };
         root.ancestors().map(in_folder).sum::<u64>() <= SHORT
@@ -113,21 +119,25 @@ impl IgnoreFiles {
         files
     }
 
-    /// The verdict on an absolute path in the tree: the nearest file with a matching pattern decides. `.ignore` takes
-    /// precedence over `.gitignore`, that over `.git/info/exclude`, and that over the user's list. Git's own files
-    /// apply only in repositories, up to the root of the repository.
+    /// The verdict on an absolute path in the tree: the nearest file with a matching pattern decides. `.rgignore` takes
+    /// precedence over `.ignore`, that over `.gitignore`, that over `.git/info/exclude`, and that over the user's list.
+    /// Git's own files apply only in repositories, up to the root of the repository.
     pub fn matched(&self, path: &Path, is_folder: bool) -> Match<()> {
         let Some(level) = path.parent().and_then(|folder| self.level_of(folder)) else { return Match::None };
-        let (mut ignore, mut git_ignore, mut git_exclude) = (Match::None, Match::None, Match::None);
+        let (mut ignores, mut git_ignore, mut git_exclude) =
+            ([const { Match::None }; OF_SEARCHES.len()], Match::None, Match::None);
         let mut is_repository = false;
         for level in std::iter::successors(Some(&level), |level| level.above.as_ref()) {
-            ignore = ignore.or(level.ignore.matched(path, is_folder).map(drop));
+            for (ignore, rules) in ignores.iter_mut().zip(&level.ignores) {
+                *ignore = std::mem::replace(ignore, Match::None).or(rules.matched(path, is_folder).map(drop));
+            }
             if !is_repository {
                 git_ignore = git_ignore.or(level.git_ignore.matched(path, is_folder).map(drop));
                 git_exclude = git_exclude.or(level.git_exclude.matched(path, is_folder).map(drop));
                 is_repository = level.is_repository;
             }
         }
+        let ignore = ignores.into_iter().fold(Match::None, Match::or);
         match is_repository {
             true => ignore.or(git_ignore).or(git_exclude).or(self.global.matched(path, is_folder).map(drop)),
             false => ignore,
@@ -193,17 +203,20 @@ impl IgnoreFiles {
         let repository = if names.may_have(".git") || names.may_have(".jj") { repository(folder) } else { None };
         let mut own =
             |name: &str| names.may_have(name).then(|| self.rules(folder, &folder.join(name), known)).flatten();
-        let (ignore, git_ignore) = (own(".ignore"), own(".gitignore"));
+        let of_walk: &[&str] = if self.judge.is_some() { &OF_SEARCHES } else { &OF_DAEMON };
+        let ignores: Vec<Option<Gitignore>> = of_walk.iter().map(|name| own(name)).collect();
+        let git_ignore = own(".gitignore");
         let git_exclude = match &repository {
             Some(Some(git)) => self.rules(folder, &git.join("info/exclude"), known),
             Some(None) | None => None,
         };
-        if repository.is_none() && ignore.is_none() && git_ignore.is_none() && git_exclude.is_none() {
+        let has_ignores = ignores.iter().any(Option::is_some);
+        if repository.is_none() && !has_ignores && git_ignore.is_none() && git_exclude.is_none() {
             return above;
         }
         Some(Arc::new(IgnoreLevel {
             above,
-            ignore: ignore.unwrap_or_else(Gitignore::empty),
+            ignores: ignores.into_iter().map(|rules| rules.unwrap_or_else(Gitignore::empty)).collect(),
             git_ignore: git_ignore.unwrap_or_else(Gitignore::empty),
             git_exclude: git_exclude.unwrap_or_else(Gitignore::empty),
             is_repository: repository.is_some(),
@@ -254,7 +267,7 @@ impl IgnoreFiles {
 
 impl IgnoreLevel {
     fn has_patterns(&self) -> bool {
-        [&self.ignore, &self.git_ignore, &self.git_exclude].iter().any(|rules| !rules.is_empty())
+        self.ignores.iter().chain([&self.git_ignore, &self.git_exclude]).any(|rules| !rules.is_empty())
     }
 }
 

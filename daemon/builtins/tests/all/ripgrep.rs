@@ -57,6 +57,8 @@ fn test() -> BuiltinTest {
     std::fs::create_dir(test.root.join(".git")).unwrap();
     test.write(".gitignore", "ignored/\n*.tmp\n!keep.tmp\n");
     test.write("sub/.ignore", "not-here*\n");
+    test.write("sub/.rgignore", "!not-here.txt\nREADME.md\n");
+    test.write("src/.rgignore", "!d.tmp\n*.js\n");
     let folders = ["", "src/", "src/deep/er/", "sub/", "ignored/", ".hidden/", "src2/", "with space/", "ünï/"];
     let names = ["a.rs", "b.py", "c.md", "d.tmp", "keep.tmp", "not-here.txt", "e", ".dot", "f.js", "README.md"];
     for folder in folders {
