@@ -117,7 +117,8 @@ impl Builtin for GrepTool {
             let glob = if is_glob { ": a glob belongs into `include`" } else { "" };
             let (shown, shared) = (paths::shown(&root, &cwd), cx.shared());
             let hint = blocking(cx, move |_| Ok(near_names::hint(&root, MissingKind::Either, &shared))).await?;
-            anyhow::bail!("there is no {shown}{glob}{}", hint.unwrap_or_default());
+            let hint = hint.unwrap_or_else(|| if is_glob { String::new() } else { ": find it with `glob`".to_owned() });
+            anyhow::bail!("there is no file or folder {shown}{glob}{hint}");
         };
         if let Some(other) = other_kind.filter(|_| !kind.is_file()) {
             anyhow::bail!("{} is {other}, and neither a file nor a folder", paths::shown(&root, &cwd));
@@ -130,12 +131,12 @@ impl Builtin for GrepTool {
             false => blocking(cx, move |_| prepare()).await?,
         };
         if is_quick && let Some(found) = search.in_place(&cx.cancel)? {
-            return Ok(output(&found, search.query(), window, &cwd, max_bytes));
+            return output(&found, search.query(), window, &cwd, max_bytes);
         }
         blocking(cx, move |cancel| {
             let _turn = turn;
             let found = search.run(cancel)?;
-            Ok(output(&found, search.query(), window, &cwd, max_bytes))
+            output(&found, search.query(), window, &cwd, max_bytes)
         })
         .await
     }
@@ -170,7 +171,22 @@ fn plan(
 }
 
 /// One page of the results, as text of at most `max_bytes` plus some notes.
-fn output(found: &SearchResults, query: &SearchQuery, window: Window, cwd: &Path, max_bytes: usize) -> ToolOutput {
+///
+/// # Errors
+/// Nothing could be searched: there is no result.
+fn output(
+    found: &SearchResults,
+    query: &SearchQuery,
+    window: Window,
+    cwd: &Path,
+    max_bytes: usize,
+) -> anyhow::Result<ToolOutput> {
+    if found.searched == 0 && found.problem_count > 0 {
+        anyhow::bail!(
+            "nothing was searched: {}; check the permissions, or search another file or folder",
+            found.problems.join("; ")
+        );
+    }
     let mut page = GrepPage { text: String::new(), max_bytes, full: false, shown: 0 };
     let mode = query.mode;
     let total = match mode {
@@ -214,6 +230,19 @@ fn output(found: &SearchResults, query: &SearchQuery, window: Window, cwd: &Path
         };
         text.push_str(&format!("[there {are}, none after the first {}]\n", window.skip));
     }
+    // Where only names are shown, the rest of a file says nothing more.
+    if found.cut_count > 0 && mode != SearchMode::Files {
+        let file = |(path, at): &(PathBuf, u64)| format!("{} (from byte {at} on)", paths::shown(path, cwd));
+        let mut files: Vec<String> = found.cut.iter().map(file).collect();
+        let more = found.cut_count - files.len() as u64;
+        if more > 0 {
+            files.push(format!("{more} more"));
+        }
+        text.push_str(&format!(
+            "[binary, and searched only up to there: {}; to search all of one, name it in `path`]\n",
+            files.join(", ")
+        ));
+    }
     if found.unsaved_files > 0 {
         text.push_str(&format!("[{} of the files were searched with unsaved changes]\n", found.unsaved_files));
     }
@@ -225,12 +254,12 @@ fn output(found: &SearchResults, query: &SearchQuery, window: Window, cwd: &Path
         ));
     }
     text.pop();
-    ToolOutput::text(text)
+    Ok(ToolOutput::text(text)
         .with("matches", found.total_matches)
         .with("files", found.total_files)
         .with("shown", shown)
         .with("truncated", next < total)
-        .with("problems", found.problem_count)
+        .with("problems", found.problem_count))
 }
 
 /// The matches from `window.skip` on, each with its context.

@@ -89,6 +89,9 @@ pub(crate) struct SearchResults {
     pub(crate) left_out: Vec<(PathBuf, bool, LeftOutReason)>,
     /// How many of the files were searched as unsaved text.
     pub(crate) unsaved_files: u64,
+    /// The first files with matches that were searched only up to a NUL byte, which is at this place; and how many there are.
+    pub(crate) cut: Vec<(PathBuf, u64)>,
+    pub(crate) cut_count: u64,
     pub(crate) problems: Vec<String>,
     pub(crate) problem_count: u64,
 }
@@ -101,6 +104,8 @@ pub(crate) struct FileHits {
     pub(crate) rows: Vec<Row>,
     /// The file is binary: matches are reported but not shown.
     pub(crate) binary: bool,
+    /// The place of the NUL byte that ended the search of the file.
+    pub(crate) searched_to: Option<u64>,
 }
 
 /// A line of a result.
@@ -321,7 +326,7 @@ fn walk(
         types.add_defaults();
         types.select(file_type);
         tree.types = types.build().map_err(|_| {
-            anyhow::anyhow!("there is no file type {file_type}: types are rust, py, js, ts, go, c, cpp, java, md, ...")
+            anyhow::anyhow!("there is no file type {file_type}: types are rust, py, js, ts, go, c, cpp, java, md, ...; for others give a glob in `include`")
         })?;
     }
     Ok(tree.walk(&place.root, |entry| entry.name != ".git" || entry.depth == 0))
@@ -458,7 +463,6 @@ impl<'a> SearchWorker<'a> {
         if self.named {
             self.searcher = searcher(self.query, true);
         }
-        self.found.searched();
         let mut hits = self.no_hits(path);
         let buffer = self.buffers.get(path);
         let searched = match buffer {
@@ -477,7 +481,8 @@ impl<'a> SearchWorker<'a> {
             }
             return;
         }
-        let Hits { count, mut rows, binary, .. } = hits;
+        self.found.searched();
+        let Hits { count, mut rows, binary, searched_to, .. } = hits;
         if count == 0 {
             if binary && !self.named {
                 self.found.binary();
@@ -488,7 +493,7 @@ impl<'a> SearchWorker<'a> {
             // The lines are meaningless: NULs were treated as line ends.
             rows.clear();
         }
-        self.found.add(buffer.is_some(), FileHits { path: path.to_owned(), count, rows, binary });
+        self.found.add(buffer.is_some(), FileHits { path: path.to_owned(), count, rows, binary, searched_to });
     }
 }
 
@@ -507,6 +512,7 @@ impl<'a> SearchWorker<'a> {
             count: 0,
             rows: Vec::new(),
             binary: false,
+            searched_to: None,
         }
     }
 
@@ -564,6 +570,7 @@ struct Hits<'a> {
     count: u64,
     rows: Vec<Row>,
     binary: bool,
+    searched_to: Option<u64>,
 }
 
 impl Hits<'_> {
@@ -635,11 +642,10 @@ impl Sink for Hits<'_> {
     }
 
     fn finish(&mut self, searcher: &Searcher, finish: &SinkFinish) -> io::Result<()> {
-        if finish.binary_byte_offset().is_some() && searcher.binary_detection().quit_byte().is_some() {
-            self.binary = true;
-            if self.mode != SearchMode::Content {
-                self.count = 0;
-            }
+        if let Some(at) = finish.binary_byte_offset()
+            && searcher.binary_detection().quit_byte().is_some()
+        {
+            (self.binary, self.searched_to) = (true, Some(at));
         }
         Ok(())
     }

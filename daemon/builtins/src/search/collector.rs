@@ -24,6 +24,8 @@ pub(super) struct Collector {
 struct CollectorState {
     files: BTreeMap<PathBuf, FileHits>,
     kept: u64,
+    /// The first of the files of which only a part was searched.
+    cut: BTreeMap<PathBuf, u64>,
     found: SearchResults,
 }
 
@@ -50,6 +52,13 @@ impl Collector {
         inner.found.total_matches += hits.count;
         inner.found.total_files += 1;
         inner.found.unsaved_files += u64::from(unsaved);
+        if let Some(at) = hits.searched_to {
+            inner.found.cut_count += 1;
+            inner.cut.insert(hits.path.clone(), at);
+            if inner.cut.len() > Self::MAX_PROBLEMS {
+                inner.cut.pop_last();
+            }
+        }
         inner.kept += self.weight(&hits);
         inner.files.insert(hits.path.clone(), hits);
         while let Some(last) = inner.files.last_entry() {
@@ -91,6 +100,7 @@ impl Collector {
         let inner = std::mem::take(self.inner.get_mut());
         let mut found = inner.found;
         found.files = inner.files.into_values().collect();
+        found.cut = inner.cut.into_iter().collect();
         found.problems.sort();
         (found.searched, found.binary) = (*self.searched.get_mut(), *self.binary.get_mut());
         found

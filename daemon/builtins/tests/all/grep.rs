@@ -100,6 +100,38 @@ async fn pages_are_cut_after_ordering() {
 }
 
 #[tokio::test]
+async fn a_nul_byte_behind_matches_is_told_and_all_modes_agree() {
+    let test = BuiltinTest::new();
+    let text = format!("match\n{}\0\nmatch\n", "a line\n".repeat(20_000));
+    test.write("late", text);
+    let note =
+        "[binary, and searched only up to there: late (from byte 140006 on); to search all of one, name it in `path`]";
+    for (mode, shown) in
+        [("content", vec!["late:1:match", note]), ("count", vec!["late:1", note]), ("files", vec!["late"])]
+    {
+        check(test.ok("grep", json!({"pattern": "match", "output_mode": mode})).await, &shown);
+    }
+    check(test.ok("grep", json!({"pattern": "match", "path": "late"})).await, &["late: binary file matches"]);
+}
+
+#[tokio::test]
+async fn errors_say_what_to_do() {
+    let test = BuiltinTest::new();
+    std::fs::File::create(test.root.join("endless")).unwrap().set_len(65 << 20).unwrap();
+    for (arguments, expected) in [
+        (json!({"pattern": "(", "path": "."}), "to search for it as plain text set fixed=true"),
+        (json!({"pattern": "x", "path": "nowhere"}), "there is no file or folder nowhere: find it with `glob`"),
+        (json!({"pattern": "x", "path": "src/*.rs"}), ": a glob belongs into `include`"),
+        (json!({"pattern": "x", "type": "rusty"}), "for others give a glob in `include`"),
+        (json!({"pattern": "x", "include": "[a"}), "put it in brackets, as in `[[]`"),
+        (json!({"pattern": "x", "path": "endless", "multiline": true}), "or search another file or folder"),
+    ] {
+        let text = test.bad("grep", arguments).await;
+        assert!(text.ends_with(expected), "{text}");
+    }
+}
+
+#[tokio::test]
 async fn ignored_hidden_and_binary_files_are_skipped() {
     let test = BuiltinTest::strict();
     std::fs::create_dir(test.root.join(".git")).unwrap();

@@ -205,6 +205,12 @@ fn question(random: &mut TestRandom) -> (Value, Vec<String>) {
     (arguments, flags)
 }
 
+/// Whether a line of the modes `files` and `count` is about a file with a NUL byte.
+fn is_binary(test: &BuiltinTest, line: &str) -> bool {
+    let path = line.rsplit_once(':').map_or(line, |(path, _)| path);
+    path != "utf16.txt" && std::fs::read(test.root.join(path)).unwrap().contains(&0)
+}
+
 #[tokio::test]
 async fn grep_finds_what_ripgrep_finds() {
     let test = test();
@@ -212,9 +218,15 @@ async fn grep_finds_what_ripgrep_finds() {
     let mut with_matches = 0;
     for number in 0..QUERIES {
         let (arguments, flags) = question(&mut random);
-        let expected = rg(&test, &flags);
+        let mut expected = rg(&test, &flags);
         let text = test.ok("grep", arguments.clone()).await;
-        let found: Vec<&str> = text.lines().filter(|line| !line.starts_with("[no matches")).collect();
+        let is_note = |line: &&str| line.starts_with("[no matches") || line.starts_with("[binary, and searched only");
+        let mut found: Vec<&str> = text.lines().filter(|line| !is_note(line)).collect();
+        if ["files", "count"].iter().any(|mode| arguments["output_mode"] == **mode) {
+            // `rg` forgets the matches before a NUL byte here, and shows them otherwise.
+            expected.retain(|line| !is_binary(&test, line));
+            found.retain(|line| !is_binary(&test, line));
+        }
         let first = expected.iter().map(String::as_str).zip(&found).find(|(expected, found)| expected != *found);
         assert_eq!(first, None, "question {number}: {arguments}\nrg {flags:?}");
         assert_eq!(
