@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 
 use ignore::overrides::{Override, OverrideBuilder};
 
-/// The globs of a text, relative to `root`. A text that names an existing file or folder stands for it; otherwise commas
-/// outside of braces separate globs.
+use crate::paths;
+
+/// The globs of a text, relative to `root`. A text that names an existing file or folder stands for it, and so does a quoted
+/// name as tools print it; otherwise commas outside of braces separate globs, or are a part of names.
 ///
 /// # Errors
 /// A glob that is not valid, or that can match nothing.
@@ -17,25 +19,35 @@ pub(crate) fn build(text: &str, root: &Path) -> anyhow::Result<Override> {
             !climbs,
             "a glob with `..` matches nothing: name the folder in `path`, and give the glob that begins there"
         );
-        builder.add(&glob).map_err(|error| anyhow::anyhow!("can't use the glob: {error}"))?;
+        // In an ignore file, that would be a comment, and match nothing.
+        let glob = if glob.starts_with('#') { format!("\\{glob}") } else { glob };
+        builder.add(&glob).map_err(|error| {
+            anyhow::anyhow!(
+                "can't use the glob: {error}; to name such a character itself, put it in brackets, as in `[[]`"
+            )
+        })?;
     }
     Ok(builder.build()?)
 }
 
 fn list(text: &str, root: &Path) -> Vec<String> {
     let text = text.trim();
+    if let Some(name) = paths::unquoted(text).and_then(|name| name.into_string().ok()) {
+        return vec![below(&escaped(&name), root)];
+    }
     let (not, bare) = text.strip_prefix('!').map_or(("", text), |bare| ("!", bare));
     let is_name = bare.contains(['[', '{', '*', '?', ',']) && root.join(bare).symlink_metadata().is_ok();
     // A file with the name `*.rs` is no reason to leave out all others.
     if is_name && !matches_itself(bare, root) {
         return vec![format!("{not}{}", below(&escaped(bare), root))];
     }
-    parts(text)
-        .into_iter()
-        .map(|part| part.trim())
-        .filter(|part| !part.is_empty())
-        .map(|part| below(&part.replace("\\,", ","), root))
-        .collect()
+    let parts: Vec<&str> = parts(text).into_iter().map(str::trim).filter(|part| !part.is_empty()).collect();
+    let mut globs: Vec<String> = parts.iter().map(|part| below(&part.replace("\\,", ","), root)).collect();
+    // Also the glob of names that have the commas themselves: a list matches such names only by chance.
+    if parts.len() > 1 && parts.iter().all(|part| !part.starts_with('!')) {
+        globs.push(below(&text.replace("\\,", ","), root));
+    }
+    globs
 }
 
 /// Whether a name is one that it matches as globs.
@@ -71,9 +83,13 @@ fn parts(text: &str) -> Vec<&str> {
 /// The path as a glob that only it matches.
 fn escaped(path: &str) -> String {
     let mut glob = String::with_capacity(path.len());
-    for c in path.chars() {
+    for (at, c) in path.char_indices() {
         match c {
             '[' | ']' | '{' | '}' | '*' | '?' => glob.extend(['[', c, ']']),
+            '\\' => glob.push_str("\\\\"),
+            // At the beginning, these stand for exclusions and comments, and blanks at the end are dropped.
+            '!' | '#' if at == 0 => glob.extend(['\\', c]),
+            c if c.is_whitespace() && at + c.len_utf8() == path.len() => glob.extend(['[', c, ']']),
             c => glob.push(c),
         }
     }
@@ -103,8 +119,8 @@ mod tests {
     #[test]
     fn commas_separate_globs_outside_of_braces() {
         let root = Path::new("/nowhere/at/all");
-        assert_eq!(list("*.ts, *.tsx", root), ["*.ts", "*.tsx"]);
-        assert_eq!(list(r"a\,b*.txt,c", root), ["a,b*.txt", "c"]);
+        assert_eq!(list("*.ts, *.tsx", root), ["*.ts", "*.tsx", "*.ts, *.tsx"]);
+        assert_eq!(list(r"a\,b*.txt,c", root), ["a,b*.txt", "c", "a,b*.txt,c"]);
         assert_eq!(list("*.{ts,tsx},!a[,]b", root), ["*.{ts,tsx}", "!a[,]b"]);
         let folder = tempfile::tempdir().unwrap();
         for name in ["*.rs", "[id]", "a,b"] {
@@ -113,6 +129,7 @@ mod tests {
         assert_eq!(list("*.rs", folder.path()), ["*.rs"]);
         assert_eq!(list("[id]", folder.path()), ["[[]id[]]"]);
         assert_eq!(list("a,b", folder.path()), ["a,b"]);
-        assert_eq!(list("./src/a.ts,/nowhere/at/all/b", root), ["/src/a.ts", "/b"]);
+        assert_eq!(list("./src/a.ts,/nowhere/at/all/b", root), ["/src/a.ts", "/b", "/src/a.ts,/nowhere/at/all/b"]);
+        assert_eq!(list(r#""a\nb[1]""#, root), ["a\nb[[]1[]]"]);
     }
 }

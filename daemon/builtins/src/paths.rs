@@ -4,8 +4,9 @@
 //! at. So no answer depends on something that the caller may not read.
 
 use std::borrow::Cow;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -60,7 +61,11 @@ impl Located {
         if let Some(bare) = path.strip_prefix("file://") {
             anyhow::bail!("{path} is a URL: give the path alone, such as {bare}");
         }
-        let named = below_home(path, cx)?;
+        let named = match unquoted(path) {
+            // A file of which this is the name is meant itself.
+            Some(name) if !is_there(&cx.cwd.join(path), cx) => Cow::Owned(PathBuf::from(name)),
+            Some(_) | None => below_home(path, cx)?,
+        };
         let ResolvedPath { path, judged_as, kind } = files::resolve_for(&named, &cx.cwd, &mut |place| knows(place, cx))
             .with_context(|| format!("can't resolve {path}"))?;
         Ok(Self { path, judged_as, kind })
@@ -147,6 +152,14 @@ fn below_home<'a>(path: &'a str, cx: &Cx) -> anyhow::Result<Cow<'a, Path>> {
     let home =
         home.with_context(|| format!("can't resolve {path}: the home folder is unknown; give the whole path"))?;
     Ok(Cow::Owned(home.join(rest.trim_start_matches('/'))))
+}
+
+/// Whether something is at a path, as far as the call may read it without an ask.
+fn is_there(path: &Path, cx: &Cx) -> bool {
+    let resolved = files::resolve_for(path, &cx.cwd, &mut |place| knows(place, cx));
+    resolved.is_ok_and(|found| {
+        found.judged_as.is_none() && may_read(&found.path, cx) && found.path.symlink_metadata().is_ok()
+    })
 }
 
 /// The files below a path that a call may read. `glob`, `grep` and `list` search it.
@@ -255,6 +268,36 @@ pub(crate) fn quoted(name: &OsStr) -> String {
     text
 }
 
+/// The name of which [`quoted`] makes this text, if that put it in quotes.
+pub(crate) fn unquoted(text: &str) -> Option<OsString> {
+    let inside = text.strip_prefix('"')?.strip_suffix('"')?;
+    let (mut name, mut rest) = (Vec::with_capacity(inside.len()), inside.as_bytes());
+    while let Some((byte, after)) = rest.split_first() {
+        rest = after;
+        name.push(match byte {
+            b'\\' => {
+                let (escaped, after) = rest.split_first()?;
+                rest = after;
+                match escaped {
+                    b'"' | b'\\' => *escaped,
+                    b'n' => b'\n',
+                    b't' => b'\t',
+                    b'r' => b'\r',
+                    _ => {
+                        let (more, after) = rest.split_at_checked(2)?;
+                        rest = after;
+                        let digits = [*escaped, more[0], more[1]];
+                        u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 8).ok()?
+                    }
+                }
+            }
+            byte => *byte,
+        });
+    }
+    let name = OsString::from_vec(name);
+    (quoted(&name) == text).then_some(name)
+}
+
 fn push_octal(bytes: &[u8], text: &mut String) {
     for byte in bytes {
         // Writing to a string does not fail.
@@ -277,7 +320,17 @@ mod tests {
             (b"\"in quotes\" ", r#""\"in quotes\" ""#),
             (b"\x1b[2J\\\xc2\x9b", r#""\033[2J\\\302\233""#),
         ] {
-            assert_eq!(quoted(OsStr::from_bytes(name)), expected);
+            let name = OsStr::from_bytes(name);
+            assert_eq!(quoted(name), expected);
+            assert_eq!(unquoted(expected).as_deref(), (expected != name).then_some(name));
+        }
+    }
+
+    #[test]
+    fn only_names_that_need_quotes_are_taken_out_of_them() {
+        for text in [r#""plain""#, r#"""#, "\"a\nb\"", r#""a\q""#, r#""a\8""#, r#""a\\""#, "", r#"a\nb"#, r#""\141\n""#]
+        {
+            assert_eq!(unquoted(text), None, "{text}");
         }
     }
 }

@@ -41,7 +41,7 @@ const MAX_CONVERTED: u64 = 64 * 1024 * 1024;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReadInput {
-    /// The file, relative to the working folder or absolute.
+    /// The file, relative to the working folder or absolute; odd names also as tools quote them.
     path: String,
     /// The first line to show; 1 by default.
     #[cfg_attr(test, schemars(range(min = 1)))]

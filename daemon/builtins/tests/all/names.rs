@@ -95,6 +95,35 @@ async fn globs_match_as_in_git() {
 }
 
 #[tokio::test]
+async fn names_are_taken_back_as_tools_print_them() {
+    let test = BuiltinTest::new();
+    let names = ["p,q.txt", "deep/a,b", "deep/line\nend", "deep/!x", "#n#", "back\\slash\t"];
+    for name in names {
+        test.write(name, name);
+    }
+    for pattern in ["p,q.txt", "a,b", "deep/*,back*", "p*,q.t?t"] {
+        assert_ne!(test.ok("glob", json!({"pattern": pattern})).await.lines().count(), 0, "{pattern}");
+    }
+    for (pattern, found) in [("a,b", "deep/a,b"), ("#n#", "#n#"), ("#*", "#n#")] {
+        assert_eq!(test.ok("glob", json!({"pattern": pattern})).await, found);
+    }
+    let printed = test.ok("glob", json!({"pattern": "*"})).await;
+    assert_eq!(printed.lines().count(), names.len(), "{printed}");
+    for name in printed.lines() {
+        let text = test.ok("read", json!({"path": name})).await;
+        assert!(text.starts_with("1: "), "{name}: {text}");
+        assert_eq!(test.ok("grep", json!({"pattern": ".", "path": name, "output_mode": "files"})).await, name);
+        assert_eq!(test.ok("glob", json!({"pattern": name})).await, name);
+    }
+    // The name of a file counts before what it may stand for.
+    let literal = r#""deep/line\nend""#;
+    test.write(literal, "itself");
+    assert_eq!(test.read(literal).await, "1: itself");
+    test.ok("edit", json!({"path": literal, "old": "itself", "new": "other"})).await;
+    assert_eq!(test.content("deep/line\nend"), "deep/line\nend");
+}
+
+#[tokio::test]
 async fn the_newest_come_first_and_are_cut_after_ordering() {
     let test = BuiltinTest::strict();
     for n in 0..50u64 {
