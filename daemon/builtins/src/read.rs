@@ -96,19 +96,23 @@ impl Builtin for ReadTool {
             bytes: cx.engine.settings.load().max_result_text.saturating_sub(512),
         };
         let pages = PdfPages::parse(input.pages.as_deref())?;
-        let shown = site.shown.clone();
+        let (shown, path) = (site.shown.clone(), site.path.clone());
         let content = match cached(&site) {
             Some(content) => open(&site, &page, Some(content), &cx.cancel)?,
             None => blocking(cx, move |cancel| open(&site, &page, None, cancel)).await?,
         };
-        match content {
-            FileContent::Pdf(content) => self.pdf(&shown, content, pages, &page, cx).await,
-            FileContent::Image { mime_type, content, size } => self.image(&shown, mime_type, content, size, cx).await,
+        let (digest, output) = match content {
+            FileContent::Pdf(content) => (blake3::hash(&content), self.pdf(&shown, content, pages, &page, cx).await?),
+            FileContent::Image { mime_type, content, size } => {
+                (blake3::hash(&content), self.image(&shown, mime_type, content, size, cx).await?)
+            }
             FileContent::Shown(_) if input.pages.is_some() => {
                 anyhow::bail!("{shown} is no PDF, and has no pages: use offset and limit, which count lines")
             }
-            FileContent::Shown(output) => Ok(output),
-        }
+            FileContent::Shown(output) => return Ok(output),
+        };
+        self.toolkit.stamps.saw(&cx.session, &path, digest);
+        Ok(output)
     }
 }
 
@@ -214,8 +218,8 @@ fn open(
     }
     let whole = rest.is_none();
     let charset = charset(&head, whole);
-    // What is not shown was not read.
-    if whole && (image.is_some() || is_pdf || charset.is_some()) {
+    // What is not shown was not read, and whether an image or a PDF can be shown is found out later.
+    if whole && image.is_none() && !is_pdf && charset.is_some() {
         toolkit.stamps.saw(session, path, blake3::hash(&head));
     }
     if let Some(mime_type) = image {

@@ -116,6 +116,8 @@ async fn an_image_that_models_do_not_take_is_made_smaller_or_refused_with_the_re
     test.write("cut.png", &png(3, 4)[..40]);
     let text = test.bad("read", json!({"path": "cut.png"})).await;
     assert_eq!(text, "cut.png is a damaged image: its end is missing (image/png, 3 x 4 pixels, 40 bytes)");
+    let text = test.bad("write", json!({"path": "cut.png", "content": "text"})).await;
+    assert!(text.starts_with("cut.png is a binary file, which `read` does not show"), "{text}");
 }
 
 #[tokio::test]
@@ -128,6 +130,10 @@ async fn the_text_of_a_pdf_comes_by_pages() {
     assert!(test.bad("read", json!({"path": "a.pdf", "pages": "x"})).await.contains("such as 3 or 2-5"));
     test.program("pdftotext", "exit 127");
     assert!(test.bad("read", json!({"path": "a.pdf"})).await.contains("poppler-utils"));
+    test.write("unseen.pdf", "%PDF-1.4\nHello\n");
+    assert!(test.bad("read", json!({"path": "unseen.pdf"})).await.contains("poppler-utils"));
+    let text = test.bad("edit", json!({"path": "unseen.pdf", "old": "Hello", "new": "Bye"})).await;
+    assert_eq!(text, "unseen.pdf has not been read in this session: read it first");
     // What it prints is no part of the text, what it changes is not kept, and what it needs more memory for fails.
     test.program("pdftotext", "cat >/dev/null; touch changed; ulimit -v; echo 'bad xref' >&2; exit 3");
     let text = test.bad("read", json!({"path": "a.pdf"})).await;
