@@ -19,6 +19,7 @@ mod grant_review;
 mod hooks;
 mod levels;
 mod located;
+mod lone_surrogates;
 mod mcp;
 pub mod mcp_host;
 pub mod message_budget;
@@ -351,6 +352,9 @@ fn read_params<T: DeserializeOwned>(params: &Params) -> Result<T, ErrorObjectOwn
         return Err(error::invalid_params("expected parameters by name: an object"));
     }
     serde_json::from_str(text).map_err(|error| {
+        if let Some(words) = lone_surrogates::found_in(text) {
+            return error::invalid_params(&words);
+        }
         // Its place in the text says nothing to a person, whose program wrote the text.
         let (words, place) = (error.to_string(), format!(" at line {} column {}", error.line(), error.column()));
         error::invalid_params(words.strip_suffix(&place).unwrap_or(&words))
