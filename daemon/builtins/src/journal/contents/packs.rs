@@ -10,6 +10,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
 
@@ -17,6 +18,8 @@ use crate::stamps::FileDigest;
 
 /// The extension of packs.
 pub(super) const EXTENSION: &str = "pack";
+/// Two changes of a folder further apart than this get different times.
+const SETTLED: Duration = Duration::from_secs(2);
 const DIGEST: usize = blake3::OUT_LEN;
 /// Bytes before a content: its hash and its length.
 const HEAD: usize = DIGEST + size_of::<u64>();
@@ -37,6 +40,8 @@ pub(super) struct ContentPacks(Mutex<KnownPacks>);
 struct KnownPacks {
     names: HashSet<OsString>,
     is_read: bool,
+    /// The time of the folder when it was read, if it had not changed for a while: until it has another, nothing is new.
+    read_at: Option<SystemTime>,
     contents: HashMap<FileDigest, PackedContent>,
 }
 
@@ -85,6 +90,11 @@ impl ContentPacks {
 impl KnownPacks {
     fn read(&mut self, folder: &Path) {
         self.is_read = true;
+        let modified = fs::metadata(folder).and_then(|metadata| metadata.modified()).ok();
+        if modified.is_some() && modified == self.read_at {
+            return;
+        }
+        self.read_at = modified.filter(|at| at.elapsed().is_ok_and(|age| age > SETTLED));
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let path = entry.path();
             if is_pack(&path) && self.names.insert(entry.file_name()) {
