@@ -19,7 +19,7 @@ use toold_host::sandbox::{CommandToConfine, Confinement, overwritten};
 use toold_host::shell_grammar::{self, Surroundings};
 use toold_proto::level::Level;
 use toold_proto::shell::TerminalSize;
-use toold_proto::tool::Category;
+use toold_proto::tool::{Block, Category};
 
 use crate::blocking::with_heartbeat;
 use crate::builds::is_build;
@@ -250,6 +250,7 @@ impl BashTool {
         }
         if input.background {
             command.timeout = input.timeout_ms.map(Duration::from_millis);
+            window.set_in_background();
             let shell = self.toolkit.shells.start(cx, command, &input.command, input.terminal(), window)?;
             let words =
                 format!("{0} runs in the background: read its output with bash_output, shell_id {0}", shell.id());
@@ -283,6 +284,7 @@ impl BashTool {
             Some(watch) => MadeControl::of(watch).await.ask(cx).await,
             None => MadeControl::default(),
         };
+        let is_news_of_it = !window.is_elsewhere() && !only_reads(&judged);
         let not_undoable = window.end().await;
         if finished.ending == ProcessEnding::Cancelled && !cx.timed_out() {
             return Err(ToolError::Cancelled.into());
@@ -304,11 +306,14 @@ impl BashTool {
             refused.push(PROXY_ONLY.to_owned());
         }
         let notes = (note, refused.as_slice(), &made);
-        let output = made.add_to(with_sandbox(output(&finished, (text, &kept), time, notes)));
-        Ok(Some(match not_undoable {
-            Some(why) => output.with("not_undoable", why),
-            None => output,
-        }))
+        let mut output = made.add_to(with_sandbox(output(&finished, (text, &kept), time, notes)));
+        if let Some(why) = not_undoable {
+            if is_news_of_it {
+                output.content.push(Block::text(format!("[what this command changed cannot be undone: {why}]")));
+            }
+            output = output.with("not_undoable", why);
+        }
+        Ok(Some(output))
     }
 
     /// The files of the session that a command overwrites.

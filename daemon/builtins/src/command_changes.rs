@@ -23,7 +23,7 @@ use toold_host::folder_events::WatchBudget;
 use toold_host::sandbox::control_watch::ControlWatch;
 
 use crate::journal::contents::KeptContents;
-use crate::journal::{ChangingCall, Journal, JournalScope, PathChange, made};
+use crate::journal::{BESIDE_THE_BACKGROUND, ChangingCall, Journal, JournalScope, PathChange, made};
 use crate::stamps::FileDigest;
 use index::{FolderIndex, WindowChanges};
 
@@ -109,6 +109,8 @@ impl CommandChanges {
             open: Vec::new(),
             lost: None,
             control: None,
+            is_in_background: false,
+            is_elsewhere: false,
             _alive: None,
         };
         let Some(own_folder) = changes.journal.folder().map(Path::to_owned) else {
@@ -117,7 +119,7 @@ impl CommandChanges {
         };
         for root in roots(session) {
             if let Some(why) = is_no_place(&root) {
-                window.lost = Some(why);
+                (window.lost, window.is_elsewhere) = (Some(why), true);
                 continue;
             }
             let Some(folder) = changes.folder(&root, own_folder.parent()) else {
@@ -296,6 +298,9 @@ pub(crate) struct CommandWindow {
     lost: Option<String>,
     /// Sets aside what the command makes that runs code later: before its changes are recorded.
     control: Option<ControlWatch>,
+    is_in_background: bool,
+    /// The session has a folder that is never indexed.
+    is_elsewhere: bool,
     /// Notes that the daemon lives.
     _alive: Option<AbortOnDropHandle<()>>,
 }
@@ -309,6 +314,16 @@ impl CommandWindow {
     /// For whoever does that before the end.
     pub(crate) fn take_control(&mut self) -> Option<ControlWatch> {
         self.control.take()
+    }
+
+    /// The command runs beside what people do, perhaps for hours: what changes meanwhile is undone only when it is named.
+    pub(crate) fn set_in_background(&mut self) {
+        self.is_in_background = true;
+    }
+
+    /// Whether no command in the session's folders can be undone, so that it is no news of one.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.is_elsewhere
     }
 
     /// Why the changes cannot be undone, if that is known already.
@@ -336,6 +351,7 @@ impl CommandWindow {
     fn take_work(&mut self) -> Option<impl FnOnce() -> Option<String> + Send + use<>> {
         let (open, control) = (std::mem::take(&mut self.open), self.control.take());
         let (changes, call, id, lost) = (self.changes.clone(), self.call.clone(), self.id, self.lost.clone());
+        let others = self.is_in_background.then(|| BESIDE_THE_BACKGROUND.to_owned());
         if open.is_empty() && control.is_none() {
             return None;
         }
@@ -343,7 +359,7 @@ impl CommandWindow {
         Some(move || {
             let _recording = recording;
             drop(control);
-            record(&changes.journal, &call, id, &open, lost)
+            record(&changes.journal, &call, (id, others), &open, lost)
         })
     }
 }
@@ -371,11 +387,12 @@ async fn note_alive(folders: Vec<Arc<IndexedFolder>>) {
     }
 }
 
-/// Ends the window, and records the changes; returns why they cannot be undone.
+/// Ends the window, and records the changes; returns why they cannot be undone. `beside` names others that may have made
+/// any of them.
 fn record(
     journal: &Journal,
     call: &ChangingCall,
-    id: u64,
+    (id, beside): (u64, Option<String>),
     folders: &[Arc<IndexedFolder>],
     mut lost: Option<String>,
 ) -> Option<String> {
@@ -390,7 +407,8 @@ fn record(
         shared_with.extend(others);
         lost = lost.or(why);
     }
-    let recorded = journal.record(call, own, Vec::new());
+    shared_with.extend(beside.clone());
+    let recorded = journal.record(call, own, beside.into_iter().collect());
     let recorded = recorded.and_then(|_| journal.record(call, shared, shared_with.into_iter().collect()));
     for folder in folders {
         folder.index.lock().note_recorded(id);

@@ -37,6 +37,8 @@ const MAX_RECORD: u64 = 256 << 20;
 const MAX_COMMAND: usize = 500;
 /// What is named as the other that may have made a change, if it was found after a daemon was killed.
 pub(crate) const AFTER_A_KILL: &str = "whoever changed files until the daemon ran again";
+/// The same for what changed while a command ran in the background, which may be very long.
+pub(crate) const BESIDE_THE_BACKGROUND: &str = "whoever else changed files while it ran in the background";
 /// How long changes are kept.
 const MAX_AGE: Duration = Duration::from_secs(7 * 24 * 3600);
 
@@ -73,6 +75,9 @@ pub struct PathChange {
     pub before: Option<PathState>,
     /// `None` if there is nothing any more.
     pub after: Option<PathState>,
+    /// Where the call moved the file from, if it says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<RawPath>,
     /// The file that was there before, if it was one and that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub was: Option<InodeId>,
@@ -89,7 +94,16 @@ pub struct PathChange {
 
 impl PathChange {
     pub(crate) fn new(path: &Path, before: Option<PathState>, after: Option<PathState>) -> Self {
-        Self { path: RawPath(path.to_owned()), before, after, was: None, other: None, left: None, foreign: None }
+        Self {
+            path: RawPath(path.to_owned()),
+            before,
+            after,
+            from: None,
+            was: None,
+            other: None,
+            left: None,
+            foreign: None,
+        }
     }
 
     pub(crate) fn of_file(self, was: Option<InodeId>) -> Self {
@@ -385,6 +399,11 @@ impl ChangeRecord {
     /// Whether somebody else may have made the changes when no daemon ran. They are not undone with the rest of the call.
     pub(crate) fn is_doubtful(&self) -> bool {
         self.shared_with.iter().any(|other| other == AFTER_A_KILL)
+    }
+
+    /// Whether no other call made the changes.
+    pub(crate) fn is_of_one_call(&self) -> bool {
+        self.shared_with.iter().all(|other| other == BESIDE_THE_BACKGROUND)
     }
 
     /// Its name in messages.

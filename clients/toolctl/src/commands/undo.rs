@@ -22,9 +22,11 @@ use crate::{clock, connection};
 ///
 /// Without arguments, undoes the last call that changed something below the current folder, whichever session made it: an
 /// edit, or a command of a tool or an agent. Shows a diff and asks for confirmation. A call is undone as a whole, and not
-/// at all if one of its files has changed since. With --since, --agent or --session, undoes all changes that fit, but for
-/// those that other calls may have made too: such a change is undone with --call or by its path. Git's own folder is never
-/// changed: after `git checkout -- .` the files come back, and the index and branches stay as they are.
+/// at all if one of its files has changed since. Whatever is saved in the session's folders while a command runs counts as
+/// the command's. What others may have made too is undone only when it is named, with --call or by its path: changes while
+/// several commands ran, or one in the background. With --since, --agent or --session, undoes all other changes that fit.
+/// Git's own folder is never changed: after `git checkout -- .` the files come back, and the index and branches stay as
+/// they are.
 #[derive(Debug, Args)]
 pub(crate) struct UndoArgs {
     /// Undo the call that changed this file last
@@ -74,10 +76,13 @@ pub(crate) async fn run(args: UndoArgs, globals: &Globals) -> anyhow::Result<u8>
         }
         (None, None) => {
             let changes = recorded(&client, None, &cwd).await?;
-            let is_certain = |change: &FileChange| !change.undone && change.shared_with.is_empty();
-            let Some(last) = changes.into_iter().rev().find(is_certain) else {
+            let Some(last) = changes.iter().rev().find(|change| !change.undone) else {
                 return Err(not_found("there is no change below this folder to undo"));
             };
+            if !last.shared_with.is_empty() {
+                return Err(not_found(&doubtful(last, &changes)));
+            }
+            let last = last.clone();
             UndoFiles { call_id: Some(last.call_id), session_id: Some(last.session_id), ..of_all }
         }
     };
@@ -94,6 +99,22 @@ pub(crate) async fn run(args: UndoArgs, globals: &Globals) -> anyhow::Result<u8>
     let line = |path: &String| format!("undid the changes to {}\n", shown(path, &cwd));
     print_answer(args.json, &undone, |undone, _| undone.paths.iter().map(line).collect())?;
     Ok(OK)
+}
+
+/// Why the last change is not undone unless it is named, and how to go on.
+fn doubtful(last: &FileChange, changes: &[FileChange]) -> String {
+    let FileChange { tool, call_id, path, shared_with, .. } = last;
+    let mut words = format!(
+        "the last change, of {path}, was made by {tool} or by {}: see it with `toolctl changes`, and undo it with `toolctl undo \
+         --call {call_id}`",
+        shared_with.join(", ")
+    );
+    let certain = changes.iter().rev().find(|change| !change.undone && change.shared_with.is_empty());
+    if let Some(FileChange { tool, call_id, path, .. }) = certain {
+        words
+            .push_str(&format!(", or the last certain one, of {path} by {tool}, with `toolctl undo --call {call_id}`"));
+    }
+    one_line(&words)
 }
 
 /// The recorded changes below `cwd`.

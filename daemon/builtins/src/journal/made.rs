@@ -60,7 +60,7 @@ pub(crate) fn made(records: &[ChangeRecord], path: &Path, since: SystemTime) -> 
 fn made_states(records: &[ChangeRecord]) -> HashMap<PathBuf, Option<&PathState>> {
     let mut known: HashMap<PathBuf, Option<&PathState>> = HashMap::new();
     for record in records {
-        let is_certain = record.shared_with.is_empty() && !record.undone;
+        let is_certain = record.is_of_one_call() && !record.undone;
         let gone: HashSet<FileDigest> = record
             .changes
             .iter()

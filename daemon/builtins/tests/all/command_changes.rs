@@ -177,6 +177,25 @@ async fn a_change_while_two_commands_run_may_be_of_both() {
 }
 
 #[tokio::test]
+async fn what_changes_beside_a_background_command_is_undone_only_when_it_is_named() {
+    let test = BuiltinTest::new();
+    repository(&test);
+    let mut call = test.prepare("bash", json!({"command": "echo x > up; read line", "background": true, "tty": true}));
+    call.call_id = Some(CallId::parse("server").unwrap());
+    assert!(!test.run(call).await.unwrap().is_error);
+    toold_test_kit::until("the command runs", || test.root.join("up").exists().then_some(()));
+    test.write("README", "an hour of work\n");
+    test.ok("kill_shell", json!({"shell_id": "sh_1"})).await;
+    let all = taken_back(&test, Selection::All(ChangeFilter::default())).await;
+    assert!(matches!(all, Err(UndoError::Nothing)), "{all:?}");
+    assert_eq!(test.content("README"), "an hour of work\n");
+    let diff = combined_diff(&test.toolkit, &records(&test), None);
+    assert!(diff.contains("(or by whoever else changed files while it ran in the background)"), "{diff}");
+    taken_back(&test, of("server")).await.unwrap();
+    assert!(!test.root.join("up").exists());
+}
+
+#[tokio::test]
 async fn forgotten_changes_and_their_contents_are_gone() {
     let test = BuiltinTest::new();
     repository(&test);
