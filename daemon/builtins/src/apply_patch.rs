@@ -114,7 +114,7 @@ fn after(steps: &[PatchStep], targets: &[ChangeTarget], before: &[Option<Before>
     let unchanged = |before: &Option<Before>| NewState {
         content: before.as_ref().map(|before| before.bytes.clone()),
         mode: before.as_ref().map(|before| before.mode),
-        notes: Vec::new(),
+        ..NewState::default()
     };
     let mut states: Vec<NewState> = before.iter().map(unchanged).collect();
     for PatchStep { target: at, move_to, action } in steps {
@@ -146,6 +146,7 @@ fn after(steps: &[PatchStep], targets: &[ChangeTarget], before: &[Option<Before>
                 bail!("can't move {} to {}, which already exists", target.shown, targets[to].shown);
             }
             states[to] = std::mem::take(&mut states[*at]);
+            states[to].moved_from.get_or_insert_with(|| target.path.clone());
         }
     }
     Ok(states)

@@ -23,7 +23,7 @@ use crate::blocking::{blocking, check};
 use crate::buffers::Buffer;
 use crate::diff::{self, Diff};
 use crate::document::MAX_BYTES;
-use crate::journal::{ChangingCall, InodeId, PathChange, PathState};
+use crate::journal::{ChangingCall, InodeId, PathChange, PathState, RawPath};
 use crate::near_names::{self, MissingKind};
 use crate::paths::{self, Located, verdict};
 use crate::stamps::FileDigest;
@@ -155,6 +155,8 @@ pub(crate) struct NewState {
     pub(crate) content: Option<Vec<u8>>,
     /// The permission bits of a new file; by default those of the umask.
     pub(crate) mode: Option<u32>,
+    /// Where the content was before the change, if it was moved here.
+    pub(crate) moved_from: Option<PathBuf>,
     /// For the model: what else it should know.
     pub(crate) notes: Vec<String>,
 }
@@ -442,8 +444,10 @@ fn changes_of(planned: &[PlannedChange], toolkit: &Toolkit) -> io::Result<Vec<Pa
         };
         let before = plan.before.as_ref().map(kept).transpose()?;
         let after = plan.after.content.as_ref().map(|content| {
-            let digest = Some(blake3::hash(content));
-            PathState::File { content: digest, mode: None, size: content.len() as u64 }
+            // Kept too: the change is shown when others have changed the file since. Undoing it does not need that.
+            let kept = toolkit.journal.contents().and_then(|contents| contents.keep(content));
+            let digest = kept.unwrap_or_else(|_| blake3::hash(content));
+            PathState::File { content: Some(digest), mode: None, size: content.len() as u64 }
         });
         if before.is_none() {
             for folder in path.ancestors().skip(1).take_while(|folder| !folder.exists()) {
@@ -452,7 +456,13 @@ fn changes_of(planned: &[PlannedChange], toolkit: &Toolkit) -> io::Result<Vec<Pa
             }
         }
         let was = plan.before.as_ref().map(|before| before.identity);
-        changes.insert(path.clone(), PathChange::new(path, before, after).of_file(was));
+        changes.insert(
+            path.clone(),
+            PathChange {
+                from: plan.after.moved_from.clone().map(RawPath),
+                ..PathChange::new(path, before, after).of_file(was)
+            },
+        );
     }
     toolkit.command_changes.expect_others(changes.keys());
     Ok(changes.into_values().collect())

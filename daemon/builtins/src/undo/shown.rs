@@ -12,7 +12,7 @@ use toold_host::files;
 
 use crate::diff;
 use crate::journal::state::MAX_KEPT_FILE;
-use crate::journal::{ChangeRecord, PathChange, PathState};
+use crate::journal::{ChangeRecord, PathChange, PathState, RawPath};
 use crate::paths;
 use crate::stamps::FileDigest;
 use crate::toolkit::Toolkit;
@@ -26,21 +26,44 @@ const MAX_PATCH: usize = 4 << 20;
 struct NetChange<'a> {
     before: &'a Option<PathState>,
     after: &'a Option<PathState>,
+    /// Where the file was moved from.
+    from: Option<&'a Path>,
     by: Vec<&'a ChangeRecord>,
+}
+
+/// How files that a call moved are shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum MovedFiles {
+    /// As one file with what was changed in it.
+    Together,
+    /// As a file that was removed and one that was made.
+    Apart,
 }
 
 /// What these calls changed together, as one diff from what was before the first to what was after the last of them. Names
 /// are relative to `folder` where they can be. Contents that are not kept any more are not shown. Blocks.
 pub fn combined_diff(toolkit: &Toolkit, records: &[ChangeRecord], folder: Option<&Path>) -> String {
     let mut exclusions = Exclusions::default();
-    combined(toolkit, records, MAX_DIFF, |path, old, new| diff_of(path, &name(path, folder), old, new, &mut exclusions))
+    combined(toolkit, records, MAX_DIFF, MovedFiles::Together, |path, from, old, new| {
+        let new_name = name(path, folder);
+        let Some(from) = from else { return diff_of(path, &new_name, old, new, &mut exclusions) };
+        let old_name = name(from, folder);
+        let moved = format!("# {old_name} moved to {new_name}\n");
+        match is_hidden(from, &mut exclusions) {
+            true => moved,
+            false => {
+                let diff = diff_of(path, &new_name, old, new, &mut exclusions);
+                moved + &diff.replacen(&format!("--- a/{new_name}\n"), &format!("--- a/{old_name}\n"), 1)
+            }
+        }
+    })
 }
 
 /// The same as a patch that `git apply` takes in this folder. What it cannot hold is named in lines that begin with `#`.
 /// Blocks.
 pub fn patch(toolkit: &Toolkit, records: &[ChangeRecord], folder: &Path) -> String {
     let mut exclusions = Exclusions::default();
-    combined(toolkit, records, MAX_PATCH, |path, old, new| {
+    combined(toolkit, records, MAX_PATCH, MovedFiles::Apart, |path, _, old, new| {
         patch::of_path(path, folder, &old, &new, &mut exclusions).unwrap_or_else(|why| {
             let name = name(path, Some(folder));
             format!("# {name}: {why}\n")
@@ -52,20 +75,25 @@ fn combined(
     toolkit: &Toolkit,
     records: &[ChangeRecord],
     most: usize,
-    mut of_path: impl FnMut(&Path, Shown, Shown) -> String,
+    moved: MovedFiles,
+    mut of_path: impl FnMut(&Path, Option<&Path>, Shown, Shown) -> String,
 ) -> String {
     let Ok(contents) = toolkit.journal.contents() else { return String::new() };
     let mut nets: BTreeMap<&Path, NetChange<'_>> = BTreeMap::new();
     for record in records.iter().filter(|record| !record.undone) {
         for change in &record.changes {
-            let PathChange { path, before, after, .. } = change;
-            let net = nets.entry(path.path()).or_insert(NetChange { before, after, by: Vec::new() });
+            let PathChange { path, before, after, from, .. } = change;
+            let from = from.as_ref().map(RawPath::path);
+            let net = nets.entry(path.path()).or_insert(NetChange { before, after, from, by: Vec::new() });
             net.after = after;
             net.by.push(record);
         }
     }
+    if moved == MovedFiles::Together {
+        join_moved(&mut nets);
+    }
     let mut text = String::new();
-    for (path, NetChange { before, after, by }) in nets {
+    for (path, NetChange { before, after, from, by }) in nets {
         if text.len() > most {
             text.push_str("# The rest is left out: the diff is too long.\n");
             break;
@@ -85,9 +113,32 @@ fn combined(
             let kept = digest.and_then(|digest| contents.get(digest).ok().or_else(|| on_disk(path, digest)));
             Some((state, kept))
         };
-        text.push_str(&of_path(path, content_of(before), content_of(after)));
+        text.push_str(&of_path(path, from, content_of(before), content_of(after)));
     }
     text
+}
+
+/// Joins each file that is gone from where it was with the one that was made of it.
+fn join_moved(nets: &mut BTreeMap<&Path, NetChange<'_>>) {
+    let is_gone = |net: &NetChange<'_>| net.after.is_none() && matches!(net.before, Some(PathState::File { .. }));
+    let moved: Vec<(&Path, &Path)> = nets
+        .iter()
+        .filter(|(_, net)| net.before.is_none() && matches!(net.after, Some(PathState::File { .. })))
+        .filter_map(|(path, net)| Some((*path, net.from.filter(|from| nets.get(from).is_some_and(is_gone))?)))
+        .collect();
+    for (_, net) in nets.iter_mut() {
+        net.from = None;
+    }
+    for (path, from) in moved {
+        // Only one file can be made of it.
+        if let Some(gone) = nets.remove(from)
+            && let Some(net) = nets.get_mut(path)
+        {
+            net.by.retain(|record| gone.by.iter().all(|known| known.kept != record.kept));
+            (net.before, net.from) = (gone.before, Some(from));
+            net.by.splice(0..0, gone.by);
+        }
+    }
 }
 
 /// A path in a diff, after `a/` or `b/`: relative to the folder if it is below it, otherwise to the root of the file system.

@@ -2,7 +2,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::json;
 use toold_builtins::journal::{JournalScope, Selection};
-use toold_builtins::undo::{history, undo};
+use toold_builtins::undo::{combined_diff, history, undo};
 use toold_proto::permission::Verdict;
 use toold_proto::tool::{CallId, Category};
 
@@ -58,6 +58,24 @@ async fn a_moved_file_keeps_its_mode_and_comes_back() {
     undo(&test.toolkit, &test.session, JournalScope::Everybody, &selection).await.unwrap();
     assert_eq!((test.content("run.sh").as_str(), mode("run.sh")), ("echo a\n", 0o755));
     assert!(!test.root.join("bin").exists(), "the folder that the call made is gone too");
+}
+
+#[tokio::test]
+async fn a_moved_file_is_shown_with_what_changed_in_it_whoever_changes_it_later() {
+    let test = BuiltinTest::new();
+    test.write("a.txt", "one\ntwo\nthree\n");
+    test.read("a.txt").await;
+    test.ok("apply_patch", patch("*** Update File: a.txt\n*** Move to: b.txt\n one\n-two\n+2\n three\n")).await;
+    let diff = || {
+        let records = history(&test.toolkit, JournalScope::Session(&test.session.id));
+        let diff = combined_diff(&test.toolkit, &records, Some(&test.root));
+        diff.lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let expected =
+        ["# a.txt moved to b.txt", "--- a/a.txt", "+++ b/b.txt", "@@ -1,3 +1,3 @@", " one", "-two", "+2", " three"];
+    assert_eq!(diff(), expected);
+    test.write("b.txt", "a person's text\n");
+    assert_eq!(diff(), expected);
 }
 
 #[tokio::test]
