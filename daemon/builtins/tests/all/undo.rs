@@ -172,6 +172,10 @@ async fn what_cannot_be_undone_is_said_at_once() {
         let result = bash(&test, "call", line).await;
         let said = result.metadata["not_undoable"].as_str().unwrap().to_owned();
         assert!(said.ends_with(&format!(" cannot be brought back: {why}")), "{said}");
+        assert!(
+            result.text().ends_with(&format!("[what this command changed cannot be undone: {said}]")),
+            "{result:?}"
+        );
         let after = all(&test);
         assert_eq!(take_back(&test, "call").await.unwrap_err().to_string(), said);
         assert_eq!(all(&test), after);
@@ -499,6 +503,8 @@ struct DoneCall {
     id: String,
     before: TreeStates,
     after: TreeStates,
+    /// The path that the tool `write` was given: its record has no other name of the file.
+    written: Option<PathBuf>,
     /// It linked the file outside into the folder. Whether it wrote into it before or after that is not known.
     linked_outside: bool,
 }
@@ -525,6 +531,11 @@ fn is_name_of<'p>(outside: &Path, paths: impl IntoIterator<Item = &'p PathBuf>) 
 fn expected(call: &DoneCall, outside: &Path, now: &TreeStates) -> TreeStates {
     let mut expected = now.clone();
     for path in call.changed().filter(|path| **path != outside || is_name_of(outside, call.changed())) {
+        let is_recorded = call.written.as_ref().is_none_or(|written| written == path);
+        if !is_recorded && now.get(path) != call.after.get(path) {
+            // Others have moved or removed this name since.
+            continue;
+        }
         match call.before.get(path) {
             Some((kind, mode, content)) => {
                 // Permission bits that others have set since stay.
@@ -569,7 +580,7 @@ async fn follow(steps: &[UndoStep]) -> Result<(), TestCaseError> {
     for (number, step) in steps.iter().enumerate() {
         let (mut before, id) = (all(&test), format!("c{number}"));
         let had_name = is_name_of(&outside_file, before.keys());
-        let mut is_lost = false;
+        let (mut is_lost, mut written) = (false, None);
         match step {
             UndoStep::Command(deeds) => {
                 let lines: Vec<String> = deeds.iter().map(Deed::line).collect();
@@ -581,6 +592,7 @@ async fn follow(steps: &[UndoStep]) -> Result<(), TestCaseError> {
                 let mut call = test.prepare("write", json!({"path": NAMES[*at], "content": format!("n{n}\n")}));
                 call.call_id = Some(CallId::parse(&id).unwrap());
                 test.run(call).await.unwrap();
+                written = Some(test.root.join(NAMES[*at]));
             }
             UndoStep::Foreign(deed) => {
                 let done = Command::new("sh").args(["-c", &deed.line()]).current_dir(&test.root).output();
@@ -626,7 +638,7 @@ async fn follow(steps: &[UndoStep]) -> Result<(), TestCaseError> {
             before.insert(outside_file.clone(), after[&outside_file].clone());
         }
         if after != before {
-            calls.push(DoneCall { id, before, after, linked_outside });
+            calls.push(DoneCall { id, before, after, written, linked_outside });
         }
     }
     Ok(())
