@@ -61,7 +61,7 @@ pub(crate) struct CallArgs {
     /// Give up after this many seconds, also while a person is asked; the tool's own time limit still applies
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<u64>,
-    /// The folder the call works in; defaults to the current folder
+    /// The folder the call works in; defaults to that of the session, for a new one the current folder
     #[arg(long, value_name = "FOLDER")]
     cwd: Option<PathBuf>,
     /// Work in this session; it is created if it does not exist
