@@ -80,7 +80,7 @@ impl ChangeTarget {
 
     /// Whether the path that was given is a link, and the caller may know that.
     fn is_link(&self) -> bool {
-        let entry = self.cx.cwd.join(&self.named);
+        let entry = &self.located.named;
         !self.located.hides_its_target() && entry.symlink_metadata().is_ok_and(|facts| facts.is_symlink())
     }
 

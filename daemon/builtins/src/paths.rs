@@ -32,6 +32,8 @@ use crate::journal::SpecialKind;
 #[derive(Clone)]
 pub(crate) struct Located {
     pub(crate) path: PathBuf,
+    /// The whole path as it was named: links are not followed.
+    pub(crate) named: PathBuf,
     /// See [`ResolvedPath::judged_as`].
     judged_as: Option<PathBuf>,
     /// The type of the entry at the path, if resolving the path has shown it.
@@ -62,13 +64,13 @@ impl Located {
             anyhow::bail!("{path} is a URL: give the path alone, such as {bare}");
         }
         let named = match unquoted(path) {
-            // A file of which this is the name is meant itself.
-            Some(name) if !is_there(&cx.cwd.join(path), cx) => Cow::Owned(PathBuf::from(name)),
+            // A file of which this is the name is meant itself, and so it is for what an agent opens on its own.
+            Some(name) if cx.agent.is_none() && !is_there(&cx.cwd.join(path), cx) => Cow::Owned(PathBuf::from(name)),
             Some(_) | None => below_home(path, cx)?,
         };
         let ResolvedPath { path, judged_as, kind } = files::resolve_for(&named, &cx.cwd, &mut |place| knows(place, cx))
             .with_context(|| format!("can't resolve {path}"))?;
-        Ok(Self { path, judged_as, kind })
+        Ok(Self { path, named: cx.cwd.join(named), judged_as, kind })
     }
 
     /// The permission to read that a call needs before it runs.

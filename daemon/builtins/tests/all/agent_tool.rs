@@ -286,6 +286,18 @@ async fn no_agent_runs_a_command_of_toolctl_that_decides() {
 }
 
 #[tokio::test]
+async fn a_name_in_quotes_is_what_an_agent_opens_under_that_name() {
+    let test = BuiltinTest::strict();
+    test.rule(Category::FileRead, "**/secret.txt", Verdict::Deny);
+    test.write("secret.txt", "x");
+    test.write("a\tb", "x");
+    // Tools print the name of the other file so.
+    let name = r#""a\tb""#;
+    std::os::unix::fs::symlink("secret.txt", test.root.join(name)).unwrap();
+    begins(&judge(&test, "claude-code", "Read", json!({"file_path": name})).await, "deny");
+}
+
+#[tokio::test]
 async fn a_search_is_judged_by_the_files_that_it_reads() {
     let test = BuiltinTest::strict();
     test.rule(Category::FileRead, "**/secret.txt", Verdict::Deny);
