@@ -11,7 +11,7 @@ use super::clock::JudgingClock;
 use super::files::NamedFile;
 use super::programs::{FileAccess, ProgramTable};
 use super::state::logical;
-use super::{LineItem, names};
+use super::{LineItem, SimpleCommand, names};
 use crate::files::resolve_for;
 
 /// Commands that put whatever they have been given into a folder: a commit, a patch, an archive, another machine.
@@ -70,6 +70,28 @@ const FILL_NOTHING: &[&str] = &[
     "git bisect terms",
 ];
 
+/// Commands that put nothing into a repository that the line did not make itself: no commit, file or link from elsewhere.
+const BRING_NOTHING: &[&str] = &[
+    "git init",
+    "git add",
+    "git commit",
+    "git checkout",
+    "git switch",
+    "git branch",
+    "git merge",
+    "git rebase",
+    "git cherry-pick",
+    "git revert",
+    "git reset",
+    "git restore",
+    "git stash",
+    "git tag",
+    "mkdir",
+    "touch",
+    "rm",
+    "tee",
+];
+
 /// Copies of a folder have the links in it, which may lead elsewhere from their new place.
 const COPY_LINKS: &[&str] = &[
     "-a",
@@ -113,6 +135,8 @@ pub(super) struct MadeNames {
     folders: Vec<PathBuf>,
     /// Anything anywhere.
     anything: bool,
+    /// They come from a repository that is not there yet.
+    of_new_repository: bool,
 }
 
 impl MadeNames {
@@ -164,11 +188,16 @@ impl MadeNames {
                 let names_folder = ["-C", "--directory", "-d", "-o", "-D", "--git-dir", "--work-tree", "--dir"];
                 match folders {
                     Some(folders) if !has(&names_folder) && name != "git worktree add" => {
-                        let folders = match name.starts_with("git ") || name.contains(" pr ") || name.contains(" mr ") {
-                            true => folders.iter().map(|folder| top_of(folder)).collect(),
+                        let of_git = name.starts_with("git ");
+                        let of_new_repository = of_git && folders.iter().all(|folder| repository_of(folder).is_none());
+                        let folders = match of_git || name.contains(" pr ") || name.contains(" mr ") {
+                            true => folders
+                                .iter()
+                                .map(|folder| repository_of(folder).unwrap_or(folder).to_owned())
+                                .collect(),
                             false => folders.to_vec(),
                         };
-                        Self { folders, ..Self::default() }
+                        Self { folders, of_new_repository, ..Self::default() }
                     }
                     _ => Self { anything: true, ..Self::default() },
                 }
@@ -239,10 +268,38 @@ fn copies_links(files: &[NamedFile]) -> bool {
     files.iter().filter(|file| !file.is_target()).any(|file| has_links(file.path()))
 }
 
-/// The folder of the repository that holds a folder, or that itself.
-fn top_of(folder: &Path) -> PathBuf {
-    let top = folder.ancestors().find(|above| above.join(".git").symlink_metadata().is_ok());
-    top.unwrap_or(folder).to_owned()
+/// The folder of the repository that holds a folder.
+fn repository_of(folder: &Path) -> Option<&Path> {
+    folder.ancestors().find(|above| above.join(".git").symlink_metadata().is_ok())
+}
+
+/// Whether a new repository holds nothing but what these commands write, so that no link in it comes from elsewhere.
+fn is_own_work(found: &[LineItem]) -> bool {
+    found.iter().all(|item| match item {
+        LineItem::Command(command) => brings_nothing(command),
+        LineItem::File(file) => file.paths().all(|path| !is_of_git(path)),
+        LineItem::Redirect(redirected) => redirected.paths().iter().all(|path| !is_of_git(path)),
+    })
+}
+
+fn brings_nothing(command: &SimpleCommand) -> bool {
+    let (Some(known), Some(form)) = (command.known, &command.form) else { return false };
+    let is_of_elsewhere = |name: &String| name == "--template" || name == "--separate-git-dir";
+    // Options before the subcommand are settings and other folders.
+    let subcommand = form.plain.first().map(|word| word.text.as_str());
+    let has_settings = known.name.starts_with("git ") && command.raw.get(1).map(String::as_str) != subcommand;
+    let is_plain = !has_settings && !form.options.iter().any(|option| option.names.iter().any(is_of_elsewhere));
+    // Of `git add` and `git checkout -b`, the inner commands are only their other names.
+    let runs_nothing = || command.elsewhere.is_empty() || matches!(known.name.as_str(), "git add" | "git checkout");
+    let is_known = match known.name.as_str() {
+        "git config" => form.plain.get(1).is_some_and(|name| name.text.starts_with("user.")),
+        name => known.reads_only || is_in(BRING_NOTHING, name),
+    };
+    is_known && is_plain && runs_nothing()
+}
+
+fn is_of_git(path: &Path) -> bool {
+    path.components().any(|part| part.as_os_str() == ".git")
 }
 
 /// Finds where paths lead, each folder once.
@@ -276,6 +333,7 @@ pub(super) fn doubt_made_names(
     may_read: &mut dyn FnMut(&Path) -> bool,
     clock: JudgingClock,
 ) {
+    let is_own_work = is_own_work(found);
     let made: Vec<(usize, String, MadeNames)> = found
         .iter()
         .enumerate()
@@ -286,6 +344,7 @@ pub(super) fn doubt_made_names(
             }
             LineItem::Command(_) | LineItem::File(_) | LineItem::Redirect(_) => None,
         })
+        .filter(|(.., makes)| !(makes.of_new_repository && is_own_work))
         .collect();
     if made.is_empty() {
         return;

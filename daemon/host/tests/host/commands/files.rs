@@ -247,6 +247,23 @@ fn a_name_that_a_line_makes_is_not_known() {
     // Neither does a mode or `**` answer where a file may be one that no tool touches.
     let hidden = ["git apply p.diff && cat l", "ln -s README.md l && cat l", "git apply p.diff && echo x > l"];
     check(&project, &["allow shell **", "allow file.write **"], &hidden.map(|line| (line, Ask)));
+    // A repository that the line itself makes has no links but those that it makes.
+    let begun = "git init -q . && git config user.email a@b && echo one > f && git add f && git commit -qm 1";
+    let elsewhere = TestProject::make();
+    fs::remove_dir_all(elsewhere.place.workspace.join(".git")).unwrap();
+    let all = ["allow shell **", "allow file.write **"];
+    for (end, expected) in [
+        ("git checkout -qb x && echo two > f && git checkout -q - && echo three > f", Allow),
+        ("git checkout -q - && echo x > new", Allow),
+        ("git pull -q && echo x > new", Ask),
+        ("git fetch -q /tmp/r x && git checkout -q FETCH_HEAD && echo x > new", Ask),
+        ("ln -s README.md new && git checkout -q - && echo x > new", Ask),
+        ("git config core.worktree /x && git checkout -q - && echo x > new", Ask),
+        ("./own && git checkout -q - && echo x > new", Ask),
+        ("echo x > .git/config; git checkout -q - && echo x > new", Ask),
+    ] {
+        check(&elsewhere, &all, &[(&format!("{begun} && {end}"), expected)]);
+    }
     let known = [
         "git apply p.diff && git diff",
         "git apply p.diff && git add src/lib.rs && git commit -m x",
