@@ -246,7 +246,7 @@ fn an_input_that_is_no_hook_s_is_never_an_allow() {
 
 /// The texts are the model's own words, which may look like members of the input.
 #[test]
-fn an_input_that_is_too_large_is_asked_about_or_denied() {
+fn an_input_that_is_too_large_is_denied() {
     let setup = Setup::new();
     scripted(&setup, judged("allow", "rule"));
     let large = format!("\"hook_event_name\": \"PostToolUse\", {}", "x".repeat(15 << 20));
@@ -256,10 +256,10 @@ fn an_input_that_is_too_large_is_asked_about_or_denied() {
         let answer = said(&hook(&setup, &[agent], &input.to_string()));
         answer["hookSpecificOutput"]["permissionDecision"].clone()
     };
-    assert_eq!(decision("claude-code", &input), "ask");
+    assert_eq!(decision("claude-code", &input), "deny");
     assert_eq!(decision("codex", &input), "deny");
     input["permission_mode"] = json!("bypassPermissions");
-    assert_eq!(decision("claude-code", &input), "ask");
+    assert_eq!(decision("claude-code", &input), "deny");
 }
 
 #[test]

@@ -182,6 +182,10 @@ pub(crate) fn run(hook: &HookArgs, globals: &Globals) -> u8 {
     }
     let value = match read_input(std::io::stdin()) {
         Ok(value) => value,
+        // Nobody could look at so much of it before answering.
+        Err(unread) if unread.is_too_large => {
+            return answer_unjudged(hook, &unread.named, &unread.problem, JudgedDecision::Deny);
+        }
         Err(unread) => return not_judged(hook, &unread.named, &unread.problem),
     };
     let host = match payload::host(hook.agent, &value) {
@@ -272,6 +276,7 @@ struct UnreadInput {
     /// The members that tell the event and the agent's mode.
     named: Value,
     problem: String,
+    is_too_large: bool,
 }
 
 /// The agent may keep the pipe open, so that only the value ends, and not the input.
@@ -286,13 +291,16 @@ fn read_input(mut input: impl Read) -> Result<Value, UnreadInput> {
     // What is too large is read again without keeping its texts. The model may have chosen them, so that the event is read
     // from its own member, and never searched for.
     let again = BufReader::with_capacity(64 << 10, start.as_slice().chain(input.take(MAX_SKIMMED)));
+    let is_too_large = start.len() as u64 == MAX_INPUT;
     let named = SkimmedInput::deserialize(&mut serde_json::Deserializer::from_reader(again));
     Err(UnreadInput {
         named: named.map(SkimmedInput::into_value).unwrap_or_default(),
         problem: match start.is_empty() {
             true => "expected the agent's request on stdin, got nothing".to_owned(),
-            false => format!("the input is not one JSON value of at most 15 MiB: {error}"),
+            false if is_too_large => "the input is larger than 15 MiB: do it in smaller parts".to_owned(),
+            false => format!("expected one JSON value on stdin: {error}"),
         },
+        is_too_large,
     })
 }
 
@@ -326,13 +334,20 @@ impl SkimmedInput {
 
 /// The tool was not judged, so that a person of the agent is asked; where that is not possible, it does not run.
 fn not_judged(hook: &HookArgs, named: &Value, problem: &str) -> u8 {
+    answer_unjudged(hook, named, problem, JudgedDecision::Ask)
+}
+
+fn answer_unjudged(hook: &HookArgs, named: &Value, problem: &str, decision: JudgedDecision) -> u8 {
     let agent = hook.agent;
     let reason = format!("toold could not judge what the tool does: {problem}");
     note(&format!("toolctl hook {}: {reason}", agent.name()));
     let event = payload::event(hook.event.as_deref(), named);
     last_call::write(agent, &LastHook::problem(&event, problem));
     match answers::row(agent, &event).filter(|_| hook.fail == FailArg::Open) {
-        Some(row) => say(row.answer(&HookJudgement::not_judged(&reason), asking(agent))),
+        Some(row) => {
+            let judgement = HookJudgement { decision, ..HookJudgement::not_judged(&reason) };
+            say(row.answer(&judgement, asking(agent)))
+        }
         // All of these agents take it for a denial, and nothing runs after the other events.
         None => DENIED,
     }
