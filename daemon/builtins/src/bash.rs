@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use toold_engine::cx::Cx;
+use toold_engine::guarded_files::GuardedFiles;
 use toold_engine::need::{Need, NeedKind};
 use toold_engine::tool::{ToolError, ToolOutput};
 use toold_host::checked_out::CheckedOutCommit;
@@ -136,8 +137,8 @@ impl Builtin for BashTool {
             false => LineLocks::default(),
         };
         locks.explain(&mut needs, &cx.session);
-        let (level, policy) = (cx.level_once_chosen(), cx.engine.policy.load_full());
-        judged.secrets = self.toolkit.mark_confined_by(&mut needs, level, &cx.session, &cwd, (&policy, &locks));
+        let (level, files) = (cx.level_once_chosen(), GuardedFiles::of(&cx.engine, &cx.session));
+        judged.secrets = self.toolkit.mark_confined_by(&mut needs, level, &cx.session, &cwd, (&files, &locks));
         judged.keep_for_run(cx);
         let rules = self.toolkit.sandbox.rules_in(cx.session.project());
         if let Some(confined) = rules.describe() {
@@ -237,7 +238,8 @@ impl BashTool {
             Some(_) | None => output,
         };
         let mut window = self.window(&input.command, &judged, cx).await;
-        window.watch_control(sandbox.watch_control(&cx.engine.policy.load_full(), confined.as_ref()));
+        let files = || GuardedFiles::of(&cx.engine, &cx.session);
+        window.watch_control(sandbox.watch_control(files, confined.as_ref()));
         let on_floor = confined.as_ref().is_some_and(|confinement| confinement.floor);
         if let Some(why) = window.lost().filter(|_| on_floor)
             && let Some(file) = self.overwritten(&judged, cx).first()

@@ -1,5 +1,5 @@
-//! What becomes of files that run code later and that a confined command made: a person is asked about each, and what nobody
-//! allows stays set aside.
+//! What becomes of files that a confined command made and that run code later, or that a rule keeps from being written: a
+//! person is asked about each, and what nobody allows stays set aside.
 
 use toold_engine::cx::Cx;
 use toold_engine::tool::ToolOutput;
@@ -36,8 +36,8 @@ impl MadeControl {
         }
         let mut left = Vec::new();
         for file in self.aside {
-            let need = write_need(&file.path, &mut Exclusions::default())
-                .because("a confined command made it, and it runs code later; until then it is set aside");
+            let why = format!("a confined command made it, and it {}; until then it is set aside", file.reason());
+            let need = write_need(&file.path, &mut Exclusions::default()).because(why);
             if cx.require(need).await.is_err() || file.put_back().is_err() {
                 left.push(file);
             }

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use serde_json::json;
 use toold_engine::cx::Cx;
+use toold_engine::guarded_files::GuardedFiles;
 use toold_engine::need::Need;
-use toold_engine::policy::Policy;
 use toold_engine::schema::Schema;
 use toold_engine::session::Session;
 use toold_host::environment::Environment;
@@ -96,9 +96,9 @@ impl Toolkit {
 
     /// Marks the needs of a command line of a session that its level frees if it runs confined, as
     /// [`Sandbox::mark_confined`]. Blocks for a moment at most.
-    pub fn mark_confined(&self, needs: &mut [Need], level: Level, session: &Session, cwd: &Path, policy: &Policy) {
+    pub fn mark_confined(&self, needs: &mut [Need], level: Level, session: &Session, cwd: &Path, files: &GuardedFiles) {
         let locks = LineLocks::known(needs, session);
-        let _ = self.mark_confined_by(needs, level, session, cwd, (policy, &locks));
+        let _ = self.mark_confined_by(needs, level, session, cwd, (files, &locks));
     }
 
     /// The same with these lock files.
@@ -108,13 +108,13 @@ impl Toolkit {
         level: Level,
         session: &Session,
         cwd: &Path,
-        (policy, locks): (&Policy, &LineLocks),
+        (files, locks): (&GuardedFiles, &LineLocks),
     ) -> Option<FoundSecrets> {
         let keeps = |files: &[&Path]| self.command_changes.keeps(session, files);
         let made = |path: &Path| self.command_changes.made(session, path);
         let is_locked = |need: &Need| locks.is_free(need);
         let records = SessionRecords { keeps: &keeps, made: &made, is_locked: &is_locked };
-        self.sandbox.mark_confined(needs, level, session, cwd, (policy, Some(&records)))
+        self.sandbox.mark_confined(needs, level, session, cwd, (files, Some(&records)))
     }
 
     /// Records what a session finds when it begins. Reads a few small files.

@@ -29,6 +29,7 @@ pub mod events;
 pub mod execute;
 pub mod floor;
 pub mod grant_commands;
+pub mod guarded_files;
 pub mod head_tail;
 pub mod hooks;
 pub mod judged_need;

@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use toold_adapters::agents::{AgentAction, ContentSearch};
 use toold_engine::cx::Cx;
+use toold_engine::guarded_files::GuardedFiles;
 use toold_engine::need::Need;
 use toold_host::environment::Environment;
 use toold_host::sandbox::FoundSecrets;
@@ -132,8 +133,8 @@ impl Deriving<'_> {
         let mut needs = self.expanded(line, &folder, &mut Vec::new());
         if matches!(self.floor, AgentFloor::OfFree | AgentFloor::OfAll) {
             let (level, session) = (self.cx.level_once_chosen(), &self.cx.session);
-            let policy = self.cx.engine.policy.load_full();
-            let found = self.toolkit.sandbox.mark_confined(&mut needs, level, session, &folder, (&policy, None));
+            let files = GuardedFiles::of(&self.cx.engine, session);
+            let found = self.toolkit.sandbox.mark_confined(&mut needs, level, session, &folder, (&files, None));
             *self.secrets.lock() = found;
         }
         for need in needs.iter_mut().filter(|need| need.category() == Category::Shell) {

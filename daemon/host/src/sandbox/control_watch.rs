@@ -1,5 +1,6 @@
-//! What a command on a floor has made that runs code later: it is set aside under another name, where nothing runs it, until a
-//! person allows it. A repository of Git that runs nothing stays as it is.
+//! What a command on a floor has made that runs code later, or that a rule keeps it from writing: it is set aside under
+//! another name, where nothing takes it for that file, until a person allows it. A repository of Git that runs nothing stays
+//! as it is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
@@ -8,9 +9,10 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use rustix::fs::{CWD, RenameFlags};
-use toold_engine::policy::Policy;
+use toold_engine::guarded_files::GuardedFiles;
+use toold_engine::policy::is_control;
 
-use super::secret_index::FoundControl;
+use super::secret_index::{FoundControl, RULES};
 use super::{Sandbox, git_control};
 use crate::launcher::order::Confinement;
 use crate::launcher::stand_in::StandIn;
@@ -52,10 +54,12 @@ impl MadeRepositories {
     }
 }
 
-/// A file or folder that runs code later, and that was set aside.
+/// A file or folder that was set aside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetAside {
     pub path: PathBuf,
+    /// A rule or a refusal keeps commands from writing it; else it runs code later.
+    pub by_rule: bool,
     /// Where it is now; an error of the system if it is still at its path.
     pub now: Result<PathBuf, String>,
 }
@@ -75,7 +79,7 @@ impl SetAside {
 #[derive(Debug)]
 pub struct ControlWatch {
     sandbox: Arc<Sandbox>,
-    policy: Arc<Policy>,
+    files: GuardedFiles,
     places: Vec<PathBuf>,
     before: FoundControl,
     /// Links, which a mount does not protect.
@@ -90,13 +94,13 @@ impl Sandbox {
     /// word. Called after [`Sandbox::confine`]. Blocks for as long as it takes to look at folders that have changed.
     pub fn watch_control(
         self: &Arc<Self>,
-        policy: &Arc<Policy>,
+        files: impl FnOnce() -> GuardedFiles,
         confinement: Option<&Confinement>,
     ) -> Option<ControlWatch> {
         let confinement = confinement.filter(|confinement| confinement.floor && !confinement.places.is_empty())?;
         let mut watch = ControlWatch {
             sandbox: self.clone(),
-            policy: policy.clone(),
+            files: files(),
             places: confinement.places.clone(),
             before: FoundControl::default(),
             links: BTreeMap::new(),
@@ -117,7 +121,7 @@ impl ControlWatch {
     fn found(&self) -> Option<FoundControl> {
         let mut all = FoundControl::default();
         for place in &self.places {
-            let found = self.sandbox.secrets.control(place, &self.policy).ok()?;
+            let found = self.sandbox.secrets.control(place, &self.files).ok()?;
             all.files.extend(found.files);
             all.repositories.extend(found.repositories);
         }
@@ -136,9 +140,11 @@ impl ControlWatch {
     fn set_aside(&self) -> Result<Vec<SetAside>, String> {
         let found = self.found().ok_or("there are too many folders to look for files that run code later")?;
         let is_other = |path: &Path| self.links.get(path).is_some_and(|link| link_state(path) != Some(*link));
-        let is_new =
-            |path: &&PathBuf| (!self.before.files.contains(*path) || is_other(path)) && !StandIn::is_held(path);
-        let mut aside: Vec<SetAside> = found.files.iter().filter(is_new).map(|path| put_aside(path)).collect();
+        // A new list of files that tools leave alone takes nothing from anybody.
+        let is_new = |path: &&PathBuf| {
+            (!self.before.files.contains(*path) || is_other(path)) && !StandIn::is_held(path) && !is_exclusion(path)
+        };
+        let mut aside: Vec<SetAside> = found.files.iter().filter(is_new).map(|path| self.put_aside(path)).collect();
         let is_new =
             |git: &&PathBuf| !self.before.repositories.contains(*git) || self.made.contains(*git) || is_other(git);
         for git in found.repositories.iter().filter(is_new) {
@@ -146,13 +152,21 @@ impl ControlWatch {
             if git_control::runs_nothing(git, is_known) {
                 self.sandbox.made_repositories.add(git);
             } else if git.ends_with(".git") {
-                aside.push(put_aside(git));
+                aside.push(self.put_aside(git));
             } else {
                 let parts = OF_BARE.map(|name| git.join(name)).into_iter();
-                aside.extend(parts.filter(|part| number_of(part).is_some()).map(|part| put_aside(&part)));
+                aside.extend(parts.filter(|part| number_of(part).is_some()).map(|part| self.put_aside(&part)));
             }
         }
         Ok(aside)
+    }
+
+    fn put_aside(&self, path: &Path) -> SetAside {
+        SetAside {
+            path: path.to_owned(),
+            by_rule: self.files.keeps_from_writing(path, path.is_dir()),
+            now: rename_aside(path),
+        }
     }
 }
 
@@ -169,40 +183,46 @@ impl Drop for ControlWatch {
 }
 
 impl SetAside {
+    /// What is the matter with it, as the rest of a sentence that begins with its path.
+    pub fn reason(&self) -> &'static str {
+        match self.by_rule {
+            true => "is a file about whose writing there is a rule",
+            false if is_control(&self.path) => "controls toold",
+            false => "runs code later",
+        }
+    }
+
     /// A sentence for people and models.
     pub fn words(&self) -> String {
         let path = self.path.display();
+        let reason = format!("{}, and nobody allowed the confined command to make it", self.reason());
         match &self.now {
-            Ok(now) => format!(
-                "{path} runs code later, and nobody allowed the confined command to make it: it was set aside as {}; a person \
-                 who wants it renames it",
-                now.display()
-            ),
-            Err(why) => format!(
-                "{path} runs code later, and nobody allowed the confined command to make it: remove it, since it cannot be set \
-                 aside ({why})"
-            ),
+            Ok(now) => {
+                let now = now.display();
+                format!("{path} {reason}: it was set aside as {now}; a person who wants it renames it")
+            }
+            Err(why) => format!("{path} {reason}: remove it, since it cannot be set aside ({why})"),
         }
     }
 }
 
-/// Renames it so that nothing runs it.
-fn put_aside(path: &Path) -> SetAside {
+fn is_exclusion(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| RULES.iter().any(|rules| name == *rules))
+}
+
+/// Renames it so that nothing runs it. Returns its new path, or why it has none.
+fn rename_aside(path: &Path) -> Result<PathBuf, String> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let mut why = "every other name is taken".to_owned();
     for number in 0..MAX_NAMES {
         let own = if number == 0 { format!("{name}.{ASIDE}") } else { format!("{name}.{ASIDE}.{number}") };
         let now = path.with_file_name(own);
         match rustix::fs::renameat_with(CWD, path, CWD, &now, RenameFlags::NOREPLACE) {
-            Ok(()) => return SetAside { path: path.to_owned(), now: Ok(now) },
+            Ok(()) => return Ok(now),
             Err(rustix::io::Errno::EXIST) => {}
-            Err(error) => {
-                why = error.to_string();
-                break;
-            }
+            Err(error) => return Err(error.to_string()),
         }
     }
-    SetAside { path: path.to_owned(), now: Err(why) }
+    Err("every other name is taken".to_owned())
 }
 
 fn number_of(path: &Path) -> Option<FileNumber> {
@@ -236,7 +256,7 @@ mod tests {
 
         fn watch(&self) -> ControlWatch {
             let confinement = Confinement { floor: true, places: vec![self.top()], ..Confinement::default() };
-            self.sandbox.watch_control(&Arc::default(), Some(&confinement)).unwrap()
+            self.sandbox.watch_control(GuardedFiles::default, Some(&confinement)).unwrap()
         }
 
         /// What is set aside after a command, by its names in the folder.

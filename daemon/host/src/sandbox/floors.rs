@@ -12,6 +12,7 @@ use rustix::process::geteuid;
 use toold_engine::cx::Cx;
 use toold_engine::effects::EffectSet;
 use toold_engine::floor::{Floor, FloorCredentials, FloorNetwork, FloorWrites};
+use toold_engine::guarded_files::GuardedFiles;
 use toold_engine::level::{confined_effects, frees_command};
 use toold_engine::need::{Need, Word};
 use toold_engine::policy::{Policy, is_temporary_file};
@@ -149,7 +150,7 @@ impl Sandbox {
         level: Level,
         session: &Session,
         cwd: &Path,
-        (policy, records): (&Policy, Option<&SessionRecords>),
+        (files, records): (&GuardedFiles, Option<&SessionRecords>),
     ) -> Option<FoundSecrets> {
         let is_free = |need: &Need| need.reads_only() || need.category() == Category::FileRead;
         let rules = self.rules_in(session.project());
@@ -159,7 +160,7 @@ impl Sandbox {
                 return None;
             }
             let found = self
-                .secrets_in(&places(), (rules.home.as_deref(), policy))
+                .secrets_in(&places(), (rules.home.as_deref(), files))
                 .ok()
                 .filter(|found| self.hides(found.counts));
             if found.is_none() {
@@ -180,6 +181,9 @@ impl Sandbox {
             return None;
         }
         let places = places();
+        if places.iter().any(|place| files.keeps_all(place)) {
+            return None;
+        }
         let hosts = records.and_then(|_| self.hosts_of_floor(&rules));
         let records = records.unwrap_or(&SessionRecords::NONE);
         let line =
@@ -188,8 +192,8 @@ impl Sandbox {
         if effects.is_empty() {
             return None;
         }
-        let found = self.secrets_in(&places, (rules.home.as_deref(), policy)).ok()?;
-        let control = self.found_control(&places, (rules.home.as_deref(), policy));
+        let found = self.secrets_in(&places, (rules.home.as_deref(), files)).ok()?;
+        let control = self.found_control(&places, (rules.home.as_deref(), files));
         if found.counts.secrets <= MAX_COVERS && control.is_ok() {
             needs.iter_mut().for_each(|need| need.confined = effects);
         }
@@ -228,18 +232,18 @@ impl Sandbox {
         };
         let needs_scope = *self.support() == FloorSupport::All;
         let kernel = Confinement { floor: true, bare, needs_scope, ..Confinement::default() };
-        let policy = cx.engine.policy.load();
-        self.on_floor(kernel, &floor, (&cx.session, &policy, &rules), command).map(Some)
+        let files = GuardedFiles::of(&cx.engine, &cx.session);
+        self.on_floor(kernel, &floor, (&cx.session, &files, &rules), command).map(Some)
     }
 
     fn on_floor(
         &self,
         kernel: Confinement,
         floor: &Floor,
-        (session, policy, rules): (&Session, &Policy, &SandboxRules),
+        (session, files, rules): (&Session, &GuardedFiles, &SandboxRules),
         command: &CommandToConfine,
     ) -> Result<Confinement, SandboxUnavailable> {
-        let home = rules.home.as_deref();
+        let (home, policy) = (rules.home.as_deref(), files.policy());
         let places: Vec<PathBuf> = session.places().iter().map(|place| place.to_path_buf()).collect();
         let may_write = floor.rights.writes > FloorWrites::Nothing && rules.mode != ConfinementMode::ReadOnly;
         let mut writable: Vec<PathBuf> =
@@ -250,8 +254,11 @@ impl Sandbox {
         };
         let mut protected = control_places(policy, &writable);
         protected.extend(writable.iter().flat_map(|place| existing_protected(place, policy)));
+        protected.extend(
+            files.named_to_write().filter(|path| files.keeps_from_writing(path, path.is_dir()) && path.exists()),
+        );
         let writable_places = writable.clone();
-        let (control, git) = self.control_in(&writable, (home, policy)).map_err(too_many)?;
+        let (control, git) = self.control_in(&writable, (home, files)).map_err(too_many)?;
         protected.extend(control.into_iter().chain(git.existing));
         if may_write && rules.mode == ConfinementMode::WorkspaceWrite {
             writable.extend(rules.writable.iter().cloned());
@@ -262,7 +269,7 @@ impl Sandbox {
         let FoundSecrets { paths: mut covered, counts, .. } = match command.secrets.filter(|found| found.is_of(&places))
         {
             Some(found) => found.clone(),
-            None => self.secrets_in(&places, (home, policy)).map_err(too_many)?,
+            None => self.secrets_in(&places, (home, files)).map_err(too_many)?,
         };
         if !self.hides(counts) {
             return Err(too_many(TooMany));
@@ -270,6 +277,9 @@ impl Sandbox {
         let beside_much = !kernel.bare && counts.beside > MAX_BESIDE && counts.secrets <= MAX_COVERS;
         covered.extend(secrets(home, &[]));
         covered.extend(policy.private.iter().filter(|path| path.exists()).cloned());
+        covered.extend(
+            files.named_to_read().filter(|path| files.keeps_from_reading(path, path.is_dir()) && path.exists()),
+        );
         // What the command names was judged, and a person may name what a build needs. Only root reads the passwords.
         let is_root = geteuid().is_root();
         covered.retain(|path| !floor.reads.contains(path) && (is_root || !path.starts_with("/etc")));
@@ -279,7 +289,7 @@ impl Sandbox {
                 let in_places = |name: &PathBuf| places.iter().any(|place| place.join(name) == *path);
                 rules.expose.iter().any(|name| name == path || in_places(name))
             };
-            covered.retain(|path| !is_exposed(path));
+            covered.retain(|path| !is_exposed(path) || files.keeps_from_reading(path, path.is_dir()));
             let of_places = covered.iter().filter(|path| !policy.private.iter().any(|private| private == *path));
             let relative =
                 |path: &PathBuf| places.iter().find_map(|place| Some(path.strip_prefix(place).ok()?.to_owned()));
@@ -339,12 +349,12 @@ impl Sandbox {
     fn secrets_in(
         &self,
         places: &[PathBuf],
-        (home, policy): (Option<&Path>, &Policy),
+        (home, files): (Option<&Path>, &GuardedFiles),
     ) -> Result<FoundSecrets, TooMany> {
         let at = Instant::now();
         let (mut paths, mut sum) = (Vec::new(), SecretCounts::default());
         for place in places.iter().filter(|place| !is_wide(place, home)) {
-            let (found, counts) = self.secrets.secrets(place, policy)?;
+            let (found, counts) = self.secrets.secrets(place, files)?;
             paths.extend(found);
             sum.secrets += counts.secrets;
             sum.beside += counts.beside;
@@ -356,7 +366,7 @@ impl Sandbox {
     fn control_in(
         &self,
         places: &[PathBuf],
-        known: (Option<&Path>, &Policy),
+        known: (Option<&Path>, &GuardedFiles),
     ) -> Result<(BTreeSet<PathBuf>, GitControl), TooMany> {
         let FoundControl { files, repositories } = self.found_control(places, known)?;
         let mut git = GitControl::default();
@@ -369,11 +379,11 @@ impl Sandbox {
     fn found_control(
         &self,
         places: &[PathBuf],
-        (home, policy): (Option<&Path>, &Policy),
+        (home, files): (Option<&Path>, &GuardedFiles),
     ) -> Result<FoundControl, TooMany> {
         let mut all = FoundControl::default();
         for place in places.iter().filter(|place| !is_wide(place, home)) {
-            let found = self.secrets.control(place, policy)?;
+            let found = self.secrets.control(place, files)?;
             all.files.extend(found.files);
             all.repositories.extend(found.repositories.into_iter().filter(|git| !self.made_repositories.has(git)));
             let mut around = place.ancestors().map(|folder| folder.join(".git"));
@@ -548,7 +558,7 @@ mod tests {
 
     /// Runs a script where it may write the folder, with what runs code later protected.
     fn confined(top: &Path, script: &str) -> String {
-        let (files, git) = Sandbox::default().control_in(&[top.to_owned()], (None, &Policy::default())).unwrap();
+        let (files, git) = Sandbox::default().control_in(&[top.to_owned()], (None, &GuardedFiles::default())).unwrap();
         let (mut protected, stand_ins) = (existing_protected(top, &Policy::default()), git.missing);
         protected.extend(files.into_iter().chain(git.existing).filter(|path| path.starts_with(top)));
         let writable = vec![top.to_owned()];

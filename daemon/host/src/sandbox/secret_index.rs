@@ -1,10 +1,10 @@
 //! The secret files of the session's folders: those that are named like one and hold no public certificate, those that an
-//! ignore file of tools excludes, and none that Git tracks with its content.
+//! ignore file of tools excludes or a rule keeps from being read, and none that Git tracks with its content.
 //!
 //! Each folder is watched, and read again only when something in it has changed, so that a command in a large project waits
 //! for what has changed since the last one. Where a folder cannot be watched, its time tells whether it has changed.
 //!
-//! The same walk finds the files that run code later, and the repositories of Git.
+//! The same walk finds the files that run code later or that a rule keeps as they are, and the repositories of Git.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
@@ -13,7 +13,8 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime};
 
 use parking_lot::Mutex;
-use toold_engine::policy::{Policy, is_control, is_secret};
+use toold_engine::guarded_files::GuardedFiles;
+use toold_engine::policy::is_secret;
 
 use super::tracked::{GitIndexes, TrackingRepository};
 use crate::exclude::Exclusions;
@@ -32,7 +33,8 @@ const NOT_LOOKED_AT: &[&str] =
     &[".git", "node_modules", "target", ".venv", "venv", "site-packages", "dist-packages", "__pycache__"];
 /// What a bare repository has in it, and whether that is a folder.
 const BARE: [(&str, bool); 3] = [("HEAD", false), ("objects", true), ("refs", true)];
-const RULES: [&str; 2] = [".aiexclude", ".toolignore"];
+/// Files that say which other files tools leave alone.
+pub(super) const RULES: [&str; 2] = [".aiexclude", ".toolignore"];
 /// How long it is taken for granted that there are too many folders.
 const AGAIN: Duration = Duration::from_secs(60);
 /// Two changes within this may leave the same time.
@@ -78,8 +80,8 @@ struct IndexedPlace {
     with_secrets: Vec<PathBuf>,
     /// Those with anything that runs code later.
     with_control: Vec<PathBuf>,
-    /// The patterns of the configuration for what runs code later.
-    patterns: Vec<String>,
+    /// [`GuardedFiles::texts`], by which the folders were read.
+    patterns: Vec<(char, String)>,
     /// When there were too many folders.
     too_many: Option<Instant>,
     used: SystemTime,
@@ -132,9 +134,9 @@ impl SecretIndex {
     ///
     /// # Errors
     /// There are too many folders or secrets.
-    pub(super) fn secrets(&self, place: &Path, policy: &Policy) -> Result<(Vec<PathBuf>, SecretCounts), TooMany> {
+    pub(super) fn secrets(&self, place: &Path, files: &GuardedFiles) -> Result<(Vec<PathBuf>, SecretCounts), TooMany> {
         self.with_place(place, |known| {
-            known.look(place, policy)?;
+            known.look(place, files)?;
             known.found(place)
         })
     }
@@ -143,9 +145,9 @@ impl SecretIndex {
     ///
     /// # Errors
     /// There are too many folders.
-    pub(super) fn control(&self, place: &Path, policy: &Policy) -> Result<FoundControl, TooMany> {
+    pub(super) fn control(&self, place: &Path, files: &GuardedFiles) -> Result<FoundControl, TooMany> {
         self.with_place(place, |known| {
-            known.look(place, policy)?;
+            known.look(place, files)?;
             Ok(known.control())
         })
     }
@@ -179,13 +181,13 @@ impl IndexedPlace {
     }
 
     /// Brings what is known up to date.
-    fn look(&mut self, place: &Path, policy: &Policy) -> Result<(), TooMany> {
+    fn look(&mut self, place: &Path, files: &GuardedFiles) -> Result<(), TooMany> {
         if self.too_many.is_some_and(|at| at.elapsed() < AGAIN) {
             return Err(TooMany);
         }
-        if !policy.own_protected_patterns().eq(self.patterns.iter().map(String::as_str)) {
+        if !files.texts().eq(self.patterns.iter().map(|(kind, text)| (*kind, text.as_str()))) {
             self.forget();
-            self.patterns = policy.own_protected_patterns().map(str::to_owned).collect();
+            self.patterns = files.texts().map(|(kind, text)| (kind, text.to_owned())).collect();
         }
         if self.rules.iter().any(|(path, stamp)| Stamp::of(path) != *stamp) {
             self.forget();
@@ -199,10 +201,10 @@ impl IndexedPlace {
         let now = Stamp::of(place).map(|Stamp { device, inode, .. }| WalkedPlace { device, inode, mounts });
         let is_same = now.is_some() && now == self.looked;
         let is_current = self.settle(is_same) && is_same;
-        if !is_current && !self.walk(place, now, policy)? {
+        if !is_current && !self.walk(place, now, files)? {
             // Another ignore file appeared: it counts for folders that were not read again.
             self.folders.clear();
-            self.walk(place, now, policy)?;
+            self.walk(place, now, files)?;
         }
         Ok(())
     }
@@ -249,7 +251,7 @@ impl IndexedPlace {
 
     /// Looks at all folders that may have changed. Returns whether what was kept of the others is right: no ignore file
     /// appeared.
-    fn walk(&mut self, place: &Path, now: Option<WalkedPlace>, policy: &Policy) -> Result<bool, TooMany> {
+    fn walk(&mut self, place: &Path, now: Option<WalkedPlace>, files: &GuardedFiles) -> Result<bool, TooMany> {
         self.looked = None;
         self.with_secrets.clear();
         self.with_control.clear();
@@ -281,7 +283,7 @@ impl IndexedPlace {
                                 self.rules.insert(rules, stamp);
                             }
                         }
-                        ReadFolder::read(&path, stamp, &mut exclusions, policy)
+                        ReadFolder::read(&path, stamp, &mut exclusions, files)
                     });
                     ReadFolder { is_current: self.watched.has(&path), ..folder }
                 }
@@ -325,7 +327,7 @@ impl IndexedPlace {
 }
 
 impl ReadFolder {
-    fn read(folder: &Path, stamp: Stamp, exclusions: &mut Exclusions, policy: &Policy) -> Self {
+    fn read(folder: &Path, stamp: Stamp, exclusions: &mut Exclusions, files: &GuardedFiles) -> Self {
         let is_recent = stamp.is_recent();
         let (mut folders, mut excluded, mut named) = (Vec::new(), Vec::new(), Vec::new());
         let (mut entries, mut control, mut of_bare) = (0, FoundControl::default(), 0);
@@ -336,14 +338,14 @@ impl ReadFolder {
             of_bare += usize::from(BARE.iter().any(|(own, is_folder)| name == *own && kind.is_dir() == *is_folder));
             if name == ".git" {
                 control.repositories.insert(path.clone());
-            } else if policy.is_protected_place(&path) || is_control(&path) {
+            } else if files.is_kept(&path, kind.is_dir()) {
                 control.files.insert(path.clone());
             }
             // What a link leads to is a secret itself, or not.
             if kind.is_symlink() || RULES.iter().any(|rules| name == *rules) {
                 continue;
             }
-            if exclusions.reason(&path, kind.is_dir()).is_some() {
+            if files.keeps_from_reading(&path, kind.is_dir()) || exclusions.reason(&path, kind.is_dir()).is_some() {
                 excluded.push(path);
             } else if is_secret(&path) && !(kind.is_dir() && is_plain_folder(&path)) {
                 named.push(NamedSecret { path, stamps: None, is_public: false });
@@ -413,7 +415,7 @@ mod tests {
         };
         let index = SecretIndex::default();
         let found = || {
-            let mut found = index.secrets(&top, &Policy::default()).unwrap().0;
+            let mut found = index.secrets(&top, &GuardedFiles::default()).unwrap().0;
             found.sort();
             let below = found.iter().map(|path| path.strip_prefix(&top).unwrap().display().to_string());
             below.collect::<Vec<_>>()
@@ -445,7 +447,7 @@ mod tests {
         let top = folder.path().canonicalize().unwrap();
         std::fs::create_dir_all(top.join("web/.toold/plugins")).unwrap();
         std::fs::write(top.join(".toolignore"), "x\n").unwrap();
-        let found = SecretIndex::default().control(&top, &Policy::default()).unwrap();
+        let found = SecretIndex::default().control(&top, &GuardedFiles::default()).unwrap();
         assert_eq!(found.files.into_iter().collect::<Vec<_>>(), [top.join(".toolignore"), top.join("web/.toold")]);
     }
 
@@ -459,7 +461,7 @@ mod tests {
             std::fs::write(top.join(name).join(file), "KEY=1").unwrap();
         }
         let index = SecretIndex::default();
-        let found = || index.secrets(&top, &Policy::default()).unwrap().0;
+        let found = || index.secrets(&top, &GuardedFiles::default()).unwrap().0;
         let moved = |from: &str, to: &str| std::fs::rename(top.join(from), top.join(to)).unwrap();
         assert_eq!(found(), [top.join("a/x/.env")]);
         moved("a", "c");
@@ -482,6 +484,6 @@ mod tests {
         for number in 0..=MAX_SECRETS {
             std::fs::write(folder.path().join(format!("{number}.env")), "x").unwrap();
         }
-        assert_eq!(SecretIndex::default().secrets(folder.path(), &Policy::default()), Err(TooMany));
+        assert_eq!(SecretIndex::default().secrets(folder.path(), &GuardedFiles::default()), Err(TooMany));
     }
 }

@@ -26,6 +26,7 @@ use toold_builtins::agent_tool::{AgentFloor, AgentReport, AgentTool, AgentWork};
 use toold_engine::agent_request::{AgentRequest, Judgement};
 use toold_engine::call::{Call, CallError};
 use toold_engine::execute::execute_tool;
+use toold_engine::guarded_files::GuardedFiles;
 use toold_engine::progress::broadcast;
 use toold_engine::session::{Session, SessionOwner};
 use toold_engine::time::rfc3339;
@@ -161,7 +162,8 @@ async fn judge_request(request: MethodRequest, params: RequestPermission) -> Res
     let cancel = withdraw.disarm();
     services.open_requests.judge(number, &judgement);
     if params.confines && judgement.decision != Verdict::Deny {
-        services.command_approvals.leave(&requester, &params, &judgement, tool.lines());
+        let files = GuardedFiles::of(&services.engine, &session);
+        services.command_approvals.leave(&requester, &params, &judgement, tool.lines(), &files);
     }
     // An agent that has ended, or refused the tool itself, reports no end.
     if let Some(agent) = connection.peer.lineage.starter().filter(|_| !call_ended.is_cancelled()) {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use jsonrpsee::types::{ErrorObjectOwned, SubscriptionId};
 use toold_engine::Engine;
 use toold_engine::asks::{AskReplyError, AskSubscription, Replier, reply};
+use toold_engine::guarded_files::GuardedFiles;
 use toold_engine::need::Need;
 use toold_engine::permission::{GrantError, grant, revoke};
 use toold_engine::policy::grants::GrantScope;
@@ -220,9 +221,9 @@ async fn would(request: MethodRequest, params: CheckPermission) -> Result<Checke
     let level = engine.policy.load().levels.of(&session, None).level;
     if category == Category::Shell && tool.as_str() == "bash" && origin == Origin::Builtin {
         let (builtins, of, place) = (request.services.builtins.clone(), session.clone(), cwd.clone());
-        let policy = engine.policy.load_full();
+        let files = GuardedFiles::of(engine, &session);
         needs = blocking(move || {
-            builtins.mark_confined(&mut needs, level, &of, &place, &policy);
+            builtins.mark_confined(&mut needs, level, &of, &place, &files);
             needs
         })
         .await?;

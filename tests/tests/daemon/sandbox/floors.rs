@@ -220,6 +220,76 @@ fn files_that_run_code_later_are_set_aside_until_a_person_allows_them() {
     assert!(!file(".nvmrc").exists());
 }
 
+/// Rules about files hold for commands that nobody approved, whatever the command is called and however it names the file.
+#[test]
+fn a_rule_about_a_file_holds_for_what_runs_without_an_approval() {
+    if !machine_has_floors() {
+        return;
+    }
+    let setup =
+        Setup::new().file("private/p", "CANARY 1\n").file("plain.txt", "CANARY 2\n").file("link.txt", "CANARY 3\n");
+    let setup = setup.file("asked/a", "CANARY 4\n").file("asked/free", "CANARY 5\n");
+    let setup = setup.file("kept.txt", "kept\n").file("keep/a/b.txt", "kept\n").file("mine.lockd", "kept\n");
+    git(&setup.path("work"), &["init", "-q"]);
+    let work = setup.path("work").canonicalize().unwrap();
+    let rules = [
+        ("file.read", format!("{}/private/**", work.display()), "deny"),
+        ("file.read", format!("{}/plain.txt", work.display()), "deny"),
+        ("file.read", "**/link.*".to_owned(), "deny"),
+        ("file.read", format!("{}/asked/**", work.display()), "ask"),
+        ("file.read", format!("{}/asked/free", work.display()), "allow"),
+        ("file.write", format!("{}/kept.txt", work.display()), "deny"),
+        ("file.write", format!("{}/keep/**", work.display()), "ask"),
+        ("file.write", "**/*.lockd".to_owned(), "deny"),
+    ];
+    let rule = |(category, pattern, action): &(&str, String, &str)| {
+        format!("[[permission.rules]]\ncategory = \"{category}\"\npattern = \"{pattern}\"\naction = \"{action}\"\n")
+    };
+    let rules: String = rules.iter().map(rule).collect();
+    let daemon = setup.config(&format!("[permission]\nlevel = \"develop\"\n{rules}")).start();
+    let mut wire = daemon.connect();
+    for line in [
+        "cat pri*/p",
+        "cat private/*; true",
+        "python3 -c 'print(open(\"plain.txt\").read())'; true",
+        "git grep --no-index CANARY -- private plain.txt link.txt; true",
+        "grep -r CANARY . --include=p --include=plain.txt --include='link*'; true",
+        "ln -s plain.txt l.txt; perl -pe 1 l.txt; true",
+        "python3 -c 'print(open(\"asked/a\").read())'; true",
+        "cat /proc/$$/cwd/private/p; true",
+    ] {
+        let result = bash(&mut wire, line);
+        assert!(!text(&result).contains("CANARY"), "{line}: {result}");
+    }
+    let result = bash(&mut wire, "python3 -c 'print(open(\"asked/free\").read())'");
+    assert!(text(&result).contains("CANARY 5"), "{result}");
+    let write = r#"import os, shutil, sys
+for path in sys.argv[1:]:
+    for attempt in (lambda: open(path, "w").write("x"), lambda: os.unlink(path), lambda: os.rename(path, path + ".o"),
+                    lambda: os.rename(os.path.dirname(path) or "none", "moved"), lambda: shutil.rmtree("keep")):
+        try:
+            attempt()
+        except OSError:
+            pass
+"#;
+    std::fs::write(work.join("write.py"), write).unwrap();
+    bash(&mut wire, "python3 write.py kept.txt keep/a/b.txt keep/new mine.lockd");
+    for name in ["kept.txt", "keep/a/b.txt", "mine.lockd"] {
+        assert_eq!(std::fs::read_to_string(work.join(name)).unwrap(), "kept\n", "{name}");
+    }
+    assert!(!work.join("keep/new").exists());
+    let result = bash(&mut wire, "python3 -c 'open(\"new.lockd\", \"w\").write(\"x\")'");
+    assert_eq!(result["metadata"]["set_aside"], json!([work.join("new.lockd")]), "{result}");
+    assert!(text(&result).contains("is a file about whose writing there is a rule"), "{result}");
+    // The configuration of the project is as the rules: nobody allowed the command to make it.
+    let result =
+        bash(&mut wire, "python3 -c 'import os; os.makedirs(\".toold/plugins\"); open(\".toold/config.toml\", \"w\")'");
+    assert_eq!(result["metadata"]["set_aside"], json!([work.join(".toold")]), "{result}");
+    // What no rule is about is free as before.
+    bash(&mut wire, "python3 -c 'open(\"free.txt\", \"w\").write(\"x\")'");
+    assert!(work.join("free.txt").exists() && !work.join("new.lockd").exists());
+}
+
 /// A repository with a secret that Git tracks, and one that it does not.
 fn repository(ignored: bool) -> Setup {
     let setup = Setup::new().file("code.txt", "one\n").file("config/.env", "TRACKED=1\n");

@@ -7,6 +7,7 @@ use jsonrpsee::types::ErrorObjectOwned;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use toold_engine::agent_request::Judgement;
+use toold_engine::guarded_files::GuardedFiles;
 use toold_host::launcher;
 use toold_host::launcher::order::Confinement;
 use toold_proto::agent_request::{ConfineCommand, ConfinedCommand, RequestPermission};
@@ -33,6 +34,7 @@ struct CommandApproval {
     line: blake3::Hash,
     until: Instant,
     confinement: Option<Confinement>,
+    files: GuardedFiles,
 }
 
 /// The lines that may run.
@@ -47,6 +49,7 @@ impl CommandApprovals {
         params: &RequestPermission,
         judgement: &Judgement,
         (lines, confinement): (Vec<String>, Option<Confinement>),
+        files: &GuardedFiles,
     ) {
         let Some(session) = &params.session else { return };
         let valid = if judgement.decision == Verdict::Allow { VALID } else { VALID_WHILE_ASKED };
@@ -59,6 +62,7 @@ impl CommandApprovals {
             line: digest(line, &params.cwd),
             until: now + valid,
             confinement: confinement.clone(),
+            files: files.clone(),
         }));
         let surplus = all.len().saturating_sub(MAX_APPROVALS);
         all.drain(..surplus);
@@ -115,8 +119,7 @@ pub(super) async fn confine(
         // The process that asks becomes the program.
         let program = connection.peer.lineage.own().ok_or_else(|| words("its process is not known"))?;
         let held = confinement.hold_stand_ins();
-        let policy = request.services.engine.policy.load_full();
-        let watch = request.services.builtins.sandbox.watch_control(&policy, Some(&confinement));
+        let watch = request.services.builtins.sandbox.watch_control(|| approval.files, Some(&confinement));
         request.services.engine.tasks.spawn(async move {
             process_end::ended(program).await;
             drop(held);

@@ -1,0 +1,161 @@
+//! The files that no command reads or changes that runs without a person's word: besides those that the daemon guards by
+//! itself, those that a rule or a refusal denies, or that a rule asks about.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use toold_proto::cut;
+use toold_proto::permission::{Action, Verdict};
+use toold_proto::tool::{Category, ToolName};
+
+use crate::Engine;
+use crate::need::Need;
+use crate::policy::grants::{Grant, GrantScope};
+use crate::policy::pattern::{Pattern, Specificity};
+use crate::policy::{Policy, Rule, is_control};
+use crate::session::Session;
+
+/// Characters that mean something in a glob.
+const OF_GLOBS: [char; 8] = ['*', '?', '[', ']', '{', '}', '!', '\\'];
+
+/// A policy, and its patterns for files as they hold in a session.
+#[derive(Clone, Debug, Default)]
+pub struct GuardedFiles {
+    policy: Arc<Policy>,
+    read: StrictPatterns,
+    write: StrictPatterns,
+}
+
+/// The patterns of one category.
+#[derive(Clone, Debug, Default)]
+struct StrictPatterns {
+    denied: Vec<Pattern>,
+    asked: Vec<Pattern>,
+    /// Exceptions from those that ask.
+    allowed: Vec<Pattern>,
+}
+
+impl GuardedFiles {
+    /// Those of a session as they are now. Of rules for some tools only, those for `bash` count.
+    pub fn of(engine: &Engine, session: &Session) -> Self {
+        let (policy, grants) = (engine.policy.load_full(), engine.grants.snapshot());
+        let patterns = |category| StrictPatterns::of(category, &policy, &grants, session);
+        let (read, write) = (patterns(Category::FileRead), patterns(Category::FileWrite));
+        Self { policy, read, write }
+    }
+
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// Whether a rule or a refusal keeps this file or folder from being read. `**` is about the files that commands name.
+    pub fn keeps_from_reading(&self, path: &Path, is_folder: bool) -> bool {
+        self.read.hold(Category::FileRead, path, is_folder)
+    }
+
+    /// Whether a rule or a refusal keeps this file or folder as it is.
+    pub fn keeps_from_writing(&self, path: &Path, is_folder: bool) -> bool {
+        self.write.hold(Category::FileWrite, path, is_folder)
+    }
+
+    /// Whether all files in a folder are as they are kept, so that nothing can be free there that writes.
+    pub fn keeps_all(&self, folder: &Path) -> bool {
+        self.write.all().any(Pattern::is_any) || self.keeps_from_writing(folder, true)
+    }
+
+    /// Whether a file or a folder runs code later or configures toold, or a rule or a refusal keeps it as it is.
+    pub fn is_kept(&self, path: &Path, is_folder: bool) -> bool {
+        is_control(path) || self.policy.is_protected_place(path) || self.keeps_from_writing(path, is_folder)
+    }
+
+    /// Those that a pattern about reading names without a wildcard, or as the folder of all that it matches.
+    pub fn named_to_read(&self) -> impl Iterator<Item = PathBuf> {
+        self.read.all().filter_map(named_place)
+    }
+
+    /// The same for writing.
+    pub fn named_to_write(&self) -> impl Iterator<Item = PathBuf> {
+        self.write.all().filter_map(named_place)
+    }
+
+    /// Two that have the same texts guard the same files.
+    pub fn texts(&self) -> impl Iterator<Item = (char, &str)> {
+        let own = self.policy.own_protected_patterns().map(|text| ('p', text));
+        own.chain(self.read.texts('r')).chain(self.write.texts('w'))
+    }
+}
+
+impl StrictPatterns {
+    fn of(category: Category, policy: &Policy, grants: &[Grant], session: &Session) -> Self {
+        let rules = |action: Verdict| {
+            let holds = move |rule: &&Rule| {
+                rule.category == category && rule.action == action && is_for(rule, session) && rule.effect.is_none()
+            };
+            policy.rules.iter().filter(holds).map(|rule| rule.pattern.clone())
+        };
+        let is_refusal = |grant: &&Grant| {
+            grant.category == category
+                && grant.action == Action::Deny
+                && grant.chain.is_empty()
+                && grant.tools.as_ref().is_none_or(|tools| tools.iter().any(|tool| tool == BASH))
+                && match &grant.scope {
+                    GrantScope::Session(of) => *of == session.id || session.above().contains(&of),
+                    GrantScope::Project(of) => of == session.project() || of == session.grant_project(),
+                    GrantScope::Always => true,
+                }
+        };
+        let refused = grants.iter().filter(is_refusal).map(|grant| grant.pattern.clone());
+        let asked: Vec<Pattern> = rules(Verdict::Ask).collect();
+        let allowed = if asked.is_empty() { Vec::new() } else { rules(Verdict::Allow).collect() };
+        Self { denied: rules(Verdict::Deny).chain(refused).collect(), asked, allowed }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Pattern> {
+        self.denied.iter().chain(&self.asked)
+    }
+
+    fn hold(&self, category: Category, path: &Path, is_folder: bool) -> bool {
+        if self.denied.is_empty() && self.asked.is_empty() {
+            return false;
+        }
+        let need = Need::new(category, path.to_string_lossy());
+        let best = |patterns: &[Pattern]| -> Option<Specificity> {
+            let narrow = patterns.iter().filter(|pattern| !pattern.is_any());
+            narrow.filter_map(|pattern| pattern.matches(&need)).max()
+        };
+        // A folder with an exception in it is not kept as a whole.
+        let has_exceptions = || is_folder && self.allowed.iter().any(|allowed| may_lie_below(allowed, path));
+        let is_excepted = |asked: Specificity| best(&self.allowed) > Some(asked) || has_exceptions();
+        best(&self.denied).is_some() || best(&self.asked).is_some_and(|asked| !is_excepted(asked))
+    }
+
+    fn texts(&self, kind: char) -> impl Iterator<Item = (char, &str)> {
+        self.all()
+            .map(move |pattern| (kind, pattern.as_str()))
+            .chain(self.allowed.iter().map(|pattern| ('a', pattern.as_str())))
+    }
+}
+
+/// The tool that runs commands on floors.
+const BASH: &str = "bash";
+
+fn is_for(rule: &Rule, session: &Session) -> bool {
+    let is_near = |folder: &Path| session.cwd.starts_with(folder) || folder.starts_with(&session.cwd);
+    rule.project.as_deref().is_none_or(|project| session.project() == project)
+        && rule.cwd.as_deref().is_none_or(is_near)
+        && rule.tools.as_ref().is_none_or(|tools| ToolName::parse(BASH).is_ok_and(|bash| tools.is_match(&bash)))
+}
+
+/// Whether a pattern may match something below a folder.
+fn may_lie_below(pattern: &Pattern, folder: &Path) -> bool {
+    let (text, folder) = (pattern.as_str(), format!("{}/", folder.display()));
+    let certain = text.find(OF_GLOBS).map_or(text, |end| cut::before(text, end));
+    !pattern.is_any() && (certain.starts_with(&folder) || certain.len() < text.len() && folder.starts_with(certain))
+}
+
+/// The file that a pattern without a wildcard names, or the folder of `FOLDER/**`.
+fn named_place(pattern: &Pattern) -> Option<PathBuf> {
+    let text = pattern.as_str();
+    let place = text.strip_suffix("/**").unwrap_or(text);
+    (place.starts_with('/') && !place.contains(OF_GLOBS)).then(|| PathBuf::from(place))
+}
