@@ -105,6 +105,8 @@ pub(crate) async fn ask_or_leave(
 fn leave(cx: &Cx, chain: &[String], need: &Need, decision: &Decision, because: LeftBecause) {
     // The configuration wants a person, so that this counts as a rule that asks: without an answer, nothing is allowed.
     let (why, by) = match because {
+        // It may touch a file that no tool touches, in whatever mode the agent is: silence would let it run in some.
+        LeftBecause::NotAskedHere if need.hides_file() => (decision.rule.clone(), DecidedBy::Rule),
         LeftBecause::NotAskedHere => (decision.rule.clone(), decision.by),
         LeftBecause::NobodyAnswered => (format!("{NOBODY_ANSWERED} ({})", decision.rule), DecidedBy::Rule),
         LeftBecause::NobodyThere => (format!("nobody to ask ({})", decision.rule), DecidedBy::Rule),

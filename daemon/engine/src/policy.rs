@@ -75,13 +75,10 @@ pub struct Policy {
 impl Policy {
     /// Why a rule of a decision denies, in words that name it.
     pub(crate) fn because(&self, rule: &str) -> String {
-        let paused = self.why_paused().filter(|_| self.paused.as_deref() == Some(rule));
-        paused.unwrap_or_else(|| format!("by {rule}"))
-    }
-
-    /// Why nothing is allowed, as a sentence for people and models, if a person has paused everything.
-    pub fn why_paused(&self) -> Option<String> {
-        self.paused.as_ref().map(|paused| format!("everything is {paused}; `toolctl resume` lets it go on"))
+        match &self.paused {
+            Some(paused) if paused == rule => format!("everything is {paused}; `toolctl resume` lets it go on"),
+            _ => format!("by {rule}"),
+        }
     }
 }
 

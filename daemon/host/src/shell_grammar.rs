@@ -152,7 +152,10 @@ enum Unjudged {
 impl Unjudged {
     fn why(self) -> &'static str {
         match self {
-            Self::NotParsed => "toold cannot read this line as bash: check its quotes and brackets",
+            Self::NotParsed => {
+                "toold cannot read this line as bash: check its quotes and brackets, and that it has no invisible characters \
+                 outside of quotes"
+            }
             Self::TooLarge => "the line does too much for toold to judge: split it",
             Self::TooSlow => "judging the line takes too long: split it, or name fewer files",
             Self::Failed => "judging the line failed inside toold, which is a bug: please report it",
@@ -547,7 +550,7 @@ impl<'s, 'w, 'p> ShellWalk<'s, 'w, 'p> {
     }
 
     fn parsed(&self) -> Walked<Tree> {
-        if self.source.len() > MAX_BYTES || check::has_odd_characters(self.source) {
+        if self.source.len() > MAX_BYTES {
             return Err(Unreadable);
         }
         let is_translated =
@@ -558,8 +561,10 @@ impl<'s, 'w, 'p> ShellWalk<'s, 'w, 'p> {
         }
         let tree = parse(self.source).ok_or(Unreadable)?;
         let root = tree.root_node();
-        let is_certain =
-            check::is_whole(root) && check::gaps_are_blank(root, self.source) && self.lifted.agrees_with(root);
+        let is_certain = check::is_whole(root)
+            && check::gaps_are_blank(root, self.source)
+            && check::odd_characters_are_quoted(root, self.source)
+            && self.lifted.agrees_with(root);
         if is_certain { Ok(tree) } else { Err(Unreadable) }
     }
 

@@ -748,6 +748,47 @@ fn sub_agents_are_asked_about_where_a_rule_denies_any() {
     }
 }
 
+/// While everything is paused, no tool of an agent goes on by the agent's own mode, also none that toold does not know.
+#[test]
+fn a_pause_denies_tools_that_are_not_known() {
+    let daemon = opened(Setup::new());
+    person(&daemon).result("daemon.pause", json!({}));
+    for (agent, tool) in [
+        ("claude-code", "MakeCoffee"),
+        ("claude-code", "mcp__tracker__list"),
+        ("claude-code", "Agent"),
+        ("copilot", "tracker-list"),
+        ("cursor", "MCP:list"),
+        ("opencode", "tracker_list"),
+        ("stranger", "make_coffee"),
+    ] {
+        let judged = judge(&daemon, params(&daemon, agent, tool, json!({"prompt": "x"})));
+        let reason = judged["reason"].as_str().unwrap_or_default();
+        assert!(judged["decision"] == "deny" && reason.contains("toolctl resume"), "{agent} {tool}: {judged}");
+    }
+}
+
+/// Nobody's rules are needed for what no tool does: an agent that never asks does not run a line that may hide it.
+#[test]
+fn a_line_that_cannot_be_read_is_not_left_to_the_agent() {
+    let daemon = opened(Setup::new());
+    for line in
+        ["cat ~/.ssh/id_rsa; echo '\u{b}'", "cat ~/.ssh/id_rsa\r\necho '\u{7f}'", "cat ~/.ssh/id_rsa # \u{2028}"]
+    {
+        for (agent, tool) in [("claude-code", "Bash"), ("codex", "Bash"), ("gemini", "run_shell_command")] {
+            let judged = judge(&daemon, params(&daemon, agent, tool, json!({"command": line})));
+            assert!(judged["decision"] == "deny" || judged["by"] == "rule", "{agent} {line:?}: {judged}");
+        }
+    }
+    for line in ["cat ~/.ssh/id_rsa\u{b}", "ls (", "echo x >\u{a0}y", "x\u{0}y"] {
+        let judged = bash(&daemon, "claude-code", line);
+        assert!(judged["decision"] == "ask" && judged["by"] == "rule", "{line:?}: {judged}");
+    }
+    // Text that is quoted is only text.
+    let judged = bash(&daemon, "claude-code", "grep 'a\u{a0}b\u{2028}\r' b.txt");
+    assert_eq!(judged["by"], "default", "{judged}");
+}
+
 #[test]
 fn a_program_that_codex_may_type_into_is_not_left_to_it() {
     let daemon = daemon();

@@ -9,10 +9,18 @@ use tree_sitter::Node;
 
 use super::{Unreadable, Walked, all, named};
 
-/// Characters that belong to words for the shell and are blanks for the grammar, or the reverse.
-pub(super) fn has_odd_characters(source: &str) -> bool {
+/// Texts in which every character stands for itself, for the shell and for the grammar.
+const TEXTS: &[&str] = &["raw_string", "string_content", "heredoc_content", "heredoc_body", "comment"];
+
+/// Whether characters that belong to words for the shell, and are blanks for the grammar, or the reverse, stand in quoted
+/// texts alone. Up to the first of them, both read the same, so that they agree on where that text begins.
+pub(super) fn odd_characters_are_quoted(root: Node, source: &str) -> bool {
     let odd = |c: char| (c.is_control() && c != '\n' && c != '\t') || (c.is_whitespace() && !" \n\t".contains(c));
-    source.chars().any(odd)
+    source.char_indices().filter(|(_, c)| odd(*c)).all(|(at, c)| {
+        // The shell leaves out a NUL, and everything else reads it.
+        let node = root.descendant_for_byte_range(at, at + c.len_utf8()).filter(|_| c != '\0');
+        node.is_some_and(|node| TEXTS.contains(&node.kind()))
+    })
 }
 
 /// Whether everything between the leaves of the tree is blank for the shell, too. The grammar skips escaped blanks,
