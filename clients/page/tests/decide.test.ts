@@ -18,6 +18,7 @@ test("a command line is allowed as a whole, by a key", async ({ signedIn, agent,
   await expect(prompt).toContainText("claude-code");
   await expect(prompt.getByRole("region", { name: "Command line" })).toHaveText("echo tea > a.txt && touch b.txt");
   await expect(prompt.getByRole("listitem")).toHaveCount(2);
+  await expect(prompt.getByRole("listitem").nth(1)).toContainText("changes files");
   await prompt.getByText("How this command is read").click();
   await expect(prompt).toContainText("touch b.txt");
   await expect(prompt).toContainText("changes files");

@@ -182,11 +182,12 @@ function Parts({ ask }: { ask: Ask }) {
     <section>
       <h3>All parts</h3>
       <ol class="parts">
-        {ask.parts?.map(({ category, target }, at) => (
+        {ask.parts?.map(({ category, target, does }, at) => (
           <li key={at} aria-current={at + 1 === ask.part ? "step" : undefined}>
             <Badge>{category}</Badge>{" "}
             <Text class="mono" value={target} max={MAX_PATTERN} />
             {at + 1 === ask.part && <span class="dim small"> this one</span>}
+            {does !== undefined && <div class="dim small">{does}</div>}
           </li>
         ))}
       </ol>
