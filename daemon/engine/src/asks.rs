@@ -454,7 +454,7 @@ pub fn reply(engine: &Engine, reply: &ReplyPermission, replier: &Replier) -> Res
         let any = !grants.is_empty();
         for grant in grants {
             match engine.grants.add(grant) {
-                Ok(()) => {}
+                Ok(_) => {}
                 Err(error) if error.holds => not_kept = Some(error),
                 Err(error) => return Err(AskReplyError::Store(error)),
             }

@@ -196,8 +196,8 @@ pub enum GrantError {
     Store(NotKept),
 }
 
-/// Makes a grant that a person gives without being asked. It takes effect immediately, also for
-/// pending asks.
+/// Makes a grant that a person gives without being asked, or renews the one that says the same. It takes effect
+/// immediately, also for pending asks.
 ///
 /// `scope` is the parameters' scope, resolved. A relative path is relative to the parameters' `cwd`.
 ///
@@ -247,12 +247,12 @@ pub fn grant(
         asked: None,
         fleet: None,
     };
-    let (mut info, pattern) = (grant.info(), grant.pattern.clone());
     let added = engine.grants.add(grant);
-    if added.as_ref().map_or_else(|error| error.holds, |()| true) {
+    if added.as_ref().map_or_else(|error| error.holds, |_| true) {
         engine.policy_changed();
     }
-    added.map_err(GrantError::Store)?;
+    let grant = added.map_err(GrantError::Store)?;
+    let (mut info, pattern) = (grant.info(), grant.pattern);
     if info.action == Action::Allow && info.tools.is_none() {
         engine.plugin_refusals.forget_granted(&pattern, &info);
         if info.chain.is_empty() {

@@ -83,7 +83,7 @@ impl Store {
         if !agreed.not_in_database.is_empty() && self.takes_writes() {
             let missing = agreed.not_in_database;
             let written = self.write_durably(move |transaction| {
-                missing.iter().try_for_each(|row| insert(transaction, "INSERT OR IGNORE", row))
+                missing.iter().try_for_each(|row| insert(transaction, "DO NOTHING", row))
             });
             if let Err(error) = written {
                 tracing::warn!(%error, "refusals stand in the file alone, and count");
@@ -116,7 +116,7 @@ impl Store {
         }
         // The file comes first: the database is more likely to fail.
         let in_file = row.refuses().then(|| self.refusals.add(row.clone()));
-        let in_database = self.write_durably(move |transaction| insert(transaction, "INSERT OR REPLACE", &row));
+        let in_database = self.write_durably(move |transaction| insert(transaction, RENEW, &row));
         match (in_file, in_database) {
             (Some(Ok(())), Err(error)) => {
                 tracing::warn!(%error, grant = grant.id, "the refusal is kept in the file alone");
@@ -194,9 +194,17 @@ fn read_rows(connection: &Connection, filter: &str, mut each: impl FnMut(StoredG
     Ok(())
 }
 
-fn insert(transaction: &Transaction, verb: &str, row: &StoredGrant) -> Result<(), StoreError> {
+/// What may differ in a grant that is renewed. Its uses stay.
+const RENEW: &str = "DO UPDATE SET granted_by = excluded.granted_by, granted_at = excluded.granted_at, \
+                     expires_at = excluded.expires_at, asked = excluded.asked";
+
+/// `if_there`: what to do if there is a grant of this id.
+fn insert(transaction: &Transaction, if_there: &str, row: &StoredGrant) -> Result<(), StoreError> {
     transaction.execute(
-        &format!("{verb} INTO grants ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"),
+        &format!(
+            "INSERT INTO grants ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13) \
+             ON CONFLICT (id) {if_there}"
+        ),
         params![
             row.id,
             row.category,

@@ -105,6 +105,29 @@ fn an_ask_says_who_asks_and_which_part_of_the_line_it_is() {
 }
 
 #[test]
+fn a_grant_that_is_given_again_is_renewed_and_keeps_its_uses() {
+    let mut daemon = TestDaemon::asking();
+    let give = |wire: &mut Wire, ends: Value| {
+        let grant = json!({"category": "shell", "pattern": "printf one", "scope": "always", "expires_in": ends});
+        wire.result("permissions.grant", grant)
+    };
+    let mut wire = daemon.connect();
+    let first = give(&mut wire, json!(60));
+    let id = run(&mut wire, "printf one");
+    assert_eq!(wire.answer(id)["result"]["is_error"], false);
+    let again = give(&mut wire, Value::Null);
+    assert_eq!((&again["id"], &again["expires_at"]), (&first["id"], &Value::Null));
+    let check = |wire: &mut Wire| {
+        let listed = grants(wire);
+        let [one] = listed.as_slice() else { panic!("expected one grant, got {listed:?}") };
+        assert_eq!((&one["id"], &one["uses"]), (&first["id"], &json!(1)), "{one}");
+    };
+    check(&mut wire);
+    daemon.restart("TERM");
+    check(&mut daemon.connect());
+}
+
+#[test]
 fn one_answer_allows_a_whole_line_and_no_more_than_it_shows() {
     let daemon = TestDaemon::asking();
     let (mut person, mut agent) = (subscribed(&daemon), daemon.connect());

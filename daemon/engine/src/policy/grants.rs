@@ -139,6 +139,14 @@ impl Grant {
         }
     }
 
+    /// Whether both say the same about the same calls. Who gave them, and how long they hold, is of no importance.
+    fn says_the_same(&self, other: &Self) -> bool {
+        let terms = |grant: &Self| (grant.category, grant.action, grant.fleet.is_some());
+        terms(self) == terms(other)
+            && self.pattern.as_str() == other.pattern.as_str()
+            && (&self.scope, &self.tools, &self.chain) == (&other.scope, &other.tools, &other.chain)
+    }
+
     fn is_valid(&self, now: SystemTime) -> bool {
         match &self.fleet {
             Some(term) => term.is_valid(),
@@ -190,18 +198,26 @@ impl Grants {
         self.all.store(Arc::new(held.iter().filter(|held| held.fleet.is_some()).cloned().chain(stored).collect()));
     }
 
+    /// Adds a grant, and returns it as it holds: one that says the same as a grant that is valid renews that one, which keeps its
+    /// id, and holds until the later of the two ends.
+    ///
     /// # Errors
     /// It could not be stored.
-    pub fn add(&self, grant: Grant) -> Result<(), NotKept> {
+    pub fn add(&self, mut grant: Grant) -> Result<Grant, NotKept> {
         let _one = self.changing.lock();
+        let now = SystemTime::now();
+        let held = self.all.load();
+        if let Some(same) = held.iter().find(|held| held.says_the_same(&grant) && held.is_valid(now)) {
+            grant.id.clone_from(&same.id);
+            grant.expires_at = same.expires_at.zip(grant.expires_at).map(|(before, now)| before.max(now));
+        }
         let effect = if grant.action == Action::Allow { ChangeEffect::Widens } else { ChangeEffect::Narrows };
         let store = || self.store.get().map_or(Ok(()), |store| store.add(&grant));
         effect.keep(store, |_| {
-            let now = SystemTime::now();
-            let held = self.all.load();
-            let next = held.iter().filter(|held| !held.has_expired(now)).cloned().chain([grant.clone()]).collect();
-            self.all.store(Arc::new(next));
-        })
+            let others = held.iter().filter(|held| !held.has_expired(now) && held.id != grant.id).cloned();
+            self.all.store(Arc::new(others.chain([grant.clone()]).collect()));
+        })?;
+        Ok(grant)
     }
 
     /// Replaces the grants of the fleet, which are never stored. Each has a term.

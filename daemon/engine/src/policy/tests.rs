@@ -612,11 +612,42 @@ fn grants_end_when_they_say() {
     let now = SystemTime::now();
     grants.add(grant("ended", Some(now - Duration::from_secs(1)))).unwrap();
     grants.add(grant("later", Some(now + Duration::from_secs(1000)))).unwrap();
-    grants.add(grant("never", None)).unwrap();
     let ids: Vec<String> = grants.snapshot().iter().map(|grant| grant.id.clone()).collect();
-    assert_eq!(ids, ["later", "never"]);
+    assert_eq!(ids, ["later"]);
     assert_eq!(grants.remove("later").unwrap().unwrap().id, "later");
     assert!(grants.remove("later").unwrap().is_none());
+}
+
+#[test]
+fn the_same_grant_renews_the_one_that_is_there() {
+    let grants = Grants::default();
+    let given = |id: &str, expires_at| Grant {
+        id: id.into(),
+        expires_at,
+        by: Some(id.into()),
+        ..case().grant(Category::Shell, "ls", Action::Allow).grants.remove(0)
+    };
+    let now = SystemTime::now();
+    let (soon, later) = (Some(now + Duration::from_secs(10)), Some(now + Duration::from_secs(1000)));
+    for (id, expires_at, holds_until) in
+        [("a", soon, soon), ("b", later, later), ("c", soon, later), ("d", None, None), ("e", soon, None)]
+    {
+        let held = grants.add(given(id, expires_at)).unwrap();
+        assert_eq!((held.id.as_str(), held.by.as_deref(), held.expires_at), ("a", Some(id), holds_until));
+        assert_eq!(grants.snapshot().len(), 1);
+    }
+    // Another tool, scope, action or chain is another grant.
+    let others = [
+        Grant { tools: Some(vec!["bash".into()]), ..given("tools", None) },
+        Grant { scope: GrantScope::Project(PROJECT.into()), ..given("scope", None) },
+        Grant { action: Action::Deny, ..given("action", None) },
+        Grant { chain: vec!["plugin".into()], ..given("chain", None) },
+    ];
+    for (number, other) in others.into_iter().enumerate() {
+        let id = other.id.clone();
+        assert_eq!(grants.add(other).unwrap().id, id);
+        assert_eq!(grants.snapshot().len(), number + 2);
+    }
 }
 
 /// Refuses everything.
@@ -638,7 +669,11 @@ fn grant_refused_by_the_store_does_not_apply() {
     let grant = case().grant(Category::Shell, "ls", Action::Allow).grants.remove(0);
     grants.load(vec![grant.clone()], std::sync::Arc::new(Broke));
     let not_kept = |holds| Some(NotKept { holds, why: "the disk is full".into() });
-    assert_eq!(grants.add(Grant { id: "g2".into(), ..grant.clone() }).err(), not_kept(false));
+    let other = Grant { tools: Some(vec!["bash".into()]), id: "g2".into(), ..grant.clone() };
+    assert_eq!(grants.add(other).err(), not_kept(false));
+    let renewed = Grant { by: Some("another".into()), ..grant.clone() };
+    assert_eq!(grants.add(renewed).err(), not_kept(false));
+    assert_eq!(grants.snapshot()[0].by, None);
     assert_eq!(grants.snapshot().len(), 1);
     // What narrows holds all the same.
     assert_eq!(grants.remove("g1").err(), not_kept(true));
