@@ -43,12 +43,23 @@ pub async fn check_permission(cx: &Cx, chain: &[String], need: &Need) -> Result<
 /// # Errors
 /// As [`check_permission`], for the first that is refused.
 pub async fn check_declared(cx: &Cx, needs: &[Need]) -> Result<(), ToolError> {
+    if needs.is_empty() {
+        check_paused(cx)?;
+    }
     let basis = DecisionBasis::of(cx);
     for need in needs {
         check_one(cx, cx.chain_of_declared(need), need, needs).await?;
     }
     cx.note_decided_by(basis);
     Ok(())
+}
+
+/// A call that needs nothing, or of which nobody knows what it needs, does not run either while everything is paused.
+fn check_paused(cx: &Cx) -> Result<(), ToolError> {
+    let policy = cx.engine.policy.load();
+    let Some(paused) = &policy.paused else { return Ok(()) };
+    let message = format!("not allowed: {} ({})", cx.tool.as_str(), policy.because(paused));
+    refuse(cx, &Need::new(Category::Agent, cx.tool.as_str()), (paused.clone(), DecidedBy::Rule), message)
 }
 
 async fn check_one(cx: &Cx, chain: &[String], need: &Need, declared: &[Need]) -> Result<(), ToolError> {

@@ -442,10 +442,17 @@ fn a_pause_stops_what_runs_and_denies_the_rest_until_a_person_resumes() {
     assert!(denied["content"][0]["text"].as_str().unwrap().contains("paused by "), "{denied}");
     assert_eq!(model.error("daemon.resume", json!({}))["code"], -32002);
     assert_eq!(count(), before);
+    // Nor does a tool of which nobody knows what it needs.
+    let unknown =
+        json!({"agent": "claude-code", "tool": "Frobnicate", "input": {}, "cwd": daemon.work(), "session": "z"});
+    let judged = daemon.connect().result("permissions.request", unknown.clone());
+    assert_eq!(judged["decision"], "deny", "{judged}");
+    assert!(judged["reason"].as_str().unwrap().contains("frobnicate (everything is paused by"), "{judged}");
     let status = other.result("daemon.status", json!({}))["problems"].to_string();
     assert!(status.contains("toolctl resume"), "{status}");
     other.result("daemon.resume", json!({}));
     until("it goes on", || (count() > before).then_some(()));
+    assert_eq!(daemon.connect().result("permissions.request", unknown)["decision"], "ask");
     ran(&bash(&mut other, "ls"));
     // With `kill` it ends, and a restart does not resume.
     other.result("daemon.pause", json!({"kill": true}));

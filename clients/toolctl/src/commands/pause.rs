@@ -10,13 +10,13 @@ use crate::exit::OK;
 use crate::globals::Globals;
 use crate::output::{self, WARN, counted, one_line, print_answer, print_json};
 
-/// Pause everything: commands are stopped, and nothing is allowed
+/// Pause everything: running commands stand still, and nothing is allowed
 ///
 /// Time limits stand still. Agents that ask get the answer that everything is paused. A restart of the daemon does not
 /// resume.
 #[derive(Debug, Args)]
 pub(crate) struct PauseArgs {
-    /// End the calls and background commands instead of stopping them
+    /// End the calls and background commands, in place of letting them stand still
     #[arg(long)]
     kill: bool,
     /// Print JSON
