@@ -522,9 +522,22 @@ pub(super) fn program_name(pid: u32) -> Option<String> {
 fn kind_of(id: ProcessId) -> ProcessKind {
     let pid = id.pid;
     let program = program_name(pid);
+    // Such as the `su` or `sudo` above a login shell, whose program cannot be read.
+    if program.is_none()
+        && is_of_other_user(&std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default())
+    {
+        return ProcessKind::Host;
+    }
     let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let words: Vec<&[u8]> = command.split(|byte| *byte == 0).collect();
     kind_by_name(program.as_deref().unwrap_or_default(), pid, words.get(1..).unwrap_or_default())
+}
+
+/// Whether a process with this `status` file has the rights of another user than this one: it is no agent of this user.
+fn is_of_other_user(status: &str) -> bool {
+    let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    let effective = ids.and_then(|ids| ids.split_whitespace().nth(1)?.parse::<u32>().ok());
+    effective.is_some_and(|id| id != rustix::process::geteuid().as_raw())
 }
 
 fn kind_by_name(program: &str, pid: u32, arguments: &[&[u8]]) -> ProcessKind {
@@ -581,6 +594,16 @@ mod tests {
         check("tmux", &["new"], "host");
         check("node", &["cli.js"], "program");
         check("claude", &[], "program");
+    }
+
+    #[test]
+    fn a_process_of_another_user_is_no_agent_of_this_one() {
+        let own = rustix::process::geteuid().as_raw();
+        let status = |effective: u32| format!("Name:\tsu\nUid:\t{own}\t{effective}\t0\t0\nGid:\t0\t0\t0\t0\n");
+        assert!(is_of_other_user(&status(own + 1)));
+        // A program that hides from its own user, too.
+        assert!(!is_of_other_user(&status(own)));
+        assert!(!is_of_other_user(""), "one that has ended");
     }
 
     fn id(pid: u32) -> ProcessId {
