@@ -129,6 +129,8 @@ fn a_line_runs_once_for_each_judgement() {
     let (status, _, words) = texts(&claude.bash("mytool --version; echo ran >> ran"));
     assert_eq!((status, count()), (Some(126), 1), "{words}");
     assert!(words.contains("needs approval"), "{words}");
+    // That it was judged, and not allowed, approves nothing.
+    assert_eq!((texts(&claude.bash("mytool --version; echo ran >> ran")).0, count()), (Some(126), 1));
     // Another line than the one that was judged.
     claude.hook("mytool a");
     assert_eq!(texts(&claude.bash("mytool b")).0, Some(126));

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser};
 use serde_json::{Value, json};
+use toold_proto::agent_request::DeniedUnasked;
 
 use crate::commands::hook::answers::{HookJudgement, JudgedDecision};
 use crate::commands::hook::daemon::{self, DaemonError, Exchange};
@@ -149,11 +150,16 @@ fn judge_now(command: &str, cwd: &str, session: &str, globals: &Globals) -> Resu
     }
     let judged = daemon::judge(globals, &params, Duration::from_secs(SHORTEST_LIMIT));
     let answer = judged.answer.map_err(|error| error.to_string())?;
-    // No event tells when it ends.
-    let done = json!({"request_id": answer["request_id"], "ok": true});
+    let judged = HookJudgement::read(&answer);
+    // No event tells when it ends, and nobody asks about it here.
+    let done = match judged.decision {
+        JudgedDecision::Allow => json!({"request_id": answer["request_id"], "ok": true}),
+        JudgedDecision::Deny | JudgedDecision::Ask => {
+            json!({"request_id": answer["request_id"], "ok": false, "denied": DeniedUnasked::CannotAsk})
+        }
+    };
     // It ends with the agent at the latest.
     let _ = Exchange::open(globals).and_then(|exchange| exchange.call("permissions.done", &done));
-    let judged = HookJudgement::read(&answer);
     match judged.decision {
         JudgedDecision::Allow => Ok(()),
         JudgedDecision::Deny | JudgedDecision::Ask => Err(judged.reason),

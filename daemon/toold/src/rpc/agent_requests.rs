@@ -163,7 +163,7 @@ async fn judge_request(request: MethodRequest, params: RequestPermission) -> Res
     services.open_requests.judge(number, &judgement);
     if params.confines && judgement.decision != Verdict::Deny {
         let files = GuardedFiles::of(&services.engine, &session);
-        services.command_approvals.leave(&requester, &params, &judgement, tool.lines(), &files);
+        services.command_approvals.leave(&request_id, &requester, &params, &judgement, tool.lines(), &files);
     }
     // An agent that has ended, or refused the tool itself, reports no end.
     if let Some(agent) = connection.peer.lineage.starter().filter(|_| !call_ended.is_cancelled()) {
@@ -207,11 +207,15 @@ fn tell_of_waiting(connection: &ClientConnection, request_id: &str, until: Insta
 
 async fn finish(request: MethodRequest, params: FinishRequest) -> Result<Done, ErrorObjectOwned> {
     let (requester, is_person) = (requester(request.connection()), may_decide(&request));
-    let may_end = |open: &OpenRequest| is_person || open.requester == requester;
+    let may_end_of = |of: &RequestingAgent| is_person || *of == requester;
+    let may_end = |open: &OpenRequest| may_end_of(&open.requester);
     if params.scope != FinishScope::Request {
-        request.services.command_approvals.end(&params.request_id, &requester);
+        request.services.command_approvals.end(&params.request_id, may_end_of);
         request.services.open_requests.end_conversation(&params.request_id, params.scope, may_end);
         return Ok(Done {});
+    }
+    if params.denied.is_some() {
+        request.services.command_approvals.deny(&params.request_id, may_end_of);
     }
     let open = request.services.open_requests.take(&params.request_id, may_end);
     let open = open.ok_or_else(|| unknown("request", &params.request_id))?;

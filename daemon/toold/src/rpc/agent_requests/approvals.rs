@@ -28,6 +28,8 @@ const VALID_WHILE_ASKED: Duration = Duration::from_secs(3600);
 const MAX_APPROVALS: usize = 1_024;
 
 struct CommandApproval {
+    /// The request that it was judged for.
+    request_id: String,
     requester: RequestingAgent,
     /// `AGENT/SESSION` of the agent's conversation.
     conversation: String,
@@ -45,6 +47,7 @@ impl CommandApprovals {
     /// Approves one run of each line, if the agent names its conversation.
     pub(super) fn leave(
         &self,
+        request_id: &str,
         requester: &RequestingAgent,
         params: &RequestPermission,
         judgement: &Judgement,
@@ -57,6 +60,7 @@ impl CommandApprovals {
         let mut all = self.0.lock();
         all.retain(|approval| approval.until > now);
         all.extend(lines.iter().map(|line| CommandApproval {
+            request_id: request_id.to_owned(),
             requester: requester.clone(),
             conversation: conversation_of(&params.agent, session),
             line: digest(line, &params.cwd),
@@ -82,12 +86,18 @@ impl CommandApprovals {
         Some(all.remove(at))
     }
 
+    /// The line of this request does not run: nobody was asked in place of the agent.
+    pub(super) fn deny(&self, request_id: &str, may_end: impl Fn(&RequestingAgent) -> bool) {
+        let is_it = |approval: &CommandApproval| approval.request_id == request_id && may_end(&approval.requester);
+        self.0.lock().retain(|approval| !is_it(approval));
+    }
+
     /// The turn of a conversation, or the conversation, has ended: what its agent's user was asked about will not run. What was
     /// allowed may still be about to start.
-    pub(super) fn end(&self, conversation: &str, requester: &RequestingAgent) {
+    pub(super) fn end(&self, conversation: &str, may_end: impl Fn(&RequestingAgent) -> bool) {
         let latest = Instant::now() + VALID;
         let is_over = |approval: &CommandApproval| {
-            approval.conversation == conversation && approval.requester == *requester && approval.until > latest
+            approval.conversation == conversation && may_end(&approval.requester) && approval.until > latest
         };
         self.0.lock().retain(|approval| !is_over(approval));
     }
