@@ -36,3 +36,20 @@ fn read(path: &Path) -> Option<String> {
     File::open(path).ok()?.take(MAX_FILE).read_to_string(&mut text).ok()?;
     Some(text)
 }
+
+/// Whether a daemon that `server` runs is trusted by `own`, both user ids: one's own, or one of the system. To root, each.
+pub fn may_serve(server: u32, own: u32) -> bool {
+    server == own || server == 0 || own == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_daemon_of_another_user_is_not_trusted() {
+        for (server, own, may) in [(1000, 1000, true), (0, 1000, true), (1001, 1000, false), (1000, 0, true)] {
+            assert_eq!(may_serve(server, own), may, "{server} {own}");
+        }
+    }
+}

@@ -18,6 +18,7 @@ use toold_proto::socket::log_path;
 use crate::error::{ClientError, NoAnswerReason};
 use crate::holder;
 use crate::link::{LinkHandshake, RpcLink};
+use crate::place::may_serve;
 
 /// How a daemon is started.
 #[derive(Clone, Debug)]
@@ -77,7 +78,17 @@ const MAX_OUTPUT: u64 = 4096;
 pub const PATIENCE: Duration = Duration::from_secs(8);
 
 pub(crate) async fn connect(socket: &Path) -> Result<UnixStream, ClientError> {
-    UnixStream::connect(socket).await.map_err(|source| match source.kind() {
+    let connected = UnixStream::connect(socket).await.and_then(|stream| {
+        let server = stream.peer_cred()?.uid();
+        match may_serve(server, rustix::process::geteuid().as_raw()) {
+            true => Ok(stream),
+            false => Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                format!("another user serves it, with the id {server}: set TOOLD_SOCKET to a socket of your own"),
+            )),
+        }
+    });
+    connected.map_err(|source| match source.kind() {
         io::ErrorKind::ConnectionRefused if is_no_socket(socket) => {
             ClientError::NotASocket { socket: socket.to_owned() }
         }

@@ -21,6 +21,7 @@ use std::ffi::OsString;
 use std::io::{BufReader, Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::mpsc;
 use std::time::Duration;
 
 use clap::{Args, Parser, ValueEnum};
@@ -33,7 +34,7 @@ use crate::commands::confine::prefix;
 use crate::exit::{OK, USAGE};
 use crate::globals::Globals;
 use answers::{AgentAsking, AnswerRow, HookJudgement, JudgedBy, JudgedDecision};
-use daemon::{DaemonError, Exchange, JudgedAnswer};
+use daemon::{BEFORE_THE_LIMIT, DaemonError, Exchange, JudgedAnswer};
 use installed::InstalledVariable;
 use last_call::LastHook;
 use limits::SHORTEST_LIMIT;
@@ -180,7 +181,7 @@ pub(crate) fn run(hook: &HookArgs, globals: &Globals) -> u8 {
     if let Err(error) = installed::apply(&hook.installed) {
         return not_judged(hook, &Value::Null, &format!("toolctl can't be run again: {error}"));
     }
-    let value = match read_input(std::io::stdin()) {
+    let value = match read_in_time(Duration::from_secs(hook.limit).saturating_sub(BEFORE_THE_LIMIT)) {
         Ok(value) => value,
         // Nobody could look at so much of it before answering.
         Err(unread) if unread.is_too_large => {
@@ -277,6 +278,17 @@ struct UnreadInput {
     named: Value,
     problem: String,
     is_too_large: bool,
+}
+
+/// Reads the input on stdin, unless the agent takes longer to write it.
+fn read_in_time(limit: Duration) -> Result<Value, UnreadInput> {
+    let (sender, input) = mpsc::channel();
+    // It ends with this process.
+    std::thread::spawn(move || sender.send(read_input(std::io::stdin())));
+    let late = || format!("the input did not end within {} s", limit.as_secs());
+    input
+        .recv_timeout(limit)
+        .unwrap_or_else(|_| Err(UnreadInput { named: Value::Null, problem: late(), is_too_large: false }))
 }
 
 /// The agent may keep the pipe open, so that only the value ends, and not the input.

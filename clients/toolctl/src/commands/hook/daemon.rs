@@ -2,12 +2,14 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use rustix::io::{Errno, ioctl_fionbio};
+use rustix::net::sockopt::socket_peercred;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use serde_json::{Value, json};
+use toold_client::place::may_serve;
 
 use crate::connection;
 use crate::globals::Globals;
@@ -16,7 +18,7 @@ use crate::globals::Globals;
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 
 /// How long before the agent's time limit the daemon stops asking a person.
-const BEFORE_THE_LIMIT: Duration = Duration::from_secs(5);
+pub(crate) const BEFORE_THE_LIMIT: Duration = Duration::from_secs(5);
 
 /// For an answer that is on its way when the person's time is over. Less than [`BEFORE_THE_LIMIT`].
 const ON_ITS_WAY: Duration = Duration::from_secs(2);
@@ -46,6 +48,8 @@ pub(crate) enum DaemonError {
     /// The connection ended before the answer.
     #[error("toold ended before it answered")]
     Ended,
+    #[error("another user serves {}, with the id {server}", socket.display())]
+    OfOtherUser { socket: PathBuf, server: u32 },
     #[error("toold refused the request: {0}")]
     Failed(String),
 }
@@ -227,5 +231,9 @@ fn connected(path: &Path) -> Result<UnixStream, DaemonError> {
         }
     }
     ioctl_fionbio(&socket, false).map_err(failed)?;
+    let server = socket_peercred(&socket).map_err(failed)?.uid.as_raw();
+    if !may_serve(server, rustix::process::geteuid().as_raw()) {
+        return Err(DaemonError::OfOtherUser { socket: path.to_owned(), server });
+    }
     Ok(UnixStream::from(socket))
 }
