@@ -293,10 +293,13 @@ impl BashTool {
         }
         let failed = finished.code != Some(0);
         let text = with_cut(&kept);
-        let was_stopped = on_floor && is_refusal(&text, !failed);
+        let has_network = confined.as_ref().is_none_or(|confinement| confinement.network || confinement.by_host);
+        let was_stopped = on_floor && is_refusal(&text, !failed, has_network);
         // Code that was tried where nothing can be changed has changed nothing.
         let was_tried = only_shown && !only_reads(&judged);
-        if was_stopped && failed && was_tried && self.is_allowed_after_all(&judged, cx).await {
+        // Where only a connection failed, the server may not run.
+        let is_sure = was_stopped && is_refusal(&text, !failed, true);
+        if is_sure && failed && was_tried && self.is_allowed_after_all(&judged, cx).await {
             return Ok(None);
         }
         let note = confined.as_ref().and_then(|confinement| {

@@ -21,12 +21,27 @@ const REFUSALS: [&str; 9] = [
     "Temporary failure in name resolution",
     "Network is unreachable",
 ];
+/// The same where there is no network at all. Elsewhere a server says them.
+const NO_NETWORK: [&str; 8] = [
+    "Connection refused",
+    "connection refused",
+    "ECONNREFUSED",
+    "ENETUNREACH",
+    "EAI_AGAIN",
+    // curl, before and since version 8.11.
+    "Couldn't connect to server",
+    "Could not connect to server",
+    "Name or service not known",
+];
+
 /// Whether the output shows that something was refused. After success only a line that ends with it does: a search may find
 /// the words in a text.
-pub(crate) fn is_refusal(text: &str, succeeded: bool) -> bool {
+pub(crate) fn is_refusal(text: &str, succeeded: bool, has_network: bool) -> bool {
+    let of_network = if has_network { &[][..] } else { &NO_NETWORK };
+    let mut all = REFUSALS.iter().chain(of_network);
     match succeeded {
-        true => text.lines().any(|line| REFUSALS.iter().any(|words| line.trim_end().ends_with(words))),
-        false => REFUSALS.iter().any(|words| text.contains(words)),
+        true => text.lines().any(|line| all.clone().any(|words| line.trim_end().ends_with(words))),
+        false => all.any(|words| text.contains(words)),
     }
 }
 
@@ -89,10 +104,19 @@ mod tests {
 
     #[test]
     fn words_of_the_system_count_and_words_that_a_search_finds_do_not() {
-        assert!(is_refusal("cat: .env: Permission denied\n", false));
-        assert!(is_refusal("cat: .env: Permission denied\nmore\n", true));
-        assert!(is_refusal("npm error code EACCES\n", false));
-        assert!(!is_refusal("src/a.rs: // says \"Permission denied\" here\n", true));
-        assert!(!is_refusal("no such file\n", false));
+        assert!(is_refusal("cat: .env: Permission denied\n", false, true));
+        assert!(is_refusal("cat: .env: Permission denied\nmore\n", true, true));
+        assert!(is_refusal("npm error code EACCES\n", false, true));
+        assert!(!is_refusal("src/a.rs: // says \"Permission denied\" here\n", true, true));
+        assert!(!is_refusal("no such file\n", false, true));
+        // A server refuses where there is a network.
+        for said in [
+            "curl: (7) Failed to connect to localhost port 8000 after 0 ms: Couldn't connect to server\n",
+            "curl: (7) Failed to connect to localhost port 8000 after 0 ms: Could not connect to server\n",
+            "wget: connect to localhost: Connection refused\n",
+            "Error: connect ECONNREFUSED 127.0.0.1:8000\n",
+        ] {
+            assert!(is_refusal(said, false, false) && !is_refusal(said, false, true), "{said}");
+        }
     }
 }
