@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde_json::Value;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use toold_client::{Client, ClientError, StartOptions, start};
 use toold_proto::daemon::{NoParams, Restart, Restarted, Shutdown};
 use toold_proto::error::METHOD_NOT_FOUND;
@@ -26,17 +27,21 @@ use crate::output::{self, DIM, GOOD, WARN, one_line, print_json};
 /// connected clients reconnect. The new daemon is the `toold` beside this program, or else the one in PATH. If it does
 /// not start, or its configuration is invalid, the old daemon keeps running.
 ///
-/// Calls that do not end within 5 s (--drain-ms) are cancelled; --when-idle waits for them. Background commands end with the
-/// old daemon. Secrets in an encrypted file are locked until you unlock them again.
+/// Running calls end in the old daemon, which has 10 minutes for that; --now cancels them instead. Background commands end with
+/// the old daemon; --when-idle waits for them first. Secrets in an encrypted file are locked until you unlock them again.
 #[derive(Debug, Args)]
 pub(crate) struct RestartArgs {
-    /// Wait until no call and no background command is running
+    /// Cancel the running calls
+    #[arg(long, conflicts_with_all = ["when_idle", "drain_ms"])]
+    now: bool,
+    /// First wait until no call and no background command is running
     #[arg(long)]
     when_idle: bool,
     /// With --when-idle: give up after this time, such as 10m, and keep the old daemon
     #[arg(long, value_name = "TIME", value_parser = crate::amount::duration, default_value = "10m")]
     timeout: Duration,
-    /// How long running calls may continue in the old daemon before they are cancelled, in milliseconds; 5000 by default
+    /// How long running calls may continue in the old daemon before they are cancelled, in milliseconds; 600000 by default,
+    /// which is the most
     #[arg(long, value_name = "MS", value_parser = crate::amount::whole::<u64>)]
     drain_ms: Option<u64>,
     /// The toold to start
@@ -47,14 +52,37 @@ pub(crate) struct RestartArgs {
     json: bool,
 }
 
+/// The longest time that a daemon takes to end.
+const LONGEST_DRAIN: Duration = Duration::from_secs(600);
+/// An old daemon that ends within this time is not spoken of.
+const SOON: Duration = Duration::from_millis(500);
+
+impl RestartArgs {
+    /// How long running calls may continue.
+    fn drain(&self) -> Duration {
+        match (self.now, self.drain_ms) {
+            (true, _) => Duration::ZERO,
+            (false, Some(ms)) => Duration::from_millis(ms).min(LONGEST_DRAIN),
+            (false, None) => LONGEST_DRAIN,
+        }
+    }
+
+    fn drain_ms(&self) -> u64 {
+        u64::try_from(self.drain().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
 pub(crate) async fn run(args: RestartArgs, globals: &Globals) -> anyhow::Result<u8> {
     let program = match &args.program {
         Some(program) => Some(std::path::absolute(program)?),
         // Without one, the daemon starts its own program again.
         None => start::find_program().ok(),
     };
-    let restarted = match connection::open_running(globals).await? {
-        Some(client) => replace(&client, &args, program, globals).await?,
+    let (restarted, calls) = match connection::open_running(globals).await? {
+        Some(client) => {
+            let calls = running_calls(&client).await;
+            (replace(&client, &args, program, globals).await?, calls)
+        }
         None => {
             let (pid, version) = start_anew(globals, program).await?;
             writeln!(
@@ -78,8 +106,48 @@ pub(crate) async fn run(args: RestartArgs, globals: &Globals) -> anyhow::Result<
     )?;
     out.flush()?;
     drop(out);
+    await_calls(*previous_pid, calls, args.drain()).await?;
     tell_if_locked(globals).await;
     Ok(OK)
+}
+
+/// The number of calls that run, as far as the daemon tells.
+async fn running_calls(client: &Client) -> u64 {
+    // As a value: an older daemon may send another status.
+    let status = client.call_as::<DaemonGetStatus, Value>(NoParams {}).await;
+    status.ok().and_then(|status| status["calls"]["in_flight"].as_u64()).unwrap_or_default()
+}
+
+/// Tells that the old daemon lets its calls end. At a terminal, waits for that; the new daemon serves already.
+async fn await_calls(old: u32, calls: u64, drain: Duration) -> anyhow::Result<()> {
+    let end = Instant::now() + drain;
+    let ended = stop::ended(old);
+    tokio::pin!(ended);
+    if timeout(SOON, &mut ended).await.is_ok() {
+        return Ok(());
+    }
+    let calls = if calls == 0 { "its calls".to_owned() } else { output::counted(calls, "call") };
+    let left = || output::duration(u64::try_from((end - Instant::now()).as_millis()).unwrap_or(u64::MAX));
+    if !output::overwrites_stderr() {
+        let words = format!("the old daemon lets {calls} end, for at most {}; `kill {old}` cancels them", left());
+        writeln!(output::stderr(), "{words}")?;
+        return Ok(());
+    }
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    bar.enable_steady_tick(Duration::from_millis(100));
+    let is_over = loop {
+        bar.set_message(format!("the old daemon lets {calls} end, for at most {}; Ctrl-C does not wait", left()));
+        tokio::select! {
+            () = &mut ended => break true,
+            _ = tokio::signal::ctrl_c() => break false,
+            () = sleep(Duration::from_secs(1)) => {}
+        }
+    };
+    bar.finish_and_clear();
+    if !is_over {
+        writeln!(output::stderr(), "{calls} go on in the old daemon; `kill {old}` cancels them")?;
+    }
+    Ok(())
 }
 
 /// The new daemon does not know the passphrase that the old one was given. The restart is done: what fails here, as for a
@@ -103,7 +171,7 @@ async fn replace(
         program: program.as_ref().map(|program| program.to_string_lossy().into_owned()),
         when_idle: args.when_idle,
         timeout_ms: Some(u64::try_from(args.timeout.as_millis()).unwrap_or(u64::MAX)),
-        drain_ms: args.drain_ms,
+        drain_ms: Some(args.drain_ms()),
     };
     match client.call::<DaemonRestart>(request).await {
         Ok(restarted) => Ok(restarted),
@@ -131,12 +199,21 @@ async fn stop_and_start(
         }
         sleep(Duration::from_millis(50)).await;
     }
-    match client.call::<DaemonShutdown>(Shutdown { drain_ms: args.drain_ms }).await {
+    let calls = running_calls(client).await;
+    if calls > 0 && !args.now {
+        let limit = output::duration(args.drain_ms());
+        writeln!(
+            output::stderr(),
+            "the old daemon first lets {} end, for at most {limit}",
+            output::counted(calls, "call")
+        )?;
+    }
+    match client.call::<DaemonShutdown>(Shutdown { drain_ms: Some(args.drain_ms()) }).await {
         Ok(_) | Err(ClientError::Disconnected(_)) => {}
         Err(error) => return Err(error.into()),
     }
     let pid = old["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok()).unwrap_or_default();
-    stop::await_close(client, pid, args.drain_ms).await?;
+    stop::await_close(client, pid, Some(args.drain_ms())).await?;
     start_anew(globals, program).await?;
     let new = connection::open(globals).await?.call::<DaemonGetStatus>(NoParams {}).await?;
     Ok(Restarted {

@@ -20,7 +20,7 @@ use crate::output;
 /// Running calls may finish first. Waits until the process has ended. If no daemon is running, the exit status is 0.
 #[derive(Debug, Default, Args)]
 pub(crate) struct StopArgs {
-    /// How long running calls may continue, in milliseconds
+    /// How long running calls may continue before they are cancelled, in milliseconds; 5000 by default
     #[arg(long, value_name = "MS", value_parser = crate::amount::whole::<u64>)]
     drain_ms: Option<u64>,
 }
@@ -76,7 +76,7 @@ pub(super) async fn await_close(client: &Client, pid: u32, drain_ms: Option<u64>
 
 /// Waits until the process has ended. Connecting to see whether it still listens would make a service manager start
 /// the next daemon.
-async fn ended(pid: u32) {
+pub(super) async fn ended(pid: u32) {
     while lives(pid) {
         sleep(Duration::from_millis(10)).await;
     }

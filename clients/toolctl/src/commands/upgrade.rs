@@ -11,10 +11,10 @@ use serde_json::json;
 use crate::exit::OK;
 use crate::output::{self, one_line, print_json};
 
-/// Show how toold was installed here, and the commands that upgrade and remove it
+/// Show how toold was installed here, and the commands that upgrade or remove it
 ///
-/// Changes nothing. After an upgrade, `toolctl restart` replaces the running daemon. It cancels calls that do not end within 5 s,
-/// unless --drain-ms or --when-idle says otherwise.
+/// It only prints the commands, for you to run: it upgrades and removes nothing by itself. After an upgrade, `toolctl restart`
+/// replaces the running daemon by the new version.
 #[derive(Debug, Args)]
 pub(crate) struct UpgradeArgs {
     /// Print JSON

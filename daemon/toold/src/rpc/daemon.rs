@@ -92,10 +92,11 @@ async fn restart(request: MethodRequest, restart: Restart) -> Result<Restarted, 
     };
     // It ends a moment after its last answer.
     if tokio::time::timeout(PREDECESSOR_WAIT, gone).await.is_err() {
-        return Err(refused(
-            "restarting",
-            "the previous restart is not finished: the old daemon still lets its calls end",
-        ));
+        let old = services.lifecycle.hand_over.predecessor().unwrap_or_default();
+        let words = format!(
+            "the previous restart is not finished: the daemon before this one still lets its calls end; `kill {old}` cancels them"
+        );
+        return Err(refused("restarting", &words));
     }
     let program = restart.program.as_deref().map(Path::new);
     let next = services.lifecycle.hand_over.prepare(program, &services.config.options).await;
