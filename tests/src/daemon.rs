@@ -68,6 +68,14 @@ impl Setup {
         self.dir.path().canonicalize().unwrap().join(below)
     }
 
+    /// A path below the home folder, or below the folder of configurations where it begins with `.config`.
+    pub fn home(&self, below: &str) -> PathBuf {
+        match below.strip_prefix(".config/") {
+            Some(below) => self.path("config").join(below),
+            None => self.path("home").join(below),
+        }
+    }
+
     /// The variables that point daemons and clients to these folders.
     pub fn environment(&self) -> [(&'static str, OsString); 6] {
         [

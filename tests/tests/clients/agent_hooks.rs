@@ -174,8 +174,7 @@ fn a_session_whose_daemon_cannot_be_started_is_told_so_once() {
 #[test]
 fn a_new_installation_is_closed_where_the_agent_can_deny_and_a_later_one_keeps_the_choice() {
     let command = |setup: &Setup, file: &str| {
-        let settings: Value =
-            serde_json::from_str(&fs::read_to_string(setup.path("home").join(file)).unwrap()).unwrap();
+        let settings: Value = serde_json::from_str(&fs::read_to_string(setup.home(file)).unwrap()).unwrap();
         settings["hooks"]["PreToolUse"][0]["hooks"][0].clone()
     };
     for (agent, file, first, other) in
@@ -196,7 +195,7 @@ fn a_new_installation_is_closed_where_the_agent_can_deny_and_a_later_one_keeps_t
         assert!(done(&setup, &["install", agent, "--hooks", "--yes"]).contains("already has the hooks"));
         fails(other);
         done(&setup, &["install", agent, "--hooks", "--undo", "--yes"]);
-        assert!(!setup.path("home").join(file).exists());
+        assert!(!setup.home(file).exists());
     }
 }
 
@@ -581,7 +580,7 @@ const AGENTS: [(&str, &str, &str); 8] = [
 fn hooks_are_shown_installed_listed_and_removed() {
     for (agent, file, before) in AGENTS {
         let setup = Setup::new();
-        let file = setup.path("home").join(file);
+        let file = setup.home(file);
         if !before.is_empty() {
             fs::create_dir_all(file.parent().unwrap()).unwrap();
             fs::write(&file, before).unwrap();
@@ -624,8 +623,9 @@ fn undo_leaves_every_file_byte_for_byte_as_it_was() {
             for is_link in [false, true] {
                 let setup = Setup::new();
                 let home = setup.path("home");
+                let files_of_person = || (files_below(&home), files_below(&setup.path("config")));
                 for (number, file) in files.iter().enumerate() {
-                    let file = home.join(file);
+                    let file = setup.home(file);
                     fs::create_dir_all(file.parent().unwrap()).unwrap();
                     let Some(text) = text else {
                         if is_link {
@@ -641,14 +641,14 @@ fn undo_leaves_every_file_byte_for_byte_as_it_was() {
                         symlink(&real, &file).unwrap();
                     }
                 }
-                let before = files_below(&home);
+                let before = files_of_person();
                 done(&setup, &["install", agent, "--yes"]);
-                let installed = files_below(&home);
+                let installed = files_of_person();
                 assert_ne!(installed, before, "{agent} {text:?}");
                 done(&setup, &["install", agent, "--yes"]);
-                assert_eq!(files_below(&home), installed, "{agent} {text:?}");
+                assert_eq!(files_of_person(), installed, "{agent} {text:?}");
                 done(&setup, &["install", agent, "--undo", "--yes"]);
-                assert_eq!(files_below(&home), before, "{agent} {text:?}, link: {is_link}");
+                assert_eq!(files_of_person(), before, "{agent} {text:?}, link: {is_link}");
             }
         }
     }
@@ -657,7 +657,7 @@ fn undo_leaves_every_file_byte_for_byte_as_it_was() {
 #[test]
 fn a_plugin_of_somebody_else_is_not_replaced() {
     let setup = Setup::new();
-    let file = setup.path("home/.config/opencode/plugins/toold.js");
+    let file = setup.home(".config/opencode/plugins/toold.js");
     fs::create_dir_all(file.parent().unwrap()).unwrap();
     fs::write(&file, "export const Mine = 1\n").unwrap();
     for arguments in
@@ -681,7 +681,7 @@ fn an_installed_hook_does_not_believe_a_repository_about_where_toold_is() {
         .filter(|(agent, ..)| *agent != "opencode")
         .map(|(agent, file, _)| {
             done(&setup, &["install", agent, "--hooks", "--yes"]);
-            let text = fs::read_to_string(setup.path("home").join(file)).unwrap();
+            let text = fs::read_to_string(setup.home(file)).unwrap();
             (agent, hook_command(&serde_json::from_str(&text).unwrap(), agent))
         })
         .collect();
@@ -768,7 +768,7 @@ fn hooks_are_installed_where_the_agent_s_variable_points_and_found_to_be_off_whe
     for (agent, file) in [("claude-code", "cfg/settings.json"), ("codex", "cdx/hooks.json")] {
         let output = run(&["agents", "install", agent, "--yes"]);
         assert!(output.status.success(), "{output:?}");
-        assert!(fs::read_to_string(setup.path("home").join(file)).unwrap().contains(" hook "), "{agent}");
+        assert!(fs::read_to_string(setup.home(file)).unwrap().contains(" hook "), "{agent}");
     }
     assert!(setup.path("home/cfg/.claude.json").exists() && setup.path("home/cdx/config.toml").exists());
     assert!(!setup.path("home/.claude").exists() && !setup.path("home/.codex").exists());

@@ -44,19 +44,19 @@ impl HookAgent {
         }
     }
 
-    /// Its folder below the home folder.
-    fn folder(self) -> &'static str {
-        match self {
+    /// Its folder: below the home folder, or an absolute path.
+    fn folder(self) -> PathBuf {
+        install::below_home(match self {
             Self::ClaudeCode => ".claude",
             Self::Codex => ".codex",
             Self::Gemini => ".gemini",
             Self::Cursor => ".cursor",
             Self::Copilot => ".copilot",
-            Self::Opencode => ".config/opencode",
+            Self::Opencode => "$XDG_CONFIG_HOME/opencode",
             Self::QwenCode => ".qwen",
             Self::Vscode if cfg!(target_os = "macos") => "Library/Application Support/Code",
-            Self::Vscode => ".config/Code",
-        }
+            Self::Vscode => "$XDG_CONFIG_HOME/Code",
+        })
     }
 
     pub(super) fn mcp_client(self) -> McpClient {

@@ -7,7 +7,7 @@ use toold_proto::shell_word::{quoted, quoted_unless};
 
 use crate::commands::confine::prefix;
 use crate::commands::hook::{FailArg, HookAgent, limits};
-use crate::commands::mcp::install::in_named_folder;
+use crate::commands::mcp::install::{below_home, in_named_folder};
 use crate::commands::mcp::jsonc;
 use crate::config_file;
 
@@ -57,7 +57,7 @@ fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c)
 }
 
-/// The file: below the home folder, or in the folder that the agent's own variable names.
+/// The file: below the home folder, or in the folder that the agent's own variable or the system's names.
 pub(crate) fn file(agent: HookAgent) -> PathBuf {
     let moved = match agent {
         HookAgent::ClaudeCode => in_named_folder("CLAUDE_CONFIG_DIR", "settings.json"),
@@ -69,13 +69,13 @@ pub(crate) fn file(agent: HookAgent) -> PathBuf {
     if let Some(moved) = moved {
         return moved;
     }
-    PathBuf::from(match agent {
+    below_home(match agent {
         HookAgent::ClaudeCode => ".claude/settings.json",
         HookAgent::Codex => ".codex/hooks.json",
         HookAgent::Gemini => ".gemini/settings.json",
         HookAgent::Cursor => ".cursor/hooks.json",
         HookAgent::Copilot => ".copilot/hooks/toold.json",
-        HookAgent::Opencode => ".config/opencode/plugins/toold.js",
+        HookAgent::Opencode => "$XDG_CONFIG_HOME/opencode/plugins/toold.js",
         HookAgent::QwenCode => ".qwen/settings.json",
         HookAgent::Vscode => ".copilot/hooks/toold-vscode.json",
     })
@@ -86,28 +86,39 @@ pub(crate) fn file(agent: HookAgent) -> PathBuf {
 /// # Errors
 /// The text is not in the agent's form, or is a plugin of somebody else.
 pub(crate) fn with_hooks(agent: HookAgent, text: &str, command: &HookCommand<'_>) -> anyhow::Result<String> {
+    Ok(hook_by_hook(agent, text, command)?.pop().unwrap_or_else(|| text.to_owned()))
+}
+
+/// The text after each of the changes that install the hooks, of which each is in one place.
+///
+/// # Errors
+/// As [`with_hooks`].
+pub(crate) fn hook_by_hook(agent: HookAgent, text: &str, command: &HookCommand<'_>) -> anyhow::Result<Vec<String>> {
     if agent == HookAgent::Opencode {
         anyhow::ensure!(text.is_empty() || has_hooks(agent, text), "it is not a file of toold: move it away");
         let plugin = PLUGIN.replace(PROGRAM_PLACE, &json!(command.program).to_string());
         let plugin = plugin.replace(FAIL_PLACE, &json!(command.fail.as_str()).to_string());
         let plugin = plugin.replace(LIMIT_PLACE, &limits::installed(agent).to_string());
-        return Ok(plugin.replace(VARIABLES_PLACE, &json!(command.variables).to_string()));
+        return Ok(vec![plugin.replace(VARIABLES_PLACE, &json!(command.variables).to_string())]);
     }
     let mut text = text.to_owned();
+    let mut texts = Vec::new();
     if matches!(agent, HookAgent::Cursor | HookAgent::Copilot) && !jsonc::has_member(&text, &["version"]) {
         text = jsonc::with_member(&text, &["version"], &json!(1))?;
+        texts.push(text.clone());
     }
     for (event, item) in items(agent, command) {
         text = jsonc::with_item(&text, &[HOLDER, event], &item, |item| is_ours(agent, item))?;
+        texts.push(text.clone());
     }
     // A prefix of somebody else stays.
     if agent == HookAgent::ClaudeCode
         && own_prefix(&text).is_none_or(|value| prefix::fail_of(Path::new(&value)).is_some())
         && let Some(value) = prefix::value(command.fail)
     {
-        text = jsonc::with_member(&text, &[ENVIRONMENT, prefix::VARIABLE], &json!(value))?;
+        texts.push(jsonc::with_member(&text, &[ENVIRONMENT, prefix::VARIABLE], &json!(value))?);
     }
-    Ok(text)
+    Ok(texts)
 }
 
 /// The prefix of Claude Code's command lines in these settings.

@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::commands::hook::HookAgent;
-use crate::commands::mcp::install::McpClient;
 use crate::commands::mcp::jsonc;
 
 /// The name that toold has as a server by default; see `toolctl mcp install`. Entries of `toolctl setup` have others.
@@ -155,7 +154,8 @@ fn files(agent: HookAgent, places: &AgentPlaces<'_>) -> Vec<PathBuf> {
             files.extend(of_project(&[".qwen/settings.json"]));
         }
         HookAgent::Vscode => {
-            files.push(home.join(McpClient::Vscode.file()));
+            let folder = if cfg!(target_os = "macos") { home.join("Library/Application Support") } else { config };
+            files.push(folder.join("Code/User/mcp.json"));
             files.extend(of_project(&[".vscode/mcp.json", ".mcp.json"]));
         }
         HookAgent::Cursor => {

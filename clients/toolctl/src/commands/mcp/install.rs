@@ -65,7 +65,8 @@ pub(crate) enum McpClient {
 const NAME: &str = "toold";
 
 impl McpClient {
-    /// Where its configuration is: below the home folder, or in the folder that the client's own variable names.
+    /// Where its configuration is: below the home folder, or in the folder that the client's own variable or the system's
+    /// names.
     pub(crate) fn file(self) -> PathBuf {
         let mac = cfg!(target_os = "macos");
         let moved = match self {
@@ -76,20 +77,22 @@ impl McpClient {
         if let Some(moved) = moved {
             return moved;
         }
-        PathBuf::from(match self {
+        below_home(match self {
             Self::ClaudeCode => ".claude.json",
             Self::ClaudeDesktop if mac => "Library/Application Support/Claude/claude_desktop_config.json",
-            Self::ClaudeDesktop => ".config/Claude/claude_desktop_config.json",
+            Self::ClaudeDesktop => "$XDG_CONFIG_HOME/Claude/claude_desktop_config.json",
             Self::Codex => ".codex/config.toml",
             Self::Copilot => ".copilot/mcp-config.json",
             Self::Cursor => ".cursor/mcp.json",
             Self::GeminiCli => ".gemini/settings.json",
-            Self::Opencode => ".config/opencode/opencode.json",
+            Self::Opencode => "$XDG_CONFIG_HOME/opencode/opencode.json",
             Self::QwenCode => ".qwen/settings.json",
             Self::Vscode if mac => "Library/Application Support/Code/User/mcp.json",
-            Self::Vscode => ".config/Code/User/mcp.json",
+            Self::Vscode => "$XDG_CONFIG_HOME/Code/User/mcp.json",
             Self::Windsurf => ".codeium/windsurf/mcp_config.json",
-            Self::Zed => ".config/zed/settings.json",
+            // https://zed.dev/docs/configuring-zed: only on Linux.
+            Self::Zed if mac => ".config/zed/settings.json",
+            Self::Zed => "$XDG_CONFIG_HOME/zed/settings.json",
         })
     }
 
@@ -148,7 +151,7 @@ impl McpClient {
     }
 
     /// The arguments in the entry of the file's text.
-    fn arguments(self, text: &str) -> Option<Vec<String>> {
+    pub(super) fn arguments(self, text: &str) -> Option<Vec<String>> {
         match self {
             Self::Codex => toml_table::strings(text, self.holder(), NAME, "args"),
             Self::Opencode => {
@@ -357,6 +360,15 @@ fn profile_in(arguments: &[String]) -> Option<(Range<usize>, String)> {
 /// Whether the name of an option ends here.
 fn is_end(rest: &str) -> bool {
     rest.is_empty() || rest.starts_with('=')
+}
+
+/// A path of another program below the home folder, or the absolute path in its place: one that begins with `$XDG_CONFIG_HOME`
+/// is in the folder that this variable names, or else in `.config`.
+pub(crate) fn below_home(path: &str) -> PathBuf {
+    match path.strip_prefix("$XDG_CONFIG_HOME/") {
+        Some(rest) => in_named_folder("XDG_CONFIG_HOME", rest).unwrap_or_else(|| Path::new(".config").join(rest)),
+        None => PathBuf::from(path),
+    }
 }
 
 /// The file in the folder that a variable of an agent names; `None` without an absolute path in it.

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 
+use crate::commands::mcp::install::below_home;
 use crate::commands::mcp::jsonc;
 use crate::commands::setup::servers::read;
 
@@ -50,9 +51,9 @@ pub(super) fn lately(home: &Path) -> Vec<WorkFolder> {
     for project in gemini["projects"].as_object().into_iter().flat_map(|projects| projects.keys()) {
         add("gemini", project);
     }
-    for (agent, folder) in [("vscode", ".config/Code"), ("cursor", ".config/Cursor"), ("windsurf", ".config/Windsurf")]
-    {
-        for workspace in recent(&home.join(folder).join("User/workspaceStorage")) {
+    for (agent, folder) in [("vscode", "Code"), ("cursor", "Cursor"), ("windsurf", "Windsurf")] {
+        let storage = below_home(&format!("$XDG_CONFIG_HOME/{folder}/User/workspaceStorage"));
+        for workspace in recent(&home.join(storage)) {
             let workspace = json(&workspace.join("workspace.json"));
             if let Some(path) = workspace["folder"].as_str().and_then(|uri| uri.strip_prefix("file://")) {
                 add(agent, &path.replace("%20", " "));

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::commands::hook::HookAgent;
-use crate::commands::mcp::install::McpClient;
+use crate::commands::mcp::install::{McpClient, below_home};
 
 /// An agent or editor that may be on a machine.
 #[derive(Clone, Copy)]
@@ -12,9 +12,9 @@ pub(super) struct Place {
     pub(super) name: &'static str,
     pub(super) title: &'static str,
     pub(super) programs: &'static [&'static str],
-    /// Below the home folder; it is here if one of them is there.
+    /// As [`below_home`] reads them; it is here if one of them is there.
     pub(super) folders: &'static [&'static str],
-    /// Below the home folder, beside that of `client`.
+    /// As [`below_home`] reads them, beside that of `client`.
     files: &'static [ServerPlace],
     /// Below a project's folder.
     of_project: &'static [ServerPlace],
@@ -70,15 +70,15 @@ pub(super) const PLACES: [Place; 15] = [
     Place {
         programs: &["copilot"],
         folders: &[".copilot"],
-        files: &[ServerPlace(".config/copilot/mcp-config.json", MCP_SERVERS)],
+        files: &[ServerPlace("$XDG_CONFIG_HOME/copilot/mcp-config.json", MCP_SERVERS)],
         client: Some(McpClient::Copilot),
         hooks: Some(HookAgent::Copilot),
         ..place("copilot", "Copilot CLI")
     },
     Place {
         programs: &["code"],
-        folders: &[".config/Code", "Library/Application Support/Code"],
-        files: &[ServerPlace(".config/Code/User/settings.json", &["mcp", "servers"])],
+        folders: &["$XDG_CONFIG_HOME/Code", "Library/Application Support/Code"],
+        files: &[ServerPlace("$XDG_CONFIG_HOME/Code/User/settings.json", &["mcp", "servers"])],
         of_project: &[ServerPlace(".vscode/mcp.json", &["servers"])],
         client: Some(McpClient::Vscode),
         ..place("vscode", "VS Code")
@@ -91,17 +91,17 @@ pub(super) const PLACES: [Place; 15] = [
     },
     Place {
         programs: &["zed", "zeditor"],
-        folders: &[".config/zed"],
+        folders: &["$XDG_CONFIG_HOME/zed"],
         of_project: &[ServerPlace(".zed/settings.json", &["context_servers"])],
         client: Some(McpClient::Zed),
         ..place("zed", "Zed")
     },
     Place {
         programs: &["opencode"],
-        folders: &[".config/opencode"],
+        folders: &["$XDG_CONFIG_HOME/opencode"],
         files: &[
-            ServerPlace(".config/opencode/opencode.jsonc", &["mcp"]),
-            ServerPlace(".config/opencode/config.json", &["mcp"]),
+            ServerPlace("$XDG_CONFIG_HOME/opencode/opencode.jsonc", &["mcp"]),
+            ServerPlace("$XDG_CONFIG_HOME/opencode/config.json", &["mcp"]),
         ],
         of_project: &[ServerPlace("opencode.json", &["mcp"]), ServerPlace("opencode.jsonc", &["mcp"])],
         client: Some(McpClient::Opencode),
@@ -109,7 +109,7 @@ pub(super) const PLACES: [Place; 15] = [
         ..place("opencode", "opencode")
     },
     Place {
-        folders: &[".config/Claude", "Library/Application Support/Claude"],
+        folders: &["$XDG_CONFIG_HOME/Claude", "Library/Application Support/Claude"],
         client: Some(McpClient::ClaudeDesktop),
         ..place("claude-desktop", "Claude Desktop")
     },
@@ -122,12 +122,13 @@ pub(super) const PLACES: [Place; 15] = [
         ..place("qwen-code", "Qwen Code")
     },
     Place {
+        // Not in $XDG_CONFIG_HOME: https://ravitemer.github.io/mcphub.nvim/configuration
         folders: &[".config/mcphub"],
         files: &[ServerPlace(".config/mcphub/servers.json", MCP_SERVERS)],
         ..place("mcphub", "mcphub.nvim")
     },
-    Place { programs: &["nvim"], folders: &[".config/nvim"], ..place("neovim", "Neovim") },
-    Place { programs: &["emacs"], folders: &[".emacs.d", ".config/emacs"], ..place("emacs", "Emacs") },
+    Place { programs: &["nvim"], folders: &["$XDG_CONFIG_HOME/nvim"], ..place("neovim", "Neovim") },
+    Place { programs: &["emacs"], folders: &[".emacs.d", "$XDG_CONFIG_HOME/emacs"], ..place("emacs", "Emacs") },
 ];
 
 const fn place(name: &'static str, title: &'static str) -> Place {
@@ -144,7 +145,7 @@ impl Place {
     pub(super) fn is_here(&self, home: &Path) -> bool {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let has_program = |name: &&str| std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
-        self.folders.iter().any(|folder| home.join(folder).is_dir())
+        self.folders.iter().any(|folder| home.join(below_home(folder)).is_dir())
             || self.client.is_some_and(|client| home.join(client.file()).is_file())
             || self.programs.iter().any(has_program)
     }
@@ -168,6 +169,6 @@ impl Place {
 
 impl ServerPlace {
     fn below(self, folder: &Path) -> (PathBuf, Vec<String>) {
-        (folder.join(self.0), self.1.iter().map(|&name| name.to_owned()).collect())
+        (folder.join(below_home(self.0)), self.1.iter().map(|&name| name.to_owned()).collect())
     }
 }

@@ -7,6 +7,7 @@ use anyhow::Context;
 use serde_json::Value;
 use toml::Table;
 
+use crate::commands::mcp::install::below_home;
 use crate::commands::setup::servers::read;
 use crate::commands::setup::text::ConfigForm;
 use crate::config_file::replace_own;
@@ -42,6 +43,11 @@ impl AgentDenial {
 
 /// Reads the person's own files. A project's file is the text of whoever wrote the project.
 pub(super) fn read_all(home: &Path) -> AgentRules {
+    rules_in(home, &home.join(below_home("$XDG_CONFIG_HOME/opencode")))
+}
+
+/// `of_opencode`: its folder.
+fn rules_in(home: &Path, of_opencode: &Path) -> AgentRules {
     let mut rules = AgentRules::default();
     claude_code(home, &mut rules);
     cursor(home, &mut rules);
@@ -49,7 +55,7 @@ pub(super) fn read_all(home: &Path) -> AgentRules {
         gemini(agent, &home.join(file), &mut rules);
     }
     for name in ["opencode.json", "opencode.jsonc"] {
-        opencode(&home.join(".config/opencode").join(name), &mut rules);
+        opencode(&of_opencode.join(name), &mut rules);
     }
     codex(&home.join(".codex/rules"), &mut rules);
     rules
@@ -347,7 +353,7 @@ mod tests {
             ".codex/rules/default.rules",
             "prefix_rule(pattern = [\"sudo\"], decision = \"forbidden\")\nprefix_rule(pattern=[\"ls\"], decision=\"allow\")\n",
         );
-        let rules = read_all(home.path());
+        let rules = rules_in(home.path(), &home.path().join(".config/opencode"));
         let shown: Vec<String> =
             rules.denials.iter().map(|rule| format!("{} {}", rule.category, rule.pattern)).collect();
         assert_eq!(
