@@ -102,10 +102,29 @@ pub(crate) fn replace(file: &Path, text: &str, _: &PersonWrites) -> anyhow::Resu
 
 /// The same for a file that only toolctl reads.
 pub(crate) fn replace_own(file: &Path, text: &str) -> anyhow::Result<()> {
+    remove_leftovers(file);
     let mut beside = file.as_os_str().to_owned();
-    beside.push(format!(".new-{}", std::process::id()));
+    beside.push(format!("{BESIDE}{}", std::process::id()));
     toold_files::replace(file, beside.as_ref(), text.as_bytes(), FileReplacement::KeepsMode(0o600))
         .with_context(|| format!("can't write {}", file.display()))
+}
+
+/// What the name of a file ends with that becomes another one, before the number of the process that writes it.
+const BESIDE: &str = ".new-";
+
+/// Removes what processes left beside the file that were killed while they replaced it.
+pub(crate) fn remove_leftovers(file: &Path) {
+    let (Some(folder), Some(name)) = (file.parent(), file.file_name().and_then(|name| name.to_str())) else { return };
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let found = entry.file_name();
+        let number = found.to_str().and_then(|found| found.strip_prefix(name)?.strip_prefix(BESIDE)?.parse().ok());
+        let writer = number.and_then(rustix::process::Pid::from_raw);
+        // A process of another user has the number by now.
+        if writer.is_some_and(|writer| rustix::process::test_kill_process(writer).is_err()) {
+            // Another process may be faster.
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
 }
 
 /// The removed and added lines, with a few lines of context, without what looks like a secret.

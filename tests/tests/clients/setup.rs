@@ -79,14 +79,14 @@ impl SetupMachine {
         let server = setup.path("server.py");
         fs::write(&server, SERVER).unwrap();
         for (path, text) in FILES {
-            let path = setup.path("home").join(path);
+            let path = setup.home(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(&path, text.replace("SRV", server.to_str().unwrap()).replace("%TOKEN%", TOKEN)).unwrap();
         }
     }
 
     fn home(&self, below: &str) -> PathBuf {
-        self.daemon.setup.path("home").join(below)
+        self.daemon.setup.home(below)
     }
 
     fn toolctl(&self, arguments: &[&str]) -> Output {
@@ -277,13 +277,106 @@ fn undo_is_all_or_nothing_and_wants_the_secrets_unlocked() {
 #[test]
 fn servers_with_secrets_wait_until_there_is_a_place_for_them() {
     let machine = SetupMachine::new();
-    let told = machine.done(&["setup", "--yes"]);
-    assert!(told.contains("its secrets have no place yet"), "{told}");
+    for arguments in [&["setup", "--dry-run", "--yes"][..], &["setup", "--yes"]] {
+        let told = machine.done(arguments);
+        assert!(told.contains("its secrets have no place yet"), "{arguments:?}: {told}");
+    }
     assert!(fs::read_to_string(machine.home(".claude.json")).unwrap().contains(TOKEN));
     assert_eq!(machine.json(".qwen/settings.json")["mcpServers"]["files"]["args"], json!(["mcp", "--source", "files"]));
+    let checked = machine.done(&["setup", "--check"]);
+    assert!(checked.contains("github stays: its secrets have no place yet"), "{checked}");
+    assert!(checked.ends_with("everything is as setup left it\n"), "{checked}");
+    machine.unlock();
     let drift = machine.toolctl(&["setup", "--check"]);
     assert_eq!(drift.status.code(), Some(1), "{drift:?}");
     assert!(String::from_utf8_lossy(&drift.stdout).contains("github is not in toold"), "{drift:?}");
+    machine.done(&["setup", "--yes"]);
+    machine.done(&["setup", "--check"]);
+}
+
+/// Cursor's servers on one line, as programs write them.
+const ONE_LINE: &str =
+    r#"{ "mcpServers": { "memory": { "command": "python3", "args": ["SRV"], "env": {"TOKEN": "%TOKEN%"} } } }"#;
+
+/// A machine whose only agent is Cursor, with these servers.
+fn with_cursor(text: &str) -> SetupMachine {
+    let setup = Setup::new();
+    let file = setup.home(".cursor/mcp.json");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(file, text.replace("%TOKEN%", TOKEN)).unwrap();
+    SetupMachine { daemon: setup.start() }
+}
+
+#[test]
+fn a_secret_stands_in_no_file_of_toold_before_and_after_it_moves() {
+    let machine = with_cursor(ONE_LINE);
+    let settings = format!("{{ \"env\": {{\"KEY\": \"{TOKEN}\"}}, \"hooks\": {{}} }}");
+    fs::create_dir_all(machine.home(".claude")).unwrap();
+    fs::write(machine.home(".claude/settings.json"), &settings).unwrap();
+    let before = machine.files();
+    let check = || {
+        let record = fs::read_to_string(machine.daemon.setup.path("state/toold/setup.json")).unwrap();
+        assert!(!record.contains(TOKEN), "{record}");
+    };
+    machine.done(&["setup", "--yes"]);
+    check();
+    machine.unlock();
+    machine.done(&["setup", "--yes"]);
+    check();
+    let moved = machine.json(".cursor/mcp.json");
+    assert_eq!(moved["mcpServers"]["memory"]["args"], json!(["mcp", "--source", "memory"]), "{moved}");
+    // What a setup that was killed left beside a file goes, too. No process has such a number.
+    fs::write(machine.home(".cursor/mcp.json.new-2147483646"), TOKEN).unwrap();
+    machine.done(&["setup", "--undo", "--yes"]);
+    assert_eq!(machine.files(), before);
+}
+
+#[test]
+fn of_several_setups_at_once_everything_comes_back() {
+    let machine = SetupMachine::new();
+    machine.unlock();
+    let before = machine.files();
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let output = machine.toolctl(&["setup", "--yes"]);
+                let words = String::from_utf8_lossy(&output.stderr).into_owned();
+                let is_late = words.contains("another `toolctl setup`") || words.contains("was changed meanwhile");
+                assert!(output.status.success() || is_late, "{output:?}");
+            });
+        }
+    });
+    machine.done(&["setup", "--check"]);
+    machine.done(&["setup", "--undo", "--yes"]);
+    assert_eq!(machine.files(), before);
+}
+
+#[test]
+fn a_server_comes_back_with_its_secret_where_its_file_is_gone() {
+    let machine = with_cursor(ONE_LINE);
+    machine.unlock();
+    machine.done(&["setup", "--yes"]);
+    fs::remove_file(machine.home(".cursor/mcp.json")).unwrap();
+    let told = machine.done(&["setup", "--undo", "--yes"]);
+    assert!(told.contains("the file is gone: it is written again, with the servers that were in it"), "{told}");
+    assert!(!told.contains(TOKEN), "{told}");
+    let back: Value = serde_json::from_str(&ONE_LINE.replace("%TOKEN%", TOKEN)).unwrap();
+    assert_eq!(machine.json(".cursor/mcp.json"), back);
+}
+
+#[test]
+fn names_that_mean_other_sources_and_names_that_stand_twice_are_no_trap() {
+    let machine = with_cursor(r#"{"mcpServers": {"toold": {"command": "x"}, "plugin": {"command": "y"}}}"#);
+    machine.done(&["setup", "--yes"]);
+    let servers = machine.json(".cursor/mcp.json")["mcpServers"].take();
+    for name in ["toold", "plugin"] {
+        assert_eq!(servers[name]["args"], json!(["mcp", "--source", format!("{name}-cursor")]), "{servers}");
+    }
+    // The agent reads the second one.
+    let machine = with_cursor(r#"{"mcpServers": {"a": {"command": "x"}}, "mcpServers": {}}"#);
+    let told = machine.done(&["setup", "--yes"]);
+    assert!(told.contains("is a name in it twice?"), "{told}");
+    machine.done(&["setup", "--check"]);
 }
 
 #[test]
@@ -452,10 +545,10 @@ fn purge_packs_what_the_person_wrote_for_the_person_alone() {
     assert!(!fs::read_to_string(setup.path("home/.qwen/settings.json")).unwrap().contains("toolctl"));
 }
 
-/// All folders below the home folder that are empty.
+/// All folders of the person that are empty.
 fn empty_folders(setup: &Setup) -> Vec<PathBuf> {
     let mut empty = Vec::new();
-    let mut folders = vec![setup.path("home")];
+    let mut folders = vec![setup.path("home"), setup.path("config")];
     while let Some(folder) = folders.pop() {
         let inside: Vec<PathBuf> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
         if inside.is_empty() {

@@ -53,7 +53,7 @@ use record::SetupRecord;
 /// A file that Git tracks is never changed. Run it again at any time; --undo takes everything back.
 #[derive(Debug, Args)]
 pub(crate) struct SetupArgs {
-    /// Show what would change, and change nothing
+    /// Show what would change, and change nothing; with --yes, what --yes would change
     #[arg(long, conflicts_with_all = ["check", "purge"])]
     dry_run: bool,
     /// Only check whether everything is as setup left it; exit status 1 if not
@@ -70,7 +70,7 @@ pub(crate) struct SetupArgs {
     #[arg(long, requires = "purge")]
     with_secrets: bool,
     /// Let every agent work in this folder; can be repeated
-    #[arg(long = "folder", value_name = "DIR", conflicts_with_all = ["undo", "check"])]
+    #[arg(long = "folder", value_name = "FOLDER", conflicts_with_all = ["undo", "check"])]
     folders: Vec<PathBuf>,
     /// Let agents call this server's tools without a question of toold; the agents' own questions stay. Can be repeated
     #[arg(long = "allow", value_name = "SERVER", conflicts_with_all = ["undo", "check"])]
@@ -89,17 +89,19 @@ pub(crate) async fn run(args: SetupArgs, globals: &Globals) -> anyhow::Result<u8
     let home = install::home()?;
     let record = SetupRecord::read()?;
     if args.check {
-        return check::run(record.as_ref(), &input(&home, record.as_ref()).await?, args.json);
+        let places = SecretPlace::found(globals).await;
+        return check::run(record.as_ref(), &input(&home, record.as_ref()).await?, places, args.json);
     }
     if args.undo {
         return undo::run(&args, record, globals).await;
     }
     let input = input(&home, record.as_ref()).await?;
     if args.dry_run || args.json && !args.yes {
-        let plan = SetupPlan::new(&input.plan_input(&[], true, &[]))?;
+        let place = SecretPlace::found(globals).await;
+        let plan = SetupPlan::new(&input.plan_input(&[], place.keeps(!args.yes), &[]))?;
         let folders = named_folders(&args, &home)?;
         check_servers(&args, &plan, record.as_ref())?;
-        return show(&plan, &folders, &args);
+        return show(&plan, &folders, place, &args);
     }
     let client = connection::open(globals).await?;
     let right = PersonWrites::with(Some(&client)).await?;
@@ -111,7 +113,7 @@ pub(crate) async fn run(args: SetupArgs, globals: &Globals) -> anyhow::Result<u8
         .filter(|secret| secret.is_set != Some(false))
         .map(|secret| secret.name.clone())
         .collect();
-    let keeps_secrets = secrets.state == SecretStoreState::Unlocked || keys::has_terminal() && !args.yes;
+    let keeps_secrets = SecretPlace::of(secrets.state).keeps(keys::has_terminal() && !args.yes);
     let mut plan = SetupPlan::new(&input.plan_input(&names, keeps_secrets, &[]))?;
     let mut chosen = named_folders(&args, &home)?;
     check_servers(&args, &plan, record.as_ref())?;
@@ -175,6 +177,36 @@ fn check_servers(args: &SetupArgs, plan: &SetupPlan, record: Option<&SetupRecord
     }
 }
 
+/// Whether there is a place for the secrets that leave files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SecretPlace {
+    Ready,
+    /// The secrets are locked, or have no passphrase yet.
+    Missing,
+    /// No daemon runs that could tell, and none is started to find out.
+    Unknown,
+}
+
+impl SecretPlace {
+    fn of(state: SecretStoreState) -> Self {
+        if state == SecretStoreState::Unlocked { Self::Ready } else { Self::Missing }
+    }
+
+    /// As a daemon that runs knows it.
+    async fn found(globals: &Globals) -> Self {
+        let Ok(Some(client)) = connection::open_running(globals).await else { return Self::Unknown };
+        client.call::<SecretsList>(NoParams {}).await.map_or(Self::Unknown, |secrets| Self::of(secrets.state))
+    }
+
+    /// Whether servers with secrets move. `asks`: a person is asked for a passphrase if need be.
+    fn keeps(self, asks: bool) -> bool {
+        match self {
+            Self::Ready | Self::Unknown => true,
+            Self::Missing => asks,
+        }
+    }
+}
+
 /// What plans depend on, read from this process's surroundings.
 struct SetupInput<'a> {
     home: &'a std::path::Path,
@@ -217,7 +249,7 @@ async fn input<'a>(home: &'a std::path::Path, record: Option<&'a SetupRecord>) -
     })
 }
 
-fn show(plan: &SetupPlan, folders: &[PathBuf], args: &SetupArgs) -> anyhow::Result<u8> {
+fn show(plan: &SetupPlan, folders: &[PathBuf], place: SecretPlace, args: &SetupArgs) -> anyhow::Result<u8> {
     match args.json {
         true => {
             let mut page = page::json(plan, None);
@@ -233,11 +265,16 @@ fn show(plan: &SetupPlan, folders: &[PathBuf], args: &SetupArgs) -> anyhow::Resu
             for server in &args.allowed {
                 output::print(&format!("toold does not ask about calls of {}.\n", one_line(server)))?;
             }
-            if !plan.secrets().is_empty() {
-                output::print(
-                    "Without a place for secrets, setup asks for a passphrase; with --yes, servers with secrets then stay where \
-                     they are until `toolctl secrets unlock`.\n",
-                )?;
+            match place {
+                _ if plan.secrets().is_empty() => {}
+                SecretPlace::Ready => {}
+                SecretPlace::Missing => output::print(
+                    "The secrets have no place yet: setup asks for a passphrase. With --yes, their servers stay where they are.\n",
+                )?,
+                SecretPlace::Unknown => output::print(
+                    "No daemon is running that tells whether there is a place for the secrets: without one, setup asks for a \
+                     passphrase, and with --yes, their servers stay where they are.\n",
+                )?,
             }
             if plan.is_empty() && folders.is_empty() && args.allowed.is_empty() {
                 output::print(NOTHING)?;

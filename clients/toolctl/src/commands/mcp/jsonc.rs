@@ -19,9 +19,10 @@ pub(crate) fn with_member(text: &str, path: &[&str], value: &Value) -> anyhow::R
         _ => set(&object, name, value),
     }
     let after = format!("{mark}{root}");
-    // A file of somebody else: nothing is written that does not read back.
-    if !has_member(&after, path) {
-        bail!("it cannot be changed safely");
+    // A file of somebody else: nothing is written that does not read back. Of a name that stands twice, the last one counts.
+    let read = whole(&after).unwrap_or_default();
+    if path.iter().try_fold(&read, |value, name| value.get(*name)).is_none() {
+        bail!("it cannot be changed safely: is a name in it twice?");
     }
     Ok(after)
 }

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use anyhow::{Context, bail};
 use toold_client::Client;
 use toold_proto::daemon::NoParams;
-use toold_proto::method::{DaemonReload, PermissionsGrant, SecretsRemove, SecretsSet, WorkspacesAllow};
+use toold_proto::method::{
+    DaemonReload, PermissionsGrant, PermissionsList, SecretsRemove, SecretsSet, WorkspacesAllow,
+};
 use toold_proto::permission::{GrantPermission, Scope};
 use toold_proto::secret::{NameSecret, SecretValue, SetSecret};
 use toold_proto::tool::Category;
@@ -16,7 +18,7 @@ use crate::commands::hook::HookAgent;
 use crate::commands::mcp::install;
 use crate::commands::setup::level;
 use crate::commands::setup::plan::{SetupChange, SetupPlan};
-use crate::commands::setup::record::{SetupRecord, TextStep, hash};
+use crate::commands::setup::record::{SetupLock, SetupRecord, TextStep, hash};
 use crate::config_file::{self, read, replace};
 use crate::made_folders;
 use crate::new_grant::allowing;
@@ -40,6 +42,7 @@ pub(super) async fn run(
     client: &Client,
     right: &PersonWrites,
 ) -> anyhow::Result<()> {
+    let _lock = SetupLock::take(record.as_ref())?;
     let earlier = record.clone();
     let mut record = record.unwrap_or_else(|| SetupRecord::new(program));
     program.clone_into(&mut record.program);
@@ -62,6 +65,7 @@ pub(super) async fn run(
             record.workspaces.push(folder);
         }
     }
+    record.files.iter_mut().for_each(|file| file.hide(&secrets));
     for change in &plan.changes {
         add(&mut record, change);
     }
@@ -77,9 +81,16 @@ pub(super) async fn run(
         }
         return Err(error.context("nothing is changed"));
     }
+    let known: Vec<String> = match choices.allowed.is_empty() {
+        true => Vec::new(),
+        false => client.call::<PermissionsList>(NoParams {}).await?.grants.into_iter().map(|grant| grant.id).collect(),
+    };
     for name in &choices.allowed {
         let grant = client.call::<PermissionsGrant>(for_server(name)).await?;
-        record.grants.push(grant.id);
+        // One that is only renewed stays when setup is taken back, unless it is of setup.
+        if !known.contains(&grant.id) {
+            record.grants.push(grant.id);
+        }
     }
     record.write()?;
     for folder in &record.workspaces {
@@ -154,7 +165,7 @@ async fn write_all(
         let after = level::with_level(&text, level)?;
         config_file::write_checked(&plan.config, &after, right).await?;
         let file = record.file(&plan.config, before.as_deref());
-        file.steps.push(TextStep::between(&text, &after, &[]));
+        file.steps.extend(TextStep::between(&text, &after, &[]));
         file.after = hash(&after);
         record.write()?;
     }

@@ -4,14 +4,19 @@ use serde_json::json;
 
 use crate::commands::agents::hooks_file;
 use crate::commands::hook::HookAgent;
-use crate::commands::setup::SetupInput;
 use crate::commands::setup::plan::SetupPlan;
 use crate::commands::setup::record::SetupRecord;
+use crate::commands::setup::{SecretPlace, SetupInput};
 use crate::config_file::read;
 use crate::exit::{OK, TOOL_ERROR};
 use crate::output::{plain, print_answer};
 
-pub(super) fn run(record: Option<&SetupRecord>, input: &SetupInput<'_>, as_json: bool) -> anyhow::Result<u8> {
+pub(super) fn run(
+    record: Option<&SetupRecord>,
+    input: &SetupInput<'_>,
+    place: SecretPlace,
+    as_json: bool,
+) -> anyhow::Result<u8> {
     let Some(record) = record else { return not_set_up(as_json) };
     let mut drift: Vec<String> = Vec::new();
     for file in &record.files {
@@ -20,7 +25,8 @@ pub(super) fn run(record: Option<&SetupRecord>, input: &SetupInput<'_>, as_json:
     if record.program != input.program {
         drift.push(format!("entries start {}, and this is {}", record.program, input.program));
     }
-    let plan = SetupPlan::new(&input.plan_input(&[], true, &[]))?;
+    // What --yes would change now is not as setup left it.
+    let plan = SetupPlan::new(&input.plan_input(&[], place == SecretPlace::Ready, &[]))?;
     let new =
         plan.moves.iter().map(|(server, _)| format!("{}: {} is not in toold", server.file.display(), server.name()));
     drift.extend(new);
@@ -31,9 +37,15 @@ pub(super) fn run(record: Option<&SetupRecord>, input: &SetupInput<'_>, as_json:
             .map(|denial| format!("deny {} {} holds in one agent only", denial.category, denial.pattern)),
     );
     drift.dedup();
-    print_answer(as_json, &json!({"ok": drift.is_empty(), "drift": drift}), |_, _| match drift.as_slice() {
-        [] => "everything is as setup left it\n".to_owned(),
-        lines => format!("{}\nrun `toolctl setup` to repair it\n", plain(&lines.join("\n"))),
+    let waiting: Vec<String> =
+        plan.waiting().map(|left| format!("{}: {} stays: {}", left.file.display(), left.name, left.why)).collect();
+    let words = json!({"ok": drift.is_empty(), "drift": drift, "waiting": waiting});
+    print_answer(as_json, &words, |_, _| {
+        let end = match drift.as_slice() {
+            [] => "everything is as setup left it\n".to_owned(),
+            lines => format!("{}\nrun `toolctl setup` to repair it\n", plain(&lines.join("\n"))),
+        };
+        waiting.iter().map(|line| format!("{}\n", plain(line))).collect::<String>() + &end
     })?;
     Ok(if drift.is_empty() { OK } else { TOOL_ERROR })
 }
@@ -41,7 +53,7 @@ pub(super) fn run(record: Option<&SetupRecord>, input: &SetupInput<'_>, as_json:
 /// There is nothing to compare with: setup has not run, or was taken back.
 fn not_set_up(as_json: bool) -> anyhow::Result<u8> {
     let words = "nothing is set up here";
-    print_answer(as_json, &json!({"ok": false, "drift": [words]}), |_, _| {
+    print_answer(as_json, &json!({"ok": false, "drift": [words], "waiting": []}), |_, _| {
         format!("{words}: `toolctl setup --dry-run` shows what it would change\n")
     })?;
     Ok(TOOL_ERROR)

@@ -151,6 +151,11 @@ impl SetupPlan {
         self.sources.iter().flat_map(PlannedSource::secrets).collect()
     }
 
+    /// The servers that move as soon as there is a place for their secrets.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = &LeftServer> {
+        self.left.iter().filter(|left| left.why == NO_PLACE)
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
@@ -172,9 +177,8 @@ impl SetupPlan {
 
     fn choose_source(&mut self, server: FoundServer, configured: &Table, input: &PlanInput<'_>) {
         if !input.keeps_secrets && server.launch.secrets().next().is_some() {
-            let why = "its secrets have no place yet: run `toolctl secrets unlock`, then setup again".to_owned();
             let (place, file, name) = (server.place, server.file.clone(), server.name().to_owned());
-            return self.left.push(LeftServer { place, file, name, why });
+            return self.left.push(LeftServer { place, file, name, why: NO_PLACE.to_owned() });
         }
         if let Some(same) = self.sources.iter().find(|source| source.launch == server.launch) {
             let name = same.name.clone();
@@ -184,7 +188,9 @@ impl SetupPlan {
         let by_place = format!("{}-{}", server.name(), server.place.name);
         let numbered = (2..).map(|number| format!("{}-{number}", server.name()));
         for name in [server.name().to_owned(), by_place].into_iter().chain(numbered) {
+            // `--source` means other sources by these: the kinds, and the built-in tools.
             if SourceKind::ALL.iter().any(|kind| kind.as_str() == name)
+                || name == OWN
                 || self.sources.iter().any(|source| source.name == name)
             {
                 continue;
@@ -357,10 +363,10 @@ impl SetupPlan {
             }
             let fail = hooks_file::default_fail(agent);
             let command = HookCommand { program: input.program, fail, variables: installed::variables() };
-            match hooks_file::with_hooks(agent, &change.after, &command) {
-                Ok(after) => {
+            match hooks_file::hook_by_hook(agent, &change.after, &command) {
+                Ok(texts) => {
                     change.hooks = Some(agent.name().to_owned());
-                    change.becomes(after, &secrets);
+                    texts.into_iter().for_each(|after| change.becomes(after, &secrets));
                     self.new_hooks.push(agent.name());
                 }
                 Err(error) => self.problems.push(format!("{}: {error:#}", file.display())),
@@ -386,13 +392,16 @@ impl SetupPlan {
         }
         let text = before.clone().unwrap_or_default();
         let after = blocks.iter().fold(text.clone(), |text, block| config_file::appended(&text, block));
-        let steps = vec![TextStep::between(&text, &after, &[])];
+        let steps = TextStep::between(&text, &after, &[]);
         let path = self.config.clone();
         let (entries, added) = (Vec::new(), Vec::new());
         // First: the daemon must know a server before an entry names it.
         self.changes.insert(0, SetupChange { path, before, after, steps, entries, added, hooks: None, blocks });
     }
 }
+
+/// Why a server with secrets stays.
+const NO_PLACE: &str = "its secrets have no place yet: run `toolctl secrets unlock`, then setup again";
 
 /// The name of toold's own entry.
 pub(super) const OWN: &str = "toold";
@@ -403,7 +412,7 @@ impl SetupChange {
     }
 
     fn becomes(&mut self, after: String, secrets: &[(String, String)]) {
-        self.steps.push(TextStep::between(&self.after, &after, secrets));
+        self.steps.extend(TextStep::between(&self.after, &after, secrets));
         self.after = after;
     }
 }

@@ -1,8 +1,10 @@
 //! What setup changed, so that it can be taken back: `setup.json` in the state folder. It holds no secret.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use toold_client::place::state_folder;
 
@@ -82,14 +84,20 @@ enum KeptPart {
 impl KeptText {
     /// `secrets`: names and values.
     pub(super) fn new(text: &str, secrets: &[(String, String)]) -> Self {
-        let mut parts = vec![KeptPart::Text(text.to_owned())];
+        let mut kept = Self(vec![KeptPart::Text(text.to_owned())]);
+        kept.hide(secrets);
+        kept
+    }
+
+    fn hide(&mut self, secrets: &[(String, String)]) {
+        let mut parts = std::mem::take(&mut self.0);
         // The longest first: another one may be a part of it.
         let mut secrets: Vec<_> = secrets.iter().collect();
         secrets.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
         for (name, value) in secrets {
             parts = parts.into_iter().flat_map(|part| part.without(name, value)).collect();
         }
-        Self(parts)
+        self.0 = parts;
     }
 
     /// The text with its secrets.
@@ -127,18 +135,39 @@ impl KeptPart {
 }
 
 impl TextStep {
-    /// The one region in which two texts differ.
-    pub(super) fn between(before: &str, after: &str, secrets: &[(String, String)]) -> Self {
-        let same = |(one, other): &(char, char)| one == other;
-        let start: usize = before.chars().zip(after.chars()).take_while(same).map(|(one, _)| one.len_utf8()).sum();
-        let (old, new) = (&before[start..], &after[start..]);
-        let end: usize = old.chars().rev().zip(new.chars().rev()).take_while(same).map(|(one, _)| one.len_utf8()).sum();
-        let old = KeptText::new(&old[..old.len() - end], secrets);
-        Self { at: start, len: new.len() - end, old }
+    /// The one region in which two texts differ, and the white space that differs around it. So a text that only gets
+    /// something in one place, and is laid out anew around that, is not kept: it may have secrets of others.
+    pub(super) fn between(before: &str, after: &str, secrets: &[(String, String)]) -> Vec<Self> {
+        let printed =
+            |text: &str| -> Vec<(usize, char)> { text.char_indices().filter(|(_, c)| !c.is_whitespace()).collect() };
+        let (old, new) = (printed(before), printed(after));
+        let same = |((_, one), (_, other)): &(&(usize, char), &(usize, char))| one == other;
+        let start = old.iter().zip(&new).take_while(same).count();
+        let end = old[start..].iter().rev().zip(new[start..].iter().rev()).take_while(same).count();
+        // The text in front of each character that both have, from the end of the one before it, and the text at the end.
+        let common =
+            (0..start).map(|at| (at, at)).chain((0..end).rev().map(|at| (old.len() - 1 - at, new.len() - 1 - at)));
+        let common = common.map(|(at, then)| (old[at].0, new[then].0, old[at].1.len_utf8()));
+        let (mut from, mut to) = (0, 0);
+        let mut steps = Vec::new();
+        for (old_at, new_at, len) in common.chain([(before.len(), after.len(), 0)]) {
+            let (old, new) = (&before[from..old_at], &after[to..new_at]);
+            if old != new {
+                steps.push(Self { at: to, len: new.len(), old: KeptText::new(old, secrets) });
+            }
+            (from, to) = (old_at + len, new_at + len);
+        }
+        steps
     }
 }
 
 impl ChangedFile {
+    /// Names these secrets in the texts that are kept: an earlier version kept more, and knew fewer secrets.
+    pub(super) fn hide(&mut self, secrets: &[(String, String)]) {
+        let texts = self.steps.iter_mut().map(|step| &mut step.old);
+        texts.chain(self.entries.iter_mut().map(|entry| &mut entry.old)).for_each(|text| text.hide(secrets));
+    }
+
     /// The text before all steps; `None` if the file is not as setup left it.
     ///
     /// # Errors
@@ -219,6 +248,31 @@ impl SetupRecord {
     }
 }
 
+/// Held while setup changes files: of several, one at a time does.
+pub(super) struct SetupLock {
+    _state: File,
+}
+
+impl SetupLock {
+    /// `seen`: the record as it was when the changes were computed.
+    ///
+    /// # Errors
+    /// Another setup holds it, or has changed something since.
+    pub(super) fn take(seen: Option<&SetupRecord>) -> anyhow::Result<Self> {
+        let folder = state_folder().context("there is no state folder: set HOME or XDG_STATE_HOME")?;
+        std::fs::create_dir_all(&folder).with_context(|| format!("can't create {}", folder.display()))?;
+        let state = File::open(&folder).with_context(|| format!("can't open {}", folder.display()))?;
+        if flock(&state, FlockOperation::NonBlockingLockExclusive).is_err() {
+            bail!("nothing is changed: another `toolctl setup` is changing files; run it again when that has ended");
+        }
+        let text = |record: Option<&SetupRecord>| serde_json::to_string(&record);
+        if text(SetupRecord::read()?.as_ref())? != text(seen)? {
+            bail!("nothing is changed: another `toolctl setup` has changed files meanwhile; run it again");
+        }
+        Ok(Self { _state: state })
+    }
+}
+
 const VERSION: u32 = 1;
 
 pub(super) fn hash(text: &str) -> String {
@@ -245,11 +299,28 @@ mod tests {
     }
 
     #[test]
+    fn what_stays_in_the_file_is_not_kept_in_the_record() {
+        let before = "{ \"servers\": { \"a\": { \"env\": {\"TOKEN\": \"hidden\"} } }, \"key\": \"hidden\" }";
+        let after = "{\n  \"servers\": {\n    \"a\": { \"env\": {\"TOKEN\": \"hidden\"} },\n    \"b\": {}\n  },\n  \"key\": \"hidden\"\n}";
+        let steps = TextStep::between(before, after, &[]);
+        let kept = serde_json::to_string(&steps).unwrap();
+        assert!(!kept.contains("hidden") && !kept.contains("TOKEN"), "{kept}");
+        let file = ChangedFile { before: hash(before), after: hash(after), steps, ..ChangedFile::default() };
+        assert_eq!(file.original(after, &|_| None).unwrap().as_deref(), Some(before));
+    }
+
+    #[test]
     fn steps_are_taken_back_in_reverse() {
-        for texts in [["aäb", "aöb", "aöö", ""], ["", "x", "xx", "axxa"], ["same", "same", "samesame", "s"]] {
+        for texts in [
+            ["aäb", "aöb", "aöö", ""],
+            ["", "x", "xx", "axxa"],
+            ["same", "same", "samesame", "s"],
+            ["{ \"a\": {} }\n", "{\n  \"a\": {},\n  \"b\": {}\n}\n", "{\"b\":\t{}}", " \n"],
+            [" ", "  a ", "a", " a\u{2003}"],
+        ] {
             let mut file = ChangedFile { before: hash(texts[0]), ..ChangedFile::default() };
             for pair in texts.windows(2) {
-                file.steps.push(TextStep::between(pair[0], pair[1], &[]));
+                file.steps.extend(TextStep::between(pair[0], pair[1], &[]));
             }
             file.after = hash(texts[3]);
             assert_eq!(file.original(texts[3], &|_| None).unwrap().as_deref(), Some(texts[0]));

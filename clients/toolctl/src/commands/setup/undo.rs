@@ -20,10 +20,10 @@ use crate::commands::hook::HookAgent;
 use crate::commands::mcp::install::{self, McpClient};
 use crate::commands::mcp::{jsonc, toml_table};
 use crate::commands::secrets::unlock_if_asked;
-use crate::commands::setup::record::{ChangedEntry, ChangedFile, SetupRecord};
+use crate::commands::setup::record::{ChangedEntry, ChangedFile, SetupLock, SetupRecord};
 use crate::commands::setup::text::{ConfigForm, ServerEntryKind, spliced};
 use crate::commands::setup::{SetupArgs, purge};
-use crate::config_file::{behind_links, difference, read, replace};
+use crate::config_file::{behind_links, difference, read, remove_leftovers, replace};
 use crate::confirm::confirm;
 use crate::exit::OK;
 use crate::globals::Globals;
@@ -48,6 +48,9 @@ pub(super) async fn run(args: &SetupArgs, record: Option<SetupRecord>, globals: 
     let Some(record) = record else {
         if args.purge {
             return purge::run(args, &client, globals).await;
+        }
+        if args.json {
+            print_json(&described(&[], &[]))?;
         }
         writeln!(output::stderr(), "setup has changed nothing here")?;
         return Ok(OK);
@@ -94,6 +97,8 @@ pub(super) async fn run(args: &SetupArgs, record: Option<SetupRecord>, globals: 
     if !args.yes && !confirm(&format!("Give back {}?", output::counted(restored.len() as u64, "file"))).await? {
         return Ok(OK);
     }
+    let lock = SetupLock::take(Some(&record))?;
+    record.files.iter().for_each(|file| remove_leftovers(&file.path));
     write_all(&restored, &right)?;
     let copies = remove_copies(&install::home()?);
     for folder in &record.workspaces {
@@ -108,6 +113,7 @@ pub(super) async fn run(args: &SetupArgs, record: Option<SetupRecord>, globals: 
         let _ = client.call::<SecretsRemove>(NameSecret { name: name.clone() }).await;
     }
     SetupRecord::remove()?;
+    drop(lock);
     report(args, &restored, &copies)?;
     if args.purge { purge::run(args, &client, globals).await } else { Ok(OK) }
 }
@@ -162,10 +168,7 @@ fn hidden(mut text: String, secrets: &BTreeMap<String, String>) -> String {
 
 fn restore(file: &ChangedFile, secret: &dyn Fn(&str) -> Option<String>) -> anyhow::Result<Restored> {
     let path = file.path.clone();
-    let Some(now) = read(&file.path)? else {
-        let notes = vec!["the file is gone".to_owned()];
-        return Ok(Restored { path, now: None, then: None, is_exact: false, notes });
-    };
+    let Some(now) = read(&file.path)? else { return with_its_servers(file, secret) };
     if let Some(original) = file.original(&now, secret)? {
         let then = file.existed.then_some(original);
         return Ok(Restored { path, now: Some(now), then, is_exact: true, notes: Vec::new() });
@@ -198,6 +201,30 @@ fn restore(file: &ChangedFile, secret: &dyn Fn(&str) -> Option<String>) -> anyho
     Ok(Restored { path, now: Some(now), then: Some(text), is_exact: false, notes })
 }
 
+/// A file that is gone: its servers are nowhere else, so that it is written again where it had some.
+fn with_its_servers(file: &ChangedFile, secret: &dyn Fn(&str) -> Option<String>) -> anyhow::Result<Restored> {
+    let mut text = String::new();
+    for entry in &file.entries {
+        let old = entry.value(&entry.old.filled(secret)?)?;
+        let path: Vec<&str> = entry.path.iter().map(String::as_str).collect();
+        text = match (file.form(), path.as_slice()) {
+            (ConfigForm::Json, path) => jsonc::with_member(&text, path, &old)?,
+            (ConfigForm::Toml, [holder, name]) => {
+                let members = old.as_object().context("the entry cannot be read")?;
+                toml_table::with_table(&text, holder, name, members)?
+            }
+            (ConfigForm::Toml, _) => bail!("the entry {} cannot be written", path.join(".")),
+        };
+    }
+    let (then, notes) = match file.entries.is_empty() {
+        true => (None, vec!["the file is gone".to_owned()]),
+        false => {
+            (Some(text), vec!["the file is gone: it is written again, with the servers that were in it".to_owned()])
+        }
+    };
+    Ok(Restored { path: file.path.clone(), now: None, then, is_exact: false, notes })
+}
+
 /// The text with the server in place of its bridge, or why it is left as it is.
 fn put_back(
     form: ConfigForm,
@@ -224,17 +251,25 @@ fn put_back(
 
 /// An entry that the agent has written in another way meanwhile.
 fn in_kind(old: &str, entry: &ChangedEntry, kind: ServerEntryKind) -> anyhow::Result<String> {
-    let value = match entry.kind {
-        ServerEntryKind::Json => ConfigForm::Json.read(old),
-        ServerEntryKind::Inline => {
-            ConfigForm::Toml.read(&format!("value = {old}")).map(|mut whole| whole["value"].take())
-        }
-        ServerEntryKind::Block => ConfigForm::Toml.read(old).and_then(|mut whole| {
-            entry.path.iter().try_fold(&mut whole, |value, name| value.get_mut(name)).map(Value::take)
-        }),
-    };
-    let members = value.as_ref().and_then(Value::as_object).context("the entry cannot be read")?;
+    let value = entry.value(old)?;
+    let members = value.as_object().context("the entry cannot be read")?;
     kind.text_of(&entry.path, members).context("the entry cannot be written")
+}
+
+impl ChangedEntry {
+    /// What its old text means.
+    fn value(&self, old: &str) -> anyhow::Result<Value> {
+        let value = match self.kind {
+            ServerEntryKind::Json => ConfigForm::Json.read(old),
+            ServerEntryKind::Inline => {
+                ConfigForm::Toml.read(&format!("value = {old}")).map(|mut whole| whole["value"].take())
+            }
+            ServerEntryKind::Block => ConfigForm::Toml.read(old).and_then(|mut whole| {
+                self.path.iter().try_fold(&mut whole, |value, name| value.get_mut(name)).map(Value::take)
+            }),
+        };
+        value.context("the entry cannot be read")
+    }
 }
 
 fn without_entry(form: ConfigForm, text: &str, path: &[String]) -> anyhow::Result<String> {
