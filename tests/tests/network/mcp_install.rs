@@ -75,7 +75,7 @@ fn entry(text: &str, holder: &str) -> Value {
 fn install_keeps_other_entries_of_each_client_and_can_be_undone() {
     for (client, file, holder, before) in CLIENTS {
         let setup = Setup::new();
-        let file = setup.path("home").join(file);
+        let file = setup.home(file);
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         let before = before.replace("HOLDER", holder);
         std::fs::write(&file, &before).unwrap();
@@ -123,7 +123,7 @@ fn install_keeps_other_entries_of_each_client_and_can_be_undone() {
 fn a_file_that_was_not_there_is_its_owners_alone_and_goes_again() {
     for (client, file, _, _) in CLIENTS {
         let setup = Setup::new();
-        let file = setup.path("home").join(file);
+        let file = setup.home(file);
         done(&setup, &[client, "--yes"]);
         assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600, "{client}");
         done(&setup, &[client, "--undo", "--yes"]);
@@ -138,7 +138,7 @@ fn a_file_that_was_not_there_is_its_owners_alone_and_goes_again() {
 fn undo_takes_only_the_entry_out_of_a_file_that_its_client_has_changed_since() {
     for (client, file, holder, before) in CLIENTS {
         let setup = Setup::new();
-        let file = setup.path("home").join(file);
+        let file = setup.home(file);
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         let before = before.replace("HOLDER", holder);
         std::fs::write(&file, &before).unwrap();
@@ -162,7 +162,7 @@ fn undo_takes_only_the_entry_out_of_a_file_that_its_client_has_changed_since() {
 fn installing_again_keeps_what_the_user_added_to_the_entry() {
     for (client, file, holder, _) in CLIENTS {
         let setup = Setup::new();
-        let file = setup.path("home").join(file);
+        let file = setup.home(file);
         done(&setup, &[client, "--yes"]);
         let text = std::fs::read_to_string(&file).unwrap();
         let changed = match client {
@@ -190,7 +190,7 @@ fn installing_again_keeps_arguments_and_changes_the_profile_only_when_told() {
         CLIENTS.into_iter().filter(|(client, ..)| ["codex", "claude-desktop", "zed"].contains(client))
     {
         let setup = Setup::new();
-        let file = setup.path("home").join(file);
+        let file = setup.home(file);
         done(&setup, &[client, "--yes"]);
         let arguments = || {
             let text = std::fs::read_to_string(&file).unwrap();
@@ -230,7 +230,7 @@ fn a_file_that_cannot_be_understood_is_left_alone() {
         ("cursor", ".cursor/mcp.json", "{\n  \"a\": 1,\n  \"b\" 2\n}\n", "line 3"),
         ("zed", ".config/zed/settings.json", "// mine\n{\n  \"a\": ,\n}\n", "line 3"),
     ] {
-        let file = setup.path("home").join(file);
+        let file = setup.home(file);
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         std::fs::write(&file, broken).unwrap();
         for arguments in [vec![client, "--yes"], vec![client, "--undo", "--yes"]] {
@@ -249,17 +249,30 @@ fn a_file_that_cannot_be_understood_is_left_alone() {
 
 #[test]
 fn doctor_lists_configured_clients_and_connects_as_they_do() {
-    let daemon = Setup::new().config("[mcp]\nlisten = \"127.0.0.1:0\"\n").start();
+    let config = "[mcp]\nlisten = \"127.0.0.1:0\"\n";
+    let plugin = "hygge.tool{name='mine', description='x', schema={type='object'}, handler=function() end}";
+    let daemon = Setup::new().config(config).plugin("mine.lua", plugin).start();
     done(&daemon.setup, &["zed", "--yes"]);
+    for (client, argument) in [("cursor", "--source=mine"), ("windsurf", "--sauce=mine")] {
+        done(&daemon.setup, &[client, "--profile", "all", "--yes"]);
+        let (_, file, ..) = CLIENTS.iter().find(|(name, ..)| *name == client).unwrap();
+        let text = std::fs::read_to_string(daemon.setup.home(file)).unwrap();
+        std::fs::write(daemon.setup.home(file), text.replace("\"mcp\",", &format!("\"mcp\", \"{argument}\",")))
+            .unwrap();
+    }
     let output = toold_tests::until("HTTP is served", || {
         let output = daemon.toolctl(&["mcp", "doctor"]);
         let printed = String::from_utf8(output.stdout).unwrap();
-        (output.status.success() && printed.contains("ok    HTTP: http://127.0.0.1:")).then_some(printed)
+        printed.contains("ok    HTTP: http://127.0.0.1:").then_some(printed)
     });
     assert!(output.contains("ok    stdio: revision 2025-11-25, "), "{output}");
     let zed = output.lines().find(|line| line.starts_with("ok    zed: ")).unwrap_or_else(|| panic!("{output}"));
     assert!(zed.contains("profile without-files-and-shell: ") && zed.ends_with(" tools"), "{zed}");
     assert!(output.lines().any(|line| line.starts_with("-     codex: no ")), "{output}");
+    // As many as the options of the entry leave, and an entry that does not start is found.
+    let cursor = output.lines().find(|line| line.starts_with("ok    cursor: ")).unwrap_or_else(|| panic!("{output}"));
+    assert!(cursor.ends_with(", profile all: 1 tool"), "{cursor}");
+    assert!(output.contains("bad   windsurf: ") && output.contains("unexpected argument '--sauce"), "{output}");
 }
 
 #[test]
@@ -268,7 +281,7 @@ fn a_profile_that_the_daemon_does_not_have_is_an_error() {
     let refused = run(&daemon.setup, &["zed", "--profile", "wep", "--yes"]);
     assert!(String::from_utf8_lossy(&refused.stderr).contains("did you mean web?"), "{refused:?}");
     done(&daemon.setup, &["zed", "--profile", "web", "--yes"]);
-    let file = daemon.setup.path("home/.config/zed/settings.json");
+    let file = daemon.setup.home(".config/zed/settings.json");
     std::fs::write(&file, std::fs::read_to_string(&file).unwrap().replace("\"web\"", "\"wep\"")).unwrap();
     let doctor = daemon.toolctl(&["mcp", "doctor"]);
     let printed = String::from_utf8(doctor.stdout).unwrap();

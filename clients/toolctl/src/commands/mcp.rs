@@ -17,7 +17,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, stdin};
 use tokio::net::UnixStream;
@@ -45,7 +45,7 @@ pub(crate) struct McpArgs {
     #[command(subcommand)]
     action: Option<McpAction>,
     /// The folder the client works in; defaults to the current folder
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "FOLDER")]
     cwd: Option<PathBuf>,
     /// Offer only tools of this source: builtin, plugin, frontend, mcp, or a name; can be repeated. The tools of one MCP
     /// server keep the server's own names
@@ -124,6 +124,38 @@ pub(crate) async fn run(mcp: McpArgs, globals: &Globals) -> anyhow::Result<u8> {
     };
     serve(&meta, globals).await?;
     Ok(OK)
+}
+
+/// The arguments of a client's entry.
+#[derive(Debug, Parser)]
+#[command(name = "toolctl mcp")]
+struct EntryArguments {
+    #[command(flatten)]
+    _globals: Globals,
+    #[command(flatten)]
+    mcp: McpArgs,
+}
+
+/// A first message as the bridge sends it to the daemon, for a client whose entry has these arguments.
+///
+/// # Errors
+/// `toolctl mcp` does not take the arguments, in words for people.
+fn first_message(arguments: &[String], message: &Value) -> anyhow::Result<Value> {
+    let EntryArguments { mcp, .. } = EntryArguments::try_parse_from(arguments).map_err(|error| {
+        let words = error.to_string();
+        anyhow::anyhow!("`toolctl {}`: {}", arguments.join(" "), words.lines().next().unwrap_or_default())
+    })?;
+    let meta = ConnectionMeta {
+        bridge: "",
+        cwd: mcp.cwd.as_deref().unwrap_or(Path::new("/")),
+        env: Map::new(),
+        only: &mcp.source,
+        without: &mcp.without_source,
+        listing: mcp.listing,
+        profile: mcp.profile.as_deref(),
+    };
+    let message = meta.put_into(message.to_string().as_bytes()).context("a request of MCP has parameters")?;
+    Ok(serde_json::from_slice(&message)?)
 }
 
 /// Facts about the whole connection, which the bridge adds to its first message.

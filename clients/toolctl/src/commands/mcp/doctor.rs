@@ -15,13 +15,13 @@ use toold_proto::mcp::ALL_TOOLS;
 use toold_proto::method::{DaemonGetStatus, McpServersList, PermissionsReview};
 
 use crate::commands::mcp::install::{McpClient, home};
-use crate::commands::mcp::server_health;
 use crate::commands::mcp::token::{profile_tokens, token_file};
+use crate::commands::mcp::{first_message, server_health};
 use crate::connection;
 use crate::exit::{NOT_RUN, OK};
 use crate::finding::{any_bad, show};
 use crate::globals::Globals;
-use crate::output;
+use crate::output::{self, counted};
 use crate::profiles;
 
 /// Check the mounted MCP servers, and that MCP clients can reach the daemon; show which clients are set up
@@ -35,9 +35,9 @@ pub(crate) async fn run(_: McpDoctorArgs, globals: &Globals) -> anyhow::Result<u
     let status = client.call::<DaemonGetStatus>(NoParams {}).await?;
     // A person's frontend from now on, if it may be one: the program that started it is no agent because of the test.
     let _ = client.call::<PermissionsReview>(NoParams {}).await;
-    let spoken = timeout(PATIENCE, handshake(globals, None)).await;
+    let spoken = timeout(PATIENCE, handshake(globals, &[])).await;
     match spoken.unwrap_or_else(|_| Err(anyhow!("no answer after {} s", PATIENCE.as_secs()))) {
-        Ok((revision, tools)) => writeln!(out, "ok    stdio: revision {revision}, {tools} tools")?,
+        Ok((revision, tools)) => writeln!(out, "ok    stdio: revision {revision}, {}", counted(tools, "tool"))?,
         Err(error) => {
             well = false;
             writeln!(out, "bad   stdio: {error:#}")?;
@@ -87,11 +87,15 @@ pub(crate) async fn run(_: McpDoctorArgs, globals: &Globals) -> anyhow::Result<u
         match std::fs::read_to_string(&file) {
             Ok(text) if client.has_entry(&text) => {
                 let profile = client.profile(&text).unwrap_or_else(|| ALL_TOOLS.to_owned());
-                let spoken = timeout(PATIENCE, handshake(globals, Some(&profile))).await;
+                let arguments = client.arguments(&text).unwrap_or_default();
+                let spoken = timeout(PATIENCE, handshake(globals, &arguments)).await;
                 match spoken.unwrap_or_else(|_| Err(anyhow!("no answer after {} s", PATIENCE.as_secs()))) {
-                    Ok((_, tools)) => {
-                        writeln!(out, "ok    {name}: {}, profile {profile}: {tools} tools", file.display())?
-                    }
+                    Ok((_, tools)) => writeln!(
+                        out,
+                        "ok    {name}: {}, profile {profile}: {}",
+                        file.display(),
+                        counted(tools, "tool")
+                    )?,
                     Err(error) => {
                         well = false;
                         writeln!(out, "bad   {name}: {}, profile {profile}: {error:#}", file.display())?;
@@ -113,33 +117,33 @@ fn profiles_with_token() -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Connects as an MCP client does; returns the protocol revision and the number of tools.
-async fn handshake(globals: &Globals, profile: Option<&str>) -> anyhow::Result<(String, usize)> {
+/// Connects as an MCP client does whose entry has these arguments, or none; returns the protocol revision and the number of
+/// tools that it is listed.
+async fn handshake(globals: &Globals, arguments: &[String]) -> anyhow::Result<(String, u64)> {
     let mut stream = BufReader::new(connect_stream(&connection::socket(globals)?).await?);
     let own = json!({"name": "toolctl-doctor", "version": env!("CARGO_PKG_VERSION")});
-    let mut params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": own});
-    if let Some(profile) = profile {
-        params["_meta"]["toold/profile"] = profile.into();
-    }
-    let hello = ask(&mut stream, 1, "initialize", params).await?;
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": own});
+    let hello = ask(&mut stream, 1, "initialize", params, arguments).await?;
     send(&mut stream, json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await?;
-    let listed = ask(&mut stream, 2, "tools/list", json!({})).await?;
+    let listed = ask(&mut stream, 2, "tools/list", json!({}), &[]).await?;
     let revision = hello["protocolVersion"].as_str().unwrap_or_default().to_owned();
-    Ok((revision, listed["tools"].as_array().map_or(0, Vec::len)))
+    Ok((revision, listed["tools"].as_array().map_or(0, |tools| tools.len() as u64)))
 }
 
 async fn send(stream: &mut (impl AsyncWrite + Unpin), message: Value) -> anyhow::Result<()> {
     Ok(stream.write_all(format!("{message}\n").as_bytes()).await?)
 }
 
-/// Sends a request, and returns the result in its answer.
+/// Sends a request, and returns the result in its answer. `arguments`: those of the entry, if it is the first request.
 async fn ask(
     stream: &mut (impl AsyncBufRead + AsyncWrite + Unpin),
     id: u64,
     method: &str,
     params: Value,
+    arguments: &[String],
 ) -> anyhow::Result<Value> {
-    send(stream, json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await?;
+    let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+    send(stream, if arguments.is_empty() { request } else { first_message(arguments, &request)? }).await?;
     let mut line = String::new();
     while stream.read_line(&mut line).await? > 0 {
         let mut answer: Value = serde_json::from_str(&line).context("the daemon's answer is not JSON")?;

@@ -8,6 +8,7 @@ use toold_proto::method::SecretsList;
 use toold_proto::secret::SecretStoreState;
 
 use crate::finding::{Finding, bad, good, warning};
+use crate::output::counted;
 
 /// As [`findings`], without advice to set secrets that are set.
 pub(crate) async fn diagnosed(client: &Client, list: &McpServerList) -> Vec<Finding> {
@@ -55,7 +56,10 @@ fn of_server(server: &McpServer, is_locked: bool) -> Option<Finding> {
         (McpServerState::Failed, None, _) => {
             Some(bad("mcp server", format!("{name}: it does not run"), advice(server)))
         }
-        (McpServerState::Running, None, _) => Some(good("mcp server", format!("{name} runs"))),
+        (McpServerState::Running, None, _) => {
+            let tools = counted(server.tools.len() as u64, "tool");
+            Some(good("mcp server", format!("{name} runs, with {tools}")))
+        }
         (McpServerState::Stopped | McpServerState::Starting, None, _) => None,
     }
 }
@@ -126,8 +130,8 @@ mod tests {
                          > run `toolctl secrets unlock`
         bad  mcp server  noisy: why
                          > see `toolctl mcp logs noisy`; correct its command, args and env in [mcp.servers.noisy] with `toolctl config edit`, or set a secret that is not set: `toolctl secrets set KEY`; then run `toolctl mcp test noisy`
-        ok   mcp server  fine runs
-        ok   mcp server  odd runs
+        ok   mcp server  fine runs, with 0 tools
+        ok   mcp server  odd runs, with 0 tools
         warn mcp tool    odd: t is left out: no schema
                          > tell the author of the server; to hide the tool, name it in [mcp.servers.odd.tools] deny
         ");
