@@ -7,6 +7,7 @@ use toold_client::{ClientError, RpcError};
 use toold_proto::error::{CANCELLED, INVALID_PARAMS, PERMISSION_DENIED, UNKNOWN, UNKNOWN_TOOL};
 use toold_proto::tool::ToolResult;
 
+use crate::clock::with_times;
 use crate::output::{self, ERROR, HINT, plain};
 
 mod full_disk;
@@ -71,15 +72,41 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
         Some(CommandError::Interrupted(_)) => writeln!(err, "{}", plain(&message)),
         _ => writeln!(err, "{ERROR}error:{ERROR:#} {}", plain(&message)),
     };
-    if let Some(advice) = advice {
+    if let Some(advice) = advice.or_else(|| list_of_kind(error, &message)) {
         let _ = writeln!(err, "  {HINT}>{HINT:#} {}", plain(&advice));
     }
     ExitCode::from(status(error))
 }
 
+/// The command that lists the things of the kind of which one was named that does not exist, unless the message names one.
+fn list_of_kind(error: &anyhow::Error, message: &str) -> Option<String> {
+    let kind = error.chain().find_map(|cause| match cause.downcast_ref() {
+        Some(ClientError::Rpc(rpc)) => rpc.kind().strip_prefix("unknown_"),
+        _ => None,
+    })?;
+    let command = match kind {
+        "command" => "do",
+        "grant" => "permissions list",
+        "mcp_server" => "mcp list",
+        "page_session" => "page sessions",
+        "plugin" => "plugins",
+        "remote" => "remotes",
+        "request" => "permissions pending",
+        "secret" => "secrets",
+        "session" => "sessions",
+        "shell" => "shells",
+        "skill" => "skills",
+        "tool" => "list",
+        "workspace" => "workspaces",
+        _ => return None,
+    };
+    (!message.contains("toolctl ")).then(|| format!("`toolctl {command}` lists those that there are"))
+}
+
 /// The messages of the chain. A person gave arguments, and no parameters of a method.
 fn words(error: &anyhow::Error) -> String {
-    let words = format!("{error:#}");
+    // The daemon's texts have the daemon's times.
+    let words = with_times(&format!("{error:#}"));
     match error
         .chain()
         .any(|cause| matches!(cause.downcast_ref(), Some(ClientError::Rpc(rpc)) if rpc.code == INVALID_PARAMS))

@@ -77,6 +77,12 @@ fn a_rule_that_is_typed_says_what_it_does_not_do() {
     let told = String::from_utf8_lossy(&told);
     assert!(told.contains("(everything is paused by toolctl") && told.contains("`toolctl resume`"), "{told}");
     assert_eq!(output.status.code(), Some(6), "{told}");
+    // In the person's zone, as in tables; a program gets the daemon's time.
+    let local = command(&daemon, &["call", "bash", "command=ls"]).env("TZ", "JST-9").output().unwrap();
+    let told = String::from_utf8([local.stdout, local.stderr].concat()).unwrap();
+    let (_, time) = told.split_once("paused by toolctl at ").unwrap();
+    let form: String = time.chars().take(20).map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    assert_eq!(form, "0000-00-00 00:00:00;", "{told}");
     assert_eq!(run(&daemon, &["resume"]).stdout, b"resumed\n");
 }
 

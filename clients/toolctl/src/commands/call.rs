@@ -19,6 +19,7 @@ use toold_proto::plugin::{ListPlugins, Plugin, PluginStatus};
 use toold_proto::shell_word::quoted_unless;
 use toold_proto::tool::{Block, SessionId, Tool, ToolResult};
 
+use crate::clock::with_times;
 use crate::commands::plugins;
 use crate::exit::{self, INTERRUPTED, STATUS_HELP, usage};
 use crate::follow::{CallLimit, follow};
@@ -364,6 +365,7 @@ fn texts(result: &ToolResult) -> Vec<&str> {
 
 fn print_result(result: &ToolResult, live: &LiveOutput, quiet: bool) -> anyhow::Result<()> {
     let on_terminal = output::stdout_is_terminal();
+    let is_denied = exit::of_result(result) == exit::DENIED;
     live.write_output_without(&texts(result))?;
     // The lines are the tool's: a terminal folds them, and a copy of them is whole.
     let mut out = output::unfolded_stdout();
@@ -371,7 +373,9 @@ fn print_result(result: &ToolResult, live: &LiveOutput, quiet: bool) -> anyhow::
         match block {
             Block::Text { text } => {
                 out.flush()?;
-                print_foreign(&live.unseen(text))?;
+                let text = live.unseen(text);
+                // A denial has the daemon's words, and so its times.
+                print_foreign(&if is_denied { with_times(&text) } else { text })?;
             }
             Block::Image { data, mime_type } => not_shown(&mut out, "image", mime_type, data.len())?,
             Block::Audio { data, mime_type } => not_shown(&mut out, "audio", mime_type, data.len())?,
@@ -396,7 +400,7 @@ fn print_result(result: &ToolResult, live: &LiveOutput, quiet: bool) -> anyhow::
         let mut err = output::stderr();
         match (result.is_error, result.cached) {
             // The text says what is not allowed, and why.
-            (true, _) if exit::of_result(result) == exit::DENIED => {}
+            (true, _) if is_denied => {}
             (true, _) => writeln!(err, "{BAD}the tool reported an error{BAD:#} {DIM}after {took}{DIM:#}")?,
             (false, true) => writeln!(err, "{DIM}from the cache{DIM:#}")?,
             (false, false) if result.duration_ms >= 1000 => writeln!(err, "{DIM}{took}{DIM:#}")?,

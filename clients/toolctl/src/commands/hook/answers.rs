@@ -7,6 +7,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
+use crate::clock::with_times;
 use crate::commands::hook::HookAgent;
 
 /// A judgement of the daemon.
@@ -69,7 +70,7 @@ impl HookJudgement {
             Some("default") => JudgedBy::Default,
             _ => JudgedBy::Rule,
         };
-        let reason = answer["reason"].as_str().unwrap_or("no reason was given").to_owned();
+        let reason = with_times(answer["reason"].as_str().unwrap_or("no reason was given"));
         Self { decision, by, reason, protected: answer["protected"] == true }
     }
 }
