@@ -62,7 +62,7 @@ impl Broker {
             since: None,
             error: Some("connecting".to_owned()),
         });
-        let is_encrypted = settings.servers.iter().any(|server| server.starts_with("tls://"));
+        let servers = settings.servers.clone();
         let on_event = move |event: Event| {
             sender.send_if_modified(|state| match event {
                 Event::Connected => {
@@ -77,7 +77,7 @@ impl Broker {
                 }
                 Event::ClientError(error) => {
                     tracing::debug!(%error, "the connection to the broker");
-                    state.error = (!state.connected).then(|| explained(&error.to_string(), is_encrypted));
+                    state.error = (!state.connected).then(|| explained(&error.to_string(), &servers));
                     !state.connected
                 }
                 Event::ServerError(error) => {
@@ -211,15 +211,25 @@ async fn with_room<T, E, F: Future<Output = Result<T, E>>>(bytes: i64, make: imp
     make(-1).await
 }
 
-/// The client library does not say why the two sides agree on no encryption.
-fn explained(error: &str, is_encrypted: bool) -> String {
-    match is_encrypted && error.ends_with("IO error") {
-        true => format!(
-            "{error}: the server does not answer, it has no TLS, or its certificate is signed by no authority that is \
-             known here (fleet.ca_file)"
-        ),
-        false => error.to_owned(),
-    }
+/// The client library says neither where it tried to connect, nor why that failed or the two sides agree on no encryption.
+fn explained(error: &str, servers: &[String]) -> String {
+    let is_encrypted = servers.iter().any(|server| server.starts_with("tls://"));
+    let why = match (error.ends_with("IO error"), is_encrypted) {
+        (true, true) => {
+            "the server does not answer, it has no TLS, or its certificate is signed by no authority that is known here \
+             (fleet.ca_file)"
+        }
+        (true, false) => "no NATS server answers there",
+        (false, _) => error,
+    };
+    let shown: Vec<String> = servers.iter().map(|server| without_login(server)).collect();
+    format!("can't connect to {}: {why}", shown.join(", "))
+}
+
+/// The address of a server without a name and a password in it.
+fn without_login(server: &str) -> String {
+    let (scheme, rest) = server.split_once("://").unwrap_or(("nats", server));
+    format!("{scheme}://{}", rest.rsplit_once('@').map_or(rest, |(_, host)| host))
 }
 
 /// Adds what a file of credentials contains.
@@ -235,5 +245,20 @@ fn log_in(options: ConnectOptions, file: &Path) -> Result<ConnectOptions, String
         }
         seed if seed.starts_with("SU") && nkeys::KeyPair::from_seed(seed).is_ok() => Ok(options.nkey(seed.to_owned())),
         token => Ok(options.token(token.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_says_where_and_what() {
+        let said = |server: &str, error: &str| explained(error, &[server.to_owned()]);
+        let plain = "nats://h:4222";
+        assert_eq!(said(plain, "nats: IO error"), "can't connect to nats://h:4222: no NATS server answers there");
+        assert_eq!(said("nats://me:hidden@h:4222", "x"), "can't connect to nats://h:4222: x");
+        assert_eq!(said(plain, "authorization"), "can't connect to nats://h:4222: authorization");
+        assert!(said("tls://h:4222", "nats: IO error").contains("fleet.ca_file"));
     }
 }

@@ -206,6 +206,9 @@ fn member(request: &MethodRequest) -> Result<Arc<Member>, ErrorObjectOwned> {
     let fleet = &request.services.fleet;
     fleet.member().ok_or_else(|| match fleet.error() {
         Some(why) => refused("no_fleet", &format!("this daemon is not in its fleet: {why}")),
-        None => refused("no_fleet", "this daemon is in no fleet: configure [fleet]"),
+        None => refused(
+            "no_fleet",
+            "this machine is in no fleet; start one with `toolctl fleet init`, or take part with `toolctl fleet join`",
+        ),
     })
 }

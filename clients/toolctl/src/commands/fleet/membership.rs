@@ -11,6 +11,7 @@ use toold_proto::method::DaemonReload;
 
 use super::invitation::Invitation;
 use super::roster::{self, FleetSection, MemberList, NewSection};
+use super::show::NOT_CONFIGURED;
 use crate::config_file::{self, appended, read, write_checked};
 use crate::confirm::confirm;
 use crate::exit::{NOT_RUN, OK, not_found, usage};
@@ -22,7 +23,7 @@ use crate::{connection, program};
 /// How this machine takes part.
 #[derive(Debug, Args)]
 struct MemberOptions {
-    /// The person who uses this machine and answers asks of the fleet here
+    /// The person who uses this machine and answers prompts of the fleet here
     #[arg(long, value_name = "NAME")]
     person: Option<String>,
     /// A file that logs in at the NATS server: credentials, the seed of a user's nkey, or a token
@@ -84,7 +85,7 @@ pub(super) struct FleetTrustArgs {
     name: String,
     /// Its public key, as `toolctl fleet join` has printed it there
     key: String,
-    /// It is a person, who answers asks and makes grants that count here
+    /// It is a person, who answers prompts and makes grants that count here
     #[arg(long)]
     person: bool,
     /// It may not call tools here: only its own are listed
@@ -174,7 +175,7 @@ pub(super) async fn invite() -> anyhow::Result<u8> {
     let (_, text) = configuration().await?;
     let fleet = FleetSection::read(&text)?.filter(|fleet| fleet.name.is_some());
     let Some(fleet) = fleet else {
-        return Err(not_found("this machine is in no fleet; start one with `toolctl fleet init`"));
+        return Err(not_found(NOT_CONFIGURED));
     };
     let keys = |members: &BTreeMap<String, roster::MemberKey>| -> BTreeMap<String, String> {
         members.iter().map(|(name, member)| (name.clone(), member.key.clone())).collect()
@@ -191,9 +192,7 @@ pub(super) async fn trust(args: &FleetTrustArgs, globals: &Globals) -> anyhow::R
     let (file, text) = configuration().await?;
     let fleet = FleetSection::read(&text)?.unwrap_or_default();
     let Some(own) = &fleet.name else {
-        return Err(not_found(
-            "this machine is in no fleet; take part with `toolctl fleet init` or `toolctl fleet join`",
-        ));
+        return Err(not_found(NOT_CONFIGURED));
     };
     let name = one_line(&args.name);
     if list == MemberList::Daemons && *own == args.name {
