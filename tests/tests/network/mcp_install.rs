@@ -250,7 +250,7 @@ fn a_file_that_cannot_be_understood_is_left_alone() {
 #[test]
 fn doctor_lists_configured_clients_and_connects_as_they_do() {
     let config = "[mcp]\nlisten = \"127.0.0.1:0\"\n";
-    let plugin = "hygge.tool{name='mine', description='x', schema={type='object'}, handler=function() end}";
+    let plugin = "hygge.register_tool{name = 'mine', permission = false, execute = function() return 'x' end}";
     let daemon = Setup::new().config(config).plugin("mine.lua", plugin).start();
     done(&daemon.setup, &["zed", "--yes"]);
     for (client, argument) in [("cursor", "--source=mine"), ("windsurf", "--sauce=mine")] {

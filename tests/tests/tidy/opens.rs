@@ -109,7 +109,7 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("host/src/launcher/mounts.rs", 1, "/proc"),
     ("host/src/launcher/network.rs", 2, "/proc"),
     ("toold/src/peer.rs", 1, "/proc"),
-    ("toold/src/peer/agent_processes.rs", 6, "/proc"),
+    ("toold/src/peer/agent_processes.rs", 7, "/proc"),
     ("toold/src/peer/ancestry.rs", 2, "/proc"),
     ("toold/src/lifecycle/process_statistics.rs", 5, "/proc"),
     ("toold/src/lifecycle/restart/above.rs", 1, "/proc"),

@@ -43,7 +43,7 @@ enum AgentsAction {
 /// Show the agents on this machine, what is installed for them, and how their last hook ended
 #[derive(Debug, Args)]
 struct AgentsListArgs {
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -48,7 +48,7 @@ enum FleetAction {
     Grant(grants::FleetGrantArgs),
     /// Revoke a grant of the fleet, on all machines
     Revoke {
-        /// The grant's id, from fleet grants
+        /// The id of the grant; `toolctl fleet grants` lists them
         id: String,
     },
     /// List the grants of the fleet

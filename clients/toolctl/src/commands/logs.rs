@@ -31,7 +31,7 @@ pub(crate) struct LogsArgs {
     /// Only the last N entries; defaults to 10 with --follow, or else to all
     #[arg(long, short = 'n', value_name = "N", value_parser = crate::amount::whole::<usize>)]
     lines: Option<usize>,
-    /// Only entries since this time, such as 2026-01-31T12:00:00Z, or for so long, such as 10min
+    /// Only entries since this time, such as 2026-01-31T12:00:00Z, or for so long, such as 15m
     #[arg(long, value_name = "WHEN", value_parser = moment)]
     since: Option<SystemTime>,
     /// This level and above
@@ -62,12 +62,25 @@ pub(crate) async fn run(args: LogsArgs) -> anyhow::Result<u8> {
         (None, _) => None,
     });
     let mut lines = EntryAssembler::default();
-    let mut show = |entry: LogEntry| if args.wants(&entry) { last.take(entry, &args) } else { Ok(()) };
+    let mut any = false;
+    let mut show = |entry: LogEntry| match args.wants(&entry) {
+        true => {
+            any = true;
+            last.take(entry, &args)
+        }
+        false => Ok(()),
+    };
     files.read(|line| lines.take(line).map_or(Ok(()), &mut show))?;
     if !args.follow {
         lines.end().map_or(Ok(()), &mut show)?;
         last.flush(&args)?;
-        return Ok(if files.found_any() { OK } else { nothing(&path)? });
+        if !files.found_any() {
+            return nothing(&path);
+        }
+        if !any {
+            writeln!(output::stderr(), "no matching entries")?;
+        }
+        return Ok(OK);
     }
     last.flush(&args)?;
     last.forget_limit();
@@ -138,5 +151,5 @@ fn moment(text: &str) -> Result<SystemTime, String> {
         return SystemTime::now().checked_sub(ago).ok_or_else(|| format!("{text} is too long ago"));
     }
     humantime::parse_rfc3339(&clock::moment(text))
-        .map_err(|_| format!("expected a time such as 2026-01-31 12:00 or a duration such as 10min, got {text:?}"))
+        .map_err(|_| format!("expected a time such as 2026-01-31 12:00 or a duration such as 15m, got {text:?}"))
 }

@@ -110,7 +110,7 @@ async fn servers(client: &Client, name: Option<&str>) -> anyhow::Result<McpServe
         let near = did_you_mean(name, list.servers.iter().map(|server| server.name.as_str()));
         list.servers.retain(|server| server.name == name);
         if list.servers.is_empty() {
-            return Err(not_found(format!("no MCP server is mounted as {name}{near}")));
+            return Err(not_found(format!("there is no MCP server {name}{near}; `toolctl mcp list` lists them")));
         }
     }
     Ok(list)

@@ -50,7 +50,7 @@ enum PermissionsAction {
     Grant(GrantArgs),
     /// Revoke a grant
     Revoke {
-        /// The grant's id, from permissions list
+        /// The id of the grant; `toolctl permissions list` lists them
         id: String,
     },
     /// Go through the grants: how often each was used, and which could be dropped or merged
@@ -71,7 +71,7 @@ enum PermissionsAction {
     Allow(AllowArgs),
     /// Deny a pending prompt
     Deny {
-        /// The prompt's id, from permissions pending
+        /// The id of the prompt; `toolctl permissions pending` lists them
         request_id: String,
         /// Why, or what to do instead; the model reads it
         #[arg(long, short, visible_alias = "reason")]
@@ -149,7 +149,7 @@ struct GrantArgs {
     /// Deny instead of allow
     #[arg(long)]
     deny: bool,
-    /// Only for this tool; can be given more than once
+    /// Only for this tool; can be repeated
     #[arg(long = "tool", value_name = "NAME")]
     tools: Vec<String>,
     /// Only for calls made through this plugin; repeat it for a chain, the outermost first. Without it, calls that
@@ -160,7 +160,7 @@ struct GrantArgs {
 
 #[derive(Debug, Args)]
 struct AllowArgs {
-    /// The prompt's id, from permissions pending
+    /// The id of the prompt; `toolctl permissions pending` lists them
     request_id: String,
     /// How long the answer holds; a workspace is remembered for its client unless this is session
     #[arg(long, value_enum, default_value = "once")]

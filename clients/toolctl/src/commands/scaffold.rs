@@ -38,7 +38,7 @@ pub(crate) struct NewPluginArgs {
     /// Lower-case letters, digits, `_` and `-`
     name: String,
     /// The folder to create it in; the daemon's plugin folder by default, where it is served at once
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "FOLDER")]
     dir: Option<PathBuf>,
     /// Create one file and its test, instead of a folder
     #[arg(long)]

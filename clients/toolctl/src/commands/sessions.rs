@@ -52,9 +52,13 @@ pub(crate) async fn run(args: SessionsArgs, globals: &Globals) -> anyhow::Result
     match args.action.unwrap_or(SessionsAction::List) {
         SessionsAction::List => {
             let list = client.call::<SessionsList>(NoParams {}).await?;
-            print_answer(args.json, &list, |list, width| {
-                views::render(sessions::COLUMNS, list.sessions.iter().map(sessions::cells), width)
+            print_answer(args.json, &list, |list, width| match list.sessions.is_empty() {
+                true => String::new(),
+                false => views::render(sessions::COLUMNS, list.sessions.iter().map(sessions::cells), width),
             })?;
+            if list.sessions.is_empty() && !args.json {
+                writeln!(output::stderr(), "no session is open")?;
+            }
         }
         SessionsAction::Share { id } => {
             let shared = client.call::<SessionShare>(ShareSession { session_id: Some(id) }).await?;

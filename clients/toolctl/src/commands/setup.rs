@@ -89,7 +89,7 @@ pub(crate) async fn run(args: SetupArgs, globals: &Globals) -> anyhow::Result<u8
     let home = install::home()?;
     let record = SetupRecord::read()?;
     if args.check {
-        let places = SecretPlace::found(globals).await;
+        let places = PlaceForSecrets::found(globals).await;
         return check::run(record.as_ref(), &input(&home, record.as_ref()).await?, places, args.json);
     }
     if args.undo {
@@ -97,7 +97,7 @@ pub(crate) async fn run(args: SetupArgs, globals: &Globals) -> anyhow::Result<u8
     }
     let input = input(&home, record.as_ref()).await?;
     if args.dry_run || args.json && !args.yes {
-        let place = SecretPlace::found(globals).await;
+        let place = PlaceForSecrets::found(globals).await;
         let plan = SetupPlan::new(&input.plan_input(&[], place.keeps(!args.yes), &[]))?;
         let folders = named_folders(&args, &home)?;
         check_servers(&args, &plan, record.as_ref())?;
@@ -113,7 +113,7 @@ pub(crate) async fn run(args: SetupArgs, globals: &Globals) -> anyhow::Result<u8
         .filter(|secret| secret.is_set != Some(false))
         .map(|secret| secret.name.clone())
         .collect();
-    let keeps_secrets = SecretPlace::of(secrets.state).keeps(keys::has_terminal() && !args.yes);
+    let keeps_secrets = PlaceForSecrets::of(secrets.state).keeps(keys::has_terminal() && !args.yes);
     let mut plan = SetupPlan::new(&input.plan_input(&names, keeps_secrets, &[]))?;
     let mut chosen = named_folders(&args, &home)?;
     check_servers(&args, &plan, record.as_ref())?;
@@ -179,7 +179,7 @@ fn check_servers(args: &SetupArgs, plan: &SetupPlan, record: Option<&SetupRecord
 
 /// Whether there is a place for the secrets that leave files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SecretPlace {
+enum PlaceForSecrets {
     Ready,
     /// The secrets are locked, or have no passphrase yet.
     Missing,
@@ -187,7 +187,7 @@ enum SecretPlace {
     Unknown,
 }
 
-impl SecretPlace {
+impl PlaceForSecrets {
     fn of(state: SecretStoreState) -> Self {
         if state == SecretStoreState::Unlocked { Self::Ready } else { Self::Missing }
     }
@@ -249,7 +249,7 @@ async fn input<'a>(home: &'a std::path::Path, record: Option<&'a SetupRecord>) -
     })
 }
 
-fn show(plan: &SetupPlan, folders: &[PathBuf], place: SecretPlace, args: &SetupArgs) -> anyhow::Result<u8> {
+fn show(plan: &SetupPlan, folders: &[PathBuf], place: PlaceForSecrets, args: &SetupArgs) -> anyhow::Result<u8> {
     match args.json {
         true => {
             let mut page = page::json(plan, None);
@@ -267,11 +267,11 @@ fn show(plan: &SetupPlan, folders: &[PathBuf], place: SecretPlace, args: &SetupA
             }
             match place {
                 _ if plan.secrets().is_empty() => {}
-                SecretPlace::Ready => {}
-                SecretPlace::Missing => output::print(
+                PlaceForSecrets::Ready => {}
+                PlaceForSecrets::Missing => output::print(
                     "The secrets have no place yet: setup asks for a passphrase. With --yes, their servers stay where they are.\n",
                 )?,
-                SecretPlace::Unknown => output::print(
+                PlaceForSecrets::Unknown => output::print(
                     "No daemon is running that tells whether there is a place for the secrets: without one, setup asks for a \
                      passphrase, and with --yes, their servers stay where they are.\n",
                 )?,

@@ -22,7 +22,7 @@ use crate::globals::Globals;
 use crate::output::{self, BAD, DIM, GOOD, TerminalControl, WARN, one_line, print_json};
 use crate::{connection, table, version_check};
 
-/// Show daemon status
+/// Show the state of the daemon
 ///
 /// Shows calls and what they wait for, messages that clients have not read, memory, open files, and how long each
 /// tool took recently.

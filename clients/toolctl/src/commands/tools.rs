@@ -130,7 +130,7 @@ async fn search(asked: FindTools, json: bool, globals: &Globals) -> anyhow::Resu
         output::print(&table::render(&rows))?;
     }
     if found.tools.is_empty() {
-        writeln!(output::stderr(), "no matching tool")?;
+        writeln!(output::stderr(), "no matching tools")?;
         return Ok(TOOL_ERROR);
     }
     if found.more > 0 {

@@ -36,13 +36,13 @@ enum WorkspacesAction {
     /// Let every agent work in a folder and everything below it
     Allow {
         /// The folder
-        #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+        #[arg(value_name = "FOLDER", value_hint = ValueHint::DirPath)]
         folder: PathBuf,
     },
     /// Forget a folder, however you chose it; running sessions keep it
     Forget {
         /// The folder, as `toolctl workspaces` lists it
-        #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+        #[arg(value_name = "FOLDER", value_hint = ValueHint::DirPath)]
         folder: PathBuf,
     },
 }

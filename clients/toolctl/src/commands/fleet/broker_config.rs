@@ -20,7 +20,7 @@ use crate::output;
 /// can read everything. The server is reached from this machine only, unless --tls-cert is given.
 #[derive(Debug, Args)]
 pub(super) struct BrokerConfigArgs {
-    /// The machines, by their names in the fleet, with the person who answers asks there, such as laptop=anna. The first one
+    /// The machines, by their names in the fleet, with the person who answers prompts there, such as laptop=anna. The first one
     /// sets up what the fleet stores on the server
     #[arg(value_name = "MACHINE[=PERSON]")]
     machines: Vec<NamedMachine>,

@@ -39,7 +39,7 @@ pub(super) struct FleetGrantArgs {
     #[arg(long = "on", value_name = "DAEMON")]
     daemons: Vec<String>,
     /// How long it is valid, such as 30m or 7days; at most 30 days if it allows
-    #[arg(long = "for", value_name = "DURATION", value_parser = crate::amount::duration)]
+    #[arg(long = "for", value_name = "TIME", value_parser = crate::amount::duration)]
     lifetime: Option<Duration>,
 }
 

@@ -104,7 +104,7 @@ impl NewSection<'_> {
             line("in_the_clear", true.into(), "Everyone on the way to the server can read arguments and results.");
         }
         if let Some(person) = self.person {
-            line("person", person.into(), "The person who uses this machine, and answers asks of the fleet here.");
+            line("person", person.into(), "The person who uses this machine, and answers prompts of the fleet here.");
         }
         if let Some(file) = self.person_key_file {
             line("person_key_file", file.to_string_lossy().into_owned().into(), "");
@@ -225,7 +225,7 @@ mod tests {
         servers = ["tls://build:4222"]
         # Logs in at the server.
         credentials = "/k"
-        # The person who uses this machine, and answers asks of the fleet here.
+        # The person who uses this machine, and answers prompts of the fleet here.
         person = "anna"
         # Calls for a label run on any daemon that has it.
         labels = ["gpu"]

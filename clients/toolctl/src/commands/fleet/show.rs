@@ -25,7 +25,7 @@ const RENEW: Duration = Duration::from_secs(2);
 /// List the daemons of the fleet
 #[derive(Debug, Default, Args)]
 pub(super) struct FleetListArgs {
-    /// Renew the list in place until Ctrl-C; in a pipe, write it again whenever it has changed
+    /// Renew the list in place until you press Ctrl-C; in a pipe, write it again whenever it has changed
     #[arg(long, short)]
     watch: bool,
 }

@@ -10,6 +10,7 @@ use inquire::{Select, Text};
 use toold_client::Client;
 use toold_proto::mcp_registry::{GetRegistryServer, RegistryInput, RegistryLaunch, RegistryServer};
 use toold_proto::method::McpRegistryGet;
+use toold_proto::shell_word::quoted;
 
 use crate::commands::mcp::server_entry::{self, McpServerEntry, with_server};
 use crate::config_file::{self, difference, read};
@@ -164,6 +165,11 @@ fn own_server(args: &McpAddArgs) -> anyhow::Result<Option<(McpServerEntry, Confi
         (Some(_), None) if transport.is_some_and(|transport| transport != ServerTransport::Stdio) => {
             return Err(usage("this transport needs a URL, which begins with http:// or https://".to_owned()));
         }
+        (Some(command), None) if command.contains("://") => {
+            return Err(usage(format!(
+                "expected a command, or a URL that begins with http:// or https://, got {command}"
+            )));
+        }
         (Some(command), None) => {
             entry.command = Some(command.to_owned());
             entry.args = args.launch[1..].to_vec();
@@ -222,7 +228,9 @@ async fn add_own(
         )?;
     }
     match scope {
-        ConfigScope::User => writeln!(err, "{NAME}{shown}{NAME:#} is mounted; to try it: toolctl mcp test {shown}")?,
+        ConfigScope::User => {
+            writeln!(err, "{NAME}{shown}{NAME:#} is mounted; to try it: toolctl mcp test {}", quoted(&shown))?
+        }
         ConfigScope::Project => writeln!(
             err,
             "{NAME}{shown}{NAME:#} is in the project's configuration; review and trust it: toolctl plugins trust"
@@ -499,6 +507,7 @@ mod tests {
             (&["s", "-e", "A=1"][..], "toolctl mcp add s -- COMMAND"),
             (&["-H", "a: b", "s", "--", "x"], "set variables with -e"),
             (&["-t", "http", "s", "--", "x"], "needs a URL"),
+            (&["s", "ftp://h/"], "a URL that begins with http:// or https://, got ftp://h/"),
             (&["-t", "stdio", "s", "http://h/"], "needs a command"),
             (&["-e", "A", "s", "--", "x"], "expected KEY=VALUE"),
             (&["s", "http://h/", "--header", "x"], "expected NAME: VALUE"),

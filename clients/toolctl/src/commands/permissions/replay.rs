@@ -23,8 +23,8 @@ use crate::table;
 
 #[derive(Debug, Args)]
 pub(super) struct ReplayArgs {
-    /// Start time: a time, or how long ago, such as 7d
-    #[arg(long, value_name = "TIME", default_value = "7d")]
+    /// Only calls since this time: 2026-01-31T12:00:00Z, or how long ago, such as 7d
+    #[arg(long, value_name = "WHEN", default_value = "7d")]
     since: String,
     /// Rules to try in addition to yours: a TOML file with [[permission.rules]]
     #[arg(long, value_name = "FILE")]
@@ -36,8 +36,8 @@ pub(super) struct ReplayArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct SuggestArgs {
-    /// The answers from when on: a time, or how long ago, such as 7d
-    #[arg(long, value_name = "TIME", default_value = "7d")]
+    /// Only answers since this time: 2026-01-31T12:00:00Z, or how long ago, such as 7d
+    #[arg(long, value_name = "WHEN", default_value = "7d")]
     since: String,
     /// Where an accepted rule applies
     #[arg(long, value_enum, default_value = "project")]

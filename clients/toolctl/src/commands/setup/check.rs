@@ -6,7 +6,7 @@ use crate::commands::agents::hooks_file;
 use crate::commands::hook::HookAgent;
 use crate::commands::setup::plan::SetupPlan;
 use crate::commands::setup::record::SetupRecord;
-use crate::commands::setup::{SecretPlace, SetupInput};
+use crate::commands::setup::{PlaceForSecrets, SetupInput};
 use crate::config_file::read;
 use crate::exit::{OK, TOOL_ERROR};
 use crate::output::{plain, print_answer};
@@ -14,7 +14,7 @@ use crate::output::{plain, print_answer};
 pub(super) fn run(
     record: Option<&SetupRecord>,
     input: &SetupInput<'_>,
-    place: SecretPlace,
+    place: PlaceForSecrets,
     as_json: bool,
 ) -> anyhow::Result<u8> {
     let Some(record) = record else { return not_set_up(as_json) };
@@ -26,7 +26,7 @@ pub(super) fn run(
         drift.push(format!("entries start {}, and this is {}", record.program, input.program));
     }
     // What --yes would change now is not as setup left it.
-    let plan = SetupPlan::new(&input.plan_input(&[], place == SecretPlace::Ready, &[]))?;
+    let plan = SetupPlan::new(&input.plan_input(&[], place == PlaceForSecrets::Ready, &[]))?;
     let new =
         plan.moves.iter().map(|(server, _)| format!("{}: {} is not in toold", server.file.display(), server.name()));
     drift.extend(new);

@@ -136,7 +136,7 @@ impl KeptPart {
 
 impl TextStep {
     /// The one region in which two texts differ, and the white space that differs around it. So a text that only gets
-    /// something in one place, and is laid out anew around that, is not kept: it may have secrets of others.
+    /// something in one place, and is laid out in another way around that, is not kept: it may have secrets of others.
     pub(super) fn between(before: &str, after: &str, secrets: &[(String, String)]) -> Vec<Self> {
         let printed =
             |text: &str| -> Vec<(usize, char)> { text.char_indices().filter(|(_, c)| !c.is_whitespace()).collect() };

@@ -12,7 +12,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use toold_client::start::find_program;
 use toold_client::{Client, ClientError, RpcError};
 use toold_proto::error::CANCELLED;
-use toold_proto::plugin::{EvaluateInPlugin, Evaluation, PromptLine};
+use toold_proto::method::PluginsShow;
+use toold_proto::plugin::{EvaluateInPlugin, Evaluation, NamePlugin, PromptLine};
 
 use crate::follow::follow;
 use crate::keys;
@@ -55,7 +56,10 @@ pub(super) struct DaemonPlugin {
 }
 
 impl DaemonPlugin {
+    /// # Errors
+    /// There is no plugin of this name.
     pub(super) async fn open(client: &Client, name: String) -> anyhow::Result<Self> {
+        client.call::<PluginsShow>(NamePlugin { name: name.clone() }).await?;
         let prompter =
             if keys::has_terminal() { Prompter::subscribe(client, ShownPrompts::OfCall(None)).await? } else { None };
         Ok(Self { client: client.clone(), name, prompter })
