@@ -45,7 +45,7 @@ pub(crate) fn file_clock() -> Duration {
 pub(crate) fn is_settled_folder(metadata: &Metadata, clock: Duration) -> bool {
     let changed = since_epoch(metadata.ctime(), metadata.ctime_nsec());
     let last = changed.max(since_epoch(metadata.mtime(), metadata.mtime_nsec()));
-    let is_fine = cfg!(target_os = "linux") && changed.subsec_nanos() % FINE.subsec_nanos() != 0;
+    let is_fine = cfg!(target_os = "linux") && !changed.subsec_nanos().is_multiple_of(FINE.subsec_nanos());
     clock.checked_sub(last).is_some_and(|age| age >= if is_fine { FINE } else { SETTLED })
 }
 

@@ -80,7 +80,7 @@ pub(crate) async fn run(args: UndoArgs, globals: &Globals) -> anyhow::Result<u8>
                 return Err(not_found("there is no change below this folder to undo"));
             };
             if !last.shared_with.is_empty() {
-                return Err(not_found(&doubtful(last, &changes)));
+                return Err(not_found(doubtful(last, &changes)));
             }
             let last = last.clone();
             UndoFiles { call_id: Some(last.call_id), session_id: Some(last.session_id), ..of_all }
