@@ -117,7 +117,7 @@ pub(super) struct FolderIndex {
     entries: BTreeMap<PathBuf, KnownEntry>,
     /// The files that have other names, here or elsewhere.
     linked: BTreeSet<PathBuf>,
-    /// One of them was not known as such. Another of its names may be known with one name.
+    /// One of them was not known as such, or is another file now. Another of its names may be known with one name.
     has_new_link: bool,
     rules: Option<IgnoreFiles>,
     bytes: u64,
@@ -670,9 +670,12 @@ impl FolderIndex {
         {
             watched.unwatch(path);
         }
-        match entry.as_ref().is_some_and(KnownEntry::has_other_names) {
-            true => self.has_new_link |= self.linked.insert(path.to_owned()),
-            false => _ = self.linked.remove(path),
+        match entry.as_ref().filter(|entry| entry.has_other_names()) {
+            Some(entry) => {
+                let is_other_file = self.entries.get(path).is_none_or(|known| known.inode() != entry.inode());
+                self.has_new_link |= self.linked.insert(path.to_owned()) || is_other_file;
+            }
+            None => _ = self.linked.remove(path),
         }
         let old = match entry {
             Some(entry) => self.entries.insert(path.to_owned(), entry),

@@ -182,6 +182,21 @@ async fn what_cannot_be_undone_is_said_at_once() {
     }
 }
 
+/// A name that a file had with another one is given to a third: from then on, that one changes through it.
+#[tokio::test]
+async fn a_file_that_gets_the_name_of_another_linked_file_is_followed() {
+    let test = started();
+    outside(&test, "mkdir one two; echo old > one/a; ln one/a two/b; echo text > one/c");
+    bash(&test, "first", "true").await;
+    bash(&test, "link", "ln -f one/c two/b").await;
+    bash(&test, "write", "echo new > two/b").await;
+    bash(&test, "replace", "rm one/c; echo other > one/c").await;
+    take_back(&test, "replace").await.unwrap();
+    assert_eq!(test.content("one/c"), "new\n");
+    take_back(&test, "write").await.unwrap();
+    assert_eq!((test.content("one/c"), test.content("two/b")), ("text\n".to_owned(), "text\n".to_owned()));
+}
+
 /// A link is all that is left of a file by the time of the undo.
 #[tokio::test]
 async fn the_last_name_of_a_file_that_came_from_outside_stays() {
