@@ -2,24 +2,24 @@
 //! tell neither which string it is nor what is wrong with it.
 
 /// Where a value is: the names of members and the indexes of elements that lead to it.
-enum Step<'a> {
+enum ParamStep<'a> {
     Member(&'a str),
     Element(usize),
 }
 
 /// A message about the first half of a pair that stands alone in the strings of a JSON text, and where it is. Linear.
 pub(super) fn found_in(json: &str) -> Option<String> {
-    let mut steps: Vec<Step<'_>> = Vec::new();
+    let mut steps: Vec<ParamStep<'_>> = Vec::new();
     let mut rest = json;
     while let Some(at) = rest.find(['"', '{', '[', '}', ']', ',']) {
         let (found, after) = rest[at..].split_at(1);
         rest = after;
         match found {
-            "{" => steps.push(Step::Member("")),
-            "[" => steps.push(Step::Element(0)),
+            "{" => steps.push(ParamStep::Member("")),
+            "[" => steps.push(ParamStep::Element(0)),
             "}" | "]" => _ = steps.pop(),
             "," => {
-                if let Some(Step::Element(index)) = steps.last_mut() {
+                if let Some(ParamStep::Element(index)) = steps.last_mut() {
                     *index += 1;
                 }
             }
@@ -33,7 +33,7 @@ pub(super) fn found_in(json: &str) -> Option<String> {
                         place(&steps)
                     ));
                 }
-                if let Some(Step::Member(name)) = steps.last_mut()
+                if let Some(ParamStep::Member(name)) = steps.last_mut()
                     && rest.trim_start().starts_with(':')
                 {
                     *name = text;
@@ -44,14 +44,14 @@ pub(super) fn found_in(json: &str) -> Option<String> {
     None
 }
 
-fn place(steps: &[Step<'_>]) -> String {
+fn place(steps: &[ParamStep<'_>]) -> String {
     let mut place = String::new();
     for step in steps {
         match step {
-            Step::Member("") => {}
-            Step::Member(name) if place.is_empty() => place.push_str(name),
-            Step::Member(name) => place.push_str(&format!(".{name}")),
-            Step::Element(index) => place.push_str(&format!("[{index}]")),
+            ParamStep::Member("") => {}
+            ParamStep::Member(name) if place.is_empty() => place.push_str(name),
+            ParamStep::Member(name) => place.push_str(&format!(".{name}")),
+            ParamStep::Element(index) => place.push_str(&format!("[{index}]")),
         }
     }
     place
