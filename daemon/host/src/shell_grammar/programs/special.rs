@@ -104,7 +104,7 @@ const RUN_OTHERS: &[&str] = &[
 ];
 
 /// Those of them that open the files in their words, unless options say more.
-const EDITORS: &[&str] = &["vi", "vim", "nvim", "view", "gvim", "gview", "rvim", "vimdiff", "ed", "ex"];
+const EDITORS: &[&str] = &["vi", "vim", "nvim", "view", "gvim", "gview", "rvim", "vimdiff"];
 
 /// Programs for which `@FILE` stands for the options in that file.
 const AT_FILES: &[&str] = &[
@@ -132,9 +132,9 @@ const AT_FILES: &[&str] = &[
 /// `None` if the tables describe the program, or nothing does.
 pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<Reading> {
     let reading = Reading::default;
-    if EDITORS.contains(&name)
-        && words.iter().all(|word| word.literal().is_some_and(|text| !text.starts_with(['-', '+'])))
-    {
+    // They read what is typed from their standard input.
+    let opens_files = |word: &Arg| word.literal().is_some_and(|text| !text.starts_with(['-', '+']));
+    if EDITORS.contains(&name) && matches!(site.input, CommandOutput::OfLine) && words.iter().all(opens_files) {
         let files = words.iter().map(|word| FileUse::new(FileAccess::Write, word.clone())).collect();
         let mut edits = Reading { files, ..reading() };
         edits.doubt_files(format!("{name} runs what is typed there"));
