@@ -49,6 +49,7 @@ enum Discard {
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Headers longer than this are none.
 const MAX_HEADERS: usize = 8 * 1024;
+const NO_HEADERS: &str = "expected a JSON text or the header Content-Length: N";
 
 impl Splitter {
     pub fn new(max: usize) -> Self {
@@ -102,14 +103,15 @@ impl Splitter {
 
     fn headers<'a>(&mut self, bytes: &'a [u8]) -> FoundMessage<'a> {
         let Some(end) = memchr::memmem::find(&bytes[..bytes.len().min(MAX_HEADERS)], b"\r\n\r\n") else {
-            return if bytes.len() >= MAX_HEADERS {
-                FoundMessage::Broken("the headers do not end")
-            } else {
-                FoundMessage::More
+            return match bytes.len() {
+                // It would be waited for the end of the headers, and all that comes meanwhile be taken for such.
+                _ if has_other_lines(bytes) => FoundMessage::Broken(NO_HEADERS),
+                MAX_HEADERS.. => FoundMessage::Broken("the headers do not end"),
+                _ => FoundMessage::More,
             };
         };
         let Some(length) = content_length(&bytes[..end]) else {
-            return FoundMessage::Broken("expected a JSON text or the header Content-Length: N");
+            return FoundMessage::Broken(NO_HEADERS);
         };
         let start = end + 4;
         if length > self.max {
@@ -153,6 +155,12 @@ impl Splitter {
             }
         }
     }
+}
+
+/// Whether one of the complete lines is no header.
+fn has_other_lines(bytes: &[u8]) -> bool {
+    let lines = bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));
+    lines.take(MAX_HEADERS).any(|line| !line.ends_with(b"\r\n") || !line.contains(&b':'))
 }
 
 fn content_length(headers: &[u8]) -> Option<usize> {
@@ -263,6 +271,10 @@ mod tests {
     #[test]
     fn broken_headers_end_the_stream() {
         check(100, b"GET / HTTP/1.1\r\n\r\n", &["BROKEN"]);
+        for first in ["null\n", "5\n", "Welcome to the machine\n", "Content-Length: 2\n", "note: x\n", "no header\r\n"]
+        {
+            check(100, first.as_bytes(), &["BROKEN"]);
+        }
         check(100, b"Content-Length: -1\r\n\r\n", &["BROKEN"]);
         check(100, b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n", &["BROKEN"]);
     }
