@@ -193,7 +193,7 @@ fn sampling(lua: &Lua, args: &Args) -> Result<SamplingRequest, String> {
     if let Some(tokens) = fields.optional_number("max_tokens")? {
         sampling.max_tokens = (tokens as u32).max(1);
     }
-    sampling.temperature = fields.optional_number("temperature")?;
+    sampling.temperature = fields.optional_finite("temperature")?;
     sampling.stop_sequences = fields.optional_texts("stop_sequences")?.unwrap_or_default();
     sampling.model_preferences = match fields.get("model_preferences")? {
         Value::Nil => None,
@@ -240,8 +240,8 @@ fn update(lua: &Lua, fields: &Fields) -> Result<Progress, String> {
         },
     };
     Ok(Progress::Update {
-        progress: fields.optional_number("progress")?,
-        total: fields.optional_number("total")?,
+        progress: fields.optional_finite("progress")?,
+        total: fields.optional_finite("total")?,
         message: fields.optional_text("message")?,
         content: None,
         details,

@@ -129,6 +129,15 @@ impl Fields {
         }
     }
 
+    /// A number that JSON has a form for.
+    pub(crate) fn optional_finite(&self, field: &str) -> Result<Option<f64>, String> {
+        let number = self.optional_number(field)?;
+        match number.filter(|number| !number.is_finite()) {
+            Some(number) => Err(self.mistake(field, "a finite number", &Value::Number(number))),
+            None => Ok(number),
+        }
+    }
+
     pub(crate) fn optional_duration(&self, field: &str) -> Result<Option<Duration>, String> {
         let value = self.get(field)?;
         if value.is_nil() {

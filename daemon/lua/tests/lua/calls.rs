@@ -133,6 +133,16 @@ async fn progress_is_heard_in_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn progress_is_a_number_that_json_has_a_form_for() {
+    for (field, script) in [("progress", "progress = 0/0"), ("total", "progress = 1, total = 1/0")] {
+        let world = TestPlugins::of(&tool(&format!("local done = 1\nctx.progress{{{script}}} return 'x'"))).await;
+        let result = world.call("t", json!({})).await;
+        let expected = format!("field '{field}': expected a finite number, got the number ");
+        assert!(result.is_error && result.text().contains(&expected), "{}", result.text());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn null_arguments_are_absent() {
     let world = TestPlugins::of(&tool("return tostring(input.a) .. tostring(input.list[1] == hygge.json.null)")).await;
     is_text(&world.call("t", json!({"a": null, "list": [null]})).await, "niltrue");
