@@ -279,6 +279,30 @@ impl Block {
             Self::Image { .. } | Self::Audio { .. } | Self::Resource { .. } => None,
         }
     }
+
+    /// Removes blanks from the data, and puts a text in place of a block whose data is not Base64: providers refuse whole
+    /// conversations with such a block in them.
+    pub fn make_readable(&mut self) {
+        let (kind, data) = match self {
+            Self::Image { data, mime_type } => (mime_type.clone(), data),
+            Self::Audio { data, mime_type } => (mime_type.clone(), data),
+            Self::Resource { uri, blob: Some(blob), .. } => (uri.clone(), blob),
+            Self::Text { .. } | Self::Resource { .. } => return,
+        };
+        if data.bytes().any(|byte| byte.is_ascii_whitespace()) {
+            data.retain(|c| !c.is_ascii_whitespace());
+        }
+        if !is_base64(data) {
+            *self = Self::text(format!("[{kind} is left out: its data is not Base64]"));
+        }
+    }
+}
+
+/// Base64 as RFC 4648 has it in section 4, with its padding.
+fn is_base64(text: &str) -> bool {
+    let digits = text.strip_suffix("==").or_else(|| text.strip_suffix('=')).unwrap_or(text);
+    let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/';
+    text.len().is_multiple_of(4) && digits.bytes().all(is_digit)
 }
 
 /// A name of a tool: `[a-z][a-z0-9_]*`, at most 64 characters.

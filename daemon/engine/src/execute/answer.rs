@@ -67,6 +67,7 @@ pub(super) async fn into_answer(cx: &Cx, record: &CallRecord, error: ToolError) 
 
 /// Truncates the text, stores the whole in the spool, tells of the arguments, and builds the result.
 pub(super) async fn answer(cx: &Cx, record: &CallRecord, mut output: ToolOutput) -> Result<ToolResult, CallError> {
+    output.content.iter_mut().for_each(Block::make_readable);
     let times = record.count(&output);
     let max = cx.engine.settings.load().max_result_text;
     let total: usize = output.content.iter().filter_map(Block::as_text).map(str::len).sum();

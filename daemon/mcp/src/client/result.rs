@@ -18,7 +18,8 @@ const MAX_MORE: usize = 64 * 1024;
 pub(super) fn output(answer: Value) -> Result<ToolOutput, String> {
     let Value::Object(mut answer) = answer else { return Err("an answer that is no result of a tool".to_owned()) };
     let structured = answer.remove("structuredContent");
-    let is_error = answer.remove("isError").is_some_and(|is_error| is_error == true);
+    // What is no boolean says that something was to be told of.
+    let is_error = !matches!(answer.remove("isError"), None | Some(Value::Null | Value::Bool(false)));
     let given = match answer.remove("content") {
         Some(Value::Array(pieces)) => pieces,
         None | Some(Value::Null) if structured.is_some() => Vec::new(),
@@ -141,6 +142,8 @@ mod tests {
         let read = output(json!({"structuredContent": {"n": 1}})).unwrap();
         assert_eq!((read.structured, read.content), (Some(json!({"n": 1})), vec![Block::text(r#"{"n":1}"#)]));
         assert!(output(json!({"tools": []})).is_err());
+        assert!(output(json!({"content": [], "isError": "yes"})).unwrap().is_error);
+        assert!(!output(json!({"content": [], "isError": null})).unwrap().is_error);
         assert!(output(json!([])).is_err());
         let many: Vec<Value> = (0..5000).map(|_| json!({"type": "text", "text": ""})).collect();
         assert_eq!(output(json!({"content": many})).unwrap().content.len(), MAX_BLOCKS + 1);

@@ -19,7 +19,7 @@ use toold_engine::spool::Spool;
 use toold_engine::tool::{ToolError, ToolOutput};
 use toold_proto::call::{Progress, Stream};
 use toold_proto::event::{EventBody, Outcome};
-use toold_proto::tool::{CallId, SessionId, SourceKind};
+use toold_proto::tool::{Block, CallId, SessionId, SourceKind};
 use toold_test_kit::SampleTool;
 
 use crate::calls::test_engine::{CallAnswer, RecordedValues, TestEngine, settle, shell};
@@ -202,6 +202,36 @@ async fn a_call_that_is_cancelled_before_it_begins_does_not_run() {
     assert_eq!(fixture.start(call).await.unwrap(), Err(CallError::Cancelled));
     assert!(!gone.load(Ordering::SeqCst), "it never began, so nothing was dropped");
     assert_eq!(fixture.outcome(), Outcome::Cancelled);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_says_whether_it_had_begun_when_the_daemon_ended() {
+    let fixture = TestEngine::new(vec![slow("t").serial()]);
+    let begun = fixture.prepare("t", json!({"s": 100}));
+    let cancel = begun.cancel.clone();
+    let begun = fixture.start(begun);
+    settle().await;
+    let waiting = fixture.start(fixture.prepare("t", json!({"s": 1})));
+    settle().await;
+    fixture.engine.stop.cancel();
+    let waiting = waiting.await.unwrap().unwrap();
+    assert!(waiting.is_not_run() && waiting.text().contains("before the call began"), "{waiting:?}");
+    cancel.cancel();
+    assert_eq!(begun.await.unwrap(), Err(CallError::Ended));
+    fixture.records_are_closed();
+}
+
+#[tokio::test(start_paused = true)]
+async fn data_that_is_no_base64_is_told_of_and_not_passed_on() {
+    let image = |data: &str| Block::Image { data: data.to_owned(), mime_type: "image/png".to_owned() };
+    let content = vec![image("!!!"), image("aGVs\nbG8=\n"), image("aGVsb")];
+    let tool = SampleTool::new("t").run(move |_, _| {
+        let content = content.clone();
+        async move { Ok(ToolOutput { content, ..ToolOutput::default() }) }.boxed()
+    });
+    let result = TestEngine::new(vec![tool]).call("t", json!({})).await.unwrap();
+    let left_out = Block::text("[image/png is left out: its data is not Base64]");
+    assert_eq!(result.content, [left_out.clone(), image("aGVsbG8="), left_out]);
 }
 
 #[tokio::test(start_paused = true)]
