@@ -21,6 +21,7 @@ pub mod fleet;
 pub mod hook;
 pub mod level;
 pub mod mcp;
+pub mod mcp_line;
 pub mod mcp_registry;
 pub mod method;
 pub mod nearest;

@@ -85,6 +85,14 @@ pub(crate) fn is_replaced(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| matches!(cause.downcast_ref(), Some(ClientError::Replaced)))
 }
 
+/// Whether the daemon ended during a request, or before it.
+pub(crate) fn is_lost(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let cause = cause.downcast_ref();
+        matches!(cause, Some(ClientError::Disconnected(_) | ClientError::Replaced | ClientError::NotRunning { .. }))
+    })
+}
+
 /// A connection to a running daemon; `None` when none is running.
 pub(crate) async fn open_running(globals: &Globals) -> anyhow::Result<Option<Client>> {
     match Client::connect(&socket(globals)?).await {

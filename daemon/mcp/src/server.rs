@@ -8,6 +8,7 @@ pub mod protocol_detection;
 pub mod stream;
 
 mod changes;
+mod client_lines;
 mod client_requests;
 pub(crate) mod content;
 mod forms;
@@ -28,7 +29,6 @@ mod subscriptions;
 mod tasks;
 pub(crate) mod tool_meta;
 mod tools;
-mod weight_limit;
 
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};

@@ -409,6 +409,131 @@ fn without_elicitation_a_refusal_says_how_to_allow() {
     assert!(text.contains("toolctl permissions grant shell 'touch x'"), "{text}");
 }
 
+/// Lines that are no messages, or several, with the answers: their ids, and the codes of the errors.
+fn odd_lines() -> (Vec<u8>, Vec<(Value, Option<i64>)>) {
+    let long = "x".repeat(17 << 20);
+    /// The bytes of a line, and the id and code of each of its answers.
+    type OddLine<'a> = (&'a [u8], &'a [(Value, Option<i64>)]);
+    let lines: [OddLine; 8] = [
+        (b"{\"jsonrpc\":\"2.0\",\"id\":95,\"method\":\"ping\",\"params\":{\"x\":\"caf\xe9\"}}", &[(json!(95), Some(-32700))]),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":96,\"method\":", &[(json!(96), Some(-32700))]),
+        (
+            br#"{"jsonrpc":"2.0","id":"97","method":"tools/call","params":{"name":"greet","arguments":{"name":"a\ud800"}}}"#,
+            &[(json!("97"), Some(-32602))],
+        ),
+        (
+            br#"[{"jsonrpc":"2.0","id":98,"method":"ping"},{"jsonrpc":"2.0","id":99,"method":"ping"}]"#,
+            &[(json!(98), None), (json!(99), None)],
+        ),
+        (
+            // In the order of the TypeScript SDK.
+            &format!(r#"{{"method":"tools/call","params":{{"name":"{long}"}},"jsonrpc":"2.0","id":100}}"#).into_bytes(),
+            &[(json!(100), Some(-32600))],
+        ),
+        (b"{", &[(json!(null), Some(-32700))]),
+        (b"[]", &[(json!(null), Some(-32600))]),
+        (br#"{"jsonrpc":"2.0","id":101,"method":"ping"}"#, &[(json!(101), None)]),
+    ];
+    let text = lines.iter().flat_map(|(line, _)| [line, b"\n".as_slice()].concat()).collect();
+    (text, lines.iter().flat_map(|(_, answers)| answers.to_vec()).collect())
+}
+
+#[track_caller]
+fn check_odd_lines(mut answers: Vec<Value>, mut expected: Vec<(Value, Option<i64>)>) {
+    let mut seen: Vec<_> =
+        answers.iter_mut().map(|answer| (answer["id"].take(), answer["error"]["code"].as_i64())).collect();
+    for list in [&mut seen, &mut expected] {
+        list.sort_by_key(|(id, code)| (id.to_string(), *code));
+    }
+    assert_eq!(seen, expected, "{answers:?}");
+}
+
+#[test]
+fn every_line_of_a_client_is_answered_under_its_id() {
+    let (text, expected) = odd_lines();
+    let daemon = daemon();
+    let mut client = old(&daemon, json!({}));
+    client.send_bytes(&text);
+    let mut answers = Vec::new();
+    while answers.len() < expected.len() {
+        let message = client.next_message().unwrap();
+        if message.get("method").is_none() {
+            answers.push(message);
+        }
+    }
+    check_odd_lines(answers, expected);
+}
+
+/// What `toolctl mcp` answers to a client that begins with `initialize`, sends this, and sends no more.
+fn bridged(setup: &Setup, text: &[u8]) -> Vec<Value> {
+    use std::io::Write;
+    let mut child = setup
+        .command(toold_tests::toolctl())
+        .arg("mcp")
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let params =
+        json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}});
+    let initialize = json!({"jsonrpc": "2.0", "id": "first", "method": "initialize", "params": params});
+    let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    let mut input = child.stdin.take().unwrap();
+    // Nothing is said that is no answer, and noise before the first message has one too.
+    input.write_all(format!("oops\n{initialize}\n{initialized}\n").as_bytes()).unwrap();
+    input.write_all(text).unwrap();
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let answers = String::from_utf8(output.stdout).unwrap();
+    let answers = answers.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let mut answers: Vec<Value> = answers.filter(|message| message.get("method").is_none()).collect();
+    assert_eq!((&answers[0]["id"], &answers[0]["error"]["code"]), (&json!(null), &json!(-32700)));
+    answers.remove(0);
+    let first = answers.iter().position(|answer| answer["id"] == "first").unwrap();
+    assert_eq!(answers.remove(first)["result"]["protocolVersion"], "2025-06-18");
+    answers
+}
+
+#[test]
+fn every_line_through_the_bridge_is_answered_under_its_id() {
+    let (text, expected) = odd_lines();
+    let daemon = daemon();
+    check_odd_lines(bridged(&daemon.setup, &text), expected);
+}
+
+#[test]
+fn a_daemon_that_ends_while_the_bridge_begins_is_followed_by_another() {
+    use std::io::{BufRead, BufReader, Write};
+    let setup = Setup::new().plugin("greet.lua", PLUGIN);
+    let socket = setup.path("run/toold.sock");
+    let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let ends = std::thread::spawn({
+        let socket = socket.clone();
+        move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            let ping: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+            writeln!(stream, "{}", json!({"jsonrpc": "2.0", "id": ping["id"], "result": {}})).unwrap();
+            lines.next().unwrap().unwrap();
+            // At the second request.
+            std::fs::remove_file(socket).unwrap();
+        }
+    });
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    assert_eq!(bridged(&setup, format!("{ping}\n").as_bytes()), [json!({"jsonrpc": "2.0", "id": 1, "result": {}})]);
+    ends.join().unwrap();
+    stop(&setup);
+}
+
+/// Stops the daemon that a bridge has started.
+fn stop(setup: &Setup) {
+    // This test is the bridge's agent, and so would be its `toolctl`. It becomes a person's frontend first.
+    Wire::connect(&setup.path("run/toold.sock")).result("session.open", json!({"cwd": setup.path("work")}));
+    let stopped = setup.command(toold_tests::toolctl()).arg("stop").output().unwrap();
+    assert!(stopped.status.success(), "{stopped:?}");
+}
+
 #[test]
 fn toolctl_mcp_starts_the_daemon_and_says_where_it_is() {
     use std::io::Write;
@@ -440,8 +565,5 @@ fn toolctl_mcp_starts_the_daemon_and_says_where_it_is() {
     let answer = |id: u64| &answers.iter().find(|answer| answer["id"] == id).unwrap()["result"];
     assert_eq!(answer(2)["content"][0]["text"], setup.path("work/below").display().to_string());
     assert_eq!(names(answer(3)), ["forever", "greet", "tools_call", "tools_search", "where"]);
-    // This test is the bridge's agent, and so would be its `toolctl`. It becomes a person's frontend first.
-    Wire::connect(&setup.path("run/toold.sock")).result("session.open", json!({"cwd": setup.path("work")}));
-    let stopped = setup.command(toold_tests::toolctl()).arg("stop").output().unwrap();
-    assert!(stopped.status.success(), "{stopped:?}");
+    stop(&setup);
 }

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde_json::{Map, Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, stdin};
+use tokio::io::{BufReader, stdin};
 use tokio::net::UnixStream;
 use toold_client::client::connect_stream;
 use toold_client::{Client, ClientError, environment};
@@ -27,7 +27,7 @@ use toold_proto::daemon::NoParams;
 use toold_proto::method::DaemonGetStatus;
 use toold_proto::session::ClientRole;
 
-use crate::commands::mcp::bridge::{Bridge, DaemonToReach};
+use crate::commands::mcp::bridge::{Bridge, ClientInput, DaemonToReach, MAX_STARTS, answer_line, line_of, write_out};
 use crate::commands::mcp_servers;
 use crate::connection;
 use crate::exit::OK;
@@ -179,24 +179,21 @@ fn passed_on(variables: impl Iterator<Item = (OsString, OsString)>) -> Map<Strin
 
 async fn serve(meta: &ConnectionMeta<'_>, globals: &Globals) -> anyhow::Result<()> {
     let socket = connection::socket(globals)?;
-    // Starts the daemon if needed, keeps it from exiting because it has no clients, and learns when it is replaced.
-    let client = connection::open(globals).await?;
-    sources::check(&client, &[meta.only, meta.without].concat()).await?;
-    let (control, stream) = pair(client, &socket).await?;
-    let mut input = BufReader::new(stdin());
+    let (control, stream) = reach(&socket, globals, &[meta.only, meta.without].concat()).await?;
+    let mut input = ClientInput::new(BufReader::new(stdin()));
     // Only the first message is changed; all others pass unchanged.
-    let mut first = Vec::new();
-    while first.iter().all(u8::is_ascii_whitespace) {
-        first.clear();
-        if (&mut input).take(MAX_FIRST).read_until(b'\n', &mut first).await? == 0 {
-            return Ok(());
+    let first = loop {
+        match input.next().await {
+            None => return Ok(()),
+            Some(Ok(first)) => break line_of(&first),
+            Some(Err(unreadable)) => write_out(&[answer_line(&unreadable)]).await?,
         }
-    }
+    };
     let again = async |next: DaemonToReach<'_>| {
         let before = match next {
             DaemonToReach::Successor(control) => control.successor().await?,
             DaemonToReach::Running => Client::connect(&socket).await?,
-            DaemonToReach::Started => connection::open(globals).await?,
+            DaemonToReach::Started => return reach(&socket, globals, &[]).await,
         };
         pair(before, &socket).await
     };
@@ -207,6 +204,23 @@ async fn serve(meta: &ConnectionMeta<'_>, globals: &Globals) -> anyhow::Result<(
         (None, Some(profile)) => bail!("profile {profile}: the first message is no request of MCP that can carry it"),
     };
     Bridge::new(meta.bridge, &socket).run(first, input, control, stream, again).await
+}
+
+/// Two connections to a daemon that knows these sources. It is started if none runs, and again if it ends meanwhile.
+async fn reach(socket: &Path, globals: &Globals, sources: &[String]) -> anyhow::Result<(Client, UnixStream)> {
+    let mut ends = 0;
+    loop {
+        // Keeps the daemon from exiting because it has no clients, and learns when it is replaced.
+        let client = connection::open(globals).await?;
+        let reached = async {
+            sources::check(&client, sources).await?;
+            pair(client, socket).await
+        };
+        match reached.await {
+            Err(error) if ends < MAX_STARTS && connection::is_lost(&error) => ends += 1,
+            reached => return reached,
+        }
+    }
 }
 
 /// Two connections to one daemon, of which the second is for the client. The listening socket may be handed over at any
@@ -227,8 +241,6 @@ async fn pair(mut before: Client, socket: &Path) -> anyhow::Result<(Client, Unix
     }
 }
 
-/// The daemon's limit for a message. A longer first one passes as it is, and is answered by the daemon.
-const MAX_FIRST: u64 = 16 << 20;
 /// `_meta`: where requests of the connection work that do not say so themselves.
 const CWD_KEY: &str = "toold/default-cwd";
 /// `_meta`: the name of the bridge, with which the ids of its calls begin.

@@ -13,12 +13,14 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
-use rmcp::model::ClientJsonRpcMessage;
 use rmcp::transport::streamable_http_server::session::SessionManager;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::Deserialize;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+use toold_proto::error::INVALID_REQUEST;
+use toold_proto::mcp_line::{UnreadableMessage, parts_of};
 
 use crate::server::http::records::TokenSessionRecords;
 use crate::server::http::sessions::ResumableSessions;
@@ -90,11 +92,8 @@ impl McpHttp {
         let mut request = request;
         if *request.method() == Method::POST {
             accept_all(request.headers_mut());
-            if let Some(stand_in) = misfits::readable(request.body()) {
-                // Answered under its id.
-                request = request.map(|_| Bytes::from(stand_in));
-            } else if serde_json::from_slice::<ClientJsonRpcMessage>(request.body()).is_err() {
-                return faulty(request.body());
+            if let Err(unreadable) = read(request.body()) {
+                return faulty(&unreadable);
             }
         }
         let mut answer = self.service.handle(request.map(Full::new)).await;
@@ -128,12 +127,32 @@ fn accept_all(headers: &mut HeaderMap) {
     }
 }
 
-/// The answer to a body that is no message.
-fn faulty(body: &[u8]) -> Response<BoxBody<Bytes, Infallible>> {
-    let (code, words) = misfits::fault(body);
-    let error = serde_json::json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": words}});
-    let mut answer = Response::new(Full::new(Bytes::from(error.to_string())).boxed());
-    *answer.status_mut() = StatusCode::BAD_REQUEST;
+/// Whether a body has the one message that the SDK can read.
+///
+/// # Errors
+/// The answer to any other.
+fn read(body: &[u8]) -> Result<(), UnreadableMessage> {
+    let invalid = |reason| Err(UnreadableMessage::new(Value::Null, INVALID_REQUEST, reason));
+    let mut parts = parts_of(body, u64::MAX);
+    let message = match (parts.pop(), parts.is_empty()) {
+        _ if body.trim_ascii_start().starts_with(b"[") => {
+            return invalid("a batch is not supported: send one message in each request");
+        }
+        (Some(message), true) => message?,
+        (None | Some(_), _) => return invalid("the body is empty: expected a message of JSON-RPC 2.0"),
+    };
+    match misfits::read(&message)? {
+        Some(_) => Ok(()),
+        None => invalid("the body is no message of MCP"),
+    }
+}
+
+/// The answer to a body that has no message which the SDK can read.
+fn faulty(unreadable: &UnreadableMessage) -> Response<BoxBody<Bytes, Infallible>> {
+    let mut answer = Response::new(Full::new(Bytes::from(unreadable.answer())).boxed());
+    if unreadable.id.is_null() {
+        *answer.status_mut() = StatusCode::BAD_REQUEST;
+    }
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     answer
 }

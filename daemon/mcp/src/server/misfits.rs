@@ -1,111 +1,84 @@
-//! Requests whose params do not fit their method. The SDK cannot read some of them at all and then answers without their
-//! id, and takes others for methods that it does not know: here each gets its id, "invalid params" and the reason.
+//! Requests whose params do not fit their method. The SDK cannot read some of them at all, and takes others for methods that
+//! it does not know: here each gets its id, "invalid params" and the reason.
 #![expect(deprecated, reason = "the older revisions have features that the newest deprecates")]
 
-use std::borrow::Cow;
-use std::collections::HashMap;
-
-use memchr::memchr;
 use rmcp::ErrorData;
 use rmcp::model::{
-    CallToolRequestParams, ClientJsonRpcMessage, CompleteRequestParams, GetPromptRequestParams,
+    CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, CompleteRequestParams, GetPromptRequestParams,
     InitializeRequestParams, PaginatedRequestParams, ReadResourceRequestParams, SetLevelRequestParams,
     SubscribeRequestParams, UnsubscribeRequestParams,
 };
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use toold_proto::error::{INVALID_PARAMS, INVALID_REQUEST};
+use toold_proto::mcp_line::{Members, UnreadableMessage};
 
-/// The method of requests that stand for one that the SDK could not read.
-pub(super) const MISFIT: &str = "toold/misfit";
+use crate::server::protocol_detection::is_stateless;
 
 /// The methods of the older revisions that the stateless ones do not have (SEP-2575).
 const REMOVED: [&str; 5] = ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
 
-/// A request in place of one that the SDK cannot read: the same where only half characters keep it from that, or else one
-/// with its id and the reason. `None` for all that it can read, and for what is no request with an id of its own.
-pub(super) fn readable(message: &[u8]) -> Option<Vec<u8>> {
-    let reads = |message: &[u8]| serde_json::from_slice::<ClientJsonRpcMessage>(message).is_ok();
-    if reads(message) {
-        return None;
+/// The message that the SDK gets; `None` for a notification or an answer that it cannot read.
+///
+/// # Errors
+/// The answer to a request that it cannot read, or to an `initialize` that it would take for another method.
+pub(super) fn read(message: &RawValue) -> Result<Option<ClientJsonRpcMessage>, UnreadableMessage> {
+    match serde_json::from_str::<ClientJsonRpcMessage>(message.get()) {
+        Ok(ClientJsonRpcMessage::Request(request)) => match request.request {
+            // The stateless revisions have no such method.
+            ClientRequest::CustomRequest(custom)
+                if custom.method == "initialize" && !is_stateless(message.get().as_bytes()) =>
+            {
+                let reason = misfit(&custom.method, custom.params.as_ref());
+                let reason = reason.unwrap_or_else(|| "the params do not fit initialize".to_owned());
+                Err(UnreadableMessage::new(request.id.into_json_value(), INVALID_PARAMS, reason))
+            }
+            _ => Ok(Some(ClientJsonRpcMessage::Request(request))),
+        },
+        Ok(other) => Ok(Some(other)),
+        Err(error) => match unreadable(message) {
+            Some(unreadable) => Err(unreadable),
+            None => {
+                tracing::debug!(%error, "a notification or an answer of an MCP client cannot be read: it is ignored");
+                Ok(None)
+            }
+        },
     }
-    let whole = whole_characters(message);
-    if matches!(&whole, Cow::Owned(whole) if reads(whole)) {
-        return Some(whole.into_owned());
-    }
-    // The last of two members with one name counts, as in most readers.
-    let members: HashMap<Cow<'_, str>, &RawValue> = serde_json::from_slice(&whole).ok()?;
-    let id = members.get("id")?.get();
-    let is_id = id.starts_with('"') || id.parse::<i64>().is_ok();
+}
+
+/// The answer to a request that the SDK cannot read; `None` if it is none.
+fn unreadable(message: &RawValue) -> Option<UnreadableMessage> {
+    let members: Members<'_> = serde_json::from_str(message.get()).ok()?;
+    let id: Value = serde_json::from_str(members.get("id")?.get()).ok()?;
     let is_answer = members.contains_key("result") || members.contains_key("error");
-    if !is_id || is_answer {
+    if is_answer {
         return None;
     }
-    let id: Value = serde_json::from_str(id).ok()?;
-    let params = json!({"reason": unreadable(&members)});
-    let stand_in = json!({"jsonrpc": "2.0", "id": id, "method": MISFIT, "params": params});
-    Some(stand_in.to_string().into_bytes())
+    Some(match serde_json::from_str(members.get("jsonrpc").map_or("null", |version| version.get())) {
+        Ok(Value::String(version)) if version == "2.0" => UnreadableMessage::new(id, INVALID_PARAMS, unfit(&members)),
+        _ => UnreadableMessage::new(id, INVALID_REQUEST, "expected the member \"jsonrpc\": \"2.0\""),
+    })
 }
 
 /// Why the SDK cannot read a request with these members.
-fn unreadable(members: &HashMap<Cow<'_, str>, &RawValue>) -> String {
+fn unfit(members: &Members<'_>) -> String {
     let member = |name: &str| members.get(name).map(|raw| serde_json::from_str::<Value>(raw.get()));
-    match member("jsonrpc") {
-        Some(Ok(Value::String(version))) if version == "2.0" => {}
-        _ => return "expected the member \"jsonrpc\": \"2.0\"".to_owned(),
-    }
     let Some(Ok(Value::String(method))) = member("method") else {
         return "expected the member \"method\" with a text".to_owned();
     };
     let params = match member("params") {
         None => None,
         Some(Ok(params)) => Some(params),
+        // Half of a surrogate pair too: nobody would notice that another character is written in its place.
         Some(Err(error)) => return format!("the params of {method} cannot be read: {error}"),
     };
     misfit(&method, params.as_ref()).unwrap_or_else(|| format!("the params do not fit {method}"))
 }
 
-/// The message with U+FFFD for each half of a surrogate pair that stands alone, as JavaScript writes a text that was cut
-/// within an emoji (RFC 8259, section 8.2).
-fn whole_characters(message: &[u8]) -> Cow<'_, [u8]> {
-    let unit = |at: usize| {
-        let digits = message.get(at..at + 6)?.strip_prefix(b"\\u")?;
-        u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
-    };
-    let mut whole = Cow::Borrowed(message);
-    let mut at = 0;
-    while let Some(found) = memchr(b'\\', &message[at..]) {
-        at += found;
-        at += match unit(at) {
-            Some(0xD800..=0xDBFF) if matches!(unit(at + 6), Some(0xDC00..=0xDFFF)) => 12,
-            Some(0xD800..=0xDFFF) => {
-                whole.to_mut()[at..at + 6].copy_from_slice(b"\\ufffd");
-                6
-            }
-            Some(_) => 6,
-            None => 2.min(message.len() - at),
-        };
-    }
-    whole
-}
-
-/// Code and words of the answer to what is neither a message nor a request with an id; for transports on which each text
-/// has an answer.
-pub(super) fn fault(text: &[u8]) -> (i32, &'static str) {
-    match serde_json::from_slice::<Value>(text) {
-        Err(_) => (-32700, "the body is not JSON"),
-        Ok(Value::Array(_)) => (-32600, "a batch is not supported: send one message in each request"),
-        Ok(_) => (-32600, "the body is no message of JSON-RPC 2.0, or its id is neither a text nor a whole number"),
-    }
-}
-
-/// The answer to a request of a method that the SDK does not know, or whose params it could not read. `is_stateless`: it is
-/// of a stateless revision.
+/// The answer to a request of a method that the SDK does not know, or takes for such. `is_stateless`: it is of a stateless
+/// revision.
 pub(super) fn refusal(method: &str, params: Option<&Value>, is_stateless: bool) -> ErrorData {
-    if method == MISFIT {
-        let reason = params.and_then(|params| params["reason"].as_str()).unwrap_or("the params do not fit").to_owned();
-        return ErrorData::invalid_params(reason, None);
-    }
     let is_known = !(is_stateless && REMOVED.contains(&method));
     match misfit(method, params).filter(|_| is_known) {
         Some(reason) => ErrorData::invalid_params(reason, None),
@@ -168,7 +141,7 @@ fn kind_of(value: &Value) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use rmcp::model::ClientRequest;
+    use serde_json::json;
 
     use super::*;
 
@@ -189,7 +162,11 @@ mod tests {
         "nope",
     ];
 
-    /// With any params, the SDK reads the request or its stand-in, and its id stays.
+    fn raw(text: &str) -> Box<RawValue> {
+        RawValue::from_string(text.to_owned()).unwrap()
+    }
+
+    /// With any params, the SDK reads the request, or its answer has its id.
     #[test]
     fn every_request_keeps_its_id() {
         let odd = [
@@ -209,11 +186,12 @@ mod tests {
         for (method, params) in METHODS.iter().flat_map(|method| odd.iter().map(move |params| (method, params))) {
             for id in [json!(7), json!("seven")] {
                 let sent = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string();
-                let read = readable(sent.as_bytes());
-                let seen = read.as_deref().unwrap_or(sent.as_bytes());
-                let message: ClientJsonRpcMessage = serde_json::from_slice(seen).unwrap();
-                let ClientJsonRpcMessage::Request(request) = message else { panic!("{sent}") };
-                assert_eq!(request.id.into_json_value(), id, "{sent}");
+                let seen = match read(&raw(&sent)) {
+                    Ok(Some(ClientJsonRpcMessage::Request(request))) => request.id.into_json_value(),
+                    Err(unreadable) => unreadable.id,
+                    Ok(other) => panic!("{sent}: {other:?}"),
+                };
+                assert_eq!(seen, id, "{sent}");
             }
         }
     }
@@ -231,46 +209,44 @@ mod tests {
     }
 
     #[test]
-    fn half_characters_are_replaced_and_other_faults_keep_the_id() {
-        let written = r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"a","arguments":{"x":"\\\ud83d \ud83d\ude00 \ude00","\ud800":"\\ud83d"}}}"#;
-        let message: ClientJsonRpcMessage = serde_json::from_slice(&readable(written.as_bytes()).unwrap()).unwrap();
-        let ClientJsonRpcMessage::Request(request) = message else { panic!("{message:?}") };
-        let ClientRequest::CallToolRequest(call) = request.request else { panic!("no call") };
-        let expected = json!({"x": "\\\u{fffd} \u{1f600} \u{fffd}", "\u{fffd}": "\\ud83d"});
-        assert_eq!(call.params.arguments.map(Value::Object), Some(expected));
-
+    fn the_answer_to_what_cannot_be_read_says_why() {
         let deep = format!(
             r#"{{"jsonrpc":"2.0","id":3,"method":"ping","params":{{"x":{}{}}}}}"#,
             "[".repeat(5_000),
             "]".repeat(5_000)
         );
-        for (written, why) in [
-            (r#"{"jsonrpc":"2.0","id":3,"method":"ping","params":{"x":1e999}}"#, "number out of range"),
-            (deep.as_str(), "recursion limit"),
-            (r#"{"jsonrpc":"2.0","id":1,"id":3,"method":"tools/call"}"#, "expected an object, got none"),
-            (r#"{"jsonrpc":"2.0","id":3,"method":true}"#, "\"method\" with a text"),
-            (r#"{"jsonrpc":"2.0","id":3}"#, "\"method\" with a text"),
-            (r#"{"jsonrpc":"1.0","id":3,"method":"ping"}"#, "\"jsonrpc\": \"2.0\""),
-            (r#"{"jsonrpc":2,"id":3,"method":"ping"}"#, "\"jsonrpc\": \"2.0\""),
+        let half = r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"a","arguments":{"x":"\ud83d"}}}"#;
+        let named = r#"{"jsonrpc":"2.0","id":3,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}"#;
+        for (written, code, why) in [
+            (half, -32602, "hex escape"),
+            (named, -32602, "missing field `clientInfo`"),
+            (
+                r#"{"jsonrpc":"2.0","id":3,"method":"initialize","params":{"protocolVersion":null}}"#,
+                -32602,
+                "invalid type: null",
+            ),
+            (r#"{"jsonrpc":"2.0","id":3,"method":"ping","params":{"x":1e999}}"#, -32602, "number out of range"),
+            (deep.as_str(), -32602, "recursion limit"),
+            (r#"{"jsonrpc":"2.0","id":1,"id":3,"method":"tools/call"}"#, -32602, "expected an object, got none"),
+            (r#"{"jsonrpc":"1.0","id":3,"method":"ping"}"#, -32600, "\"jsonrpc\": \"2.0\""),
+            (r#"{"jsonrpc":2,"id":3,"method":"ping"}"#, -32600, "\"jsonrpc\": \"2.0\""),
         ] {
-            let read: Value = serde_json::from_slice(&readable(written.as_bytes()).expect(why)).unwrap();
-            assert_eq!(read["id"], 3);
-            let reason = read["params"]["reason"].as_str().unwrap();
-            assert!(reason.contains(why), "{reason}");
+            let unreadable = read(&raw(written)).expect_err(why);
+            assert_eq!((unreadable.id, unreadable.code), (json!(3), code), "{why}");
+            assert!(unreadable.reason.contains(why), "{}", unreadable.reason);
         }
     }
 
     #[test]
-    fn what_is_no_request_is_left_to_the_sdk() {
-        for text in [
-            "{",
-            "[]",
-            "{}",
-            r#"{"id":[],"method":"ping"}"#,
-            r#"{"id":null,"method":"tools/call","params":5}"#,
-            r#"{"jsonrpc":"2.0","id":3,"result":5}"#,
-        ] {
-            assert_eq!(readable(text.as_bytes()), None, "{text}");
+    fn a_stateless_initialize_is_left_to_the_answer_about_methods() {
+        let stateless = r#"{"jsonrpc":"2.0","id":3,"method":"initialize","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
+        assert!(matches!(read(&raw(stateless)), Ok(Some(_))));
+    }
+
+    #[test]
+    fn what_is_no_request_gets_no_answer() {
+        for text in [r#"{"jsonrpc":"2.0","method":5}"#, r#"{"jsonrpc":"2.0","id":3,"error":5}"#] {
+            assert!(matches!(read(&raw(text)), Ok(None)), "{text}");
         }
     }
 }

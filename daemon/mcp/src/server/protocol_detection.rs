@@ -1,39 +1,44 @@
 //! Distinguishes the Model Context Protocol from the native dialect by the first message of a
 //! connection.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
-use serde::de::IgnoredAny;
+use toold_proto::mcp_line::Members;
 
 /// The member of `_meta` that every request of the stateless revisions has.
 const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 
+/// The member of `_meta` that the bridge adds to its client's first message: it has no clients of the native dialect.
+const BRIDGE_KEY: &str = "toold/bridge";
+
 #[derive(Deserialize)]
 struct OpeningProbe<'a> {
     #[serde(borrow)]
-    method: std::borrow::Cow<'a, str>,
-    #[serde(default)]
-    params: Option<OpeningParams>,
-}
-
-#[derive(Default, Deserialize)]
-struct OpeningParams {
-    #[serde(rename = "protocolVersion")]
-    protocol_version: Option<IgnoredAny>,
-    #[serde(rename = "_meta")]
-    meta: Option<std::collections::HashMap<String, IgnoredAny>>,
+    method: Cow<'a, str>,
+    #[serde(borrow, default)]
+    params: Option<Members<'a>>,
 }
 
 /// Whether a first message is one of the Model Context Protocol: `initialize` with a `protocolVersion`,
-/// `server/discover`, or a request whose `_meta` names a revision.
+/// `server/discover`, or a request whose `_meta` names a revision or a bridge.
 pub fn is_mcp(message: &[u8]) -> bool {
     // Params of another shape belong to another protocol.
     let Ok(probe) = serde_json::from_slice::<OpeningProbe>(message) else { return false };
     let params = probe.params.unwrap_or_default();
-    match probe.method.as_ref() {
-        "initialize" => params.protocol_version.is_some(),
-        "server/discover" => true,
-        _ => params.meta.is_some_and(|meta| meta.contains_key(VERSION_KEY)),
-    }
+    let has_member = match probe.method.as_ref() {
+        "initialize" => params.contains_key("protocolVersion"),
+        method => method == "server/discover",
+    };
+    let meta = || serde_json::from_str::<Members<'_>>(params.get("_meta")?.get()).ok();
+    has_member || meta().is_some_and(|meta| meta.contains_key(VERSION_KEY) || meta.contains_key(BRIDGE_KEY))
+}
+
+/// Whether a message is of a stateless revision: its `_meta` names one.
+pub(super) fn is_stateless(message: &[u8]) -> bool {
+    let params = serde_json::from_slice::<OpeningProbe>(message).ok().and_then(|probe| probe.params);
+    let meta = params.and_then(|params| serde_json::from_str::<Members<'_>>(params.get("_meta")?.get()).ok());
+    meta.is_some_and(|meta| meta.contains_key(VERSION_KEY))
 }
 
 #[cfg(test)]
@@ -44,6 +49,8 @@ mod tests {
     fn both_eras_differ_from_the_native_dialect() {
         for opening in [
             r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":null}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"_meta":{"toold/bridge":"b"}}}"#,
             r#"{"jsonrpc":"2.0","id":1,"method":"server/discover"}"#,
             r#"{"id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#,
         ] {

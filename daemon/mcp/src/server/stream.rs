@@ -1,4 +1,4 @@
-//! One client on a byte stream, one JSON text per line.
+//! One client on a byte stream, whose lines [`ClientLines`] reads.
 
 use parking_lot::Mutex;
 use std::collections::HashSet;
@@ -9,18 +9,17 @@ use std::time::Duration;
 use rmcp::model::{ClientNotification, GetMeta, JsonRpcMessage, RequestId};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage, serve_server_with_ct};
 use rmcp::transport::Transport;
-use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::boxed_transport::{BoxedTransport, BoxedTransportError};
-use crate::server::weight_limit::WeightLimited;
+use crate::server::client_lines::ClientLines;
 use crate::server::{McpClientServer, McpConnection};
 
 /// How a stream is served.
 pub struct StreamOptions {
-    /// Bytes of one message from the client; longer ones are ignored.
+    /// Bytes of one message from the client; the answer to a longer one is an error.
     pub max_message: usize,
     /// Bytes of memory that one message may take once it is parsed; the answer to a larger one is an error.
     pub max_weight: u64,
@@ -45,8 +44,8 @@ where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
     let (read, write) = tokio::io::split(stream);
-    let read = WeightLimited::new(Cursor::new(ahead).chain(read), options.max_weight);
-    let lines = AsyncRwTransport::new_server(read, write).with_max_line_length(options.max_message);
+    let read = Cursor::new(ahead).chain(read);
+    let lines = ClientLines::new(read, write, options.max_message, options.max_weight);
     serve_lines(server, BoxedTransport::new(lines), options).await;
 }
 

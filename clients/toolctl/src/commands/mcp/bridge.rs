@@ -15,13 +15,16 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
-use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, stdout};
+use serde_json::value::RawValue;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWriteExt, BufReader, stdout};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 use toold_client::ended::{EndedDaemon, FOLLOWED_CHECK};
 use toold_client::{Client, ClientError};
 use toold_proto::daemon::{CLOSING_STOP, Closing};
+use toold_proto::mcp_line::{LineCollector, LinePart, UnreadableMessage};
 use toold_proto::method::CallsBegun;
 use toold_proto::provide::FindBegunCalls;
 use toold_proto::tool::CallId;
@@ -29,14 +32,17 @@ use toold_proto::tool::CallId;
 use crate::commands::connect::{LISTENS_CHECK, stdout_is_closed};
 use conversation::{Conversation, RelayedMessage};
 
-/// The daemon's limit for a message. A longer one passes in pieces, and the daemon answers it with an error.
-const MAX_LINE: u64 = 16 << 20;
+/// The daemon's limit for a message.
+const MAX_LINE: usize = 16 << 20;
+
+/// Nothing is read of a client that does not read so many answers to what is no message.
+const MAX_REFUSALS: usize = 64;
 
 /// How long the control connection may take to end after that of the client.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// A daemon is started at most so often within [`STARTS_WITHIN`].
-const MAX_STARTS: usize = 3;
+pub(super) const MAX_STARTS: usize = 3;
 const STARTS_WITHIN: Duration = Duration::from_secs(60);
 
 /// The longest id of a request that the daemon makes a part of a call's.
@@ -53,6 +59,10 @@ pub(super) struct Bridge<'a> {
     socket: &'a Path,
     /// When daemons were started.
     starts: Mutex<VecDeque<Instant>>,
+    /// The answers to what is no message, until they are written out.
+    refusals: Mutex<Vec<Vec<u8>>>,
+    refused: Notify,
+    written: Notify,
 }
 
 /// How the connection to one daemon ended.
@@ -86,58 +96,86 @@ pub(super) enum DaemonToReach<'a> {
     Started,
 }
 
-/// The client's messages, and what was read of them.
-struct ClientInput<I> {
+/// The client's messages.
+pub(super) struct ClientInput<I> {
     input: I,
-    /// The part of a line that was read when the daemon before ended.
-    half_line: Vec<u8>,
+    lines: LineCollector,
+    /// What lines that were read have, and was not taken yet.
+    parts: VecDeque<LinePart>,
     has_ended: bool,
 }
 
 impl<I: AsyncBufRead + Unpin> ClientInput<I> {
-    /// The next line, or a part of one that is too long; `None` at the end. Cancel-safe.
-    async fn next_line(&mut self) -> Option<Vec<u8>> {
-        while !self.has_ended {
-            // When this future is dropped in the middle of a line, its part stays in `half_line`.
-            let limit = MAX_LINE.saturating_sub(self.half_line.len() as u64);
-            let read = (&mut self.input).take(limit).read_until(b'\n', &mut self.half_line).await;
-            // An error ends the input too.
-            self.has_ended = !matches!(read, Ok(1..));
-            if !self.half_line.is_empty() {
-                return Some(std::mem::take(&mut self.half_line));
+    pub(super) fn new(input: I) -> Self {
+        Self { input, lines: LineCollector::new(MAX_LINE), parts: VecDeque::new(), has_ended: false }
+    }
+
+    /// The next message, or what is none; `None` at the end. Cancel-safe.
+    pub(super) async fn next(&mut self) -> Option<LinePart> {
+        loop {
+            if let Some(part) = self.parts.pop_front() {
+                return Some(part);
+            }
+            if self.has_ended {
+                return None;
+            }
+            // An error ends the input too, and its end a line.
+            let bytes = self.input.fill_buf().await.unwrap_or_default();
+            self.has_ended = bytes.is_empty();
+            let (taken, is_complete) = self.lines.take(bytes);
+            self.input.consume(taken);
+            if is_complete || self.has_ended {
+                // The daemon decides how much memory a message may take.
+                self.parts.extend(self.lines.end_line(u64::MAX));
             }
         }
-        None
     }
+
+    fn is_over(&self) -> bool {
+        self.has_ended && self.parts.is_empty()
+    }
+}
+
+/// A message as a line.
+pub(super) fn line_of(message: &RawValue) -> Vec<u8> {
+    format!("{}\n", message.get()).into_bytes()
 }
 
 impl<'a> Bridge<'a> {
     pub(super) fn new(name: &'a str, socket: &'a Path) -> Self {
-        Self { conversation: Mutex::default(), name, socket, starts: Mutex::default() }
+        Self {
+            conversation: Mutex::default(),
+            name,
+            socket,
+            starts: Mutex::default(),
+            refusals: Mutex::default(),
+            refused: Notify::new(),
+            written: Notify::new(),
+        }
     }
 
     /// Passes messages until the client is gone. `again` connects to another daemon.
     pub(super) async fn run(
         &self,
         first: Vec<u8>,
-        input: impl AsyncBufRead + Unpin,
+        mut input: ClientInput<impl AsyncBufRead + Unpin>,
         mut control: Client,
         mut stream: UnixStream,
         again: impl AsyncFn(DaemonToReach<'_>) -> anyhow::Result<(Client, UnixStream)>,
     ) -> anyhow::Result<()> {
         self.lock().begin(&first);
         let mut opening = vec![first];
-        let mut input = ClientInput { input, half_line: Vec::new(), has_ended: false };
         loop {
             let (reader, writer) = stream.into_split();
             let upstream = self.upstream(std::mem::take(&mut opening), &mut input, writer);
             let end = self.pass(upstream, self.downstream(reader)).await?;
+            self.write_refusals().await?;
             if let RelayEnd::ClientGone = end {
                 return Ok(());
             }
             // The last message on the control connection says whether unanswered requests were read.
             let why = timeout(FAREWELL, control.closed()).await;
-            if input.has_ended && !self.lock().has_waiting() {
+            if input.is_over() && !self.lock().has_waiting() {
                 return Ok(());
             }
             let ended = match why {
@@ -211,14 +249,16 @@ impl<'a> Bridge<'a> {
                 let answers = self.lock().refuse_waiting(STOPPED);
                 write_out(&answers).await?;
             }
-            if input.has_ended && !self.lock().has_waiting() {
+            if input.is_over() && !self.lock().has_waiting() {
                 return Ok(None);
             }
             tokio::select! {
                 biased;
-                line = input.next_line(), if !input.has_ended => {
-                    if let Some(line) = line {
-                        self.lock().take_from_client(line);
+                part = input.next(), if !input.is_over() => {
+                    if let Some(part) = part {
+                        // A request is sent to the next daemon.
+                        self.take_from_client(part);
+                        self.write_refusals().await?;
                     }
                 }
                 () = sleep(FOLLOWED_CHECK) => {}
@@ -298,9 +338,14 @@ impl<'a> Bridge<'a> {
         for line in opening {
             to_daemon.write_all(&line).await?;
         }
-        while let Some(line) = input.next_line().await {
-            let line = self.lock().take_from_client(line);
-            if let Some(line) = line {
+        loop {
+            let written = self.written.notified();
+            if self.refusals.lock().len() >= MAX_REFUSALS {
+                written.await;
+                continue;
+            }
+            let Some(part) = input.next().await else { break };
+            if let Some(line) = self.take_from_client(part) {
                 to_daemon.write_all(&line).await?;
             }
         }
@@ -313,11 +358,18 @@ impl<'a> Bridge<'a> {
         let mut from_daemon = BufReader::with_capacity(64 << 10, from_daemon);
         let mut line = Vec::new();
         loop {
-            line.clear();
-            // A reset ends the connection too.
-            match from_daemon.read_until(b'\n', &mut line).await {
-                Ok(0) | Err(_) => return Ok(()),
-                Ok(_) => {}
+            tokio::select! {
+                biased;
+                () = self.refused.notified() => {
+                    self.write_refusals().await?;
+                    continue;
+                }
+                // What it has read of a line stays there when it is dropped. A reset ends the connection too.
+                read = from_daemon.read_until(b'\n', &mut line) => {
+                    if !matches!(read, Ok(1..)) {
+                        return Ok(());
+                    }
+                }
             }
             let passed = self.lock().take_from_daemon(&line);
             match passed {
@@ -325,8 +377,32 @@ impl<'a> Bridge<'a> {
                 RelayedMessage::Changed(line) => write_out(&[line]).await?,
                 RelayedMessage::Consumed => {}
             }
+            line.clear();
         }
     }
+
+    /// A message of the client as the daemon gets it, if it gets it. What is no message is answered here: its id would be
+    /// lost with the daemon.
+    fn take_from_client(&self, part: LinePart) -> Option<Vec<u8>> {
+        match part {
+            Ok(message) => self.lock().take_from_client(line_of(&message)),
+            Err(unreadable) => {
+                self.refusals.lock().push(answer_line(&unreadable));
+                self.refused.notify_one();
+                None
+            }
+        }
+    }
+
+    async fn write_refusals(&self) -> io::Result<()> {
+        let refusals = std::mem::take(&mut *self.refusals.lock());
+        self.written.notify_waiters();
+        write_out(&refusals).await
+    }
+}
+
+pub(super) fn answer_line(unreadable: &UnreadableMessage) -> Vec<u8> {
+    format!("{}\n", unreadable.answer()).into_bytes()
 }
 
 impl DaemonEnd {
@@ -340,7 +416,7 @@ impl DaemonEnd {
     }
 }
 
-async fn write_out(lines: &[Vec<u8>]) -> io::Result<()> {
+pub(super) async fn write_out(lines: &[Vec<u8>]) -> io::Result<()> {
     let mut out = stdout();
     for line in lines {
         out.write_all(line).await?;

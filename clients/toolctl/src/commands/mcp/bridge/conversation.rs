@@ -3,8 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Deserialize;
 use serde_json::{Value, json};
+use toold_proto::daemon::CLOSING;
+use toold_proto::mcp_line::Members;
 use toold_proto::tool::NOT_RUN;
 
 /// The answer to a call that a daemon may have carried out before it ended.
@@ -48,16 +49,13 @@ struct UnansweredRequest {
 pub(super) enum RelayedMessage {
     Unchanged,
     Changed(Vec<u8>),
-    /// Not at all: it answers the bridge's own request.
+    /// Not at all: it is for the bridge.
     Consumed,
 }
 
 /// The members of a message that decide how it is passed on.
-#[derive(Deserialize)]
 struct MessageHead {
-    #[serde(default)]
     id: Option<Value>,
-    #[serde(default)]
     method: Option<String>,
 }
 
@@ -70,31 +68,25 @@ impl Conversation {
     /// Takes the client's first message.
     pub(super) fn begin(&mut self, line: &[u8]) {
         self.first = serde_json::from_slice(line).ok().filter(|message: &Value| message.get("method").is_some());
-        self.track_requests(line);
+        if let Some(MessageHead { id: Some(id), method: Some(method) }) = head(line) {
+            self.track_request(&id, &method, line);
+        }
     }
 
-    fn track_requests(&mut self, line: &[u8]) {
-        let Ok(messages) = heads(line) else { return };
-        for (head, text) in messages {
-            if let MessageHead { id: Some(id), method: Some(_) } = &head {
-                self.next += 1;
-                let is_call = head.method.as_deref() == Some("tools/call");
-                let request = UnansweredRequest { order: self.next, line: text, is_call, was_lost: false };
-                self.waiting.insert(id.to_string(), request);
-            }
-        }
+    fn track_request(&mut self, id: &Value, method: &str, line: &[u8]) {
+        self.next += 1;
+        let is_call = method == "tools/call";
+        let request = UnansweredRequest { order: self.next, line: line.to_vec(), is_call, was_lost: false };
+        self.waiting.insert(id.to_string(), request);
     }
 
     /// A message of the client, as the daemon gets it; `None` when it answers a daemon that is gone.
     pub(super) fn take_from_client(&mut self, line: Vec<u8>) -> Option<Vec<u8>> {
-        let Some(head) = head(&line) else {
-            self.track_requests(&line);
-            return Some(line);
-        };
+        let Some(head) = head(&line) else { return Some(line) };
         match (head.id, head.method.as_deref()) {
-            (Some(_), Some(method)) => {
+            (Some(id), Some(method)) => {
                 self.track_settings(method, &line);
-                self.track_requests(&line);
+                self.track_request(&id, method, &line);
                 Some(line)
             }
             (None, Some("notifications/initialized")) => {
@@ -149,12 +141,7 @@ impl Conversation {
     }
 
     pub(super) fn take_from_daemon(&mut self, line: &[u8]) -> RelayedMessage {
-        let Some(head) = head(line) else {
-            for (head, _) in heads(line).unwrap_or_default() {
-                self.answered(head.id.as_ref());
-            }
-            return RelayedMessage::Unchanged;
-        };
+        let Some(head) = head(line) else { return RelayedMessage::Unchanged };
         match (&head.id, head.method.as_deref()) {
             (Some(Value::String(id)), None) if id.starts_with(&format!("{OWN}-own-")) => RelayedMessage::Consumed,
             // The next daemon gets the request, and asks its person again.
@@ -183,6 +170,8 @@ impl Conversation {
                 });
                 named.map_or(RelayedMessage::Unchanged, RelayedMessage::Changed)
             }
+            // toold's own, for clients of its own protocol: the daemon does not know of MCP before the first message.
+            (None, Some(CLOSING)) => RelayedMessage::Consumed,
             (None, Some(_)) => RelayedMessage::Unchanged,
         }
     }
@@ -273,20 +262,15 @@ fn is_not_run(line: &[u8]) -> bool {
     has_word && message().is_some_and(|message| message["result"]["_meta"]["toold/metadata"][NOT_RUN] == true)
 }
 
-/// The head of a line that is one message. Serde would read a list as the members of a `MessageHead` in their order.
+/// The head of a message. Serde would read a list as the members of a `MessageHead` in their order.
 fn head(line: &[u8]) -> Option<MessageHead> {
-    if line.trim_ascii_start().starts_with(b"{") { serde_json::from_slice(line).ok() } else { None }
-}
-
-/// The messages of a line, each as a line of its own; a batch has several.
-fn heads(line: &[u8]) -> serde_json::Result<Vec<(MessageHead, Vec<u8>)>> {
-    if let Some(head) = head(line) {
-        let mut text = line.trim_ascii().to_vec();
-        text.push(b'\n');
-        return Ok(vec![(head, text)]);
+    if !line.starts_with(b"{") {
+        return None;
     }
-    let batch: Vec<Value> = serde_json::from_slice(line)?;
-    batch.into_iter().map(|message| Ok((MessageHead::deserialize(&message)?, line_of(&message)))).collect()
+    let members: Members<'_> = serde_json::from_slice(line).ok()?;
+    let member = |name: &str| members.get(name).and_then(|raw| serde_json::from_str(raw.get()).ok());
+    let method = member("method").and_then(|method: Value| method.as_str().map(str::to_owned));
+    Some(MessageHead { id: member("id").filter(|id| !id.is_null()), method })
 }
 
 /// The message of a line after a change.
@@ -394,6 +378,12 @@ mod tests {
     }
 
     #[test]
+    fn what_the_daemon_tells_clients_of_its_own_protocol_is_not_passed_on() {
+        let closing = json!({"jsonrpc": "2.0", "method": "daemon.closing", "params": {"reason": "signal"}});
+        assert_eq!(Conversation::default().take_from_daemon(&line(closing)), RelayedMessage::Consumed);
+    }
+
+    #[test]
     fn a_request_is_sent_again_once() {
         let mut state = ready();
         state.take_from_client(line(json!({"id": 1, "method": "tools/list"})));
@@ -407,8 +397,9 @@ mod tests {
     #[test]
     fn requests_that_a_killed_daemon_may_have_read_get_an_error() {
         let mut state = ready();
-        state.take_from_client(line(json!([{"id": 1, "method": "tools/call"}, {"id": 2, "method": "tools/call"}])));
-        state.take_from_daemon(&line(json!([{"id": 2, "result": {}}])));
+        state.take_from_client(line(json!({"id": 1, "method": "tools/call"})));
+        state.take_from_client(line(json!({"id": 2, "method": "tools/call"})));
+        state.take_from_daemon(&line(json!({"id": 2, "result": {}})));
         let (twice, calls) = state.lose();
         assert_eq!((twice.len(), &calls), (0, &vec!["1".to_owned()]));
         let answers = texts(&state.fail_lost(&calls));
