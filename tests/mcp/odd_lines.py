@@ -8,6 +8,7 @@ ODD = {
     "lone": rb'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"half \ud83d emoji"}]}}',
     "latin": b'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"caf\xe9"}]}}',
     "glued": b'Processing... {"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"works"}]}}',
+    "deep": b'{"jsonrpc":"2.0","id":%d,"result":{"content":[],"structuredContent":' + b"[" * 20000 + b"]" * 20000 + b"}}",
     "null": b'{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"the words of the server"}}',
     "foreign": b'{"jsonrpc":"2.0","id":"server-error","error":{"code":-1,"message":"the words of the server"}}',
     "log": b"Traceback: the words of the server",

@@ -69,6 +69,13 @@ fn an_answer_that_is_too_long_ends_its_call_with_the_reason() {
 }
 
 #[test]
+fn an_answer_that_cannot_be_read_ends_its_call_with_the_reason() {
+    let daemon = mounted("timeout_ms = 600000");
+    let result = daemon.connect().tool("s_deep", json!({}));
+    assert!(result["is_error"] == true && text(&result).contains("recursion limit"), "{result}");
+}
+
+#[test]
 fn a_call_that_is_over_time_names_the_setting_and_what_was_discarded() {
     let daemon = mounted("timeout_ms = 2000");
     let mut wire = daemon.connect();
@@ -103,6 +110,6 @@ fn lists_of_many_pages_are_read_to_the_end() {
     let daemon = mounted("");
     let server = daemon.connect().result("mcp.servers", json!({}))["servers"][0].take();
     let tools = server["tools"].as_array().unwrap();
-    assert!(tools.len() == 162 && tools.contains(&json!("o_t149")), "{server}");
+    assert!(tools.len() == 163 && tools.contains(&json!("o_t149")), "{server}");
     assert_eq!(server["problems"], json!([]));
 }

@@ -16,6 +16,7 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
+use toold_proto::mcp_line::Members;
 
 use super::notifications::Notifications;
 use super::{discarded, exact_integers};
@@ -97,6 +98,14 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> LinesT
                 "an MCP server sent a message with a fault, which is repaired"
             );
             return self.owned(message, text);
+        }
+        if let Some(id) = answered_id(text).filter(|id| self.open.end(id)) {
+            self.discard(text);
+            let why = match serde_json::from_slice::<Value>(text) {
+                Err(error) => format!("its answer cannot be read: {error}"),
+                Ok(_) => "its answer is no message of JSON-RPC 2.0".to_owned(),
+            };
+            return Some(ServerJsonRpcMessage::error(ErrorData::internal_error(why, None), Some(id)));
         }
         // Notifications with parameters that are not those of MCP mean nothing to the daemon.
         let value = serde_json::from_slice::<Value>(text).ok();
@@ -193,6 +202,13 @@ fn without_lone_surrogates(text: &str) -> String {
     }
     clean.push_str(&text[copied..]);
     clean
+}
+
+/// The id of a text that is an answer, whatever the answer is.
+fn answered_id(text: &[u8]) -> Option<RequestId> {
+    let members: Members<'_> = serde_json::from_slice(text).ok()?;
+    let is_answer = members.contains_key("result") || members.contains_key("error");
+    serde_json::from_str(members.get("id").filter(|_| is_answer)?.get()).ok()
 }
 
 /// The id in the first bytes of a long answer, before its result, or in the last ones, after it.
