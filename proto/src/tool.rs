@@ -192,8 +192,8 @@ pub enum TaskUse {
     Required,
 }
 
-/// The member of a result's metadata that is `true` when the daemon ended while a person was asked: nothing was run, and the
-/// next daemon asks again when the call is repeated.
+/// The member of a result's metadata that is `true` when the daemon ended before the call began, while a person was asked or
+/// the call waited for another one: nothing was run, and the call may be repeated at the next daemon.
 pub const NOT_RUN: &str = "not_run";
 
 /// The result of a call.

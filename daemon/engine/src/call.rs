@@ -91,6 +91,12 @@ pub enum CallError {
     Overloaded(String),
     #[error("the call was cancelled")]
     Cancelled,
+    /// The tool ran, and was cancelled because the daemon ends.
+    #[error(
+        "the daemon was restarted or stopped before the call ended, and cancelled it: look at what it changed before you \
+         repeat it"
+    )]
+    Ended,
 }
 
 pub(crate) fn list(errors: &[ArgumentError]) -> String {

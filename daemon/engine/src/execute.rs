@@ -18,7 +18,7 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use toold_proto::provide::CallWait;
-use toold_proto::tool::{CallId, ToolResult};
+use toold_proto::tool::{CallId, NOT_RUN, ToolResult};
 use tracing::Instrument;
 
 use answer::{answer, cap_structure, change_output, hold_to_schema, into_answer};
@@ -101,7 +101,14 @@ fn run_call<'a>(
             let pipeline = pin!(run_pipeline(tool, call, &cx, &record));
             AssertUnwindSafe(pipeline).catch_unwind().instrument(span).instrument(traced.clone()).await
         };
-        let answer = ran.unwrap_or_else(|panic| Err(CallError::Failed(panic_message(&panic))));
+        let answer = match ran.unwrap_or_else(|panic| Err(CallError::Failed(panic_message(&panic)))) {
+            // The daemon has cancelled it, and nobody else.
+            Err(CallError::Cancelled) if engine.stop.is_cancelled() => match record.has_run() {
+                true => Err(CallError::Ended),
+                false => answer(&cx, &record, not_begun()).await,
+            },
+            answer => answer,
+        };
         if let Some(outer) = outer {
             outer.join_dependencies(cx.dependencies());
         }
@@ -273,7 +280,8 @@ async fn hand_over(
         }
     }
 
-    // 9. The answer.
+    // 9. The answer. Another daemon that a tool called may have ended, not this one.
+    output.metadata.remove(NOT_RUN);
     answer(cx, record, output).await
 }
 
@@ -401,8 +409,10 @@ async fn wait_for_lane(cx: &Cx, spec: &ToolSpec) -> Result<LaneGuard, ToolOutput
     tokio::pin!(give_up, lane);
     loop {
         tokio::select! {
-            lane = &mut lane => return Ok(lane),
+            biased;
+            () = cx.engine.stop.cancelled() => return Err(not_begun()),
             _ = interrupts.changed() => return Err(skipped()),
+            lane = &mut lane => return Ok(lane),
             _ = heartbeat.tick() => cx.message(format!("waiting: {others}")),
             () = &mut give_up => return Err(ToolOutput::error(format!(
                 "not run: it waited {} s for other calls of this session", settings.lane_wait.as_secs()
@@ -430,6 +440,11 @@ impl Drop for WaitingCall {
 /// The answer of a call that was skipped by an interrupt.
 fn skipped() -> ToolOutput {
     ToolOutput::error("not run: the session was interrupted before this call started").with("skipped", true)
+}
+
+/// The answer of a call that waited when the daemon ended. The next daemon may run it.
+fn not_begun() -> ToolOutput {
+    ToolOutput::error("not run: the daemon was restarted or stopped before the call began").with(NOT_RUN, true)
 }
 
 /// Waits for a step, unless the call is cancelled first.

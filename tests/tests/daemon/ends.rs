@@ -221,6 +221,49 @@ fn a_call_that_waits_for_a_person_is_asked_again_by_the_next_daemon() {
 }
 
 #[test]
+fn a_call_that_waits_for_another_one_goes_over_to_the_next_daemon() {
+    for command in ["restart", "signal"] {
+        let mut daemon = start();
+        // This test is a person's frontend, although it also starts a client of a model.
+        let mut wire = daemon.connect();
+        wire.result("permissions.review", json!({}));
+        let mut client = AttachedClient::start(&daemon);
+        client.call(1, "slow");
+        while client.next()["method"] != "notifications/progress" {}
+        client.call(2, "greet");
+        until("the second call waits", || {
+            let sessions = wire.result("session.list", json!({}))["sessions"].take();
+            let waits = |session: &Value| {
+                let calls = wire.result("calls.list", json!({"session_id": session["session_id"]}))["calls"].take();
+                calls.as_array().unwrap().iter().any(|call| call["waits_for"] == "lane")
+            };
+            sessions.as_array().unwrap().iter().any(waits).then_some(())
+        });
+        match command {
+            "restart" => {
+                let program = toold().display().to_string();
+                let restarted = daemon.toolctl(&["restart", "--drain-ms", "0", "--program", &program]);
+                assert!(restarted.status.success(), "{restarted:?}");
+            }
+            // The second one ends the time that running calls have.
+            _ => {
+                daemon.signal("TERM");
+                daemon.signal("TERM");
+            }
+        }
+        daemon.wait();
+        let begun = client.answer(&json!(1))["result"].take();
+        let words = begun["content"][0]["text"].as_str().unwrap_or_default();
+        assert!(begun["isError"] == true && words.contains("restarted or stopped before the call ended"), "{begun}");
+        let waited = client.answer(&json!(2));
+        assert_eq!(waited["result"]["content"][0]["text"], "hello", "{waited}");
+        drop((client, wire));
+        end(&daemon, "TERM");
+        daemon.start_again();
+    }
+}
+
+#[test]
 fn a_bridge_starts_a_daemon_three_times_a_minute_at_most() {
     let mut daemon = start();
     let mut client = AttachedClient::start(&daemon);

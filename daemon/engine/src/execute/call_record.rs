@@ -165,7 +165,7 @@ impl CallRecord {
             }
             Err(CallError::PermissionEngine(_) | CallError::Failed(_)) => Outcome::Failed,
             Err(CallError::Overloaded(_)) => Outcome::Overloaded,
-            Err(CallError::Cancelled) => Outcome::Cancelled,
+            Err(CallError::Cancelled | CallError::Ended) => Outcome::Cancelled,
         };
         let output_bytes = match &answer {
             Ok(result) => result.content.iter().filter_map(Block::as_text).map(str::len).sum::<usize>() as u64,

@@ -146,7 +146,9 @@ async fn work(
     }
     let result = match answer {
         Ok(result) => result,
-        Err(CallError::Cancelled) => return Finished { cancelled: true, last: true, ..Finished::default() },
+        Err(CallError::Cancelled | CallError::Ended) => {
+            return Finished { cancelled: true, last: true, ..Finished::default() };
+        }
         Err(error) => return failed(error.to_string()),
     };
     let text = match serde_json::to_vec(&result) {

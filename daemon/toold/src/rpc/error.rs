@@ -81,6 +81,6 @@ pub(super) fn of_call(error: CallError) -> ErrorObjectOwned {
         CallError::PermissionEngine(_) => object(error::PERMISSION_DENIED, &words, ErrorData::new("permission_denied")),
         CallError::Failed(_) => object(error::EXECUTION_FAILED, &words, ErrorData::new("execution_failed")),
         CallError::Overloaded(_) => object(error::OVERLOADED, &words, ErrorData::new("overloaded")),
-        CallError::Cancelled => object(error::CANCELLED, &words, ErrorData::new("cancelled")),
+        CallError::Cancelled | CallError::Ended => object(error::CANCELLED, &words, ErrorData::new("cancelled")),
     }
 }

@@ -47,11 +47,17 @@ impl ChaosCallEnd {
             Self::Ok
         } else if text.contains("unknown whether") {
             Self::Unknown
-        } else if ["did not run", "busy", "no longer has a tool", "there is no tool", "is not available"]
-            .iter()
-            .any(|words| text.contains(words))
+        } else if [
+            "did not run",
+            "not run: the daemon was",
+            "busy",
+            "no longer has a tool",
+            "there is no tool",
+            "is not available",
+        ]
+        .iter()
+        .any(|words| text.contains(words))
             || !result["metadata"]["permission"].is_null()
-            || result["metadata"]["not_run"] == true
         {
             Self::DidNotRun
         } else if ["cancelled on", "has run on", "while the call ran"].iter().any(|words| text.contains(words))
