@@ -27,6 +27,9 @@ pub enum PastVerdict {
     Denied,
 }
 
+/// How the rule of a decision begins that was made while a person had paused everything. It says nothing about rules.
+pub const PAUSED: &str = "paused by ";
+
 impl PastVerdict {
     pub fn of(decision: &DecisionRecord) -> Self {
         let was_asked = decision.rule.starts_with(ANSWER);

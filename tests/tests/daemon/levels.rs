@@ -454,6 +454,8 @@ fn a_pause_stops_what_runs_and_denies_the_rest_until_a_person_resumes() {
     until("it goes on", || (count() > before).then_some(()));
     assert_eq!(daemon.connect().result("permissions.request", unknown)["decision"], "ask");
     ran(&bash(&mut other, "ls"));
+    let replayed = daemon.connect().result("permissions.replay", json!({"since": "1h"}));
+    assert_eq!(replayed["asks_after"], 0, "{replayed}");
     // With `kill` it ends, and a restart does not resume.
     other.result("daemon.pause", json!({"kill": true}));
     daemon.restart("TERM");

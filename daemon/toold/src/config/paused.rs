@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
+use toold_engine::replay::PAUSED;
 use toold_engine::time::rfc3339;
 use toold_host::files;
 
@@ -25,7 +26,7 @@ impl PausedBy {
 
     /// For people and models.
     pub fn describe(&self) -> String {
-        format!("paused by {} at {}", self.by, self.at)
+        format!("{PAUSED}{} at {}", self.by, self.at)
     }
 
     /// The stored state. A file that cannot be read is a pause: somebody paused, or the state is not known.

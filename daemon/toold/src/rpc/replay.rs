@@ -14,7 +14,7 @@ use toold_engine::need::Need;
 use toold_engine::policy::grants::Grant;
 use toold_engine::policy::rules::{RuleConfig, RulePlace};
 use toold_engine::policy::{Policy, Subject, decide};
-use toold_engine::replay::{AnsweredNeed, ChangedLines, PastVerdict, ReplayCounts, answer_of, suggested_rules};
+use toold_engine::replay::{AnsweredNeed, ChangedLines, PAUSED, PastVerdict, ReplayCounts, answer_of, suggested_rules};
 use toold_engine::tool::Origin;
 use toold_proto::effect::Effect;
 use toold_proto::level::Level;
@@ -142,7 +142,7 @@ impl<'r> RuleReplay<'r> {
         let since = call.at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         self.hours.insert(since.as_secs() / HOUR);
         let mut needs = Vec::new();
-        for decision in &call.decisions {
+        for decision in call.decisions.iter().filter(|decision| !decision.rule.starts_with(PAUSED)) {
             let Some(category) = Category::parse(&decision.category) else { continue };
             self.answer.decisions += 1;
             let judged = decision.judged.as_ref();
