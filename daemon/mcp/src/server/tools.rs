@@ -116,6 +116,12 @@ pub(super) async fn call(
     }
     let session = server.session(&context).await?;
     let (mut name, mut arguments) = (request.name.into_owned(), Value::Object(request.arguments.unwrap_or_default()));
+    // A client may know the tools from an earlier time, and call one before its server is connected.
+    let is_known = || of_only_source(server.mcp.engine(), &session, &name).is_some();
+    if !knows(server.mcp.engine(), &session, &name) && !is_known() {
+        server.mcp.host.settled().await;
+        server.mcp.host.first_lists().await;
+    }
     if let Some(own) = of_only_source(server.mcp.engine(), &session, &name) {
         name = own;
     } else if !knows(server.mcp.engine(), &session, &name) {
