@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::consumer::{DeliverPolicy, pull};
+use async_nats::jetstream::context::{GetStreamError, GetStreamErrorKind};
 use async_nats::jetstream::stream::{Info, Stream};
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -63,7 +65,12 @@ pub async fn search(member: &Arc<Member>, query: FleetAuditQuery) -> Result<Flee
     if !connected {
         return Err(unavailable(&error.unwrap_or_else(|| "the connection was lost".to_owned())));
     }
-    let stream = member.broker.jetstream.get_stream(subjects::AUDIT).await.map_err(|error| unavailable(&error))?;
+    let stream = match member.broker.jetstream.get_stream(subjects::AUDIT).await {
+        Ok(stream) => stream,
+        // The first daemon that sends a row makes it.
+        Err(error) if is_missing(&error) => return Ok(search.finish()),
+        Err(error) => return Err(unavailable(&error)),
+    };
     let mut left = search.range(stream.cached_info());
     let mut size = FIRST_WINDOW;
     while let Some(window) = search.next_window(&mut left, size) {
@@ -77,6 +84,10 @@ pub async fn search(member: &Arc<Member>, query: FleetAuditQuery) -> Result<Flee
         }
     }
     Ok(search.finish())
+}
+
+fn is_missing(error: &GetStreamError) -> bool {
+    matches!(error.kind(), GetStreamErrorKind::JetStream(error) if error.error_code() == ErrorCode::STREAM_NOT_FOUND)
 }
 
 /// A message of the stream.
