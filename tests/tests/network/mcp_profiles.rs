@@ -334,7 +334,7 @@ fn a_bridge_with_a_profile_speaks_nothing_but_mcp() {
     let daemon = daemon();
     for first in [
         json!({"jsonrpc": "2.0", "id": 1, "method": "session.open", "params": {"cwd": daemon.work()}}),
-        json!([{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": initialize("any", json!({}))}]),
+        json!([{"jsonrpc": "2.0", "id": 1, "method": "session.open", "params": {"cwd": daemon.work()}}]),
     ] {
         let mut command = daemon.setup.command(toolctl());
         command.args(["mcp", "--profile", "web"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
