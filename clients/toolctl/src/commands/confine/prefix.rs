@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType, socket};
-use serde_json::json;
+use serde_json::{Value, json};
 use toold_client::place;
 
 use crate::commands::agents::switched_off::MANAGED;
@@ -58,20 +58,30 @@ pub(crate) fn is_in_use() -> bool {
     let value = Path::new(&value);
     let (theirs, own) = (value.canonicalize().ok(), std::env::current_exe().ok());
     let is_own = theirs.is_some() && theirs == own.and_then(|own| own.canonicalize().ok());
-    fail_of(value).is_some() && is_own && runs_nothing_before() && !has_own_sandbox()
+    fail_of(value).is_some() && is_own && runs_nothing_before() && !settings_here().any(|text| bypasses(&text, value))
 }
 
-/// Whether Claude Code has a sandbox of its own for its command lines, by its settings here. It runs this program inside, where
-/// nothing can be asked of the daemon, and a repository's settings may widen it.
-fn has_own_sandbox() -> bool {
+/// The settings of Claude Code that count here.
+fn settings_here() -> impl Iterator<Item = String> {
     let own = std::env::var_os("CLAUDE_CONFIG_DIR").map(PathBuf::from);
     let own = own.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".claude")));
     let of_project = std::env::var_os("CLAUDE_PROJECT_DIR").map(|project| PathBuf::from(project).join(".claude"));
-    let of_project =
-        of_project.iter().flat_map(|folder| ["settings.json", "settings.local.json"].map(|name| folder.join(name)));
+    let of_project = of_project
+        .into_iter()
+        .flat_map(|folder| ["settings.json", "settings.local.json"].map(|name| folder.join(name)));
     let files = own.map(|folder| folder.join("settings.json")).into_iter().chain(of_project).chain([MANAGED.into()]);
-    let is_on = |text: String| jsonc::member(&text, &["sandbox", "enabled"]) == Some(json!(true));
-    files.filter_map(|file| config_file::read(&file).ok().flatten()).any(is_on)
+    files.filter_map(|file| config_file::read(&file).ok().flatten())
+}
+
+/// Whether settings let command lines past this program. They have a sandbox of their own, in which nothing can be asked of the
+/// daemon, and which a repository's settings may widen. Or they set variables otherwise, which Claude Code may do only after it
+/// has started this hook.
+fn bypasses(settings: &str, value: &Path) -> bool {
+    let variable = |name: &str| jsonc::member(settings, &["env", name]);
+    let is_other = |set: Value| set.as_str().is_none_or(|set| Path::new(set) != value);
+    jsonc::member(settings, &["sandbox", "enabled"]) == Some(json!(true))
+        || variable(VARIABLE).is_some_and(is_other)
+        || RUN_BEFORE.iter().any(|name| variable(name).is_some_and(|set| set != json!("")))
 }
 
 /// Whether this process is in a sandbox that lets it reach no program of this machine, as that of Claude Code does.
@@ -104,6 +114,24 @@ mod tests {
         }
         for other in ["", "/usr/bin/toolctl", "/usr/bin/log -x", "/tmp/toolctl-confine-closed/x"] {
             assert_eq!(fail_of(Path::new(other)), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn settings_may_let_lines_past_it() {
+        let value = Path::new("/h/toolctl-confine-closed");
+        let settings = |env: Value| json!({"env": env}).to_string();
+        for (text, expected) in [
+            (settings(json!({VARIABLE: value})), false),
+            (settings(json!({"OTHER": "x", "BASH_ENV": ""})), false),
+            ("{}".to_owned(), false),
+            ("not JSON".to_owned(), false),
+            (settings(json!({VARIABLE: ""})), true),
+            (settings(json!({VARIABLE: 1})), true),
+            (settings(json!({VARIABLE: value, "BASH_ENV": "x"})), true),
+            (json!({"sandbox": {"enabled": true}}).to_string(), true),
+        ] {
+            assert_eq!(bypasses(&text, value), expected, "{text}");
         }
     }
 
