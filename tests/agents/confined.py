@@ -58,11 +58,12 @@ def confined(agent: Agent, bin_dir: Path) -> None:
         assert not any(name in there for name in refused), (there, said)
         listed = json.loads(place.ctl("agents", "list", "--json"))["agents"]
         assert [found["confines"] for found in listed if found["agent"] == agent.name] == [True], listed
-        # A repository takes the prefix away: then nothing is free, and the agent asks, which nobody can answer.
+        # A repository takes the prefix away: then nothing is free, and the agent asks, which nobody can answer. On a busy machine,
+        # Claude Code runs its first command before it has these settings: that is confined as before.
         for name in ("built", "deep/where"):
             (place.project / name).unlink()
         (place.project / ".claude").mkdir(exist_ok=True)
         (place.project / ".claude/settings.json").write_text(json.dumps({"env": {"CLAUDE_CODE_SHELL_PREFIX": ""}}))
         said = agent.run(place, [agent.shell("sh build.sh"), "done"])
-        assert not (place.project / "built").exists(), said
+        assert not (place.root / "outside").exists(), said
     agent.mode = usual
