@@ -30,15 +30,18 @@ pub fn is_mcp(message: &[u8]) -> bool {
         "initialize" => params.contains_key("protocolVersion"),
         method => method == "server/discover",
     };
-    let meta = || serde_json::from_str::<Members<'_>>(params.get("_meta")?.get()).ok();
-    has_member || meta().is_some_and(|meta| meta.contains_key(VERSION_KEY) || meta.contains_key(BRIDGE_KEY))
+    has_member || has_meta(&params, VERSION_KEY) || has_meta(&params, BRIDGE_KEY)
 }
 
 /// Whether a message is of a stateless revision: its `_meta` names one.
 pub(super) fn is_stateless(message: &[u8]) -> bool {
-    let params = serde_json::from_slice::<OpeningProbe>(message).ok().and_then(|probe| probe.params);
-    let meta = params.and_then(|params| serde_json::from_str::<Members<'_>>(params.get("_meta")?.get()).ok());
-    meta.is_some_and(|meta| meta.contains_key(VERSION_KEY))
+    let probe = serde_json::from_slice::<OpeningProbe>(message).ok();
+    probe.and_then(|probe| probe.params).is_some_and(|params| has_meta(&params, VERSION_KEY))
+}
+
+fn has_meta(params: &Members<'_>, name: &str) -> bool {
+    let meta = params.get("_meta").and_then(|meta| serde_json::from_str::<Members<'_>>(meta.get()).ok());
+    meta.is_some_and(|meta| meta.contains_key(name))
 }
 
 #[cfg(test)]
