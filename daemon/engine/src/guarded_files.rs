@@ -26,6 +26,9 @@ pub struct GuardedFiles {
     write: StrictPatterns,
 }
 
+/// See [`GuardedFiles::texts`].
+pub type PatternText<T> = (Category, Option<Verdict>, T);
+
 /// The patterns of one category.
 #[derive(Clone, Debug, Default)]
 struct StrictPatterns {
@@ -78,10 +81,11 @@ impl GuardedFiles {
         self.write.all().filter_map(named_place)
     }
 
-    /// Two that have the same texts guard the same files.
-    pub fn texts(&self) -> impl Iterator<Item = (char, &str)> {
-        let own = self.policy.own_protected_patterns().map(|text| ('p', text));
-        own.chain(self.read.texts('r')).chain(self.write.texts('w'))
+    /// Its patterns, each with its category and the verdict of its rule; none for a protected place of the configuration. Two
+    /// that have the same ones guard the same files.
+    pub fn texts(&self) -> impl Iterator<Item = PatternText<&str>> {
+        let own = self.policy.own_protected_patterns().map(|text| (Category::FileWrite, None, text));
+        own.chain(self.read.texts(Category::FileRead)).chain(self.write.texts(Category::FileWrite))
     }
 }
 
@@ -129,10 +133,11 @@ impl StrictPatterns {
         best(&self.denied).is_some() || best(&self.asked).is_some_and(|asked| !is_excepted(asked))
     }
 
-    fn texts(&self, kind: char) -> impl Iterator<Item = (char, &str)> {
-        self.all()
-            .map(move |pattern| (kind, pattern.as_str()))
-            .chain(self.allowed.iter().map(|pattern| ('a', pattern.as_str())))
+    fn texts(&self, category: Category) -> impl Iterator<Item = PatternText<&str>> {
+        let lists = [(Verdict::Deny, &self.denied), (Verdict::Ask, &self.asked), (Verdict::Allow, &self.allowed)];
+        lists.into_iter().flat_map(move |(verdict, list)| {
+            list.iter().map(move |pattern| (category, Some(verdict), pattern.as_str()))
+        })
     }
 }
 
@@ -158,4 +163,26 @@ fn named_place(pattern: &Pattern) -> Option<PathBuf> {
     let text = pattern.as_str();
     let place = text.strip_suffix("/**").unwrap_or(text);
     (place.starts_with('/') && !place.contains(OF_GLOBS)).then(|| PathBuf::from(place))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_texts_tell_what_is_denied_from_what_is_asked_about() {
+        let patterns = |texts: &[&str]| -> Vec<Pattern> {
+            texts.iter().map(|text| Pattern::parse(Category::FileRead, text).unwrap()).collect()
+        };
+        let files = |denied: &[&str], asked: &[&str]| {
+            let allowed = patterns(&["/w/b/free"]);
+            let read = StrictPatterns { denied: patterns(denied), asked: patterns(asked), allowed };
+            GuardedFiles { read, ..GuardedFiles::default() }
+        };
+        let (asks, denies) = (files(&["/w/a"], &["/w/b/**", "/w/c"]), files(&["/w/a", "/w/b/**"], &["/w/c"]));
+        let free = Path::new("/w/b/free");
+        assert!(!asks.keeps_from_reading(free, false) && denies.keeps_from_reading(free, false));
+        assert!(!asks.texts().eq(denies.texts()));
+        assert!(asks.texts().eq(asks.clone().texts()));
+    }
 }

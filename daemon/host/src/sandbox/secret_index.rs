@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime};
 
 use parking_lot::Mutex;
-use toold_engine::guarded_files::GuardedFiles;
+use toold_engine::guarded_files::{GuardedFiles, PatternText};
 use toold_engine::policy::is_secret;
 
 use super::tracked::{GitIndexes, TrackingRepository};
@@ -81,7 +81,7 @@ struct IndexedPlace {
     /// Those with anything that runs code later.
     with_control: Vec<PathBuf>,
     /// [`GuardedFiles::texts`], by which the folders were read.
-    patterns: Vec<(char, String)>,
+    patterns: Vec<PatternText<String>>,
     /// When there were too many folders.
     too_many: Option<Instant>,
     used: SystemTime,
@@ -185,9 +185,11 @@ impl IndexedPlace {
         if self.too_many.is_some_and(|at| at.elapsed() < AGAIN) {
             return Err(TooMany);
         }
-        if !files.texts().eq(self.patterns.iter().map(|(kind, text)| (*kind, text.as_str()))) {
+        if !files.texts().eq(self.patterns.iter().map(|(category, verdict, text)| (*category, *verdict, text.as_str())))
+        {
             self.forget();
-            self.patterns = files.texts().map(|(kind, text)| (kind, text.to_owned())).collect();
+            self.patterns =
+                files.texts().map(|(category, verdict, text)| (category, verdict, text.to_owned())).collect();
         }
         if self.rules.iter().any(|(path, stamp)| Stamp::of(path) != *stamp) {
             self.forget();
