@@ -109,7 +109,7 @@ pub(crate) fn replace_own(file: &Path, text: &str) -> anyhow::Result<()> {
         .with_context(|| format!("can't write {}", file.display()))
 }
 
-/// What the name of a file ends with that becomes another one, before the number of the process that writes it.
+/// The ending of the name of a temporary file that replaces another one; the number of the process that writes it follows.
 const BESIDE: &str = ".new-";
 
 /// Removes what processes left beside the file that were killed while they replaced it.

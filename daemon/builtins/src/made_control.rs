@@ -1,5 +1,5 @@
-//! What becomes of files that a confined command made and that run code later, or that a rule keeps from being written: a
-//! person is asked about each, and what nobody allows stays set aside.
+//! Files that a confined command made and that run code later, or that a rule keeps from being written. A person is asked
+//! about each, and those that nobody allows stay set aside.
 
 use toold_engine::cx::Cx;
 use toold_engine::tool::ToolOutput;

@@ -218,7 +218,7 @@ fn open(
     }
     let whole = rest.is_none();
     let charset = charset(&head, whole);
-    // What is not shown was not read, and whether an image or a PDF can be shown is found out later.
+    // A file counts as read once it is shown, and it turns out later whether an image or a PDF can be shown.
     if whole && image.is_none() && !is_pdf && charset.is_some() {
         toolkit.stamps.saw(session, path, blake3::hash(&head));
     }

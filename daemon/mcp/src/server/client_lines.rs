@@ -18,7 +18,7 @@ pub(super) struct ClientLines<R, W> {
     lines: LineCollector,
     max_weight: u64,
     has_ended: bool,
-    /// What lines that were read have, and was not taken yet.
+    /// The messages of lines that were read, as far as nobody has taken them yet.
     parts: VecDeque<LinePart>,
     /// A request was passed on.
     has_begun: bool,

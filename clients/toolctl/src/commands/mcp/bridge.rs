@@ -100,7 +100,7 @@ pub(super) enum DaemonToReach<'a> {
 pub(super) struct ClientInput<I> {
     input: I,
     lines: LineCollector,
-    /// What lines that were read have, and was not taken yet.
+    /// The messages of lines that were read, as far as nobody has taken them yet.
     parts: VecDeque<LinePart>,
     has_ended: bool,
 }
@@ -364,7 +364,8 @@ impl<'a> Bridge<'a> {
                     self.write_refusals().await?;
                     continue;
                 }
-                // What it has read of a line stays there when it is dropped. A reset ends the connection too.
+                // Dropping this future loses nothing: the part of a line that it has read stays in `line`. A reset ends the
+                // connection, too.
                 read = from_daemon.read_until(b'\n', &mut line) => {
                     if !matches!(read, Ok(1..)) {
                         return Ok(());

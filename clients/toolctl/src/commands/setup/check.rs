@@ -25,7 +25,7 @@ pub(super) fn run(
     if record.program != input.program {
         drift.push(format!("entries start {}, and this is {}", record.program, input.program));
     }
-    // What --yes would change now is not as setup left it.
+    // Whatever --yes would still change is not as setup left it.
     let plan = SetupPlan::new(&input.plan_input(&[], place == PlaceForSecrets::Ready, &[]))?;
     let new =
         plan.moves.iter().map(|(server, _)| format!("{}: {} is not in toold", server.file.display(), server.name()));

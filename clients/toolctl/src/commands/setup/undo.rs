@@ -257,7 +257,7 @@ fn in_kind(old: &str, entry: &ChangedEntry, kind: ServerEntryKind) -> anyhow::Re
 }
 
 impl ChangedEntry {
-    /// What its old text means.
+    /// The old text, parsed.
     fn value(&self, old: &str) -> anyhow::Result<Value> {
         let value = match self.kind {
             ServerEntryKind::Json => ConfigForm::Json.read(old),
