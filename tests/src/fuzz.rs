@@ -168,13 +168,16 @@ struct SentRequest<'a> {
 /// that others have too, such as a message of another version: that one is answered as well, or not.
 fn asked(data: &[u8]) -> BTreeMap<String, usize> {
     let (mut ids, mut of_others) = (BTreeMap::<String, usize>::new(), Vec::new());
-    // The last line counts only when it ends.
-    let Some(end) = data.iter().rposition(|byte| *byte == b'\n') else { return ids };
-    for line in data[..end].split(|byte| *byte == b'\n') {
+    let mut lines = data.split(|byte| *byte == b'\n').peekable();
+    while let Some(line) = lines.next() {
+        // A last line without an end may have an answer.
+        let ends = lines.peek().is_some();
         // Else it is no JSON, wherever in it that is.
         let Ok(line) = std::str::from_utf8(line) else { continue };
         match serde_json::from_str::<SentRequest>(line) {
-            Ok(request) if request.is_beyond_doubt() => *ids.entry(request.id.get().to_owned()).or_default() += 1,
+            Ok(request) if ends && request.is_beyond_doubt() => {
+                *ids.entry(request.id.get().to_owned()).or_default() += 1
+            }
             _ => of_others.extend(ids_in(line)),
         }
     }
