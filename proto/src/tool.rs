@@ -114,6 +114,11 @@ impl SourceKind {
     }
 }
 
+/// In rules and grants of [`Category::Mcp`], the names of a server's resources begin with this; no tool may have such a name.
+pub const RESOURCE_TARGET: &str = "resource/";
+/// The same for its prompts.
+pub const PROMPT_TARGET: &str = "prompt/";
+
 /// The category of a permission: which rules and grants apply to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -19,6 +19,7 @@ use toold_proto::tool::{CallId, Category, Source, SourceKind, ToolName};
 use crate::Engine;
 use crate::agent_request::{AgentRequest, NOBODY_ANSWERED, OBSERVED, QuestionLeft};
 use crate::argument_line::ArgumentLine;
+use crate::arrival::ArrivalTurn;
 use crate::audit::DecisionRecord;
 use crate::call::{Call, Caller, Principal};
 use crate::deadline::Deadline;
@@ -93,6 +94,8 @@ struct CallNotes {
     denied: Option<DecidedBy>,
     depends: Dependencies,
     waits_for: Vec<CallWait>,
+    /// Its place among the calls of its client, until it has joined the queue of the lane or waits for something else.
+    turn: Option<ArrivalTurn>,
 }
 
 impl Cx {
@@ -445,8 +448,29 @@ impl Cx {
         std::mem::take(&mut self.notes().decisions)
     }
 
+    /// Calls that came later do not wait for it any more.
     pub(crate) fn start_waiting(&self, reason: CallWait) {
+        self.leave_turn();
         self.notes().waits_for.push(reason);
+    }
+
+    pub(crate) fn keep_turn(&self, turn: Option<ArrivalTurn>) {
+        self.notes().turn = turn;
+    }
+
+    /// Waits for the calls of its client that arrived earlier.
+    pub(crate) async fn wait_turn(&self) {
+        let turn = self.notes().turn.take();
+        if let Some(mut turn) = turn {
+            turn.wait().await;
+            self.keep_turn(Some(turn));
+        }
+    }
+
+    pub(crate) fn leave_turn(&self) {
+        // Dropped without the lock: the next call may begin at once.
+        let turn = self.notes().turn.take();
+        drop(turn);
     }
 
     pub(crate) fn stop_waiting(&self, reason: CallWait) {

@@ -28,6 +28,7 @@ use run::{Permits, panic_message, run, timed_out};
 use crate::Engine;
 use crate::absent_tools::unknown_tool;
 use crate::arguments::{FittedArguments, fit};
+use crate::arrival::ArrivalTurn;
 use crate::blocking::Blocking;
 use crate::cache::{self, Lookup, LookupRequest};
 use crate::call::{Call, CallError};
@@ -51,11 +52,20 @@ pub struct CallRequest<'a> {
     pub tool: Option<Arc<dyn Callable>>,
     /// The enclosing call: it inherits the dependencies of this one.
     pub(crate) outer: Option<&'a Cx>,
+    /// Its place among the calls of its client; `None` if its order does not matter.
+    pub(crate) turn: Option<ArrivalTurn>,
+}
+
+impl CallRequest<'_> {
+    /// A call that runs after those of its client that arrived earlier.
+    pub fn in_turn(call: Call, turn: Option<ArrivalTurn>) -> Self {
+        Self { turn, ..Self::from(call) }
+    }
 }
 
 impl From<Call> for CallRequest<'_> {
     fn from(call: Call) -> Self {
-        Self { call, tool: None, outer: None }
+        Self { call, tool: None, outer: None, turn: None }
     }
 }
 
@@ -77,7 +87,7 @@ fn run_call<'a>(
     request: CallRequest<'a>,
 ) -> impl Future<Output = Result<ToolResult, CallError>> + Send + 'a {
     // Taken apart outside of the future, which would otherwise be larger by a second call.
-    let CallRequest { mut call, tool, outer } = request;
+    let CallRequest { mut call, tool, outer, mut turn } = request;
     async move {
         // 1. The tool, from one snapshot: a reload never changes a call that has begun.
         let tool = match tool {
@@ -85,6 +95,7 @@ fn run_call<'a>(
             None => match (look_up(engine, &mut call), engine.absent_tools.get()) {
                 // Its source may be about to list its tools for the first time.
                 (Err(CallError::UnknownTool { .. }), Some(absent)) => {
+                    turn = None;
                     absent.first_list(&call.name).await;
                     find_named(engine, &call)?
                 }
@@ -92,6 +103,7 @@ fn run_call<'a>(
             },
         };
         let (cx, in_flight) = enter(engine, &mut call, outer, tool.as_ref())?;
+        let _turn = TurnGuard::new(&cx, turn);
         let record = CallRecord::begin(&cx, in_flight, &call.arguments);
         // Below the level at which every call is logged, lines name their call themselves.
         let span = tracing::debug_span!("call", id = %cx.call_id);
@@ -136,6 +148,11 @@ async fn run_pipeline(
         0 => Some(engine.limits.admit(&cx.caller.in_flight).map_err(CallError::Overloaded)?),
         _ => None,
     };
+
+    match spec.parallelizable || call.holds_lane {
+        true => cx.leave_turn(),
+        false => unless_cancelled(cx, cx.wait_turn()).await?,
+    }
 
     if cx.depth == 0 {
         let saved = engine.rule_files.get().filter(|saved| !saved.are_current(cx.session.project()));
@@ -219,6 +236,8 @@ async fn run_pipeline(
             }
         },
     };
+
+    cx.leave_turn();
 
     // 7. Run. A permission may have been revoked while the call waited.
     if generation != engine.policy_generation()
@@ -319,7 +338,7 @@ fn find_named(engine: &Engine, call: &Call) -> Result<Arc<dyn Callable>, CallErr
 /// # Errors
 /// As [`execute`], but for an unknown name.
 pub async fn execute_tool(engine: &Arc<Engine>, tool: Arc<dyn Callable>, call: Call) -> Result<ToolResult, CallError> {
-    execute(engine, CallRequest { call, tool: Some(tool), outer: None }).await
+    execute(engine, CallRequest { tool: Some(tool), ..call.into() }).await
 }
 
 /// Answers a call that an interrupt skipped before its turn. It is recorded like any other.
@@ -391,17 +410,32 @@ fn time_limit(engine: &Engine, spec: &ToolSpec, asked: Option<Duration>) -> Dura
     asked.map_or(own, |asked| asked.min(own))
 }
 
+/// Gives up the place of a call at the latest when it is dropped.
+struct TurnGuard<'c>(&'c Cx);
+
+impl<'c> TurnGuard<'c> {
+    fn new(cx: &'c Cx, turn: Option<ArrivalTurn>) -> Self {
+        cx.keep_turn(turn);
+        Self(cx)
+    }
+}
+
+impl Drop for TurnGuard<'_> {
+    fn drop(&mut self) {
+        self.0.leave_turn();
+    }
+}
+
 /// Waits for the session's lane; returns an explaining result when the call is skipped or waits too
 /// long.
 async fn wait_for_lane(cx: &Cx, spec: &ToolSpec) -> Result<LaneGuard, ToolOutput> {
     let settings = cx.engine.settings.load_full();
+    let lane = cx.session.lane_of(spec).take(cx.caller.connection);
     let _in_queue = WaitingCall::enter(&cx.session);
     let _waiting = cx.wait_for(CallWait::Lane);
     let mut interrupts = cx.session.interrupts.subscribe();
     let mut heartbeat = tokio::time::interval_at(Instant::now() + settings.heartbeat, settings.heartbeat);
     let give_up = tokio::time::sleep(settings.lane_wait);
-    let lane = cx.session.lane_of(spec);
-    let lane = lane.take(cx.caller.connection);
     let others = match spec.origin == Origin::Mcp {
         true => format!("another call of {} in this session is running", spec.source.name),
         false => "another call of this session is running".to_owned(),

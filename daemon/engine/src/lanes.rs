@@ -38,21 +38,30 @@ impl Lane {
         self.0.lock().held.is_some_and(|since| since.elapsed() >= time)
     }
 
-    /// Waits for a turn of this connection. Cancel-safe; a caller that gives up loses its place in
+    /// Joins the queue, and waits for a turn of this connection. Cancel-safe; a caller that gives up loses its place in
     /// the queue.
-    pub async fn take(&self, connection: u64) -> LaneGuard {
-        loop {
-            let turn = {
-                let mut waiting = self.0.lock();
-                if waiting.hold() {
-                    return LaneGuard(Some(self.clone()));
+    pub fn take(&self, connection: u64) -> impl Future<Output = LaneGuard> + use<> {
+        let (lane, mut joined) = (self.clone(), self.join(connection));
+        async move {
+            loop {
+                match joined {
+                    Ok(guard) => return guard,
+                    // Fails when the lane itself is gone, which a call in it prevents; then it is tried again.
+                    Err(turn) => match turn.await {
+                        Ok(guard) => return guard,
+                        Err(_) => joined = lane.join(connection),
+                    },
                 }
-                waiting.enqueue(connection)
-            };
-            // Fails when the lane itself is gone, which a call in it prevents; then the loop tries again.
-            if let Ok(guard) = turn.await {
-                return guard;
             }
+        }
+    }
+
+    /// The lane if it is free, else a place in the queue.
+    fn join(&self, connection: u64) -> Result<LaneGuard, oneshot::Receiver<LaneGuard>> {
+        let mut waiting = self.0.lock();
+        match waiting.hold() {
+            true => Ok(LaneGuard(Some(self.clone()))),
+            false => Err(waiting.enqueue(connection)),
         }
     }
 }

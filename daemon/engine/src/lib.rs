@@ -9,6 +9,7 @@ mod agent_prompt;
 pub mod agent_request;
 mod argument_line;
 mod arguments;
+pub mod arrival;
 pub mod asks;
 pub mod audit;
 pub mod batch;

@@ -7,6 +7,7 @@ pub mod http;
 pub mod protocol_detection;
 pub mod stream;
 
+mod arrivals;
 mod changes;
 mod client_lines;
 mod client_requests;
@@ -49,6 +50,7 @@ use toold_proto::session::{ClientInfo, ToolFilter};
 use toold_proto::tool::{SessionId, ToolResult};
 
 use crate::client_log::ConnectionLogLevel;
+use crate::server::arrivals::Arrivals;
 use crate::server::client_requests::RequestChannels;
 use crate::server::http::records::{HttpSessionRecords, HttpSessions};
 use crate::server::request_session::{ConnectionSessions, SourceSelection, StatelessSessions};
@@ -208,6 +210,7 @@ impl McpFacade {
             kind,
             identity,
             in_flight: Arc::default(),
+            arrivals: Arrivals::default(),
             default_cwd: Mutex::new(default_cwd),
             env: Mutex::default(),
             bridge: OnceLock::new(),
@@ -248,6 +251,7 @@ pub(crate) struct McpConnection {
     pub(crate) identity: McpIdentity,
     /// The number of calls in flight, which the engine limits.
     pub(crate) in_flight: Arc<AtomicUsize>,
+    pub(crate) arrivals: Arrivals,
     pub(crate) default_cwd: Mutex<Option<PathBuf>>,
     /// Variables that its bridge passes on.
     pub(crate) env: Mutex<BTreeMap<String, String>>,

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use toold_proto::offer::PromptArgument;
+use toold_proto::tool::{PROMPT_TARGET, RESOURCE_TARGET};
 
 /// Everything that a source offers besides tools. The adapter has checked and bounded it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -65,11 +66,6 @@ pub enum OfferSubject {
     Resource(String),
     Prompt(String),
 }
-
-/// In rules and grants, the names of resources begin with this; no tool may have such a name.
-pub const RESOURCE_TARGET: &str = "resource/";
-/// As for resources.
-pub const PROMPT_TARGET: &str = "prompt/";
 
 impl OfferSubject {
     /// Its name in rules and grants, among the tools of its source.

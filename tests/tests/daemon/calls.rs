@@ -238,6 +238,11 @@ fn a_batch_answers_in_the_order_of_its_calls() {
     }
     assert_eq!(wire.error("tools.execute_batch", json!({"calls": [], "strategy": {"batched": 0}}))["code"], -32602);
     assert_eq!(wire.result("tools.execute_batch", json!({"calls": []})), json!({"results": []}));
+    let error = wire.error("tools.execute_batch", json!({"calls": [{"name": "list"}, {"tool": "list"}]}));
+    assert_eq!(
+        (&error["code"], &error["message"]),
+        (&json!(-32602), &json!("invalid params: calls[1]: missing field `name`"))
+    );
 }
 
 #[test]

@@ -150,6 +150,35 @@ fn progress_comes_before_the_result_and_grows() {
     assert_eq!(client.answer(id)["result"]["isError"], false);
 }
 
+/// Also where the client can be asked, so that a call may outlive its request.
+#[test]
+fn calls_run_in_the_order_in_which_they_were_sent() {
+    let rules = ["shell", "file.write"].map(|category| {
+        format!("[[permission.rules]]\ncategory = \"{category}\"\npattern = \"**\"\naction = \"allow\"\n")
+    });
+    let daemon = Setup::new().config(&rules.concat()).start();
+    daemon.connect();
+    for (round, capabilities) in [json!({}), json!({"elicitation": {}})].into_iter().enumerate() {
+        let mut client = old(&daemon, capabilities);
+        let log = format!("log{round}");
+        let ids: Vec<u64> = (0..20)
+            .map(|number| match number % 2 {
+                0 => client.request("tools/call", call("bash", json!({"command": format!("echo {number} >> {log}")}))),
+                _ => {
+                    let line = json!({"path": log, "content": format!("{number}\n"), "mode": "append"});
+                    client.request("tools/call", call("write", line))
+                }
+            })
+            .collect();
+        for id in ids {
+            let answer = client.answer(id);
+            assert_eq!(answer["result"]["isError"], false, "{answer}");
+        }
+        let expected: String = (0..20).map(|number| format!("{number}\n")).collect();
+        assert_eq!(std::fs::read_to_string(daemon.work().join(log)).unwrap(), expected);
+    }
+}
+
 #[test]
 fn a_cancelled_call_ends_and_is_not_answered() {
     let daemon = daemon();

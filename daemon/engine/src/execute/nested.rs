@@ -51,6 +51,6 @@ impl Cx {
             holds_lane: self.holds_lane,
         };
         // Boxed: a call inside a call inside a call has no fixed size.
-        execute(&self.engine, CallRequest { call, tool: None, outer: Some(self) }).await
+        execute(&self.engine, CallRequest { outer: Some(self), ..call.into() }).await
     }
 }

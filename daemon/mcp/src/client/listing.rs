@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use toold_engine::schema::Schema;
 use toold_mounts::adapter::ListedTool;
-use toold_mounts::offer_listing::{PROMPT_TARGET, RESOURCE_TARGET};
-use toold_proto::tool::Annotations;
+use toold_proto::tool::{Annotations, PROMPT_TARGET, RESOURCE_TARGET};
 
 use crate::server::tool_meta::ICONS;
 

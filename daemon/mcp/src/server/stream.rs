@@ -6,7 +6,7 @@ use std::io::Cursor;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::{ClientNotification, GetMeta, JsonRpcMessage, RequestId};
+use rmcp::model::{ClientNotification, ClientRequest, GetMeta, JsonRpcMessage, RequestId};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage, serve_server_with_ct};
 use rmcp::transport::Transport;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
@@ -141,8 +141,11 @@ impl Transport<RoleServer> for BoundedTransport {
             JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
         };
         let sent = self.inner.send(message);
-        let open = self.open.clone();
+        let (open, connection) = (self.open.clone(), self.connection.clone());
         async move {
+            if let Some(id) = &answered {
+                connection.arrivals.forget(id);
+            }
             let sent = sent.await;
             if let Some(id) = answered {
                 open.remove(&id);
@@ -179,6 +182,9 @@ impl Transport<RoleServer> for BoundedTransport {
                             // Whatever the method is: a bridge names the profile in its client's first message.
                             self.connection.note_profile(request.request.get_meta());
                             self.open.insert(request.id.clone());
+                            if matches!(request.request, ClientRequest::CallToolRequest(_)) {
+                                self.connection.arrivals.add(request.id.clone());
+                            }
                         }
                         // A request that its client cancelled is not answered.
                         JsonRpcMessage::Notification(notification) => {
@@ -186,6 +192,7 @@ impl Transport<RoleServer> for BoundedTransport {
                                 && let Some(id) = &cancelled.params.request_id
                             {
                                 self.open.remove(id);
+                                self.connection.arrivals.forget(id);
                             }
                         }
                         JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}

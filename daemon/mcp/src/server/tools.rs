@@ -15,7 +15,7 @@ use toold_engine::Engine;
 use toold_engine::call::CallError;
 use toold_engine::callable::Callable;
 use toold_engine::detached::Detached;
-use toold_engine::execute::execute;
+use toold_engine::execute::{CallRequest, execute};
 use toold_engine::meta_tools::{CALL, inner_call};
 use toold_engine::session::Session;
 use toold_engine::tool::ToolSpec;
@@ -109,6 +109,7 @@ pub(super) async fn call(
     mut request: CallToolRequestParams,
     context: RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
+    let mut turn = server.connection.arrivals.take(&context.id);
     let binding = StateBinding::new("tools/call", &request.name, request.arguments.as_ref(), &server.connection);
     let answers = request.input_responses.take().unwrap_or_default();
     if let Some(state) = request.request_state.take() {
@@ -119,6 +120,8 @@ pub(super) async fn call(
     // A client may know the tools from an earlier time, and call one before its server is connected.
     let is_known = || of_only_source(server.mcp.engine(), &session, &name).is_some();
     if !knows(server.mcp.engine(), &session, &name) && !is_known() {
+        // This may take long, and other calls do not wait for it.
+        turn = None;
         server.mcp.host.settled().await;
         server.mcp.host.first_lists().await;
     }
@@ -159,7 +162,7 @@ pub(super) async fn call(
         call.arguments = arguments;
         let work = async move {
             let detached = Detached::of(&engine, &call);
-            let called: CallFuture = async move { execute(&engine, call).await }.boxed();
+            let called: CallFuture = async move { execute(&engine, CallRequest::in_turn(call, turn)).await }.boxed();
             let answer = match traceparent {
                 Some(parent) => host.in_trace_of(&parent, called).await,
                 None => called.await,

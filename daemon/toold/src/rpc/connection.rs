@@ -22,6 +22,7 @@ use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
+use toold_engine::arrival::ArrivalOrder;
 use toold_engine::call::{Caller, Principal};
 use toold_engine::session::Session;
 use toold_mcp::server::protocol_detection::is_mcp;
@@ -97,6 +98,8 @@ pub struct ClientConnection {
     pub id: u64,
     pub peer: Peer,
     pub caller: Arc<Caller>,
+    /// The order of its calls.
+    pub arrivals: ArrivalOrder,
     /// Takes notifications for this client.
     pub outbox: Outbox,
     /// The session that `session.open` bound, or the connection's own.
@@ -148,6 +151,7 @@ impl ClientConnection {
             id,
             peer,
             caller: Arc::new(caller),
+            arrivals: ArrivalOrder::default(),
             outbox: Outbox::new(id, outboxes),
             session: Mutex::new(None),
             own_session: OnceLock::new(),

@@ -15,7 +15,7 @@ use toold_engine::absent_tools::unknown_tool;
 use toold_engine::batch::execute_batch;
 use toold_engine::call::{Call, CallError};
 use toold_engine::callable::Callable;
-use toold_engine::execute::execute;
+use toold_engine::execute::{CallRequest, execute};
 use toold_engine::meta_tools::{CALL, SEARCH};
 use toold_engine::progress::{ProgressSink, broadcast};
 use toold_engine::registry::{Snapshot, ToolView};
@@ -218,6 +218,7 @@ async fn schema(request: MethodRequest, asked: ToolSchema) -> Result<Tool, Error
 }
 
 async fn run(request: MethodRequest, mut execute_params: Execute) -> Result<ToolResult, ErrorObjectOwned> {
+    let turn = request.connection().arrivals.next();
     let (detach, traceparent) = (execute_params.detach, execute_params.traceparent.take());
     let call = to_call(&request, execute_params)?;
     let services = &request.services;
@@ -228,8 +229,11 @@ async fn run(request: MethodRequest, mut execute_params: Execute) -> Result<Tool
     // On the heap: both are large, and every enclosing future would move them.
     let ran = async {
         match detach {
-            true => Box::pin(run_detached(&request, call)).await,
-            false => execute(&services.engine, call).await.map_err(of_call),
+            true => {
+                drop(turn);
+                Box::pin(run_detached(&request, call)).await
+            }
+            false => execute(&services.engine, CallRequest::in_turn(call, Some(turn))).await.map_err(of_call),
         }
     };
     in_trace_of(traceparent.as_deref(), ran).await
@@ -268,9 +272,14 @@ async fn run_batch(request: MethodRequest, batch: BatchParams) -> Result<BatchRe
     }
 }
 
-async fn native_batch(request: &MethodRequest, batch: BatchParams) -> Result<BatchResponse, ErrorObjectOwned> {
-    let read: Result<Vec<BatchCall>, _> = serde_json::from_value(batch.calls.clone());
-    let calls = read.map_err(|error| invalid_params(&format!("calls: {error}")))?;
+async fn native_batch(request: &MethodRequest, mut batch: BatchParams) -> Result<BatchResponse, ErrorObjectOwned> {
+    let Value::Array(calls) = batch.calls.take() else {
+        return Err(invalid_params("calls: expected a list of calls"));
+    };
+    let read = calls.into_iter().enumerate().map(|(at, call)| {
+        serde_json::from_value(call).map_err(|error| invalid_params(&format!("calls[{at}]: {error}")))
+    });
+    let calls: Vec<BatchCall> = read.collect::<Result<_, _>>()?;
     let (ids, answers) = run_all(request, calls, &batch).await?;
     let results: Vec<BatchItem> = ids
         .into_iter()
