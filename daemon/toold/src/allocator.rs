@@ -21,12 +21,11 @@ static ALLOCATOR: ReservingAllocator = ReservingAllocator;
 
 /// The allocator's settings, read before its first allocation (jemalloc(3), "Tuning"). Two arenas:
 /// with the usual four per processor, scripts that use their full limit cost twice as much. Threads
-/// cache small blocks only: an idle thread returns nothing. Unused pages are returned within 2 s, by a thread of the
-/// allocator: without it, only during allocation. They are returned with their addresses, or the reserve could not be taken
-/// again where addresses are limited.
+/// cache small blocks only: an idle thread returns nothing. Unused pages are returned within 2 s, by [a thread of the
+/// allocator](return_pages_when_idle). They are returned with their addresses, or the reserve could not be taken again where
+/// addresses are limited.
 #[unsafe(export_name = "_rjem_malloc_conf")]
-static ALLOCATOR_OPTIONS: &[u8; 82] =
-    b"narenas:2,tcache_max:4096,dirty_decay_ms:2000,background_thread:true,retain:false\0";
+static ALLOCATOR_OPTIONS: &[u8; 59] = b"narenas:2,tcache_max:4096,dirty_decay_ms:2000,retain:false\0";
 
 /// How long an allocation that fails waits for memory that other threads return: scripts end at their next safepoint.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -42,6 +41,19 @@ pub(crate) fn begin() {
         #[cfg(all(target_os = "linux", target_env = "gnu"))]
         libc::mallopt(libc::M_ARENA_MAX, 2);
         set_new_handler(Some(before_bad_alloc));
+    }
+    return_pages_when_idle();
+}
+
+/// Starts the thread of the allocator that returns unused pages; without it, they are returned only during allocation. Not by
+/// an option: a process that becomes a confined program must have one thread to get a namespace of its own.
+fn return_pages_when_idle() {
+    let name = c"background_thread";
+    let mut on = true;
+    // SAFETY: the name ends with a zero, and this entry of jemalloc takes a value of this type and size (jemalloc(3)).
+    unsafe {
+        let on = ptr::from_mut(&mut on).cast();
+        tikv_jemalloc_sys::mallctl(name.as_ptr(), ptr::null_mut(), ptr::null_mut(), on, size_of::<bool>());
     }
 }
 

@@ -108,6 +108,16 @@ fn daemon(config: &str) -> TestDaemon {
     daemon
 }
 
+/// Only a process with one thread gets a namespace of its own, and root needs none.
+#[test]
+fn the_program_confines_itself_for_a_user_other_than_root() {
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-user=1000", "--map-group=1000"]).arg(toold());
+    let output = command.args(["sandbox-exec", "--guard", "--", "/bin/echo", "confined"]).output().unwrap();
+    let (status, text, words) = texts(&output);
+    assert_eq!((status, text.as_str()), (Some(0), "confined\n"), "{words}");
+}
+
 #[test]
 fn a_line_runs_once_for_each_judgement() {
     let daemon = daemon(RULES);

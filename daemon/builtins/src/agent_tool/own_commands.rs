@@ -8,14 +8,20 @@ use toold_engine::need::{Need, Word};
 /// The daemon's client, by its file name.
 const CLIENT: &str = "toolctl";
 
+/// The beginning of its other names, by which it is `toolctl confine`.
+const CONFINE: &str = "toolctl-confine-";
+
 /// Subcommands that only show something, judge, or call tools, which the daemon judges; of those with a list, only with
 /// one of these words behind it, or with none. All others decide something, end the daemon, or change what it loads.
 const HARMLESS: &[(&str, &[&str])] = &[
-    ("agents", &["answers", "doctor", "list"]),
+    ("agents", &["answers", "doctor", "hook", "list"]),
     ("audit", &[]),
     ("call", &[]),
+    ("changes", &[]),
     ("completions", &[]),
     ("config", &["check", "path", "schema", "show"]),
+    ("daemon", &["completions", "doctor", "logs", "man", "status"]),
+    ("do", &[]),
     ("doctor", &[]),
     ("events", &[]),
     ("fleet", &["doctor", "grants", "labels", "list"]),
@@ -42,6 +48,9 @@ const HARMLESS: &[(&str, &[&str])] = &[
     ("workspaces", &["list"]),
 ];
 
+/// Removes records, as `toolctl changes forget` and `toolctl audit changes forget`.
+const FORGET: &str = "forget";
+
 /// Options of every subcommand that take no value in the next word.
 const FLAGS: &[&str] = &["--no-start", "--plain", "--utc", "--json"];
 
@@ -57,7 +66,7 @@ fn decides(words: &[Word]) -> bool {
     let [program, rest @ ..] = words else { return false };
     let name = Path::new(&program.text).file_name().and_then(|name| name.to_str()).unwrap_or_default();
     if !program.literal || name != CLIENT {
-        return false;
+        return program.literal && name.starts_with(CONFINE);
     }
     let options = rest.iter().take_while(|word| word.text != "--");
     if options.clone().any(|word| word.literal && matches!(word.text.as_str(), "--help" | "-h" | "--version" | "-V")) {
@@ -66,6 +75,9 @@ fn decides(words: &[Word]) -> bool {
     let mut rest = rest.iter();
     let Some(first) = next_plain(&mut rest) else { return true };
     let Some((_, own)) = HARMLESS.iter().find(|(name, _)| first.literal && first.text == *name) else { return true };
+    if matches!(first.text.as_str(), "audit" | "changes") {
+        return rest.as_slice().iter().any(|word| !word.literal || word.text == FORGET);
+    }
     if own.is_empty() || rest.as_slice().is_empty() {
         return false;
     }
@@ -112,6 +124,12 @@ mod tests {
             "toolctl config edit",
             "toolctl agents install codex --undo",
             "toolctl permissions grant shell -- --help",
+            "toolctl changes forget x",
+            "toolctl audit changes forget --all",
+            "toolctl daemon stop",
+            "toolctl agents confine open x",
+            "/h/.local/state/toold/hooks/toolctl-confine-closed x",
+            "toolctl-confine-open --help",
         ] {
             check(line, true);
         }
@@ -121,6 +139,12 @@ mod tests {
             "toolctl permissions list",
             "toolctl --socket x permissions check shell x",
             "toolctl audit --decisions",
+            "toolctl audit changes --since 1h",
+            "toolctl changes",
+            "toolctl daemon status",
+            "toolctl agents hook codex",
+            "toolctl tools do x",
+            "toolctl do x",
             "toolctl call bash command=ls",
             "toolctl permissions grant --help",
             "toolctl --version",
