@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use toold_proto::socket::{NoSocketPlace, SocketFinder};
+use toold_proto::socket::{DaemonRecord, NoSocketPlace, SocketFinder, record_path};
 
 /// More than any file that tells where a daemon is, in bytes.
 const MAX_FILE: u64 = 64 << 10;
@@ -20,6 +20,11 @@ pub fn find_socket() -> Result<PathBuf, NoSocketPlace> {
 /// The state folder of the user's daemon; `None` without a home folder.
 pub fn state_folder() -> Option<PathBuf> {
     system().state()
+}
+
+/// The daemon that runs and has recorded that it serves this socket, whether or not it can be reached there.
+pub fn running_at(socket: &Path) -> Option<DaemonRecord> {
+    system().running(&record_path(socket))
 }
 
 fn system() -> SocketFinder<'static> {

@@ -396,7 +396,7 @@ fn rule_about(action: &AgentAction, cx: &Cx) -> Option<String> {
     let rule_about_mcp = || cx.rule_about_any(Category::Mcp, &[Verdict::Deny, Verdict::Ask]);
     match action {
         AgentAction::Unclear { category } => cx.rule_about_any(*category, DENIES),
-        AgentAction::Mcp { is_named: false, .. } => rule_about_mcp(),
+        AgentAction::Mcp { .. } => rule_about_mcp(),
         AgentAction::Unknown => {
             let others = [Category::FileWrite, Category::Shell, Category::Network, Category::FileRead];
             rule_about_mcp().or_else(|| others.into_iter().find_map(|category| cx.rule_about_any(category, DENIES)))

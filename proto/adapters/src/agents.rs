@@ -64,13 +64,11 @@ pub enum AgentAction {
     WebSearch {
         query: String,
     },
-    /// Calls a tool of an MCP server that the agent has mounted.
+    /// Calls a tool of an MCP server that the agent has mounted, or reads a resource there, which is [`toold_proto::tool::RESOURCE_TARGET`] and its
+    /// URI. Agents replace letters in the names of servers and tools: `my.dot` is `my_dot`.
     Mcp {
         server: String,
         tool: String,
-        /// Whether the input names the server. Otherwise it was read from the tool's name, in which agents replace letters:
-        /// `my.dot` is `my_dot`.
-        is_named: bool,
     },
     /// Loads a skill or a slash command of Claude Code, whose file may run commands and allow tools.
     Skill {

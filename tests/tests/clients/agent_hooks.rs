@@ -549,6 +549,40 @@ fn a_server_that_only_has_the_name_of_toold_is_judged() {
     assert_eq!(requests[1]["params"]["needs"], json!([{"category": "mcp", "target": "toold/bash"}]));
 }
 
+/// Its server is the one of the agent's configuration; where that has none, no need is named, and each rule may be meant.
+#[test]
+fn a_resource_of_a_server_is_judged_by_its_uri() {
+    let setup = Setup::new();
+    let requests = scripted(&setup, judged("deny", "rule"));
+    let entry = json!({"mcpServers": {"files": {"command": "files"}}});
+    fs::write(setup.path("home/.claude.json"), entry.to_string()).unwrap();
+    for server in ["files", "plugin:p:files", "Files"] {
+        let mut reading = bash("PreToolUse", "");
+        reading["tool_name"] = json!("ReadMcpResourceTool");
+        reading["tool_input"] = json!({"server": server, "uri": "file:///srv/x"});
+        said(&hook(&setup, &["claude-code"], &reading.to_string()));
+    }
+    let needs: Vec<Value> = requests.lock().unwrap().iter().map(|request| request["params"]["needs"].clone()).collect();
+    let named = json!([{"category": "mcp", "target": "files/resource/file:///srv/x"}]);
+    assert_eq!(needs, [named, Value::Null, Value::Null]);
+}
+
+/// A daemon whose socket cannot be opened may have rules that deny.
+#[test]
+fn a_hook_is_not_silent_while_a_daemon_runs_that_it_cannot_reach() {
+    let daemon = Setup::new().start();
+    let setup = &daemon.setup;
+    let socket = setup.path("run/toold.sock");
+    let decision = || {
+        let answer = said(&hook(setup, &["codex", "--fail", "open"], &bash("PreToolUse", "ls").to_string()));
+        answer["hookSpecificOutput"]["permissionDecision"].as_str().map(str::to_owned)
+    };
+    fs::rename(&socket, setup.path("run/away")).unwrap();
+    let moved = decision();
+    fs::rename(setup.path("run/away"), &socket).unwrap();
+    assert_eq!(moved.as_deref(), Some("deny"));
+}
+
 fn agents(setup: &Setup, arguments: &[&str]) -> Output {
     setup.command(toolctl()).arg("agents").args(arguments).output().unwrap()
 }

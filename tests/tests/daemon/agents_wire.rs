@@ -720,12 +720,16 @@ fn a_tool_of_a_server_that_nobody_knows_falls_under_each_rule_about_mcp() {
         assert_eq!(named("other/danger")["by"], "default", "{agent} {tool}");
         assert_eq!(named("my.dot/danger")["decision"], "deny", "{agent} {tool}");
     }
-    check(
-        &daemon,
-        ("claude-code", "ReadMcpResourceTool", json!({"server": "other", "uri": "x://y"})),
-        "ask",
-        "default",
-    );
+    let reading = |server: &str| {
+        let input = json!({"server": server, "uri": "x://y"});
+        let mut params = params(&daemon, "claude-code", "ReadMcpResourceTool", input);
+        params["needs"] = json!([{"category": "mcp", "target": format!("{server}/resource/x://y")}]);
+        judge(&daemon, params)
+    };
+    assert_eq!(reading("other")["by"], "default");
+    assert_eq!(reading("my.dot")["decision"], "deny");
+    let unnamed = json!({"server": "other", "uri": "x://y"});
+    check(&daemon, ("claude-code", "ReadMcpResourceTool", unnamed), "ask", "rule");
 }
 
 #[test]

@@ -29,6 +29,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use toold_adapters::agents::{self, AgentAction};
 use toold_proto::agent_request::DeniedUnasked;
+use toold_proto::tool::RESOURCE_TARGET;
 
 use crate::commands::confine::prefix;
 use crate::exit::{OK, USAGE};
@@ -256,8 +257,8 @@ fn may_be_of_server(agent: HookAgent, call: &HookCall) -> bool {
     if agent == HookAgent::Opencode {
         return true;
     }
-    let actions = agents::actions(agent.name(), &call.tool, &call.input).unwrap_or_default();
     let may_be = |action: &AgentAction| matches!(action, AgentAction::Mcp { .. } | AgentAction::Unknown);
+    let actions = actions(agent, call);
     call.named.is_some() || !actions.is_empty() && actions.iter().all(may_be)
 }
 
@@ -268,8 +269,20 @@ fn mcp_tools(agent: HookAgent, call: &HookCall, servers: &[AgentServer]) -> Vec<
             let is_own = mcp_servers::is_own(server, servers);
             vec![AgentServerTool { server: server.clone(), tool: tool.clone(), is_own }]
         }
-        None => mcp_servers::matching(agent, &call.tool, servers),
+        None => {
+            let resources = actions(agent, call).into_iter().filter_map(|action| match action {
+                AgentAction::Mcp { server, tool } if tool.starts_with(RESOURCE_TARGET) => {
+                    mcp_servers::with_resource(&server, &tool, servers)
+                }
+                _ => None,
+            });
+            mcp_servers::matching(agent, &call.tool, servers).into_iter().chain(resources).collect()
+        }
     }
+}
+
+fn actions(agent: HookAgent, call: &HookCall) -> Vec<AgentAction> {
+    agents::actions(agent.name(), &call.tool, &call.input).unwrap_or_default()
 }
 
 /// An input that was not read as a whole.

@@ -75,7 +75,7 @@ impl Deriving<'_> {
             AgentAction::Fetch { url } => self.fetch(url),
             // The agent's provider searches, so there is no host.
             AgentAction::WebSearch { .. } => Ok(vec![Need::new(Category::Plugin, "web_search")]),
-            AgentAction::Mcp { server, tool, .. } => Ok(vec![Need::new(Category::Mcp, format!("{server}/{tool}"))]),
+            AgentAction::Mcp { server, tool } => Ok(vec![Need::new(Category::Mcp, format!("{server}/{tool}"))]),
             AgentAction::Skill { name, arguments } => self.skill(name, arguments),
             AgentAction::Nothing | AgentAction::Unclear { .. } | AgentAction::Unknown => Ok(Vec::new()),
             AgentAction::Write { .. }

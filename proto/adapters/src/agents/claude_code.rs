@@ -1,6 +1,7 @@
 //! The tools of Claude Code 2.1.332, from `sdk-tools.d.ts` of its package and its reference of tools.
 
 use serde_json::Value;
+use toold_proto::tool::RESOURCE_TARGET;
 
 use crate::agents::input::{ToolInput, mcp_or_unknown, searched_folder};
 use crate::agents::{AgentAction, AgentInputError, ContentSearch, SUB_AGENT};
@@ -48,7 +49,7 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
         "WebFetch" => AgentAction::Fetch { url: input.text("url")? },
         "WebSearch" => AgentAction::WebSearch { query: input.text("query")? },
         "ReadMcpResourceTool" | "ReadMcpResourceDirTool" => {
-            AgentAction::Mcp { server: input.text("server")?, tool: "resources/read".to_owned(), is_named: true }
+            AgentAction::Mcp { server: input.text("server")?, tool: format!("{RESOURCE_TARGET}{}", input.text("uri")?) }
         }
         // The tools of one that runs elsewhere are not asked about.
         "Agent" | "Task" => match input.optional_text("isolation")?.as_deref() {

@@ -179,7 +179,7 @@ pub(super) fn mcp_tools(names: &str, mark: &str) -> Option<Vec<AgentAction>> {
         let (server, rest) = names.split_at(at);
         let tool = rest.strip_prefix(mark)?;
         let are_names = !server.is_empty() && !tool.is_empty();
-        are_names.then(|| AgentAction::Mcp { server: server.to_owned(), tool: tool.to_owned(), is_named: false })
+        are_names.then(|| AgentAction::Mcp { server: server.to_owned(), tool: tool.to_owned() })
     };
     // Marks may overlap: `a___b` is `a` and `_b`, or `a_` and `b`.
     let found: Vec<_> = names.char_indices().filter_map(split).collect();
@@ -239,7 +239,7 @@ mod tests {
     fn a_name_stands_for_a_tool_of_each_server_that_it_can_name() {
         let servers = |name: &str| -> Vec<String> {
             let shown = |action: AgentAction| match action {
-                AgentAction::Mcp { server, tool, .. } => format!("{server}/{tool}"),
+                AgentAction::Mcp { server, tool } => format!("{server}/{tool}"),
                 _ => "unknown".to_owned(),
             };
             mcp_or_unknown(name).into_iter().map(shown).collect()

@@ -12,6 +12,7 @@ use crate::agents::{AGENTS, AgentAction, ContentSearch, actions};
 fn tools() -> Vec<(&'static str, &'static str, Value, &'static [&'static str])> {
     let patch = "*** Begin Patch\n*** Delete File: a\n*** End Patch";
     let line = || json!({"command": "ls"});
+    let resource = || json!({"server": "a", "uri": "x"});
     let searched = || json!({"pattern": "*.rs", "path": "src"});
     let claude_edit = || json!({"file_path": "a", "old_string": "x", "new_string": "y", "replace_all": true});
     let opencode_edit = json!({"filePath": "a", "oldString": "x", "newString": "y", "replaceAll": true});
@@ -30,8 +31,8 @@ fn tools() -> Vec<(&'static str, &'static str, Value, &'static [&'static str])> 
         ("claude-code", "Grep", json!({"path": "a", "glob": "*.rs", "type": "rust"}), &[]),
         ("claude-code", "WebFetch", json!({"url": "https://a.test"}), &["url"]),
         ("claude-code", "WebSearch", json!({"query": "x"}), &["query"]),
-        ("claude-code", "ReadMcpResourceTool", json!({"server": "a", "uri": "x"}), &["server"]),
-        ("claude-code", "ReadMcpResourceDirTool", json!({"server": "a"}), &["server"]),
+        ("claude-code", "ReadMcpResourceTool", resource(), &["server", "uri"]),
+        ("claude-code", "ReadMcpResourceDirTool", resource(), &["server", "uri"]),
         ("claude-code", "Agent", json!({"isolation": "remote"}), &[]),
         ("claude-code", "Task", json!({"isolation": "remote"}), &[]),
         ("claude-code", "Skill", json!({"skill": "a", "args": "b"}), &["skill"]),

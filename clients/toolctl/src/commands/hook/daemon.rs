@@ -9,7 +9,8 @@ use rustix::io::{Errno, ioctl_fionbio};
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use serde_json::{Value, json};
-use toold_client::place::may_serve;
+use toold_client::place::{may_serve, running_at};
+use toold_proto::socket::DaemonRecord;
 
 use crate::connection;
 use crate::globals::Globals;
@@ -41,6 +42,10 @@ const MAX_ANSWER: u64 = 1 << 20;
 pub(crate) enum DaemonError {
     #[error("toold is not running")]
     NotRunning,
+    #[error("can't connect to {}: {source}", socket.display())]
+    NoConnection { socket: PathBuf, source: std::io::Error },
+    #[error("toold runs as process {pid}, but does not listen at {}: restart it with `toolctl restart`", socket.display())]
+    Unreachable { socket: PathBuf, pid: u32 },
     #[error("no answer from toold: {0}")]
     NoAnswer(std::io::Error),
     #[error("toold did not answer within {} s", .0.as_secs())]
@@ -112,7 +117,9 @@ impl Exchange {
         let began = Instant::now();
         loop {
             match Self::open(globals) {
-                Err(DaemonError::NotRunning) if began.elapsed() < BACK_WITHIN => std::thread::sleep(BETWEEN_TRIES),
+                Err(DaemonError::NotRunning | DaemonError::Unreachable { .. }) if began.elapsed() < BACK_WITHIN => {
+                    std::thread::sleep(BETWEEN_TRIES);
+                }
                 opened => return opened,
             }
         }
@@ -227,7 +234,14 @@ fn connected(path: &Path) -> Result<UnixStream, DaemonError> {
             Ok(()) => break,
             Err(Errno::AGAIN) if began.elapsed() < ACCEPTS_WITHIN => std::thread::sleep(BETWEEN_TRIES),
             Err(error @ Errno::AGAIN) => return Err(failed(error)),
-            Err(_) => return Err(DaemonError::NotRunning),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::CONNREFUSED | Errno::CONNRESET) => {
+                return Err(match running_at(path) {
+                    Some(DaemonRecord { pid, .. }) => DaemonError::Unreachable { socket: path.to_owned(), pid },
+                    None => DaemonError::NotRunning,
+                });
+            }
+            // One may run there, with rules that deny.
+            Err(error) => return Err(DaemonError::NoConnection { socket: path.to_owned(), source: error.into() }),
         }
     }
     ioctl_fionbio(&socket, false).map_err(failed)?;

@@ -105,6 +105,14 @@ pub(crate) fn matching(agent: HookAgent, tool: &str, servers: &[AgentServer]) ->
     found
 }
 
+/// The same for a resource, whose server the input names.
+pub(crate) fn with_resource(server: &str, resource: &str, servers: &[AgentServer]) -> Option<AgentServerTool> {
+    let mut same = servers.iter().filter(|known| known.name == server).peekable();
+    same.peek()?;
+    let is_own = same.all(|known| known.is_own);
+    Some(AgentServerTool { server: server.to_owned(), tool: resource.to_owned(), is_own })
+}
+
 /// Whether the agent's server of this name is toold, wherever the configuration names it.
 pub(crate) fn is_own(server: &str, servers: &[AgentServer]) -> bool {
     let mut same = servers.iter().filter(|known| plain(&known.name) == plain(server)).peekable();
@@ -233,12 +241,42 @@ pub(crate) fn runs_this(entry: &Value) -> bool {
     };
     words.extend(entry["args"].as_array().into_iter().flatten().filter_map(Value::as_str));
     let [program, arguments @ ..] = words.as_slice() else { return false };
-    let leads_elsewhere = |name: &String| ["TOOLD_", "XDG_", "HOME"].iter().any(|start| name.starts_with(start));
-    let variables = ["env", "environment"].into_iter().filter_map(|member| entry[member].as_object()).flatten();
     arguments.contains(&"mcp")
         && !arguments.iter().any(|argument| argument.starts_with("--socket"))
-        && !variables.map(|(name, _)| name).any(leads_elsewhere)
+        && entry.as_object().into_iter().flatten().all(|(name, value)| is_plain_setting(name, value))
         && is_this(Path::new(program))
+}
+
+/// Variables that change neither the program that runs nor the daemon that it reaches.
+const PLAIN_VARIABLES: &[&str] = &["LANG", "LC_ALL", "LC_CTYPE", "NO_COLOR", "RUST_LOG", "TERM", "TZ"];
+
+/// Members that may name another server than the command, by a part of their names.
+const ADDRESSES: &[&str] = &["url", "uri", "host", "tcp", "socket", "address", "proxy", "file"];
+
+/// Whether a member of an entry changes only how the agent uses the server. Agents have more of them than can be listed: an
+/// address or a path is none.
+fn is_plain_setting(name: &str, value: &Value) -> bool {
+    match name {
+        "command" | "args" | "cwd" | "description" | "title" => true,
+        "type" | "transport" => matches!(value.as_str(), Some("stdio" | "local")),
+        "env" | "environment" => {
+            let mut names = value.as_object().into_iter().flatten().map(|(name, _)| name.as_str());
+            (value.is_object() || value.is_null()) && names.all(|name| PLAIN_VARIABLES.contains(&name))
+        }
+        _ => {
+            let name = name.to_ascii_lowercase();
+            !ADDRESSES.iter().any(|part| name.contains(part)) && is_plain_value(value)
+        }
+    }
+}
+
+fn is_plain_value(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => true,
+        Value::String(text) => !text.contains([':', '/']),
+        Value::Array(values) => values.iter().all(is_plain_value),
+        Value::Object(members) => members.iter().all(|(name, value)| is_plain_setting(name, value)),
+    }
 }
 
 /// A program without a folder is looked up as the agent does.
@@ -299,12 +337,25 @@ pub(crate) mod tests {
         let this = std::env::current_exe().unwrap();
         let own = json!({"command": this, "args": ["mcp"]});
         let list = json!({"command": [this, "mcp", "--profile", "all"]});
-        assert!(runs_this(&own) && runs_this(&list));
+        let set = json!({
+            "type": "stdio", "command": this, "args": ["mcp"], "cwd": "/w", "enabled": true, "trust": true, "startup_timeout_sec": 20,
+            "includeTools": ["read"], "env": {"NO_COLOR": "1"}, "tools": {"read": {"approval_mode": "approve"}},
+        });
+        assert!(runs_this(&own) && runs_this(&list) && runs_this(&set));
         for other in [
             json!({"command": this, "args": ["run"]}),
             json!({"command": "./toolctl", "args": ["mcp"]}),
             json!({"command": this, "args": ["mcp", "--socket=/tmp/x"]}),
             json!({"command": this, "args": ["mcp"], "env": {"TOOLD_SOCKET": "/tmp/x"}}),
+            json!({"command": this, "args": ["mcp"], "env": {"LD_PRELOAD": "/repo/e.so"}}),
+            json!({"command": this, "args": ["mcp"], "env": {"PATH": "/repo/bin"}}),
+            json!({"command": this, "args": ["mcp"], "envFile": ".env"}),
+            json!({"command": this, "args": ["mcp"], "type": "http"}),
+            json!({"command": this, "args": ["mcp"], "url": "http://evil.test/mcp"}),
+            json!({"command": this, "args": ["mcp"], "httpUrl": "http://evil.test/mcp"}),
+            json!({"command": this, "args": ["mcp"], "tcp": "evil.test"}),
+            json!({"command": this, "args": ["mcp"], "transport": {"type": "sse"}}),
+            json!({"command": this, "args": ["mcp"], "other": {"endpoint": "ws://evil.test"}}),
             json!({"command": "/nowhere/toolctl", "args": ["mcp"]}),
             json!({"url": "http://127.0.0.1:1/mcp"}),
             json!({"command": 1, "args": ["mcp"]}),
