@@ -41,6 +41,12 @@ pub enum UndoError {
     },
     #[error("{} cannot be brought back: {why}", .path.display())]
     NotKept { path: PathBuf, why: &'static str },
+    /// A folder, in the place of something else.
+    #[error(
+        "{} is a folder in which others have made something since, and was no folder before: move that elsewhere first",
+        .0.display()
+    )]
+    InUse(PathBuf),
     #[error(transparent)]
     Open(#[from] OpenError),
     #[error(transparent)]

@@ -341,8 +341,9 @@ impl FolderIndex {
             Some((path, file, names, entry.version()?.modified))
         });
         let older: Vec<_> = older.collect();
+        let links = self.foreign_links(window);
         if older.is_empty() {
-            return HashMap::new();
+            return links.into_iter().collect();
         }
         let untouched = self.entries.iter().filter(|(path, _)| !window.touched.contains_key(*path));
         let before = window.touched.values().flatten().chain(untouched.map(|(_, entry)| entry));
@@ -357,7 +358,29 @@ impl FolderIndex {
             };
             (path.clone(), foreign)
         });
-        unknown.collect()
+        unknown.chain(links).collect()
+    }
+
+    /// The symbolic links that a call moved to paths from elsewhere: they are older than the call, and none of those that were there
+    /// before had the same target.
+    fn foreign_links(&self, window: &CallWindow) -> Vec<(PathBuf, ForeignFile)> {
+        let target = |entry: &KnownEntry| match &entry.state {
+            PathState::Link { target } => Some(target.clone()),
+            _ => None,
+        };
+        let is_older = |path: &PathBuf| {
+            let born = path.symlink_metadata().ok().and_then(|facts| InodeId::of(&facts).born);
+            born.is_some_and(|born| born < window.opened)
+        };
+        let links = window.touched.keys().filter_map(|path| Some((path, target(self.entries.get(path)?)?)));
+        let mut older: Vec<_> = links.filter(|(path, _)| is_older(path)).collect();
+        if !older.is_empty() {
+            let untouched = self.entries.iter().filter(|(path, _)| !window.touched.contains_key(*path));
+            let before = window.touched.values().flatten().chain(untouched.map(|(_, entry)| entry));
+            let known: HashSet<RawPath> = before.filter_map(target).collect();
+            older.retain(|(_, target)| !known.contains(target));
+        }
+        older.into_iter().map(|(path, _)| (path.clone(), ForeignFile::Moved)).collect()
     }
 
     /// Paths that the daemon itself changes now: no command did it.

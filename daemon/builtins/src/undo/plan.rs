@@ -50,6 +50,12 @@ impl Plan {
                 steps.insert(change.path.0.clone(), PlanStep::of(change));
                 continue;
             };
+            if change.foreign == Some(ForeignFile::Moved) {
+                // What newer changes made of it may be all that there is of it.
+                let why = "an older change had moved it here from outside of the session's folders: undo the newer ones by \
+                           themselves";
+                return Err(UndoError::NotKept { path: change.path.0.clone(), why });
+            }
             if is_same(&step.before, &change.after) {
                 let linked = change.left.filter(|_| change.foreign.is_some()).map(|left| left.file);
                 if step.was.zip(linked).is_some_and(|(was, linked)| was.is(linked)) {
@@ -86,8 +92,13 @@ impl Plan {
         if step.is_undone(now) {
             return Ok(());
         }
-        let foreign = step.foreign.filter(|_| now.is(step.left()));
-        let foreign = foreign.map(|file| if now.has_other_names { file } else { ForeignFile::Moved });
+        let foreign = match step.foreign {
+            // Even if it is another file by now, such as after an undo of its removal: it is the only one with this content.
+            Some(ForeignFile::Moved) => Some(ForeignFile::Moved),
+            linked => linked
+                .filter(|_| now.is(step.left()))
+                .map(|file| if now.has_other_names { file } else { ForeignFile::Moved }),
+        };
         let lost = foreign.and_then(ForeignFile::lost_because);
         match lost.or_else(|| step.before.as_ref().and_then(PathState::lost_because)) {
             Some(why) => Err(UndoError::NotKept { path: path.to_owned(), why }),

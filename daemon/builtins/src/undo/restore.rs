@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::{File, Metadata, Permissions};
+use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
-use toold_host::files::{self, EntryStat, FileType};
+use toold_host::files::{self, EntryStat, FileType, OpenError};
 use toold_host::replace::{Expected, ReplaceError, add_name, add_name_of, make_file, replace, replace_name};
 
 use super::plan::{Present, entry_at};
@@ -208,6 +209,11 @@ fn clear_one<'p>(path: &'p Path, state: &Option<PathState>, touched: &mut Touche
         FileType::Symlink => files::remove_link(path)?,
         FileType::Directory => match files::remove(path) {
             // A folder that others use by now stays, unless something else should be there.
+            Err(OpenError::System { source, .. })
+                if state.is_some() && source.kind() == ErrorKind::DirectoryNotEmpty =>
+            {
+                return Err(UndoError::InUse(path.to_owned()));
+            }
             Err(error) if state.is_some() => return Err(error.into()),
             Ok(()) | Err(_) => {}
         },

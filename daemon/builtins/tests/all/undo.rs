@@ -10,7 +10,7 @@ use std::process::Command;
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestRunner};
 use serde_json::json;
-use toold_builtins::journal::{JournalScope, Selection};
+use toold_builtins::journal::{ChangeFilter, JournalScope, Selection};
 use toold_builtins::undo::{UndoError, undo};
 use toold_proto::tool::{CallId, ToolResult};
 
@@ -89,6 +89,9 @@ const CASES: &[(&str, &str, &str)] = &[
     ("mkdir d; echo old > d/old", "", "rm -rf d; ln -s nowhere d"),
     ("mkdir d; echo old > d/old", "", "mv d d2; ln -s d2 d"),
     ("mkdir -p d/s e; echo old > d/s/old; echo e > e/old", "", "rm -rf d/s; ln -s ../e d/s; echo x > e/old"),
+    // A link that gets another name, and loses it again.
+    ("ln -s nowhere a; echo b > b", "", "ln -f a b"),
+    ("ln -s nowhere a; ln a b", "", "rm b"),
     // What is neither a file nor a folder nor a link.
     ("mkfifo -m 640 p; echo x > x", "", "rm p; echo x > p; rm x"),
     ("echo x > x", "", "rm x; mkfifo x"),
@@ -165,6 +168,11 @@ async fn what_cannot_be_undone_is_said_at_once() {
             "mv ../store/d d",
             "it was moved here from outside of the session's folders, and would be lost",
         ),
+        (
+            "mkdir ../store/d; ln -s somewhere ../store/d/l",
+            "mv ../store/d d",
+            "it was moved here from outside of the session's folders, and would be lost",
+        ),
     ] {
         let test = started();
         outside(&test, there);
@@ -179,6 +187,28 @@ async fn what_cannot_be_undone_is_said_at_once() {
         let after = all(&test);
         assert_eq!(take_back(&test, "call").await.unwrap_err().to_string(), said);
         assert_eq!(all(&test), after);
+    }
+}
+
+/// Whatever was done to it since: what is there is all that there is of it.
+#[tokio::test]
+async fn a_file_that_was_moved_here_is_not_lost_by_a_later_undo() {
+    for later in ["rm a", "echo x >> a", "mv a b", "cp a c; mv c a", "chmod 600 a"] {
+        let test = started();
+        outside(&test, "echo precious > ../store/p");
+        bash(&test, "first", "true").await;
+        bash(&test, "move", "mv ../store/p a").await;
+        bash(&test, "later", later).await;
+        let both = Selection::All(ChangeFilter::default());
+        undo(&test.toolkit, &test.session, JournalScope::Everybody, &both).await.expect_err(later);
+        // The same content in another file is no change.
+        match take_back(&test, "later").await {
+            Ok(_) | Err(UndoError::Nothing) => {}
+            Err(error) => panic!("{later}: {error}"),
+        }
+        let error = take_back(&test, "move").await.unwrap_err().to_string();
+        assert!(error.contains("moved here from outside"), "{later}: {error}");
+        assert_eq!(test.content("a"), "precious\n", "{later}");
     }
 }
 
@@ -574,6 +604,14 @@ fn further_names(call: &DoneCall, now: &TreeStates) -> BTreeSet<PathBuf> {
     now.keys().filter(is_further).cloned().collect()
 }
 
+/// Whether others have made something in a folder of the call, in the place of what was no folder before it.
+fn is_used_by_others(call: &DoneCall, now: &TreeStates) -> bool {
+    let replaced = |path: &&PathBuf| call.before.get(*path).is_some_and(|state| state.0 != 'd');
+    call.changed().filter(replaced).any(|folder| {
+        now.keys().any(|path| path != folder && path.starts_with(folder) && !call.after.contains_key(path))
+    })
+}
+
 /// Pipes and folders that others use by now stay where they are.
 fn is_right(expected: &TreeStates, got: &TreeStates, further: &BTreeSet<PathBuf>) -> bool {
     let holds = |folder: &Path| got.keys().any(|path| path != folder && path.starts_with(folder));
@@ -635,7 +673,8 @@ async fn follow(steps: &[UndoStep]) -> Result<(), TestCaseError> {
                     }
                     Err(error) => {
                         prop_assert_eq!(&got, &before, "{} was refused: {}", call.id, error);
-                        let may_be_lost = !is_as_left || !*last || call.linked_outside;
+                        let may_be_lost =
+                            !is_as_left || !*last || call.linked_outside || is_used_by_others(&call, &before);
                         prop_assert!(may_be_lost, "{}: {}\n{:?}", call.id, error, steps);
                     }
                 }

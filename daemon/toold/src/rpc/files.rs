@@ -129,7 +129,7 @@ async fn take_back(request: MethodRequest, params: UndoFiles) -> Result<UndoneFi
 fn refusal(error: &UndoError) -> ErrorObjectOwned {
     let kind = match error {
         UndoError::Nothing => "nothing_to_undo",
-        UndoError::Changed { .. } => "changed_since",
+        UndoError::Changed { .. } | UndoError::InUse(_) => "changed_since",
         UndoError::NotKept { .. }
         | UndoError::Open(_)
         | UndoError::Replace(_)
