@@ -23,11 +23,14 @@ pub(super) fn read(name: &str, words: &[Arg]) -> Option<Reading> {
         !check::is_name(name)
     });
     if program.as_ref() != parsed.operands.first() {
-        parsed.operands.splice(0..0, program);
+        parsed.operands.splice(0..0, program.clone());
     }
     let mut reading = parsed.into_reading();
     if let Some(why) = why {
         reading.may_run_any = true;
+        // Only these access files of other names than its operands.
+        let text = program.as_ref().and_then(Arg::literal).unwrap_or_default();
+        reading.hides_file = text.contains('>') || text.contains("getline");
         reading.doubt(why);
     }
     Some(reading)

@@ -5,7 +5,7 @@ use toold_proto::effect::Effect;
 
 use crate::shell_grammar::arg::Arg;
 
-/// Operations by their effect: a program, and the words behind it that are no options. By the programs' own manuals.
+/// Operations by their effect: a program, and words and options behind it, in this order. By the programs' own manuals.
 const NAMED: &[(Effect, &[&str])] = &[
     (
         Effect::Publish,
@@ -221,6 +221,157 @@ const NAMED: &[(Effect, &[&str])] = &[
         ],
     ),
     (Effect::Privilege, &["sudoedit", "gosu", "su-exec", "run0", "sudo-rs", "setcap", "usermod", "visudo"]),
+    (
+        Effect::System,
+        &[
+            "apt install",
+            "apt reinstall",
+            "apt remove",
+            "apt purge",
+            "apt autoremove",
+            "apt update",
+            "apt upgrade",
+            "apt full-upgrade",
+            "apt dist-upgrade",
+            "apt-get install",
+            "apt-get reinstall",
+            "apt-get remove",
+            "apt-get purge",
+            "apt-get autoremove",
+            "apt-get update",
+            "apt-get upgrade",
+            "apt-get full-upgrade",
+            "apt-get dist-upgrade",
+            "aptitude install",
+            "aptitude reinstall",
+            "aptitude remove",
+            "aptitude purge",
+            "aptitude autoremove",
+            "aptitude update",
+            "aptitude upgrade",
+            "aptitude full-upgrade",
+            "aptitude dist-upgrade",
+            "apt-mark hold",
+            "apt-mark unhold",
+            "apt-mark auto",
+            "apt-mark manual",
+            "dpkg -i",
+            "dpkg -r",
+            "dpkg -P",
+            "dpkg --install",
+            "dpkg --remove",
+            "dpkg --purge",
+            "dpkg --configure",
+            "dpkg-reconfigure",
+            "dnf install",
+            "dnf remove",
+            "dnf upgrade",
+            "dnf update",
+            "yum install",
+            "yum remove",
+            "yum update",
+            "zypper install",
+            "zypper in",
+            "zypper remove",
+            "zypper rm",
+            "zypper update",
+            "zypper up",
+            "pacman -S",
+            "pacman -Sy",
+            "pacman -Syu",
+            "pacman -Su",
+            "pacman -R",
+            "pacman -Rs",
+            "pacman -Rns",
+            "pacman -U",
+            "apk add",
+            "apk del",
+            "apk upgrade",
+            "snap install",
+            "snap remove",
+            "snap refresh",
+            "flatpak install",
+            "flatpak uninstall",
+            "flatpak update",
+            "brew install",
+            "brew uninstall",
+            "brew upgrade",
+            "brew services start",
+            "brew services stop",
+            "brew services restart",
+            "nix-env -i",
+            "nix-env -e",
+            "nix-env -u",
+            "nix-env -iA",
+            "rpm -i",
+            "rpm -ivh",
+            "rpm -U",
+            "rpm -Uvh",
+            "rpm -e",
+            "update-alternatives --set",
+            "update-alternatives --install",
+            "update-alternatives --config",
+            "update-alternatives --remove",
+            "useradd",
+            "adduser",
+            "deluser",
+            "groupadd",
+            "groupdel",
+            "groupmod",
+            "passwd",
+            "chpasswd",
+            "chsh",
+            "service start",
+            "service stop",
+            "service restart",
+            "service reload",
+            "service force-reload",
+            "rc-service start",
+            "rc-service stop",
+            "rc-service restart",
+            "rc-update add",
+            "rc-update del",
+            "launchctl load",
+            "launchctl unload",
+            "launchctl bootstrap",
+            "launchctl bootout",
+            "launchctl kickstart",
+            "systemctl enable",
+            "systemctl disable",
+            "systemctl mask",
+            "systemctl unmask",
+            "systemctl isolate",
+            "systemctl set-default",
+            "systemctl edit",
+            "systemctl poweroff",
+            "systemctl reboot",
+            "systemctl halt",
+            "systemctl kexec",
+            "systemctl suspend",
+            "systemctl hibernate",
+            "poweroff",
+            "reboot",
+            "halt",
+            "shutdown",
+            "telinit",
+            "mkswap",
+            "hostnamectl set-hostname",
+            "timedatectl set-time",
+            "timedatectl set-timezone",
+            "timedatectl set-ntp",
+            "localectl set-locale",
+            "localectl set-keymap",
+            "ufw allow",
+            "ufw deny",
+            "ufw enable",
+            "ufw disable",
+            "ufw delete",
+            "ufw reset",
+            "crontab -e",
+            "crontab -r",
+            "crontab -",
+        ],
+    ),
     (Effect::Process, &["killall5", "skill", "snice"]),
     // They read their settings and change files, and load no code of the project.
     (Effect::Write, &["ruff", "black", "isort"]),
@@ -300,7 +451,8 @@ pub(super) fn shows(words: &[Arg]) -> bool {
 
 /// The effect of a command and the words that name its operation.
 pub(super) fn of(words: &[Arg]) -> Option<(Effect, Vec<String>)> {
-    let program = words.first()?.literal()?.rsplit('/').next()?;
+    let path = words.first()?.literal()?;
+    let program = if path.starts_with("/etc/init.d/") { "service" } else { path.rsplit('/').next()? };
     if program.starts_with("python") && words.get(1).is_some_and(|option| option.is("-m")) && words.len() > 2 {
         return of(&words[2..]);
     }
@@ -308,6 +460,7 @@ pub(super) fn of(words: &[Arg]) -> Option<(Effect, Vec<String>)> {
     let own = words.iter().skip(1).take_while(|word| !word.is("--"));
     let plain = own.filter_map(Arg::literal).filter(|text| !text.starts_with(['-', '+']));
     let plain: Vec<String> = plain.take(8).map(str::to_ascii_lowercase).collect();
+    let is_option = |name: &str| name.starts_with('-') && words.iter().skip(1).any(|word| word.is(name));
     let occurs = |operation: &str| {
         let mut names = operation.split(' ');
         // A value of an option may stand between them.
@@ -315,7 +468,7 @@ pub(super) fn of(words: &[Arg]) -> Option<(Effect, Vec<String>)> {
             name == program || program.strip_prefix(name).is_some_and(|rest| name == "mkfs" && rest.starts_with('.'))
         });
         let mut given = plain.iter();
-        is_program && names.all(|name| given.any(|word| word == name))
+        is_program && names.all(|name| is_option(name) || given.any(|word| word == name))
     };
     NAMED
         .iter()

@@ -145,8 +145,8 @@ fn effects_by_tables(words: &[Arg], reading: &Reading, head: Option<usize>) -> C
     if let Some(known) = reading.known {
         let rows = if reading.reads_only { &[] } else { rows_of(known) };
         effects.operation = rows.iter().filter(|row| row.option.is_none()).map(|row| row.effect).collect();
-        if let Some(effect) = by_statement(known, words, head, reading.unsure.is_some()) {
-            effects.operation = EffectSet::EMPTY.with(effect);
+        if let Some(by_statement) = by_statement(known, words, head, reading.unsure.is_some()) {
+            effects.operation = by_statement;
         }
         if reading.is_installed {
             effects.operation = effects.operation.without(Effect::Install);
@@ -194,60 +194,76 @@ fn effects_by_tables(words: &[Arg], reading: &Reading, head: Option<usize>) -> C
     effects
 }
 
-/// The effect of programs whose words are a language or an interface of its own: of clouds by the verb, of databases by
-/// whether the statement is known to read.
-fn by_statement(known: &ProgramTable, words: &[Arg], head: Option<usize>, is_unsure: bool) -> Option<Effect> {
-    match known.name.as_str() {
-        "aws" | "gcloud" | "az" => {
-            let verb = words.get(..head?)?.last()?.literal()?;
-            let has = |verbs: &[&str]| verb.split('-').any(|part| verbs.contains(&part));
-            Some(
-                if has(&[
-                    "token",
-                    "password",
-                    "credentials",
-                    "secret",
-                    "secrets",
-                    "keys",
-                    "access",
-                    "decrypt",
-                    "assume",
-                ]) {
-                    Effect::Secret
-                } else if has(&[
-                    "delete",
-                    "rm",
-                    "rb",
-                    "terminate",
-                    "purge",
-                    "remove",
-                    "destroy",
-                    "deregister",
-                    "release",
-                    "deletion",
-                    "close",
-                ]) {
-                    Effect::Destroy
-                } else if has(&["presign"]) {
-                    Effect::Publish
-                } else if words.get(1).is_some_and(|service| service.is("iam"))
-                    && !has(&["list", "get", "describe", "show"])
-                {
-                    Effect::Privilege
-                } else if has(&["list", "ls", "get", "describe", "show", "head", "search", "query", "wait", "help"]) {
-                    Effect::Fetch
-                } else if has(&["cp", "mv", "sync", "upload", "import", "put"]) {
-                    Effect::Send
-                } else {
-                    Effect::Change
-                },
-            )
-        }
-        "psql" | "mysql" | "mariadb" | "sqlite3" if is_unsure && removes_rows(words) => Some(Effect::Destroy),
-        "psql" | "mysql" | "mariadb" if is_unsure => Some(Effect::Change),
-        "sqlite3" if is_unsure => Some(Effect::Write),
-        _ => None,
-    }
+/// The effects of programs whose words are a language or an interface of its own: of clouds by the groups and the verb, of
+/// databases by whether the statement is known to read.
+fn by_statement(known: &ProgramTable, words: &[Arg], head: Option<usize>, is_unsure: bool) -> Option<EffectSet> {
+    let effect = match known.name.as_str() {
+        "aws" | "gcloud" | "az" => return of_cloud(words, head?),
+        "psql" | "mysql" | "mariadb" | "sqlite3" if is_unsure && removes_rows(words) => Effect::Destroy,
+        "psql" | "mysql" | "mariadb" if is_unsure => Effect::Change,
+        "sqlite3" if is_unsure => Effect::Write,
+        _ => return None,
+    };
+    Some(EffectSet::EMPTY.with(effect))
+}
+
+/// By the words of the operation, which are groups and a verb: `az keyvault secret show`.
+fn of_cloud(words: &[Arg], head: usize) -> Option<EffectSet> {
+    let names: Vec<&str> = words.get(1..head)?.iter().filter_map(Arg::literal).collect();
+    let (verb, groups) = names.split_last()?;
+    let has = |parts: &[&str]| verb.split('-').any(|part| parts.contains(&part));
+    let is_in = |parts: &[&str]| groups.iter().any(|group| parts.contains(group));
+    let reads = has(&["list", "ls", "get", "describe", "show", "head", "search", "query", "wait", "help"]);
+    let is_secret = has(&[
+        "token",
+        "password",
+        "credential",
+        "credentials",
+        "secret",
+        "secrets",
+        "keys",
+        "access",
+        "decrypt",
+        "assume",
+        "connection",
+        "publishing",
+        "rbac",
+    ]) || has(&["create"]) && has(&["pair"])
+        || is_in(&["kms"]) && has(&["generate"])
+        || is_in(&["keys", "credential", "credentials", "connection-string", "appsettings"])
+        // Lists of these have names alone.
+        || is_in(&["secret", "secrets"]) && !matches!(*verb, "list" | "describe")
+        // Only the region and the like are no secrets.
+        || groups == ["configure"] && *verb == "get" && !matches!(words.get(head).and_then(Arg::literal), Some("region" | "output"));
+    let is_right = is_in(&["iam", "role", "permission", "permissions"])
+        || has(&["iam", "permission", "permissions", "grant", "policy", "acl"]);
+    let effect = if has(&[
+        "delete",
+        "rm",
+        "rb",
+        "terminate",
+        "purge",
+        "remove",
+        "destroy",
+        "deregister",
+        "release",
+        "deletion",
+        "close",
+    ]) {
+        Effect::Destroy
+    } else if has(&["presign"]) {
+        Effect::Publish
+    } else if is_right && !reads {
+        Effect::Privilege
+    } else if reads || is_secret && has(&["access", "print", "decrypt", "generate"]) {
+        Effect::Fetch
+    } else if has(&["cp", "mv", "sync", "upload", "import", "put"]) {
+        Effect::Send
+    } else {
+        Effect::Change
+    };
+    let secret = is_secret.then_some(Effect::Secret);
+    Some([effect].into_iter().chain(secret).collect())
 }
 
 /// Whether a statement removes tables or rows.
@@ -323,6 +339,27 @@ fn by_operands(entry: &str, words: &[Arg], form: &CommandForm) -> Vec<AddedEffec
             })
             .map(|resource| added(Effect::Secret, resource))
             .collect(),
+        "kubectl apply" if form.plain.first().is_some_and(|word| word.text == "create") => operands()
+            .take(1)
+            .filter_map(|kind| match kind {
+                "secret" | "secrets" | "token" => Some(added(Effect::Secret, kind)),
+                "role" | "clusterrole" | "rolebinding" | "clusterrolebinding" => Some(added(Effect::Privilege, kind)),
+                _ => None,
+            })
+            .collect(),
+        // Copies from there write here.
+        "docker cp" | "docker compose cp" | "kubectl cp" => operands()
+            .skip(1)
+            .filter(|path| path.contains(':') && !path.starts_with(['/', '.']))
+            .map(|path| added(Effect::Change, path))
+            .collect(),
+        "go run" => operands()
+            .take(1)
+            .filter(|package| package.contains('@'))
+            .map(|package| added(Effect::Install, package))
+            .collect(),
+        // Without a subcommand it installs (yarn(1)).
+        "yarn" => installs_by_name(words, form).map(|word| added(Effect::Install, word)).into_iter().collect(),
         // A parameter makes a request that changes something, unless another method is given (gh-api(1), glab-api(1)).
         "gh api" | "glab api" => {
             let given = |names: &[&str]| {
@@ -336,15 +373,31 @@ fn by_operands(entry: &str, words: &[Arg], form: &CommandForm) -> Vec<AddedEffec
             operands().take(1).filter(|mode| sets_owner(mode)).map(|mode| added(Effect::Privilege, mode)).collect()
         }
         "install" => {
-            let given = form.options.iter().filter(|option| option.names.iter().any(|name| name == "-m"));
-            let modes = given.flat_map(|option| &option.values).map(|mode| mode.text.as_str());
-            modes.filter(|mode| sets_owner(mode)).map(|mode| added(Effect::Privilege, mode)).collect()
+            let given = |short: &'static str| {
+                form.options.iter().filter(move |option| option.names.iter().any(|name| name == short))
+            };
+            let modes = given("-m").flat_map(|option| &option.values).map(|mode| mode.text.as_str());
+            let modes = modes.filter(|mode| sets_owner(mode)).map(|mode| added(Effect::Privilege, mode));
+            let owners = ["-o", "-g"].into_iter().filter(|option| given(option).next().is_some());
+            modes.chain(owners.map(|option| added(Effect::System, option))).collect()
         }
         "mvn" | "gradle" => operands()
             .filter(|target| target.contains("publish") || target.contains("deploy") || target.contains("release"))
             .map(|target| added(Effect::Publish, target))
             .collect(),
         _ => Vec::new(),
+    }
+}
+
+/// `yarn` alone installs, and so does `pnpm it`; other words that are no subcommands are scripts of the project.
+fn installs_by_name<'f>(words: &[Arg], form: &'f CommandForm) -> Option<&'f str> {
+    let program = words.first().and_then(Arg::literal)?.rsplit('/').next()?;
+    let only_tells =
+        || form.options.iter().any(|option| option.names.iter().any(|name| matches!(name.as_str(), "-h" | "-v")));
+    match (program, form.plain.first().map(|word| word.text.as_str())) {
+        ("yarn" | "yarnpkg", None) if !only_tells() => Some("yarn"),
+        ("pnpm", Some(word @ ("it" | "install-test"))) => Some(word),
+        _ => None,
     }
 }
 

@@ -11,10 +11,7 @@ pub(super) fn read(words: &[Arg]) -> Option<Reading> {
     let given: Vec<Arg> = parsed.values(&["-e", "--expression"]).cloned().collect();
     let has_script = !given.is_empty() || parsed.has(&["-f", "--file"]);
     let scripts = if has_script { given } else { parsed.operands.first().cloned().into_iter().collect() };
-    let why = scripts.iter().find_map(|script| match script.literal() {
-        None => Some(format!("the shell expands the script {}, and the result is unknown", script.raw)),
-        Some(script) => check(script).err(),
-    });
+    let checked: Vec<CheckedScript> = scripts.iter().map(CheckedScript::of).collect();
     // A suffix with a slash or `*` makes the backup, of any content, elsewhere (sed(1), "-i[SUFFIX]").
     let moves = parsed
         .values(&["-i", "--in-place"])
@@ -35,7 +32,9 @@ pub(super) fn read(words: &[Arg]) -> Option<Reading> {
         }
     }
     reading.files.extend(script_files(words).map(|file| FileUse::new(FileAccess::Read, file)));
-    Some(match why {
+    reading.files.extend(checked.iter().flat_map(|script| script.files.iter().cloned()));
+    reading.hides_file |= checked.iter().any(|script| script.is_odd);
+    Some(match checked.into_iter().find_map(|script| script.why) {
         None => reading,
         Some(why) => {
             reading.may_run_any = true;
@@ -60,16 +59,38 @@ fn script_files(words: &[Arg]) -> impl Iterator<Item = Arg> {
     next.chain(attached).filter(|file| !file.is("-"))
 }
 
-/// # Errors
-/// It runs a command, accesses a file, or is not understood; the message says which.
-fn check(script: &str) -> Result<(), String> {
-    let mut reader = ScriptReader { chars: script.chars().peekable() };
-    while reader.command()? {}
-    Ok(())
+/// What a script does beside changing text.
+#[derive(Default)]
+struct CheckedScript {
+    /// It runs a command, accesses a file, or is not understood.
+    why: Option<String>,
+    /// It is not understood, and may access any file.
+    is_odd: bool,
+    files: Vec<FileUse>,
+}
+
+impl CheckedScript {
+    fn of(script: &Arg) -> Self {
+        let Some(text) = script.literal() else {
+            let why = format!("the shell expands the script {}, and the result is unknown", script.raw);
+            return Self { why: Some(why), ..Self::default() };
+        };
+        let mut reader = ScriptReader { chars: text.chars().peekable(), checked: Self::default() };
+        loop {
+            match reader.command() {
+                Ok(true) => {}
+                Ok(false) => return reader.checked,
+                Err(why) => {
+                    return Self { why: Some(reader.checked.why.unwrap_or(why)), is_odd: true, ..reader.checked };
+                }
+            }
+        }
+    }
 }
 
 struct ScriptReader<'a> {
     chars: std::iter::Peekable<std::str::Chars<'a>>,
+    checked: CheckedScript,
 }
 
 impl ScriptReader<'_> {
@@ -129,12 +150,26 @@ impl ScriptReader<'_> {
                 self.until(mark, false)?;
                 self.end()?;
             }
-            'w' | 'W' => return Err("its script writes a file (w)".to_owned()),
-            'r' | 'R' => return Err("its script reads a file (r)".to_owned()),
+            'w' | 'W' => self.file(FileAccess::Write, "its script writes a file (w)"),
+            'r' | 'R' => self.file(FileAccess::Read, "its script reads a file (r)"),
             'e' => return Err("its script runs a command (e)".to_owned()),
             _ => return Err(Self::odd()),
         }
         Ok(true)
+    }
+
+    /// A file, whose name ends with the line.
+    fn file(&mut self, how: FileAccess, why: &str) {
+        self.skip(|c| c == ' ' || c == '\t');
+        let mut name = String::new();
+        while let Some(c) = self.chars.next_if(|c| *c != '\n') {
+            name.push(c);
+        }
+        self.checked.why.get_or_insert_with(|| why.to_owned());
+        // Standard output is open anyway.
+        if !matches!(name.as_str(), "/dev/stdout" | "/dev/stderr" | "/dev/stdin") {
+            self.checked.files.push(FileUse::new(how, Arg::text(&name)));
+        }
     }
 
     fn address(&mut self) -> Result<bool, String> {
@@ -197,7 +232,10 @@ impl ScriptReader<'_> {
             match flag {
                 'g' | 'p' | 'i' | 'I' | 'm' | 'M' | '0'..='9' => {}
                 'e' => return Err("its script runs a command (s///e)".to_owned()),
-                'w' => return Err("its script writes a file (s///w)".to_owned()),
+                'w' => {
+                    self.file(FileAccess::Write, "its script writes a file (s///w)");
+                    return Ok(());
+                }
                 _ => return Err(Self::odd()),
             }
         }
@@ -217,6 +255,30 @@ impl ScriptReader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn check(script: &str) -> Option<String> {
+        CheckedScript::of(&Arg::text(script)).why
+    }
+
+    #[test]
+    fn files_of_scripts_are_known() {
+        for (script, files, is_odd) in [
+            ("r .env", "read .env", false),
+            ("1R  a b", "read a b", false),
+            ("p;w .git/hooks/pre-push", "write .git/hooks/pre-push", false),
+            ("s/a/b/w x\n$r y", "write x|read y", false),
+            ("w /dev/stdout\nw f", "write f", false),
+            ("r f\n\u{1}", "read f", true),
+            ("s/a/b/", "", false),
+        ] {
+            let checked = CheckedScript::of(&Arg::text(script));
+            let shown = checked.files.iter().map(|file| match file.how {
+                FileAccess::Read => format!("read {}", file.arg.start()),
+                _ => format!("write {}", file.arg.start()),
+            });
+            assert_eq!((shown.collect::<Vec<_>>().join("|").as_str(), checked.is_odd), (files, is_odd), "{script}");
+        }
+    }
 
     #[test]
     fn scripts_that_only_edit_are_known() {
@@ -240,7 +302,7 @@ mod tests {
             "\\,x,p",
             "1i text; w f",
         ] {
-            assert_eq!(check(script), Ok(()), "{script}");
+            assert_eq!(check(script), None, "{script}");
         }
         for script in [
             "w f",
@@ -268,7 +330,7 @@ mod tests {
             "ba w f",
             "t w f",
         ] {
-            assert!(check(script).is_err(), "{script}");
+            assert!(check(script).is_some(), "{script}");
         }
     }
 }

@@ -856,7 +856,33 @@ fn a_rule_about_an_effect_means_each_operation_that_has_it() {
              docker volume rm x|docker system prune -f|npm unpublish x|dropdb x|git filter-branch x|pulumi destroy|gsutil rm gs://b|\
              aws s3 rm s3://b|rm -rf x|git push --force|git stash clear|mkfs.ext4 x",
         ),
-        ("secret", "vault kv get x|op read op://x|pass show x|gh auth token|heroku config|npm token list"),
+        (
+            "secret",
+            "vault kv get x|op read op://x|pass show x|gh auth token|heroku config|npm token list|az keyvault secret show --name x|\
+             az storage account keys list|az acr credential show -n x|az cosmosdb keys list|az ad sp create-for-rbac|\
+             az webapp config appsettings list|aws configure get aws_secret_access_key|aws ec2 create-key-pair|\
+             aws secretsmanager get-secret-value|aws secretsmanager delete-secret|gcloud secrets versions access 1|\
+             kubectl create secret generic x|kubectl get secret x",
+        ),
+        (
+            "privilege",
+            "gcloud projects add-iam-policy-binding p|aws iam attach-user-policy x|az role assignment create|aws lambda add-permission|\
+             kubectl create clusterrolebinding x|install -m 4755 a b",
+        ),
+        (
+            "system",
+            "chown root f|install -o root a f|install -g g a f|apt-get install x|apt-get -y install x|sudo apt install x|dpkg -i x.deb|\
+             pacman -Syu|useradd x|passwd|service x restart|/etc/init.d/x restart|systemctl restart x|systemctl poweroff|poweroff|\
+             shutdown now",
+        ),
+        (
+            "install",
+            "yarn|yarn --cwd web|yarn install|npm it|pnpm it|pnpm install-test|go install x@v1|go run x.test/y@latest",
+        ),
+        (
+            "change",
+            "docker cp a.txt web:/etc/x|podman cp a.txt web:/etc/x|kubectl cp a.txt web-0:/etc/x|docker compose cp a web:/x",
+        ),
     ] {
         for line in lines.split('|') {
             assert!(effect(line, of), "{line}: not {of}");
@@ -870,6 +896,21 @@ fn a_rule_about_an_effect_means_each_operation_that_has_it() {
         ("destroy", "git -C web branch x"),
         ("destroy", "git checkout -b x"),
         ("secret", "vault status"),
+        ("secret", "az keyvault secret list"),
+        ("secret", "gcloud secrets describe x"),
+        ("secret", "aws configure get region"),
+        ("secret", "az vm show -n x"),
+        ("privilege", "az role assignment list"),
+        ("privilege", "gcloud projects get-iam-policy p"),
+        ("system", "apt list --installed"),
+        ("system", "dpkg -l"),
+        ("system", "service x status"),
+        ("system", "crontab -l"),
+        ("install", "yarn --version"),
+        ("install", "yarn test"),
+        ("install", "go run ./cmd/x"),
+        ("change", "docker cp web:/etc/x a.txt"),
+        ("change", "kubectl cp web-0:/etc/x a.txt"),
     ] {
         assert!(!effect(line, of), "{line}: {of}");
     }
