@@ -205,6 +205,8 @@ test("an ask is a notification, and its diff an editor that closes with it", asy
   await agent.execute("read", { path: "tea.txt" });
   const written = agent.execute("write", { path: "tea.txt", content: "green\nmint\nblack\n" });
   await seen.promise;
+  // The ask may come before the event of its call.
+  await window.until("the call is counted", () => window.statusItem.text === "$(bell-dot) toold 1 $(sync~spin) 1");
   shows("status", `${window.statusItem.text}\n`, here);
   shows("ask", `${window.shown[0]}\n`, here);
   shows("diff", `${window.shown[1]}\n`, here);

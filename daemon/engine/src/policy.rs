@@ -60,6 +60,8 @@ pub struct Policy {
     pub state: Option<PathBuf>,
     /// The home folder: a session in it, or above it, may not read all of it without being asked.
     pub home: Option<PathBuf>,
+    /// The folder that programs use in place of `.config` in the home folder, by `XDG_CONFIG_HOME`.
+    pub config_home: Option<PathBuf>,
     /// Why refusals that people made may be lost, as a sentence for the user. While there is a
     /// reason, everything that would be allowed is asked about.
     pub lost_refusals: Option<String>,

@@ -549,8 +549,11 @@ fn base_policy(places: &DaemonPaths) -> Policy {
     let config = real(places.config.clone());
     // The entries that the daemon reads itself have names, since plugins may read the others.
     let own = ["config.toml", "plugins", "memories", "skills"].map(|name| config.join(name));
+    let usual = home.as_ref().map(|home| home.join(".config"));
+    let config_home = config.parent().filter(|parent| config.ends_with("toold") && Some(*parent) != usual.as_deref());
+    let config_home = config_home.map(Path::to_owned);
     let control = [config, state.clone()].into_iter().chain(own).collect::<Vec<_>>().into();
-    Policy { control, state: Some(state), home, ..Policy::default() }
+    Policy { control, state: Some(state), home, config_home, ..Policy::default() }
 }
 
 #[cfg(test)]

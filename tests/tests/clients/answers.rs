@@ -34,8 +34,9 @@ fn commands_of_the_answers_print_the_shown_output() {
             }
             let mut shown = String::new();
             for (line, _) in commands(&block) {
-                let output = shell(&setup, &line).output().unwrap();
-                let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+                // In the order in which a terminal shows both streams.
+                let output = shell(&setup, &format!("exec 2>&1\n{line}")).output().unwrap();
+                let text = String::from_utf8(output.stdout).unwrap();
                 let text = text.replace(setup.path("home").to_str().unwrap(), "/home/you");
                 let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
                 shown.push_str(&format!("$ {line}\n"));

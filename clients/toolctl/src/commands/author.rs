@@ -6,6 +6,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use serde_json::json;
 
 use crate::exit::{OK, not_found};
 use crate::{output, program};
@@ -57,7 +58,11 @@ pub(crate) fn must_exist(path: &Path) -> anyhow::Result<()> {
     Err(not_found(format!("there is no file or folder {}", path.display())))
 }
 
-pub(crate) fn types() -> anyhow::Result<u8> {
-    output::print_unfolded(STUBS)?;
+pub(crate) fn types(json: bool) -> anyhow::Result<u8> {
+    if json {
+        output::print_json(&json!({"types": STUBS}))?;
+    } else {
+        output::print_unfolded(STUBS)?;
+    }
     Ok(OK)
 }

@@ -124,7 +124,7 @@ pub(crate) async fn run(args: PluginsArgs, globals: &Globals) -> anyhow::Result<
         PluginsAction::New(new) => return scaffold::new(new, globals).await,
         PluginsAction::Check { path } => return author::check(path).await,
         PluginsAction::Test(test) => return author::test(test, args.json).await,
-        PluginsAction::Types => return author::types(),
+        PluginsAction::Types => return author::types(args.json),
         PluginsAction::Show { name } => return show::show(name.clone(), args.json, globals).await,
         PluginsAction::Logs { name, follow } => return show::logs(name.clone(), *follow, args.json, globals).await,
         PluginsAction::Profile(profile) => return profile::profile(profile, args.json, globals).await,

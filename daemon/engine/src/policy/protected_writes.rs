@@ -170,19 +170,42 @@ static BY_LAST_NAME: LazyLock<HashMap<&str, Vec<usize>>> = LazyLock::new(|| {
 static WITH_STARS: LazyLock<Vec<usize>> =
     LazyLock::new(|| (0..BUILT_IN.len()).filter(|at| BUILT_IN[*at].last_name().is_none()).collect());
 
+/// The home folder and the folder of settings, as folded names.
+struct PersonalFolders {
+    home: Option<Vec<String>>,
+    /// Only where it is another one than `.config` in the home folder.
+    config_home: Option<Vec<String>>,
+}
+
+impl PersonalFolders {
+    fn new(policy: &Policy) -> Self {
+        let names = |folder: &Option<PathBuf>| folder.as_deref().map(|folder| names_of(&folder.to_string_lossy()));
+        Self { home: names(&policy.home), config_home: names(&policy.config_home) }
+    }
+
+    /// How the path is such a place, under its own name or under the one that it would have without `XDG_CONFIG_HOME`.
+    fn matched(&self, place: &ProtectedWrite, names: &[String]) -> Option<PlaceMatch> {
+        place.matched(names, self.home.as_deref()).or_else(|| {
+            let below = names.strip_prefix(self.config_home.as_deref()?)?;
+            let usual = [self.home.as_deref().unwrap_or_default(), &[fold(".config")], below].concat();
+            place.matched(&usual, self.home.as_deref())
+        })
+    }
+}
+
 impl Policy {
     /// Why writing this needs an approval for this exact file; `None` when it does not. `project` is the session's.
     pub fn protected_write(&self, project: &Path, need: &Need) -> Option<String> {
         if need.category() != Category::FileWrite {
             return None;
         }
-        let home = self.home.as_deref().map(|home| names_of(&home.to_string_lossy()));
+        let places = PersonalFolders::new(self);
         let of_project = |place: &&ProtectedWrite| place.project.as_deref().is_none_or(|of| of == project);
         let all = BUILT_IN.iter().chain(self.protected_writes.iter().filter(of_project));
         let all: Vec<&ProtectedWrite> = all.into_iter().collect();
         std::iter::once(&need.target).chain(need.covers()).find_map(|target| {
             let names = names_of(target);
-            all.iter().find(|place| place.matched(&names, home.as_deref()).is_some()).map(|place| place.describe())
+            all.iter().find(|place| places.matched(place, &names).is_some()).map(|place| place.describe())
         })
     }
 
@@ -197,9 +220,9 @@ impl Policy {
         if candidates.peek().is_none() {
             return false;
         }
-        let home = self.home.as_deref().map(|home| names_of(&home.to_string_lossy()));
+        let places = PersonalFolders::new(self);
         let names = names_of(&path.to_string_lossy());
-        candidates.any(|place| place.matched(&names, home.as_deref()) == Some(PlaceMatch::Itself))
+        candidates.any(|place| places.matched(place, &names) == Some(PlaceMatch::Itself))
     }
 
     /// The patterns of the configuration.

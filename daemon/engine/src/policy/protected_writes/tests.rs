@@ -101,6 +101,22 @@ fn everyday_files_are_not_in_the_list() {
 }
 
 #[test]
+fn a_folder_in_place_of_config_in_the_home_folder_is_protected_like_it() {
+    let policy = Policy { config_home: Some("/home/u/settings".into()), ..at_home() };
+    for (path, expected) in [
+        ("/home/u/settings/git/config", true),
+        ("/home/u/settings/fish/config.fish", true),
+        ("/home/u/.config/git/config", true),
+        ("/home/u/other/git/config", false),
+        ("/home/u/settings/notes.txt", false),
+    ] {
+        check(&policy, path, expected);
+    }
+    assert!(policy.is_protected_place(Path::new("/home/u/settings/git")));
+    assert!(!at_home().is_protected_place(Path::new("/home/u/settings/git")));
+}
+
+#[test]
 fn only_writes_are_protected() {
     for category in Category::ALL {
         let found = at_home().protected_write(Path::new("/p"), &Need::new(category, "/p/.git/config"));
