@@ -133,8 +133,8 @@ fn claude_code(home: &Path, rules: &mut AgentRules) {
         for text in texts(&settings["permissions"]["deny"]) {
             let (category, patterns) = match parts(text) {
                 Some(("Bash", command)) => ("shell", commands(command)),
-                Some(("Read", path)) => ("file.read", vec![file_glob(path)]),
-                Some(("Edit" | "Write", path)) => ("file.write", vec![file_glob(path)]),
+                Some(("Read", path)) => ("file.read", ignored_globs(path)),
+                Some(("Edit" | "Write", path)) => ("file.write", ignored_globs(path)),
                 Some(("WebFetch", site)) => {
                     ("network", site.strip_prefix("domain:").map(str::to_owned).into_iter().collect())
                 }
@@ -284,6 +284,20 @@ fn wide_globs(path: &str) -> Vec<String> {
     }
 }
 
+/// The globs for a path of an agent whose rules are read like lines of `.gitignore`: a folder's name covers all that lies in it.
+fn ignored_globs(path: &str) -> Vec<String> {
+    let glob = file_glob(path.trim_end_matches('/'));
+    let last = glob.rsplit('/').next().unwrap_or_default();
+    let is_file = last.starts_with(".env") || last.char_indices().any(|(at, c)| at > 0 && c == '.');
+    match last {
+        "**" => vec![glob],
+        "*" => vec![format!("{glob}*")],
+        _ if path.ends_with('/') => vec![format!("{glob}/**")],
+        _ if is_file => vec![glob],
+        _ => vec![glob.clone(), format!("{glob}/**")],
+    }
+}
+
 /// A path of a rule as a glob of toold: relative ones hold in every folder.
 fn file_glob(path: &str) -> String {
     if path.starts_with("~/") {
@@ -326,6 +340,20 @@ mod tests {
         ] {
             assert_eq!(wide_globs(path), globs, "{path}");
         }
+        for (path, globs) in [
+            ("secrets", vec!["/**/secrets", "/**/secrets/**"]),
+            ("secrets/", vec!["/**/secrets/**"]),
+            ("./b/*", vec!["/**/b/**"]),
+            ("~/priv", vec!["~/priv", "~/priv/**"]),
+            ("~/.ssh", vec!["~/.ssh", "~/.ssh/**"]),
+            ("~/keys/**", vec!["~/keys/**"]),
+            ("//etc/x", vec!["/etc/x", "/etc/x/**"]),
+            (".env", vec!["/**/.env"]),
+            ("secret.txt", vec!["/**/secret.txt"]),
+            ("*.pem", vec!["/**/*.pem"]),
+        ] {
+            assert_eq!(ignored_globs(path), globs, "{path}");
+        }
     }
 
     #[test]
@@ -362,6 +390,7 @@ mod tests {
                 "shell git push *",
                 "file.read /**/.env",
                 "file.read /etc/x",
+                "file.read /etc/x/**",
                 "network a.example",
                 "mcp github/delete",
                 "shell rm *",
