@@ -273,11 +273,6 @@ fn content(found: &SearchResults, query: &SearchQuery, window: Window, cwd: &Pat
             number += file.count;
             continue;
         }
-        if file.binary && file.rows.is_empty() {
-            number += file.count;
-            page.push(&format!("{path}: binary file matches\n"), file.count);
-            continue;
-        }
         if has_context && !first {
             page.push("--\n", 0);
         }
@@ -313,6 +308,11 @@ fn content(found: &SearchResults, query: &SearchQuery, window: Window, cwd: &Pat
         }
         if showing {
             page.push(&held, 0);
+        }
+        if file.hidden > 0 && number < window.skip.saturating_add(window.show) {
+            let before = number.max(window.skip);
+            number += file.hidden;
+            page.push(&format!("{path}: binary file matches\n"), number - before);
         }
     }
 }

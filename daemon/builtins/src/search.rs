@@ -102,8 +102,8 @@ pub(crate) struct FileHits {
     /// Lines that match; matches if they may span lines.
     pub(crate) count: u64,
     pub(crate) rows: Vec<Row>,
-    /// The file is binary: matches are reported but not shown.
-    pub(crate) binary: bool,
+    /// How many of the matches are behind the first NUL byte of a binary file: these are not shown.
+    pub(crate) hidden: u64,
     /// The place of the NUL byte that ended the search of the file.
     pub(crate) searched_to: Option<u64>,
 }
@@ -337,7 +337,7 @@ pub(crate) fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| cores.get().min(12))
 }
 
-fn searcher(query: &SearchQuery, named: bool) -> Searcher {
+fn searcher(query: &SearchQuery) -> Searcher {
     let content = query.mode == SearchMode::Content;
     SearcherBuilder::new()
         .line_number(content)
@@ -352,8 +352,8 @@ fn searcher(query: &SearchQuery, named: bool) -> Searcher {
             LineTerminator::byte(b'\n')
         })
         .heap_limit(Some(MAX_HEAP))
-        // A file that the caller named is searched to its end; in others a NUL ends the search.
-        .binary_detection(if named { BinaryDetection::convert(0) } else { BinaryDetection::quit(0) })
+        // Unless the caller named the file.
+        .binary_detection(BinaryDetection::quit(0))
         .build()
 }
 
@@ -429,7 +429,7 @@ impl<'a> SearchWorker<'a> {
         Self {
             query,
             matcher: matcher.clone(),
-            searcher: searcher(query, false),
+            searcher: searcher(query),
             buffers,
             judge,
             exclusions: judge.exclusions(),
@@ -460,9 +460,6 @@ impl<'a> SearchWorker<'a> {
         if content.is_none() && !self.judge.may_read(path, false, &mut self.exclusions) {
             return self.unjudged(path);
         }
-        if self.named {
-            self.searcher = searcher(self.query, true);
-        }
         let mut hits = self.no_hits(path);
         let buffer = self.buffers.get(path);
         let searched = match buffer {
@@ -482,18 +479,13 @@ impl<'a> SearchWorker<'a> {
             return;
         }
         self.found.searched();
-        let Hits { count, mut rows, binary, searched_to, .. } = hits;
-        if count == 0 {
-            if binary && !self.named {
-                self.found.binary();
-            }
-            return;
+        let Hits { count, rows, hidden, nul, .. } = hits;
+        let searched_to = nul.filter(|_| !self.named);
+        if count > 0 {
+            self.found.add(buffer.is_some(), FileHits { path: path.to_owned(), count, rows, hidden, searched_to });
+        } else if searched_to.is_some() {
+            self.found.binary();
         }
-        if binary && self.named {
-            // The lines are meaningless: NULs were treated as line ends.
-            rows.clear();
-        }
-        self.found.add(buffer.is_some(), FileHits { path: path.to_owned(), count, rows, binary, searched_to });
     }
 }
 
@@ -511,8 +503,8 @@ impl<'a> SearchWorker<'a> {
             cancel: self.cancel,
             count: 0,
             rows: Vec::new(),
-            binary: false,
-            searched_to: None,
+            hidden: 0,
+            nul: None,
         }
     }
 
@@ -521,6 +513,12 @@ impl<'a> SearchWorker<'a> {
         'a: 'p,
     {
         let mut file = SniffedFile::new(file, std::mem::take(&mut self.head));
+        if self.named {
+            // It is searched to its end, and is binary if it is for `read`: then a NUL ends a line too.
+            let is_binary = file.is_binary()?;
+            let detection = if is_binary { BinaryDetection::convert(0) } else { BinaryDetection::none() };
+            self.searcher.set_binary_detection(detection);
+        }
         // A search over several lines needs the whole file anyway.
         let searched = match self.query.multiline {
             true => file.read_whole(MAX_HEAP).and_then(|bytes| self.search_text(&bytes, hits)),
@@ -569,13 +567,20 @@ struct Hits<'a> {
     cancel: &'a CancellationToken,
     count: u64,
     rows: Vec<Row>,
-    binary: bool,
-    searched_to: Option<u64>,
+    /// How many of the matches are behind the NUL.
+    hidden: u64,
+    /// The place of the first NUL of a binary file.
+    nul: Option<u64>,
 }
 
 impl Hits<'_> {
     fn has_room(&mut self) -> bool {
         self.count <= *self.room.get_or_insert_with(|| self.found.room(self.path))
+    }
+
+    /// Whether lines at this place are no lines, because NULs were treated as line ends.
+    fn is_behind_nul(&self, at: u64) -> bool {
+        self.nul.is_some_and(|nul| at > nul)
     }
 }
 
@@ -603,7 +608,9 @@ impl Sink for Hits<'_> {
             SearchMode::Count => self.count += 1,
             SearchMode::Content => {
                 self.count += 1;
-                if self.has_room() {
+                if self.is_behind_nul(found.absolute_byte_offset()) {
+                    self.hidden += 1;
+                } else if self.has_room() {
                     let first = found.line_number().unwrap_or(1);
                     for (number, line) in (first..).zip(found.lines()) {
                         let kind = if number == first { RowKind::Match } else { RowKind::More };
@@ -620,7 +627,7 @@ impl Sink for Hits<'_> {
     }
 
     fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
-        if self.has_room() {
+        if self.has_room() && !self.is_behind_nul(context.absolute_byte_offset()) {
             let line = context.line_number().unwrap_or(1);
             self.rows.push(Row { kind: RowKind::Context, line, text: row_text(context.bytes(), 0) });
         }
@@ -628,25 +635,20 @@ impl Sink for Hits<'_> {
     }
 
     fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {
-        if self.has_room() {
+        if self.has_room() && self.hidden == 0 {
             self.rows.push(Row { kind: RowKind::Break, line: 0, text: String::new() });
         }
         // Checked here too, since one file may contain many matches.
         Ok(!self.cancel.is_cancelled())
     }
 
-    fn binary_data(&mut self, searcher: &Searcher, _: u64) -> io::Result<bool> {
-        self.binary = true;
-        // After its first match, a file that the caller named is known to match.
-        Ok(searcher.binary_detection().convert_byte().is_none() || self.count == 0)
+    fn binary_data(&mut self, _: &Searcher, at: u64) -> io::Result<bool> {
+        self.nul.get_or_insert(at);
+        Ok(true)
     }
 
-    fn finish(&mut self, searcher: &Searcher, finish: &SinkFinish) -> io::Result<()> {
-        if let Some(at) = finish.binary_byte_offset()
-            && searcher.binary_detection().quit_byte().is_some()
-        {
-            (self.binary, self.searched_to) = (true, Some(at));
-        }
+    fn finish(&mut self, _: &Searcher, finish: &SinkFinish) -> io::Result<()> {
+        self.nul = self.nul.or(finish.binary_byte_offset());
         Ok(())
     }
 }

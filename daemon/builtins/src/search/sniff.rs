@@ -42,19 +42,20 @@ impl<F: Read + Seek> SniffedFile<F> {
         self.head
     }
 
+    /// Whether the file is binary for the tool `read`. Reads its beginning, which is passed on later.
+    pub(super) fn is_binary(&mut self) -> io::Result<bool> {
+        self.look()?;
+        Ok(charset(&self.head[..self.filled], false).is_none())
+    }
+
     /// The whole file, up to `limit` bytes.
     pub(super) fn read_whole(&mut self, limit: usize) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        (&mut self.inner).take(limit as u64 + 1).read_to_end(&mut bytes)?;
+        self.by_ref().take(limit as u64 + 1).read_to_end(&mut bytes)?;
         if bytes.len() > limit {
             return Err(io::Error::other(format!(
                 "it has more than {limit} bytes, too many to search over several lines"
             )));
-        }
-        let is_decoded = is_other(&bytes) && charset(&bytes, true).is_some_and(|found| found.encoding != UTF_8);
-        self.state = if is_decoded { SniffState::Doubtful } else { SniffState::Plain };
-        if bytes.starts_with(BOM) {
-            bytes.drain(..BOM.len());
         }
         Ok(bytes)
     }
@@ -74,10 +75,9 @@ impl<F: Read + Seek> SniffedFile<F> {
         let charset = charset(&bytes, true).filter(|charset| charset.encoding != UTF_8);
         Ok(charset.map(|charset| charset.encoding.decode_with_bom_removal(&bytes).0.into_owned()))
     }
-}
 
-impl<F: Read> Read for SniffedFile<F> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+    /// Reads the beginning, if that was not done.
+    fn look(&mut self) -> io::Result<()> {
         if self.state == SniffState::Unread {
             self.filled = self.inner.read(&mut self.head)?;
             let head = &self.head[..self.filled];
@@ -86,6 +86,13 @@ impl<F: Read> Read for SniffedFile<F> {
             self.state = if is_decoded { SniffState::Doubtful } else { SniffState::Plain };
             self.used = if head.starts_with(BOM) { BOM.len() } else { 0 };
         }
+        Ok(())
+    }
+}
+
+impl<F: Read + Seek> Read for SniffedFile<F> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.look()?;
         if self.used < self.filled {
             let rest = &self.head[self.used..self.filled];
             let length = rest.len().min(buffer.len());

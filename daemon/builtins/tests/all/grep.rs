@@ -111,7 +111,45 @@ async fn a_nul_byte_behind_matches_is_told_and_all_modes_agree() {
     {
         check(test.ok("grep", json!({"pattern": "match", "output_mode": mode})).await, &shown);
     }
-    check(test.ok("grep", json!({"pattern": "match", "path": "late"})).await, &["late: binary file matches"]);
+    // As it is for `read`, it is a text that has a NUL in it.
+    check(test.ok("grep", json!({"pattern": "match", "path": "late"})).await, &["late:1:match", "late:20003:match"]);
+}
+
+#[tokio::test]
+async fn all_of_a_named_file_is_searched_wherever_its_first_nul_byte_is() {
+    let test = BuiltinTest::new();
+    let lines = 40_000;
+    // At both sides of the beginning that tells a binary file, and of what is read at once.
+    for nul in [0, 1, 1000, 1170, 1171, 2000, 9362, 9363, 20_000, lines] {
+        let (mut text, mut numbers) = (Vec::new(), Vec::new());
+        for number in 1..=lines {
+            let line: &[u8] = match number {
+                _ if number == nul + 1 => b"x\0x\n",
+                _ if number % 1000 == 3 => b"needle\n",
+                _ => b"a line\n",
+            };
+            text.extend_from_slice(line);
+            numbers.extend((line == b"needle\n").then_some(number));
+        }
+        test.write("file", &text);
+        let is_binary = test.call("read", json!({"path": "file", "limit": 1})).await.is_error;
+        assert_eq!(is_binary, nul <= 1170, "NUL behind line {nul}");
+        let shown = numbers.iter().filter(|number| !is_binary || **number <= nul);
+        let mut expected: Vec<String> = shown.map(|number| format!("file:{number}:needle")).collect();
+        if is_binary {
+            expected.push("file: binary file matches".to_owned());
+        }
+        for multiline in [false, true] {
+            let ask =
+                |mode: &str| json!({"pattern": "needle", "path": "file", "output_mode": mode, "multiline": multiline});
+            let all = json!(numbers.len());
+            assert_eq!(test.ok("grep", ask("count")).await, format!("file:{all}"), "NUL behind line {nul}");
+            assert_eq!(test.ok("grep", ask("files")).await, "file");
+            let result = test.call("grep", ask("content")).await;
+            assert_eq!((&result.metadata["matches"], &result.metadata["shown"]), (&all, &all));
+            assert_eq!(result.text().lines().collect::<Vec<_>>(), expected, "NUL behind line {nul}");
+        }
+    }
 }
 
 #[tokio::test]
