@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use parking_lot::Mutex;
 
@@ -16,8 +17,9 @@ const MAX_WRITERS: usize = 10_000;
 pub(crate) type FileDigest = blake3::Hash;
 
 /// The files that sessions have read and written.
-#[derive(Default)]
 pub(crate) struct Stamps {
+    /// Since when they are recorded: what was read before is not known.
+    since: SystemTime,
     /// The session that last wrote a file, for the error that other writers get.
     writers: Mutex<HashMap<PathBuf, (SessionId, FileDigest)>>,
     /// One writer at a time per file, across sessions.
@@ -33,10 +35,18 @@ struct SeenFiles(Mutex<HashMap<PathBuf, FileDigest>>);
 pub(crate) enum Stale {
     #[error("{0} has not been read in this session: read it first")]
     Unread(String),
+    #[error("{0} has not been read since the daemon was restarted: read it again")]
+    UnreadSinceRestart(String),
     #[error("{0} was changed by another session ({1}) since it was read: read it again")]
     ByOther(String, SessionId),
     #[error("{0} has changed on disk since it was read: read it again")]
     OnDisk(String),
+}
+
+impl Default for Stamps {
+    fn default() -> Self {
+        Self { since: SystemTime::now(), writers: Mutex::default(), locks: Mutex::default() }
+    }
 }
 
 impl Stamps {
@@ -69,6 +79,7 @@ impl Stamps {
     /// Fails unless the session has seen the current version of the file. `shown` is the file's name in the error.
     pub(crate) fn check(&self, session: &Session, path: &Path, shown: &str, now: FileDigest) -> Result<(), Stale> {
         match session.slot::<SeenFiles>().0.lock().get(path) {
+            None if session.opened_at < self.since => return Err(Stale::UnreadSinceRestart(shown.to_owned())),
             None => return Err(Stale::Unread(shown.to_owned())),
             Some(seen) if *seen == now => return Ok(()),
             Some(_) => {}

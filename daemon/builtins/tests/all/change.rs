@@ -75,6 +75,29 @@ async fn another_sessions_change_is_known_as_such() {
 }
 
 #[tokio::test]
+async fn a_session_of_before_a_restart_is_told_to_read_again() {
+    let test = BuiltinTest::new();
+    test.write("file", "one");
+    let mut restored = session("s2", &test.root);
+    restored.opened_at = std::time::SystemTime::UNIX_EPOCH;
+    let (restored, _) = test.engine.sessions.open(restored);
+    restored.set_mode(toold_proto::session::Mode::Yolo);
+    for (tool, arguments) in [
+        ("edit", json!({"path": "file", "old": "one", "new": "two"})),
+        ("write", json!({"path": "file", "content": "two"})),
+        ("apply_patch", json!({"input": "*** Begin Patch\n*** Delete File: file\n*** End Patch\n"})),
+    ] {
+        let mut call = test.prepare(tool, arguments);
+        call.session = restored.clone();
+        let text = test.run(call).await.unwrap().text();
+        assert!(
+            text.ends_with("file has not been read since the daemon was restarted: read it again"),
+            "{tool}: {text}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn the_modes_of_write() {
     let test = BuiltinTest::new();
     test.write("file", "one\r\n");
