@@ -57,16 +57,15 @@ impl Builtin for BashOutputTool {
     async fn run(&self, input: BashOutputInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
         let shell = self.toolkit.shells.find_own(&cx.session.id, &input.shell_id)?;
         let filter = input.filter.as_deref().map(regex::Regex::new).transpose().context("can't use the filter")?;
-        let caller = cx.caller.connection;
         if let Some(wait) = input.wait_ms {
             tokio::select! {
                 biased;
                 () = cx.cancel.cancelled() => return Err(ToolError::Cancelled.into()),
-                () = with_heartbeat(cx, shell.wait_for_update(caller, filter.as_ref(), Duration::from_millis(wait))) => {}
+                () = with_heartbeat(cx, shell.wait_for_update(filter.as_ref(), Duration::from_millis(wait))) => {}
             }
         }
         let max = cx.engine.settings.load().max_result_text.saturating_sub(512);
-        let update = shell.update(caller, filter.as_ref(), max);
+        let update = shell.update(filter.as_ref(), max);
         let mut text = String::new();
         if update.lost > 0 {
             text.push_str(&format!("[{} bytes were overwritten before they were read]\n", update.lost));

@@ -60,8 +60,8 @@ pub struct BackgroundShell {
 struct BackgroundState {
     ring: OutputRing,
     ended: Option<ShellEnding>,
-    /// The read position of each caller, by connection and filter.
-    cursors: HashMap<(u64, Option<String>), u64>,
+    /// The position up to which its session has read it, for each filter.
+    cursors: HashMap<Option<String>, u64>,
 }
 
 /// How a shell ended.
@@ -382,11 +382,11 @@ impl BackgroundShell {
         }
     }
 
-    /// The new output for a reader, at most `max` bytes. With a filter, only matching lines. Each filter of each caller
-    /// has its own position, so that none takes lines from another.
-    pub(crate) fn update(&self, caller: u64, filter: Option<&Regex>, max: usize) -> ShellUpdate {
+    /// The new output for its session, at most `max` bytes, whichever connection asks. With a filter, only matching lines. Each
+    /// filter has its own position, so that none takes lines from another.
+    pub(crate) fn update(&self, filter: Option<&Regex>, max: usize) -> ShellUpdate {
         let mut state = self.state.lock();
-        let key = (caller, filter.map(|filter| filter.as_str().to_owned()));
+        let key = filter.map(|filter| filter.as_str().to_owned());
         let mut position = state.cursors.get(&key).copied().unwrap_or(0);
         let ended = state.ended.clone();
         let mut update = ShellUpdate { text: String::new(), lost: 0, more: false, ended };
@@ -425,10 +425,10 @@ impl BackgroundShell {
     }
 
     /// Waits for new output, `time` at most. Cancel-safe.
-    pub(crate) async fn wait_for_update(&self, caller: u64, filter: Option<&Regex>, time: Duration) {
+    pub(crate) async fn wait_for_update(&self, filter: Option<&Regex>, time: Duration) {
         let mut changes = self.changed.subscribe();
         let wait = async {
-            while !self.has_update(caller, filter) {
+            while !self.has_update(filter) {
                 if changes.changed().await.is_err() {
                     return;
                 }
@@ -438,12 +438,12 @@ impl BackgroundShell {
         let _ = tokio::time::timeout(time, wait).await;
     }
 
-    fn has_update(&self, caller: u64, filter: Option<&Regex>) -> bool {
+    fn has_update(&self, filter: Option<&Regex>) -> bool {
         let state = self.state.lock();
         if state.ended.is_some() {
             return true;
         }
-        let key = (caller, filter.map(|filter| filter.as_str().to_owned()));
+        let key = filter.map(|filter| filter.as_str().to_owned());
         let position = state.cursors.get(&key).copied().unwrap_or(0);
         let Some(filter) = filter else { return position < state.ring.end() };
         let part = state.ring.read(position, usize::MAX);

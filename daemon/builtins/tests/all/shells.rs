@@ -43,7 +43,7 @@ async fn each_read_returns_new_output_and_the_last_the_exit_code() {
 }
 
 #[tokio::test]
-async fn filters_and_callers_do_not_take_lines_from_each_other() {
+async fn filters_do_not_take_lines_from_each_other_and_all_connections_of_a_session_read_on() {
     let test = BuiltinTest::new();
     let id = start(&test, "for n in 1 2 3; do echo error $n; echo other $n; done; printf 'error unfinished'").await;
     test.toolkit.shells.find(&test.session.id, &id).unwrap().ended().await;
@@ -55,10 +55,11 @@ async fn filters_and_callers_do_not_take_lines_from_each_other() {
     assert_eq!(test.ok("bash_output", look(json!("^other"))).await, "other 1\nother 2\nother 3\n[exit code 0]");
     assert_eq!(test.ok("bash_output", look(json!("^error"))).await, "[exit code 0; nothing new]");
     let whole = "error 1\nother 1\nerror 2\nother 2\nerror 3\nother 3\nerror unfinished\n[exit code 0]";
-    assert_eq!(test.ok("bash_output", json!({"shell_id": id})).await, whole);
-    let mut call = test.prepare("bash_output", json!({"shell_id": id}));
-    call.caller = Arc::new(Caller { connection: 2, principal: Principal::Person, in_flight: Arc::default() });
-    assert_eq!(test.run(call).await.unwrap().text(), whole);
+    for (connection, expected) in [(1, whole), (2, "[exit code 0; nothing new]")] {
+        let mut call = test.prepare("bash_output", json!({"shell_id": id}));
+        call.caller = Arc::new(Caller { connection, principal: Principal::Person, in_flight: Arc::default() });
+        assert_eq!(test.run(call).await.unwrap().text(), expected);
+    }
     assert!(test.bad("bash_output", look(json!("("))).await.starts_with("can't use the filter"));
 }
 
