@@ -7,13 +7,14 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use ignore::overrides::Override;
-use ignore::{DirEntry, ParallelVisitor, ParallelVisitorBuilder, WalkState};
+use ignore::{DirEntry, Match, ParallelVisitor, ParallelVisitorBuilder, WalkState};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::tool::ToolOutput;
 use toold_host::exclude::Exclusions;
+use toold_host::files::{self, ResolvedPath};
 use toold_host::ignore_files::IgnoreFiles;
 use toold_host::read_access::ReadAccess;
 use toold_host::times::{FileStats, ModifiedTime};
@@ -59,7 +60,8 @@ impl Builtin for GlobTool {
     const FACTS: ToolFacts = ToolFacts {
         label: "Find files",
         description: "Finds files by a glob on their paths, the last modified first. Honours .gitignore, .ignore and \
-                      .rgignore, and skips hidden files, unless asked not to or where Git tracks their folder.",
+                      .rgignore, and skips hidden files, unless asked not to or where Git tracks their folder. Linked \
+                      folders and `.git` are searched only if `path` names them.",
         parallelizable: true,
         permissions: &[Category::FileRead],
         timeout: None,
@@ -142,9 +144,10 @@ impl GlobWalk {
         let left_out = Arc::new(SkippedPlaces::default());
         tree.left_out = Some(left_out.clone());
         // Not set as the globs of the tree: those would override .gitignore.
-        let unwanted = globs.clone();
+        let (unwanted, skipped) = (globs.clone(), left_out.clone());
         let walk = tree.walk(&root, move |entry| {
-            !entry.is_folder || (entry.name != ".git" && (entry.depth == 0 || !is_unwanted(&unwanted, entry.path)))
+            let is_wanted = || entry.depth == 0 || !is_unwanted(&unwanted, entry.path);
+            !entry.is_folder || (is_wanted() && !left_out::is_repository(entry, &skipped))
         });
         Ok(Self { pattern: input.pattern.clone(), globs, root, access, ignore_files, left_out, walk })
     }
@@ -168,6 +171,7 @@ impl GlobWalk {
                     match () {
                         () if kind.is_file() => worker.file(path),
                         () if kind.is_dir() => worker.unjudged(path),
+                        () if kind.is_symlink() => worker.link(path),
                         () => {}
                     }
                 }
@@ -178,15 +182,20 @@ impl GlobWalk {
         check(cancel)?;
         let mut found = found.into_inner();
         found.problems.extend(self.ignore_files.iter().flat_map(|files| files.problems()));
-        if let Some(named) = globs::named_file(&self.pattern, &self.root).filter(|_| found.total == 0)
-            && access.may_read(&named, false, &mut Exclusions::default())
+        if let Some(named) = globs::named_path(&self.pattern, &self.root).filter(|_| found.total == 0)
+            && leads_to_file(&named, access, &mut Exclusions::default())
         {
             // The caller knows its name, so that it is ignored is no reason to hide it.
             found.files.push((Newest::default(), named));
             found.total = 1;
         }
         if found.total == 0 {
-            found.left_out = left_out::readable(&self.left_out, access);
+            let (mut left_out, mut exclusions) = (left_out::readable(&self.left_out, access), access.exclusions());
+            // A link to a file has been compared with the globs.
+            left_out.retain(|(path, _, reason)| {
+                *reason != LeftOutReason::Link || !leads_to_file(path, access, &mut exclusions)
+            });
+            found.left_out = left_out;
         }
         found.files.sort();
         found.files.truncate(max);
@@ -197,6 +206,14 @@ impl GlobWalk {
 /// A pattern that names a hidden file or folder asks for hidden files.
 fn names_hidden(pattern: &str) -> bool {
     pattern.trim_start_matches('!').split('/').any(|part| part.starts_with('.') && part.len() > 1 && part != "..")
+}
+
+/// Whether there is a file at a path, or a link leads from there to one, that the caller may read. Blocks.
+fn leads_to_file(path: &Path, access: &ReadAccess, exclusions: &mut Exclusions) -> bool {
+    let resolved = files::resolve_for(path, path, &mut |place| access.may_read(place, false, exclusions));
+    let Ok(ResolvedPath { path: target, judged_as: None, .. }) = resolved else { return false };
+    access.may_read(&target, false, exclusions)
+        && files::facts(&target).is_ok_and(|facts| facts.is_some_and(|facts| facts.kind.is_file()))
 }
 
 /// Whether a glob with a leading `!` names the folder.
@@ -284,6 +301,7 @@ impl ParallelVisitor for GlobWorker<'_> {
                     return WalkState::Skip;
                 }
             }
+            Ok(entry) if entry.path_is_symlink() => self.link(entry.path()),
             Ok(_) => {}
             Err(error) => self.problem(&error),
         }
@@ -301,8 +319,15 @@ impl GlobWorker<'_> {
         self.own.problems.extend(self.access.unjudged(folder, &mut self.exclusions));
     }
 
+    /// A link to a file has a name that is looked for like that of a file.
+    fn link(&mut self, path: &Path) {
+        if self.is_wanted(path) && leads_to_file(path, self.access, &mut self.exclusions) {
+            self.file(path);
+        }
+    }
+
     fn file(&mut self, path: &Path) {
-        let is_wanted = self.globs.matched(path, false).is_whitelist() || self.excluding(path);
+        let is_wanted = self.is_wanted(path);
         // Others count only in an answer that nothing was found.
         if !is_wanted && self.own.total > 0 {
             return;
@@ -330,9 +355,13 @@ impl GlobWorker<'_> {
         }
     }
 
-    /// Whether the globs only exclude, and do not exclude this file.
-    fn excluding(&self, path: &Path) -> bool {
-        self.globs.num_whitelists() == 0 && !self.globs.matched(path, false).is_ignore()
+    /// Whether a glob matches the file, or all globs only exclude and none of them does.
+    fn is_wanted(&self, path: &Path) -> bool {
+        match self.globs.matched(path, false) {
+            Match::Whitelist(_) => true,
+            Match::Ignore(_) => false,
+            Match::None => self.globs.num_whitelists() == 0,
+        }
     }
 }
 

@@ -104,12 +104,10 @@ fn below(glob: &str, root: &Path) -> String {
     format!("{not}{}", rest.as_deref().unwrap_or(bare))
 }
 
-/// The file that a glob names as a path with a folder, whether or not it is ignored. Blocks.
-pub(crate) fn named_file(glob: &str, root: &Path) -> Option<PathBuf> {
+/// The path of which a glob is the name, if it is one with a folder.
+pub(crate) fn named_path(glob: &str, root: &Path) -> Option<PathBuf> {
     let bare = glob.strip_prefix("./").unwrap_or(glob);
-    let path = root.join(bare);
-    let is_file = bare.contains('/') && path.symlink_metadata().is_ok_and(|facts| facts.is_file());
-    is_file.then_some(path)
+    bare.contains('/').then(|| root.join(bare))
 }
 
 #[cfg(test)]

@@ -90,8 +90,8 @@ impl Builtin for GrepTool {
         label: "Search in files",
         description: "Searches files for a regular expression, as ripgrep does, and shows `path:line:text`, sorted \
                       by path. Honours .gitignore, .ignore and .rgignore, and skips hidden files, unless asked not to, \
-                      and binary ones; hidden folders that Git tracks are searched. Results come in pages: continue \
-                      with `offset`.",
+                      and binary ones; hidden folders that Git tracks are searched. Links and `.git` are searched only \
+                      if `path` names them. Results come in pages: continue with `offset`.",
         parallelizable: true,
         permissions: &[Category::FileRead],
         timeout: None,

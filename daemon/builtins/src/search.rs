@@ -317,7 +317,7 @@ fn walk(
     let mut tree = Tree::new(ignore_files);
     tree.skips_hidden = !place.include_ignored;
     tree.enters_tracked = true;
-    tree.left_out = Some(left_out);
+    tree.left_out = Some(left_out.clone());
     if let Some(include) = &place.include {
         tree.globs = globs::build(include, &place.cwd)?;
     }
@@ -329,7 +329,7 @@ fn walk(
             anyhow::anyhow!("there is no file type {file_type}: types are rust, py, js, ts, go, c, cpp, java, md, ...; for others give a glob in `include`")
         })?;
     }
-    Ok(tree.walk(&place.root, |entry| entry.name != ".git" || entry.depth == 0))
+    Ok(tree.walk(&place.root, move |entry| !left_out::is_repository(entry, &left_out)))
 }
 
 /// More threads than this wait for each other.

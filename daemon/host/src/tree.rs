@@ -24,7 +24,7 @@ pub struct Tree {
     pub skips_hidden: bool,
     /// Whether hidden folders are entered if Git tracks files in them.
     pub enters_tracked: bool,
-    /// Gets what the ignore files and the last two filters leave out.
+    /// Gets what the ignore files and the last two filters leave out, and the links, which no walk follows.
     pub left_out: Option<Arc<SkippedPlaces>>,
 }
 
@@ -33,6 +33,9 @@ pub struct Tree {
 pub enum LeftOutReason {
     Ignored,
     Hidden,
+    Link,
+    /// Git's own folder.
+    Repository,
 }
 
 /// Files and folders that a walk left out. They were not judged: whoever shows them does that first.
@@ -43,7 +46,7 @@ impl SkippedPlaces {
     /// Further ones are not kept.
     const MAX: usize = 1000;
 
-    fn add(&self, entry: &VisitedEntry<'_>, reason: LeftOutReason) {
+    pub fn add(&self, entry: &VisitedEntry<'_>, reason: LeftOutReason) {
         let mut all = self.0.lock();
         if all.len() < Self::MAX {
             all.push((entry.path.to_owned(), entry.is_folder, reason));
@@ -68,6 +71,7 @@ pub struct VisitedEntry<'a> {
     /// The last part of the path.
     pub name: &'a OsStr,
     pub is_folder: bool,
+    pub is_link: bool,
     /// 0 for the root of the walk.
     pub depth: usize,
 }
@@ -104,8 +108,10 @@ impl TreeWalk {
     pub fn parallel(&self) -> WalkBuilder {
         let (mut walk, filter) = (WalkBuilder::new(&self.root), self.filter.clone());
         walk.standard_filters(false).filter_entry(move |entry| {
-            let (path, is_folder) = (entry.path(), entry.file_type().is_some_and(|kind| kind.is_dir()));
-            filter(&VisitedEntry { path, name: entry.file_name(), is_folder, depth: entry.depth() })
+            let (is_folder, is_link) =
+                entry.file_type().map_or((false, false), |kind| (kind.is_dir(), kind.is_symlink()));
+            let (path, name, depth) = (entry.path(), entry.file_name(), entry.depth());
+            filter(&VisitedEntry { path, name, is_folder, is_link, depth })
         });
         walk
     }
@@ -149,7 +155,8 @@ impl TreeWalk {
     ) {
         for (name, kind) in names {
             let path = folder.join(&name);
-            let entry = VisitedEntry { path: &path, name: &name, is_folder: kind.is_dir(), depth: depth + 1 };
+            let (is_folder, is_link) = (kind.is_dir(), kind.is_symlink());
+            let entry = VisitedEntry { path: &path, name: &name, is_folder, is_link, depth: depth + 1 };
             if !(self.filter)(&entry) {
                 if found.left_out.len() < most {
                     found.left_out.push((path, kind));
@@ -201,12 +208,18 @@ impl Tree {
     /// A walk below `root`, an absolute path. `wanted` further filters the entries that [`Tree`] lets through.
     pub fn walk(self, root: &Path, wanted: impl Fn(&VisitedEntry<'_>) -> bool + Send + Sync + 'static) -> TreeWalk {
         let left_out = self.left_out.clone();
-        let filter = Arc::new(move |entry: &VisitedEntry<'_>| self.has(entry) && wanted(entry));
+        let filter = Arc::new(move |entry: &VisitedEntry<'_>| {
+            let is_visited = self.has(entry) && wanted(entry);
+            if let Some(left_out) = self.left_out.as_ref().filter(|_| is_visited && entry.is_link) {
+                left_out.add(entry, LeftOutReason::Link);
+            }
+            is_visited
+        });
         TreeWalk { root: root.to_owned(), filter, left_out }
     }
 
     fn has(&self, entry: &VisitedEntry<'_>) -> bool {
-        let VisitedEntry { path, name, is_folder, depth } = *entry;
+        let VisitedEntry { path, name, is_folder, is_link, depth } = *entry;
         if depth == 0 {
             return true;
         }
@@ -214,7 +227,9 @@ impl Tree {
             self.ignore_files.iter().for_each(|files| files.note(path, &error.to_string()));
             return false;
         }
-        match self.globs.matched(path, is_folder) {
+        // A link may lead to a folder that has what the filters of files look for.
+        let may_be_folder = is_folder || is_link;
+        match self.globs.matched(path, may_be_folder) {
             Match::Ignore(_) => return false,
             Match::Whitelist(_) => return true,
             Match::None => {}
@@ -230,7 +245,7 @@ impl Tree {
         if ignored.is_ignore() {
             return leave_out(LeftOutReason::Ignored);
         }
-        let of_type = self.types.matched(path, is_folder);
+        let of_type = self.types.matched(path, may_be_folder);
         if of_type.is_ignore() {
             return false;
         }

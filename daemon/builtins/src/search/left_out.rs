@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use toold_host::read_access::ReadAccess;
-use toold_host::tree::{LeftOutReason, SkippedPlaces};
+use toold_host::tree::{LeftOutReason, SkippedPlaces, VisitedEntry};
 
 use crate::paths;
 
@@ -18,20 +18,37 @@ pub(crate) fn readable(left_out: &SkippedPlaces, access: &ReadAccess) -> Vec<(Pa
     all
 }
 
+/// Whether this is Git's own folder, or the file that stands for it, of which `left_out` is told: it is searched only if
+/// the caller names it.
+pub(crate) fn is_repository(entry: &VisitedEntry<'_>, left_out: &SkippedPlaces) -> bool {
+    let is_repository = entry.name == ".git" && entry.depth > 0;
+    if is_repository {
+        left_out.add(entry, LeftOutReason::Repository);
+    }
+    is_repository
+}
+
 /// `; left out: target/ (ignored), .cache/ (hidden); include_ignored=true takes them in`, or nothing.
 pub(crate) fn words(left_out: &[(PathBuf, bool, LeftOutReason)], cwd: &Path) -> String {
-    if left_out.is_empty() {
-        return String::new();
-    }
+    let is_taken_in = |reason: LeftOutReason| matches!(reason, LeftOutReason::Ignored | LeftOutReason::Hidden);
+    let taken_in = left_out.iter().filter(|(_, _, reason)| is_taken_in(*reason)).count();
+    let hint = match left_out.len() - taken_in {
+        _ if left_out.is_empty() => return String::new(),
+        0 => "include_ignored=true takes them in",
+        _ if taken_in == 0 => "to look into one, name it in `path`",
+        _ => "include_ignored=true takes in those that are ignored or hidden; to look into others, name one in `path`",
+    };
     let named = left_out.iter().take(MAX_NAMES).map(|(path, is_folder, reason)| {
         let why = match reason {
             LeftOutReason::Ignored => "ignored",
             LeftOutReason::Hidden => "hidden",
+            LeftOutReason::Link => "a link",
+            LeftOutReason::Repository => "Git's own",
         };
         format!("{}{} ({why})", paths::shown(path, cwd), if *is_folder { "/" } else { "" })
     });
     let named: Vec<String> = named.collect();
     let more = left_out.len().saturating_sub(MAX_NAMES);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("; left out: {}{more}; include_ignored=true takes them in", named.join(", "))
+    format!("; left out: {}{more}; {hint}", named.join(", "))
 }

@@ -61,7 +61,7 @@ async fn upper_levels_come_first_when_there_is_too_much() {
     assert_eq!(test.bad("list", json!({"path": "b/file"})).await, "b/file is a file, and not a folder: use `read`");
 }
 
-const NONE: &str = "[no files match, of 4 files; left out: .github/ (hidden), .gitignore (hidden), run.log (ignored), target/ (ignored); include_ignored=true takes them in]";
+const NONE: &str = "[no files match, of 4 files; left out: .github/ (hidden), .gitignore (hidden), link (a link), run.log (ignored), target/ (ignored); include_ignored=true takes in those that are ignored or hidden; to look into others, name one in `path`]";
 
 #[tokio::test]
 async fn globs_match_as_in_git() {
@@ -92,6 +92,74 @@ async fn globs_match_as_in_git() {
     let text = test.ok("glob", json!({"pattern": "*.rs", "path": "src"})).await;
     assert!(text.contains("src/main.rs") && !text.contains("src2"), "{text}");
     assert!(test.bad("glob", json!({"pattern": "{a"})).await.starts_with("can't use the glob"));
+}
+
+#[tokio::test]
+async fn links_are_found_by_their_names_and_linked_folders_are_named_when_nothing_is_found() {
+    for many in [0, 500] {
+        let test = BuiltinTest::strict();
+        let outside = test.root.parent().unwrap().join("outside");
+        std::fs::create_dir(&outside).unwrap();
+        std::fs::write(outside.join("secret.md"), "needle").unwrap();
+        test.write("AGENTS.md", "other\n");
+        test.write("real/a.rs", "needle\n");
+        test.write(".git/config", "[core]\n");
+        // In a larger tree, several threads search.
+        (0..many).for_each(|n| drop(test.write(&format!("many/{n}"), "")));
+        std::fs::create_dir(test.root.join("pk")).unwrap();
+        for (target, name) in [
+            ("AGENTS.md", "CLAUDE.md"),
+            ("../real", "pk/linked"),
+            ("nowhere.md", "dangling.md"),
+            ("ring.md", "ring.md"),
+            ("../outside/secret.md", "secret.md"),
+            ("../outside", "out"),
+        ] {
+            symlink(target, test.root.join(name)).unwrap();
+        }
+        let links = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| format!("{name} (a link)")).collect();
+            format!("; left out: {}; to look into one, name it in `path`]", names.join(", "))
+        };
+        let all = links(&["dangling.md", "out", "pk/linked", "ring.md", "secret.md"]);
+        for (pattern, path, expected) in [
+            ("CLAUDE.md", ".", "CLAUDE.md".to_owned()),
+            ("**/CLAUDE.*", ".", "CLAUDE.md".to_owned()),
+            ("*.md", ".", "AGENTS.md CLAUDE.md".to_owned()),
+            ("pk/linked/a.rs", ".", "pk/linked/a.rs".to_owned()),
+            ("out/secret.md", ".", format!("[no files match, of {} files{all}", many + 2)),
+            ("secret.*", ".", format!("[no files match, of {} files{all}", many + 2)),
+            ("*.rs", "pk", format!("[no files match, of 0 files{}", links(&["pk/linked"]))),
+            ("*.rs", "pk/linked", "real/a.rs".to_owned()),
+            ("!*.rs", "pk", format!("[no files match, of 0 files{}", links(&["pk/linked"]))),
+        ] {
+            let found = test.ok("glob", json!({"pattern": pattern, "path": path})).await;
+            let mut lines: Vec<&str> = found.lines().collect();
+            lines.sort();
+            assert_eq!(lines.join(" "), expected, "{pattern} in {path}");
+        }
+        let none = "[no matches in 0 files; no file fits `path`, `include` and `type`";
+        for arguments in [
+            json!({"pattern": "needle", "path": "pk"}),
+            json!({"pattern": "needle", "path": "pk", "include": "*.rs"}),
+            json!({"pattern": "needle", "path": "pk", "type": "rust"}),
+        ] {
+            assert_eq!(test.ok("grep", arguments).await, format!("{none}{}", links(&["pk/linked"])));
+        }
+        assert_eq!(test.ok("grep", json!({"pattern": "needle", "path": "pk/linked"})).await, "real/a.rs:1:needle");
+        let left = "; left out: .git/ (Git's own)";
+        for (tool, arguments) in [
+            ("grep", json!({"pattern": "core", "include_ignored": true})),
+            ("glob", json!({"pattern": ".git/**"})),
+            ("glob", json!({"pattern": "conf*", "include_ignored": true})),
+        ] {
+            let text = test.ok(tool, arguments).await;
+            assert!(text.contains(left), "{text}");
+        }
+        assert_eq!(test.ok("grep", json!({"pattern": "core", "path": ".git"})).await, ".git/config:1:[core]");
+        assert_eq!(test.ok("glob", json!({"pattern": "conf*", "path": ".git"})).await, ".git/config");
+        assert_eq!(test.ok("glob", json!({"pattern": ".git/config"})).await, ".git/config");
+    }
 }
 
 #[tokio::test]
