@@ -80,7 +80,7 @@ pub(crate) async fn run(args: UndoArgs, globals: &Globals) -> anyhow::Result<u8>
                 return Err(not_found("there is no change below this folder to undo"));
             };
             if !last.shared_with.is_empty() {
-                return Err(not_found(doubtful(last, &changes)));
+                return Err(not_found(doubtful(last, &changes, &cwd)));
             }
             let last = last.clone();
             UndoFiles { call_id: Some(last.call_id), session_id: Some(last.session_id), ..of_all }
@@ -102,11 +102,21 @@ pub(crate) async fn run(args: UndoArgs, globals: &Globals) -> anyhow::Result<u8>
 }
 
 /// Why the last change is not undone unless it is named, and how to go on.
-fn doubtful(last: &FileChange, changes: &[FileChange]) -> String {
-    let FileChange { tool, call_id, path, shared_with, .. } = last;
+fn doubtful(last: &FileChange, changes: &[FileChange], cwd: &Path) -> String {
+    let FileChange { tool, call_id, session_id, path, shared_with, .. } = last;
+    let is_open =
+        |change: &&FileChange| change.call_id == *call_id && change.session_id == *session_id && !change.undone;
+    // By its id, the certain part of a call comes first.
+    let named = match changes.iter().filter(is_open).any(|change| change.shared_with != *shared_with) {
+        true => {
+            let below = Path::new(path).strip_prefix(cwd).unwrap_or(Path::new(path)).to_string_lossy();
+            format!("-- {}", shlex::try_quote(&below).unwrap_or_default())
+        }
+        false => format!("--call {call_id}"),
+    };
     let mut words = format!(
         "the last change, of {path}, was made by {tool} or by {}: see it with `toolctl changes`, and undo it with `toolctl undo \
-         --call {call_id}`",
+         {named}`",
         shared_with.join(", ")
     );
     let certain = changes.iter().rev().find(|change| !change.undone && change.shared_with.is_empty());
@@ -135,4 +145,45 @@ pub(crate) fn list(changes: &[FileChange], json: bool) -> anyhow::Result<()> {
 fn shown(path: &str, cwd: &Path) -> String {
     let path = Path::new(path);
     one_line(&path.strip_prefix(cwd).unwrap_or(path).to_string_lossy())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(call: &str, path: &str, others: &[&str]) -> FileChange {
+        FileChange {
+            session_id: SessionId::parse("s1").unwrap(),
+            call_id: CallId::parse(call).unwrap(),
+            tool: "bash".to_owned(),
+            path: path.to_owned(),
+            at: "2026-01-31T12:00:00Z".to_owned(),
+            created: false,
+            removed: false,
+            undone: false,
+            agent: None,
+            command: None,
+            shared_with: others.iter().map(|other| (*other).to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn a_doubtful_change_is_named_by_what_undoes_it_and_nothing_else() {
+        let after_a_kill = change("c1", "/w/it's here/x", &["whoever"]);
+        let by_several = change("c1", "/w/x", &["s1/c2"]);
+        let certain = change("c1", "/w/a", &[]);
+        let undone = FileChange { undone: true, ..certain.clone() };
+        for (changes, doubtful_one, certain_one) in [
+            (vec![certain.clone(), after_a_kill.clone()], "undo -- \"it's here/x\"`", Some("undo --call c1`")),
+            (vec![by_several.clone(), after_a_kill.clone()], "undo -- \"it's here/x\"`", None),
+            (vec![change("c0", "/w/b", &[]), undone, after_a_kill], "undo --call c1`", Some("undo --call c0`")),
+            (vec![change("c2", "/w/b", &[]), by_several], "undo --call c1`", Some("undo --call c2`")),
+        ] {
+            let words = doubtful(changes.last().unwrap(), &changes, Path::new("/w"));
+            let commands: Vec<&str> = words.split("`toolctl ").skip(2).collect();
+            let expected: Vec<&str> = [doubtful_one].into_iter().chain(certain_one).collect();
+            assert_eq!(commands.len(), expected.len(), "{words}");
+            assert!(commands.iter().zip(expected).all(|(command, expected)| command.starts_with(expected)), "{words}");
+        }
+    }
 }
