@@ -242,9 +242,11 @@ fn text(
         FetchFormat::Raw => None,
     };
     let output = match (form, cancel) {
+        _ if text.is_empty() || is_html && text.trim().is_empty() => empty(response),
         (Some(form), Some(cancel)) if is_html => match page::read(&text, &response.url, form, cancel) {
             Ok(page) => {
-                let mut output = ToolOutput::text(with_head(&page, response)).with("readable_part", page.is_part);
+                let mut output = ToolOutput::text(with_head(&page, response, has_scripts(&text)))
+                    .with("readable_part", page.is_part);
                 if let Some(title) = page.title {
                     output = output.with("title", title);
                 }
@@ -256,16 +258,26 @@ fn text(
                 output
             }
         },
-        _ if text.is_empty() => ToolOutput::text("[the body is empty]"),
         _ => ToolOutput::text(text),
     };
     output.with("charset", charset)
 }
 
-const NO_TEXT: &str = "[the page has no text: it may be written by JavaScript, which is not run]";
+/// A body without text: the status says what came instead.
+fn empty(response: &HttpResponse) -> ToolOutput {
+    let words = format!("[the body is empty: {}]", status_words(response));
+    match response.ending {
+        BodyEnding::Broken(_) => ToolOutput::error(words),
+        _ => ToolOutput::text(words),
+    }
+}
+
+fn has_scripts(html: &str) -> bool {
+    html.as_bytes().windows(7).any(|bytes| bytes.eq_ignore_ascii_case(b"<script"))
+}
 
 /// The title, and the final address if it differs from the requested one, above the text.
-fn with_head(page: &page::WebPage, response: &HttpResponse) -> String {
+fn with_head(page: &page::WebPage, response: &HttpResponse, has_scripts: bool) -> String {
     let mut head = String::new();
     if let Some(title) = &page.title {
         head.push_str(&format!("Title: {title}\n"));
@@ -273,7 +285,11 @@ fn with_head(page: &page::WebPage, response: &HttpResponse) -> String {
     if !response.redirects.is_empty() {
         head.push_str(&format!("URL: {}\n", response.url));
     }
-    let body = if page.text.is_empty() { NO_TEXT } else { &page.text };
+    let body = match (page.text.is_empty(), has_scripts) {
+        (false, _) => &page.text,
+        (true, true) => "[the page has no text: it may be written by JavaScript, which is not run]",
+        (true, false) => "[the page has no text]",
+    };
     if head.is_empty() { body.to_owned() } else { format!("{head}\n{body}") }
 }
 

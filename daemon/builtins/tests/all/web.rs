@@ -112,9 +112,19 @@ async fn error_status_is_reported_with_the_start_of_the_body() {
 
 #[tokio::test]
 async fn empty_body_is_reported() {
-    check(&fetch(ok("text/plain", "")).await, false, &["[the body is empty]"]);
-    check(&fetch("HTTP/1.1 204 No Content\r\n\r\n").await, false, &["[the body is empty]"]);
-    check(&fetch(ok("text/html", "<title>T</title>")).await, false, &["Title: T", "[the page has no text: it may be"]);
+    for kind in ["text/plain", "text/html"] {
+        check(&fetch(ok(kind, "")).await, false, &["[the body is empty: 200 OK]"]);
+    }
+    check(&fetch(ok("text/html", " \n")).await, false, &["[the body is empty: 200 OK]"]);
+    check(&fetch("HTTP/1.1 204 No Content\r\n\r\n").await, false, &["[the body is empty: 204 No Content]"]);
+    check(&fetch(answer("302 Found", &[], "")).await, false, &["[the body is empty: 302 Found]"]);
+    check(&fetch(answer("429 Too Many Requests", &[("Retry-After", "9")], "")).await, true, &["429", "is empty"]);
+    let garbage = answer("200 OK", &[("Content-Type", "text/html"), ("Content-Encoding", "gzip")], "no gzip");
+    check(&fetch(garbage).await, true, &["[the body is empty: 200 OK]", "[broke off after 0 bytes: "]);
+    let bare = fetch(ok("text/html", "<title>T</title>")).await;
+    check(&bare, false, &["Title: T", "[the page has no text]"]);
+    let scripted = ok("text/html", "<title>T</title><SCRIPT src=x></SCRIPT>");
+    check(&fetch(scripted).await, false, &["Title: T", "[the page has no text: it may be written by JavaScript"]);
 }
 
 #[tokio::test]
@@ -137,7 +147,7 @@ async fn a_body_that_breaks_off_is_shown_as_far_as_it_came() {
         assert_eq!(result.metadata["truncated"], true);
     }
     let gzip = answer("200 OK", &[("Content-Encoding", "gzip"), ("Connection", "close")], "not gzip");
-    check(&fetch(gzip).await, false, &["[broke off after 0 bytes: "]);
+    check(&fetch(gzip).await, true, &["[broke off after 0 bytes: "]);
     let other = answer("200 OK", &[("Content-Encoding", "zstd")], "\u{28}\u{b5}");
     check(&fetch(other).await, true, &["compressed with zstd"]);
 }
