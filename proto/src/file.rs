@@ -97,7 +97,7 @@ pub struct UndoFiles {
     /// Only report what would be done.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
-    /// The folder to which names in the diff are relative, if they are below it.
+    /// A folder: the diff's names are relative to it, and `since`, `agent` and `every` select only calls below it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
 }

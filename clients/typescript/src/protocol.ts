@@ -1476,7 +1476,7 @@ export interface FilesUndoParams {
   every?: boolean;
   /** Only report what would be done. */
   dry_run?: boolean;
-  /** The folder to which names in the diff are relative, if they are below it. */
+  /** A folder: the diff's names are relative to it, and `since`, `agent` and `every` select only calls below it. */
   folder?: string;
 }
 

@@ -177,11 +177,15 @@ pub enum Selection {
 pub struct ChangeFilter {
     pub since: Option<SystemTime>,
     pub agent: Option<String>,
+    /// Only those that changed something in this folder.
+    pub below: Option<PathBuf>,
 }
 
 impl ChangeFilter {
     pub fn has(&self, record: &ChangeRecord) -> bool {
+        let is_below = |folder: &PathBuf| record.changes.iter().any(|change| change.path.0.starts_with(folder));
         self.since.is_none_or(|since| record.at >= since)
+            && self.below.as_ref().is_none_or(is_below)
             && self.agent.as_ref().is_none_or(|agent| record.agent.as_ref() == Some(agent))
     }
 }

@@ -119,6 +119,28 @@ fn all_changes_of_an_hour_are_undone_at_once() {
     assert_eq!(content(&daemon), "before\n");
 }
 
+#[test]
+fn changes_elsewhere_are_neither_undone_with_those_below_this_folder_nor_in_their_way() {
+    let daemon = daemon();
+    change(&daemon, "before", "after");
+    fs::write(daemon.work().join("a.txt"), "by hand\n").unwrap();
+    fs::create_dir(daemon.work().join("sub")).unwrap();
+    let mut wire = daemon.connect();
+    let written = wire.tool("write", json!({"path": "sub/b.txt", "content": "made\n"}));
+    assert_eq!(written["is_error"], false, "{written}");
+    for option in [["--since", "1h"], ["--agent", "nobody"]] {
+        let mut undo = command(&daemon, &[&["undo", "--yes"], option.as_slice()].concat());
+        let output = undo.current_dir(daemon.work().join("sub")).stdin(std::process::Stdio::null()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(said, if option[0] == "--since" { "undid the changes to b.txt\n" } else { "" });
+    }
+    assert!(!daemon.work().join("sub/b.txt").exists());
+    let refused =
+        command(&daemon, &["undo", "--yes", "--since", "1h"]).stdin(std::process::Stdio::null()).output().unwrap();
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("has changed since"), "{refused:?}");
+    assert_eq!(content(&daemon), "by hand\n");
+}
+
 #[track_caller]
 fn git(daemon: &TestDaemon, arguments: &[&str]) {
     let mut git = Command::new("git");

@@ -24,9 +24,9 @@ use crate::{clock, connection};
 /// edit, or a command of a tool or an agent. Shows a diff and asks for confirmation. A call is undone as a whole, and not
 /// at all if one of its files has changed since. Whatever is saved in the session's folders while a command runs counts as
 /// the command's. What others may have made too is undone only when it is named, with --call or by its path: changes while
-/// several commands ran, or one in the background. With --since, --agent or --session, undoes all other changes that fit.
-/// Git's own folder is never changed: after `git checkout -- .` the files come back, and the index and branches stay as
-/// they are.
+/// several commands ran, or one in the background. With --since, --agent or --session, undoes all other calls that fit and
+/// changed something below the current folder. Git's own folder is never changed: after `git checkout -- .` the files come
+/// back, and the index and branches stay as they are.
 #[derive(Debug, Args)]
 pub(crate) struct UndoArgs {
     /// Undo the call that changed this file last
@@ -34,13 +34,13 @@ pub(crate) struct UndoArgs {
     /// Undo all changes of this call
     #[arg(long, value_name = "ID", value_parser = call_id, conflicts_with = "path")]
     call: Option<CallId>,
-    /// All changes of this session; with a path or --call, only if this session made them
+    /// All calls of this session; with a path or --call, only if this session made the change
     #[arg(long, value_name = "ID", value_parser = session_id)]
     session: Option<SessionId>,
-    /// All changes since this time: 2026-01-31T12:00:00Z, or how long ago, such as 15m
+    /// All calls since this time: 2026-01-31T12:00:00Z, or how long ago, such as 15m
     #[arg(long, value_name = "WHEN", conflicts_with_all = ["path", "call", "list"])]
     since: Option<String>,
-    /// All changes of this agent or client
+    /// All calls of this agent or client
     #[arg(long, value_name = "NAME", conflicts_with_all = ["path", "call", "list"])]
     agent: Option<String>,
     /// List the changes below the current folder, the oldest first; change nothing

@@ -66,7 +66,7 @@ async fn history(request: MethodRequest, params: FileHistory) -> Result<FileChan
 
 fn filter(since: Option<&str>, agent: Option<String>) -> Result<ChangeFilter, ErrorObjectOwned> {
     let since = since.map(|since| read_since(since, SystemTime::now())).transpose();
-    Ok(ChangeFilter { since: since.map_err(|why| invalid_params(&why))?, agent })
+    Ok(ChangeFilter { since: since.map_err(|why| invalid_params(&why))?, agent, below: None })
 }
 
 fn describe(record: &ChangeRecord, change: &PathChange) -> FileChange {
@@ -106,7 +106,10 @@ async fn take_back(request: MethodRequest, params: UndoFiles) -> Result<UndoneFi
     let selection = match (params.call_id, params.path) {
         (Some(call), None) if !names_all => Selection::Call(call),
         (None, Some(path)) if !names_all => Selection::Path(resolved(&session, &path)?),
-        (None, None) if names_all => Selection::All(filter(params.since.as_deref(), params.agent)?),
+        (None, None) if names_all => {
+            let below = params.folder.as_ref().map(PathBuf::from);
+            Selection::All(ChangeFilter { below, ..filter(params.since.as_deref(), params.agent)? })
+        }
         _ => return Err(invalid_params("expected either call_id or path, or some of since, agent and every")),
     };
     let builtins = request.services.builtins.clone();
