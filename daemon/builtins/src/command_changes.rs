@@ -23,7 +23,7 @@ use toold_host::folder_events::WatchBudget;
 use toold_host::sandbox::control_watch::ControlWatch;
 
 use crate::journal::contents::KeptContents;
-use crate::journal::{BESIDE_THE_BACKGROUND, ChangingCall, Journal, JournalScope, PathChange, made};
+use crate::journal::{BESIDE_ANOTHER_DAEMON, BESIDE_THE_BACKGROUND, ChangingCall, Journal, JournalScope, PathChange, made};
 use crate::stamps::FileDigest;
 use index::{FolderIndex, WindowChanges};
 
@@ -50,6 +50,8 @@ pub(crate) struct CommandChanges {
     /// The number of commands that have ended and whose changes are still being recorded.
     unrecorded: Mutex<usize>,
     recorded: Condvar,
+    /// Another daemon runs commands too.
+    is_beside_another: AtomicBool,
 }
 
 struct IndexedFolder {
@@ -69,11 +71,16 @@ impl CommandChanges {
             wait: Mutex::new(MAX_WAIT),
             unrecorded: Mutex::default(),
             recorded: Condvar::new(),
+            is_beside_another: AtomicBool::new(false),
         }
     }
 
     pub(crate) fn set_wait(&self, wait: Duration) {
         *self.wait.lock() = wait;
+    }
+
+    pub(crate) fn set_beside_another_daemon(&self, is_beside: bool) {
+        self.is_beside_another.store(is_beside, Ordering::Relaxed);
     }
 
     /// Waits until the changes of commands that have ended are recorded, within bounds. Blocks.
@@ -110,6 +117,7 @@ impl CommandChanges {
             lost: None,
             control: None,
             is_in_background: false,
+            is_beside_another: changes.is_beside_another.load(Ordering::Relaxed),
             is_elsewhere: false,
             _alive: None,
         };
@@ -299,6 +307,8 @@ pub(crate) struct CommandWindow {
     /// Sets aside what the command makes that runs code later: before its changes are recorded.
     control: Option<ControlWatch>,
     is_in_background: bool,
+    /// Another daemon ran commands when it began.
+    is_beside_another: bool,
     /// The session has a folder that is never indexed.
     is_elsewhere: bool,
     /// Notes that the daemon lives.
@@ -351,7 +361,9 @@ impl CommandWindow {
     fn take_work(&mut self) -> Option<impl FnOnce() -> Option<String> + Send + use<>> {
         let (open, control) = (std::mem::take(&mut self.open), self.control.take());
         let (changes, call, id, lost) = (self.changes.clone(), self.call.clone(), self.id, self.lost.clone());
-        let others = self.is_in_background.then(|| BESIDE_THE_BACKGROUND.to_owned());
+        let is_beside_another = self.is_beside_another || changes.is_beside_another.load(Ordering::Relaxed);
+        let beside = [(self.is_in_background, BESIDE_THE_BACKGROUND), (is_beside_another, BESIDE_ANOTHER_DAEMON)];
+        let others: Vec<String> = beside.iter().filter(|(is_so, _)| *is_so).map(|(_, words)| (*words).to_owned()).collect();
         if open.is_empty() && control.is_none() {
             return None;
         }
@@ -392,7 +404,7 @@ async fn note_alive(folders: Vec<Arc<IndexedFolder>>) {
 fn record(
     journal: &Journal,
     call: &ChangingCall,
-    (id, beside): (u64, Option<String>),
+    (id, beside): (u64, Vec<String>),
     folders: &[Arc<IndexedFolder>],
     mut lost: Option<String>,
 ) -> Option<String> {
@@ -408,7 +420,7 @@ fn record(
         lost = lost.or(why);
     }
     shared_with.extend(beside.clone());
-    let recorded = journal.record(call, own, beside.into_iter().collect());
+    let recorded = journal.record(call, own, beside);
     let recorded = recorded.and_then(|_| journal.record(call, shared, shared_with.into_iter().collect()));
     for folder in folders {
         folder.index.lock().note_recorded(id);

@@ -39,6 +39,8 @@ const MAX_COMMAND: usize = 500;
 pub(crate) const AFTER_A_KILL: &str = "whoever changed files until the daemon ran again";
 /// The same for what changed while a command ran in the background, which may be very long.
 pub(crate) const BESIDE_THE_BACKGROUND: &str = "whoever else changed files while it ran in the background";
+/// The same for what changed while a daemon and its successor ran commands.
+pub(crate) const BESIDE_ANOTHER_DAEMON: &str = "a command of the daemon that ran beside this one during a restart";
 /// How long changes are kept.
 const MAX_AGE: Duration = Duration::from_secs(7 * 24 * 3600);
 

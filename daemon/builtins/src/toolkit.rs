@@ -144,6 +144,12 @@ impl Toolkit {
         self.command_changes.set_wait(wait);
     }
 
+    /// Whether commands of another daemon may run beside those of this one, as around a restart: what changes meanwhile is undone
+    /// only when it is named.
+    pub fn set_beside_another_daemon(&self, is_beside: bool) {
+        self.command_changes.set_beside_another_daemon(is_beside);
+    }
+
     /// Forgets the recorded changes of `path` and of all below it, or all, with their contents; returns how many there
     /// were. Blocks.
     ///

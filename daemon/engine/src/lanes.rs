@@ -33,6 +33,11 @@ impl Lane {
         waiting.hold().then(|| LaneGuard(Some(self.clone())))
     }
 
+    /// Whether a call holds it.
+    pub fn is_held(&self) -> bool {
+        self.0.lock().held.is_some()
+    }
+
     /// Whether a call has held it for this long.
     pub fn is_held_for(&self, time: Duration) -> bool {
         self.0.lock().held.is_some_and(|since| since.elapsed() >= time)

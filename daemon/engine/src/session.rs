@@ -1,7 +1,7 @@
 //! Sessions: the state of conversations. They outlive connections.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use toold_proto::session::{ClientInfo, Mode, SessionInfo, ToolFilter, WorkspaceS
 use toold_proto::tool::{CallId, SessionId, Source, SourceKind, ToolName};
 
 use crate::client_profile::{ClientProfile, ProfileFilter};
-use crate::lanes::Lane;
+use crate::lanes::{Lane, LaneGuard};
 use crate::slots::Slots;
 use crate::tool::{Origin, ToolSpec};
 use crate::workspace::Workspace;
@@ -560,6 +560,15 @@ impl Drop for InFlightGuard {
 #[derive(Default)]
 pub struct Sessions {
     all: DashMap<SessionId, Arc<Session>>,
+    elsewhere: Mutex<BusyElsewhere>,
+}
+
+/// Sessions of which another daemon still runs serial calls.
+#[derive(Default)]
+struct BusyElsewhere {
+    ids: HashSet<SessionId>,
+    /// The lanes of those that are open here.
+    lanes: Vec<LaneGuard>,
 }
 
 impl Sessions {
@@ -572,9 +581,31 @@ impl Sessions {
         let mut there = true;
         let entry = self.all.entry(session.id.clone()).or_insert_with(|| {
             there = false;
+            let mut elsewhere = self.elsewhere.lock();
+            if elsewhere.ids.contains(&session.id) {
+                elsewhere.lanes.extend(session.lane.try_take());
+            }
             Arc::new(session)
         });
         (entry.clone(), there)
+    }
+
+    /// The sessions of which serial calls run.
+    pub fn busy(&self) -> Vec<SessionId> {
+        let busy = self.all.iter().filter(|session| session.lane.is_held());
+        busy.map(|session| session.id.clone()).collect()
+    }
+
+    /// Serial calls of these sessions wait from now on, while another daemon runs those that it had. Called before any of
+    /// them is open here.
+    pub fn set_busy_elsewhere(&self, ids: Vec<SessionId>) {
+        self.elsewhere.lock().ids = ids.into_iter().collect();
+    }
+
+    /// The other daemon is gone.
+    pub fn end_busy_elsewhere(&self) {
+        let over = std::mem::take(&mut *self.elsewhere.lock());
+        drop(over);
     }
 
     /// Closes a session and cancels its calls; returns how many. `None` for an unknown one.

@@ -156,6 +156,9 @@ async fn take_over(daemon: &Daemon, from: u32, channel: std::os::unix::net::Unix
     reload_decisions(daemon).await?;
     services.lifecycle.hand_over.set_predecessor(Some(from));
     services.lifecycle.page.restore(turn.take_page());
+    let busy_sessions = turn.take_busy_sessions();
+    services.builtins.set_beside_another_daemon(!busy_sessions.is_empty());
+    services.engine.sessions.set_busy_elsewhere(busy_sessions);
     daemon.clients.mcp.mcp.take_over(turn.take_http_sessions());
     if !services.config.loaded().config.page.enabled {
         services.lifecycle.page.sign_ins.revoke(None);
@@ -175,6 +178,8 @@ async fn take_over(daemon: &Daemon, from: u32, channel: std::os::unix::net::Unix
                     tracing::error!(%error, "permissions may be those of an earlier moment");
                 }
                 daemon.services.lifecycle.hand_over.set_predecessor(None);
+                daemon.services.builtins.set_beside_another_daemon(false);
+                daemon.services.engine.sessions.end_busy_elsewhere();
                 tracing::info!(pid = from, "the previous daemon is gone");
             }
         }
@@ -255,8 +260,10 @@ async fn hand_over(socket: &mut Socket, daemon: &Daemon, order: RestartOrder) ->
     let RestartOrder { mut next, drain, reply } = order;
     service_manager::main_process(next.pid());
     let http_sessions = daemon.clients.mcp.mcp.hand_over();
-    match next.go(daemon.services.lifecycle.page.hand_over(), http_sessions).await {
+    let busy_sessions = daemon.services.engine.sessions.busy();
+    match next.go(daemon.services.lifecycle.page.hand_over(), http_sessions, busy_sessions).await {
         Ok(restarted) => {
+            daemon.services.builtins.set_beside_another_daemon(true);
             tracing::info!(pid = restarted.pid, version = restarted.version, "handed over");
             socket.leave();
             reaper::hand_over();

@@ -28,6 +28,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use toold_mcp::server::http::records::HttpSessionRecords;
 use toold_proto::daemon::Restarted;
+use toold_proto::tool::SessionId;
 
 use crate::config::options::Options;
 use crate::lifecycle::page_access::PageHandOver;
@@ -191,9 +192,10 @@ impl NextDaemon {
         &mut self,
         page: PageHandOver,
         http_sessions: HttpSessionRecords,
+        busy_sessions: Vec<SessionId>,
     ) -> anyhow::Result<Restarted> {
         let pid = self.pid();
-        channel::say(self.channel.get_mut(), &RestartMessage::Go { page, http_sessions }).await?;
+        channel::say(self.channel.get_mut(), &RestartMessage::Go { page, http_sessions, busy_sessions }).await?;
         match timeout(GO_WITHIN, self.hear()).await.context("it did not start to serve in time")?? {
             RestartMessage::Serving { epoch } => {
                 self.child = None;

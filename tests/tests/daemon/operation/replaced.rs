@@ -346,6 +346,55 @@ fn tool_of_the_old_daemon_is_still_a_tool_for_the_new_one() {
 }
 
 #[test]
+fn calls_of_a_session_wait_for_one_that_the_old_daemon_still_runs() {
+    let setup = Setup::new().config(ALLOW_ALL).file("A", "zero\n").file("B", "zero\n");
+    private(&setup);
+    let mut first = serve(&setup);
+    let _stopped = Stopped(&setup);
+    let work = |name: &str| setup.path("work").join(name);
+    let open = |id: &str| {
+        let mut wire = Wire::connect(&socket(&setup));
+        wire.result("session.open", json!({"session_id": id, "cwd": setup.path("work")}));
+        wire
+    };
+    let bash = |line: &str| json!({"name": "bash", "arguments": {"command": line}});
+    // The others that may have made the last change of a file; `None` if there is no such change.
+    let others = |name: &str| {
+        let changes = Wire::connect(&socket(&setup)).result("files.history", json!({"all": true}))["changes"].take();
+        let of_file = |change: &&Value| change["path"] == work(name).display().to_string();
+        let last = changes.as_array().unwrap().iter().rfind(of_file)?;
+        Some(last["shared_with"].as_array().map_or(0, Vec::len))
+    };
+    // The first commands in a folder may come before its index.
+    let recorded = |wire: &mut Wire, name: &str| {
+        let mut n = 0;
+        until("a command is recorded", || {
+            n += 1;
+            wire.result("tools.execute", bash(&format!("echo {n} > {name}")));
+            others(name)
+        })
+    };
+    let mut old = open("s");
+    assert_eq!(recorded(&mut old, "C"), 0);
+    let line = "touch begun; until test -e go; do sleep 0.02; done; echo one > A; echo first >> log";
+    let call = old.request("tools.execute", bash(line));
+    until("the call runs", || work("begun").exists().then_some(()));
+    restart(&setup, &["--drain-ms", "60000"]);
+
+    let mut new = open("s");
+    let next = new.request("tools.execute", bash("echo two > B; echo second >> log"));
+    // Calls of another session do not wait, but may have made what the old daemon's call seems to have made.
+    assert_eq!(recorded(&mut open("t"), "D"), 1);
+    assert_eq!(fs::read_to_string(work("B")).unwrap(), "zero\n");
+    fs::write(work("go"), "").unwrap();
+    assert_eq!(old.answer(call)["result"]["is_error"], false);
+    assert_eq!(new.answer(next)["result"]["is_error"], false);
+    assert!(first.ended().success());
+    assert_eq!(fs::read_to_string(work("log")).unwrap(), "first\nsecond\n");
+    assert_eq!((others("A"), others("B")), (Some(1), Some(0)));
+}
+
+#[test]
 fn nobody_but_a_daemon_hands_a_socket_over() {
     let script = r#"
 import json, os, socket, subprocess, sys

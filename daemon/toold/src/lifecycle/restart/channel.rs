@@ -14,6 +14,7 @@ use rustix::net::{
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt;
 use toold_mcp::server::http::records::HttpSessionRecords;
+use toold_proto::tool::SessionId;
 
 use crate::lifecycle::page_access::PageHandOver;
 
@@ -42,6 +43,9 @@ pub(super) enum RestartMessage {
         /// Absent from daemons before 0.3.
         #[serde(default)]
         http_sessions: HttpSessionRecords,
+        /// The sessions of which it still runs serial calls.
+        #[serde(default)]
+        busy_sessions: Vec<SessionId>,
     },
     /// From the new one.
     Serving { epoch: String },

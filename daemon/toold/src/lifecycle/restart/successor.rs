@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use toold_mcp::server::http::records::HttpSessionRecords;
+use toold_proto::tool::SessionId;
 
 use super::channel::{self, RestartMessage, SocketOffer};
 use crate::lifecycle::page_access::PageHandOver;
@@ -59,7 +60,9 @@ impl Successor {
         channel.read_line(&mut line).await.context("the old daemon is gone")?;
         ensure!(!line.is_empty(), "the old daemon keeps serving");
         match serde_json::from_str(&line).context("can't read the old daemon's message")? {
-            RestartMessage::Go { page, http_sessions } => Ok(TakeOverTurn { channel, page, http_sessions }),
+            RestartMessage::Go { page, http_sessions, busy_sessions } => {
+                Ok(TakeOverTurn { channel, page, http_sessions, busy_sessions })
+            }
             other => bail!("the old daemon said {other:?}"),
         }
     }
@@ -84,6 +87,7 @@ pub struct TakeOverTurn {
     channel: BufReader<tokio::net::UnixStream>,
     page: PageHandOver,
     http_sessions: HttpSessionRecords,
+    busy_sessions: Vec<SessionId>,
 }
 
 impl TakeOverTurn {
@@ -100,6 +104,11 @@ impl TakeOverTurn {
     /// The old daemon's MCP sessions on HTTP.
     pub(crate) fn take_http_sessions(&mut self) -> HttpSessionRecords {
         std::mem::take(&mut self.http_sessions)
+    }
+
+    /// The sessions of which the old daemon still runs serial calls.
+    pub(crate) fn take_busy_sessions(&mut self) -> Vec<SessionId> {
+        std::mem::take(&mut self.busy_sessions)
     }
 
     /// Waits until the old daemon is gone.
