@@ -110,6 +110,9 @@ pub struct UndoneFiles {
     /// Only for a dry run: the unified diff from each file as it is to what it would be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
+    /// What went with the changes and does not come back: nothing of it is kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_kept: Vec<String>,
 }
 
 /// Params of `files.forget`: recorded changes to remove, with the former contents.

@@ -1485,6 +1485,8 @@ export interface FilesUndoResult {
   paths: string[];
   /** Only for a dry run: the unified diff from each file as it is to what it would be. */
   diff?: string;
+  /** What went with the changes and does not come back: nothing of it is kept. */
+  not_kept?: string[];
 }
 
 /** Params of `fleet.audit`. */

@@ -25,7 +25,7 @@ use toold_proto::tool::{Block, Category};
 use crate::blocking::with_heartbeat;
 use crate::builds::is_build;
 use crate::builtin::{Builtin, CHANGES, ToolFacts};
-use crate::command_changes::{CommandChanges, CommandWindow};
+use crate::command_changes::{CommandChanges, CommandWindow, NotUndoable};
 use crate::journal::ChangingCall;
 use crate::judged_line::JudgedLine;
 use crate::locked_installs::{self, LineLocks};
@@ -312,9 +312,12 @@ impl BashTool {
         }
         let notes = (note, refused.as_slice(), &made);
         let mut output = made.add_to(with_sandbox(output(&finished, (text, &kept), time, notes)));
-        if let Some(why) = not_undoable {
+        if let Some(NotUndoable { why, is_part }) = not_undoable {
             if is_news_of_it {
-                output.content.push(Block::text(format!("[what this command changed cannot be undone: {why}]")));
+                output.content.push(Block::text(match is_part {
+                    true => format!("[undo does not bring back all that this command removed: {why}]"),
+                    false => format!("[what this command changed cannot be undone: {why}]"),
+                }));
             }
             output = output.with("not_undoable", why);
         }

@@ -23,7 +23,9 @@ use toold_host::folder_events::WatchBudget;
 use toold_host::sandbox::control_watch::ControlWatch;
 
 use crate::journal::contents::KeptContents;
-use crate::journal::{BESIDE_ANOTHER_DAEMON, BESIDE_THE_BACKGROUND, ChangingCall, Journal, JournalScope, PathChange, made};
+use crate::journal::{
+    BESIDE_ANOTHER_DAEMON, BESIDE_THE_BACKGROUND, ChangingCall, Journal, JournalScope, PathChange, made,
+};
 use crate::stamps::FileDigest;
 use index::{FolderIndex, WindowChanges};
 
@@ -343,13 +345,13 @@ impl CommandWindow {
 
     /// Records what changed. Waits a moment at most: many changes are recorded while the caller goes on. Returns why the
     /// changes cannot be undone, if so.
-    pub(crate) async fn end(mut self) -> Option<String> {
+    pub(crate) async fn end(mut self) -> Option<NotUndoable> {
         let wait = *self.changes.wait.lock();
-        let Some(work) = self.take_work() else { return self.lost.take() };
+        let Some(work) = self.take_work() else { return self.lost.take().map(NotUndoable::all) };
         if self.lost.is_some() {
             // What other folders have is recorded while the caller goes on.
             drop(tokio::task::spawn_blocking(work));
-            return self.lost.take();
+            return self.lost.take().map(NotUndoable::all);
         }
         match timeout(wait, tokio::task::spawn_blocking(work)).await {
             Ok(Ok(lost)) => lost,
@@ -358,12 +360,13 @@ impl CommandWindow {
         }
     }
 
-    fn take_work(&mut self) -> Option<impl FnOnce() -> Option<String> + Send + use<>> {
+    fn take_work(&mut self) -> Option<impl FnOnce() -> Option<NotUndoable> + Send + use<>> {
         let (open, control) = (std::mem::take(&mut self.open), self.control.take());
         let (changes, call, id, lost) = (self.changes.clone(), self.call.clone(), self.id, self.lost.clone());
         let is_beside_another = self.is_beside_another || changes.is_beside_another.load(Ordering::Relaxed);
         let beside = [(self.is_in_background, BESIDE_THE_BACKGROUND), (is_beside_another, BESIDE_ANOTHER_DAEMON)];
-        let others: Vec<String> = beside.iter().filter(|(is_so, _)| *is_so).map(|(_, words)| (*words).to_owned()).collect();
+        let others: Vec<String> =
+            beside.iter().filter(|(is_so, _)| *is_so).map(|(_, words)| (*words).to_owned()).collect();
         if open.is_empty() && control.is_none() {
             return None;
         }
@@ -407,25 +410,49 @@ fn record(
     (id, beside): (u64, Vec<String>),
     folders: &[Arc<IndexedFolder>],
     mut lost: Option<String>,
-) -> Option<String> {
-    let Ok(contents) = journal.contents() else { return lost };
+) -> Option<NotUndoable> {
+    let Ok(contents) = journal.contents() else { return lost.map(NotUndoable::all) };
     let (mut own, mut shared): (Vec<PathChange>, Vec<PathChange>) = Default::default();
     let mut shared_with: BTreeSet<String> = BTreeSet::new();
+    let mut gone: Vec<PathBuf> = Vec::new();
     for folder in folders {
-        let WindowChanges { own: of_call, shared: of_several, shared_with: others, lost: why } =
+        let WindowChanges { own: of_call, shared: of_several, shared_with: others, not_kept, lost: why } =
             folder.index.lock().close(contents, id);
+        gone.extend(not_kept);
         own.extend(of_call);
         shared.extend(of_several);
         shared_with.extend(others);
         lost = lost.or(why);
     }
     shared_with.extend(beside.clone());
-    let recorded = journal.record(call, own, beside);
-    let recorded = recorded.and_then(|_| journal.record(call, shared, shared_with.into_iter().collect()));
+    let (gone_with_own, gone_with_shared) = if own.is_empty() { (&[][..], &gone[..]) } else { (&gone[..], &[][..]) };
+    let recorded = journal.record_without(call, own, beside, gone_with_own);
+    let shared_with = shared_with.into_iter().collect();
+    let recorded = recorded.and_then(|_| journal.record_without(call, shared, shared_with, gone_with_shared));
     for folder in folders {
         folder.index.lock().note_recorded(id);
     }
-    lost.or_else(|| recorded.err().map(|error| error.to_string()))
+    let lost = lost.or_else(|| recorded.err().map(|error| error.to_string())).map(NotUndoable::all);
+    lost.or_else(|| NotUndoable::gone(&gone))
+}
+
+/// Why what a command changed cannot be undone.
+pub(crate) struct NotUndoable {
+    pub(crate) why: String,
+    /// The rest can be undone.
+    pub(crate) is_part: bool,
+}
+
+impl NotUndoable {
+    fn all(why: String) -> Self {
+        Self { why, is_part: false }
+    }
+
+    fn gone(paths: &[PathBuf]) -> Option<Self> {
+        let first = paths.first()?.display();
+        let more = if paths.len() > 1 { format!(", and {} more", paths.len() - 1) } else { String::new() };
+        Some(Self { why: format!("{first}, of which nothing is kept{more}"), is_part: true })
+    }
 }
 
 /// The session's folders, without those that lie in others of them.

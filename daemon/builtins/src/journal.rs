@@ -62,6 +62,9 @@ pub struct ChangeRecord {
     /// Other calls that ran meanwhile and may have made a part of the changes, as `SESSION/CALL`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shared_with: Vec<String>,
+    /// What went with the changes and does not come back: ignored folders, repositories and the like.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_kept: Vec<RawPath>,
     #[serde(skip)]
     pub undone: bool,
     /// The record's file.
@@ -234,8 +237,19 @@ impl Journal {
     pub(crate) fn record(
         &self,
         call: &ChangingCall,
+        changes: Vec<PathChange>,
+        shared_with: Vec<String>,
+    ) -> io::Result<Option<KeptRecord>> {
+        self.record_without(call, changes, shared_with, &[])
+    }
+
+    /// The same, of changes with which something went that is `not_kept`.
+    pub(crate) fn record_without(
+        &self,
+        call: &ChangingCall,
         mut changes: Vec<PathChange>,
         shared_with: Vec<String>,
+        not_kept: &[PathBuf],
     ) -> io::Result<Option<KeptRecord>> {
         if changes.is_empty() {
             return Ok(None);
@@ -258,6 +272,7 @@ impl Journal {
             at,
             changes,
             shared_with,
+            not_kept: not_kept.iter().cloned().map(RawPath).collect(),
             undone: false,
             kept: PathBuf::new(),
         };

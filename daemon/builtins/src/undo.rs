@@ -275,6 +275,15 @@ fn checked<'p>(
     Ok((present, seen, opened))
 }
 
+/// What the undo of `selection` does not bring back, because nothing of it is kept. Blocks.
+pub fn not_kept(toolkit: &Toolkit, whose: JournalScope<'_>, selection: &Selection) -> Vec<PathBuf> {
+    toolkit.command_changes.wait_until_recorded();
+    let records = toolkit.journal.selected(whose, selection);
+    let gone = records.into_iter().flat_map(|record| record.not_kept).map(|path| path.0);
+    let gone: std::collections::BTreeSet<PathBuf> = gone.filter(|path| path.symlink_metadata().is_err()).collect();
+    gone.into_iter().collect()
+}
+
 /// The records of calls that `filter` has, oldest first. Blocks.
 pub fn changes_of(toolkit: &Toolkit, whose: JournalScope<'_>, filter: &ChangeFilter) -> Vec<ChangeRecord> {
     toolkit.command_changes.wait_until_recorded();

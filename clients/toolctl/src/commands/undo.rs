@@ -1,5 +1,6 @@
 //! `toolctl undo`: the changes that tools made to files, and how to undo them.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -77,7 +78,9 @@ pub(crate) async fn run(args: UndoArgs, globals: &Globals) -> anyhow::Result<u8>
         (None, None) => {
             let changes = recorded(&client, None, &cwd).await?;
             let Some(last) = changes.iter().rev().find(|change| !change.undone) else {
-                return Err(not_found("there is no change below this folder to undo"));
+                let why = "there is no change below this folder to undo: what commands change in folders that Git ignores, and \
+                           outside of their session's folders, is not kept";
+                return Err(not_found(why));
             };
             if !last.shared_with.is_empty() {
                 return Err(not_found(doubtful(last, &changes, &cwd)));
@@ -90,6 +93,7 @@ pub(crate) async fn run(args: UndoArgs, globals: &Globals) -> anyhow::Result<u8>
         let plan = client.call::<method::FilesUndo>(UndoFiles { dry_run: true, ..selected.clone() }).await?;
         let mut err = output::stderr();
         show_diff(plan.diff.as_deref().unwrap_or_default(), &mut err)?;
+        plan.not_kept.iter().try_for_each(|path| write!(err, "{}", not_kept(path, &cwd)))?;
         drop(err);
         if !confirm("Undo this?").await? {
             return Ok(OK);
@@ -97,7 +101,10 @@ pub(crate) async fn run(args: UndoArgs, globals: &Globals) -> anyhow::Result<u8>
     }
     let undone = client.call::<method::FilesUndo>(selected).await?;
     let line = |path: &String| format!("undid the changes to {}\n", shown(path, &cwd));
-    print_answer(args.json, &undone, |undone, _| undone.paths.iter().map(line).collect())?;
+    let gone = |path: &String| not_kept(path, &cwd);
+    print_answer(args.json, &undone, |undone, _| {
+        undone.paths.iter().map(line).chain(undone.not_kept.iter().map(gone)).collect()
+    })?;
     Ok(OK)
 }
 
@@ -140,6 +147,10 @@ pub(crate) fn list(changes: &[FileChange], json: bool) -> anyhow::Result<()> {
         [] => format!("{DIM}no recorded changes below this folder{DIM:#}\n"),
         _ => views::render(changes::COLUMNS, rows, width),
     })
+}
+
+fn not_kept(path: &str, cwd: &Path) -> String {
+    format!("{} does not come back: nothing of it was kept\n", shown(path, cwd))
 }
 
 fn shown(path: &str, cwd: &Path) -> String {

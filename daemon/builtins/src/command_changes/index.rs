@@ -93,6 +93,8 @@ struct CallWindow {
     shared: HashMap<PathBuf, BTreeSet<String>>,
     /// Paths that the daemon's own tools change, and record themselves.
     others: HashSet<PathBuf>,
+    /// What was left out of the index, and is not there any more.
+    gone: BTreeSet<PathBuf>,
     /// Why the changes of the call are not known.
     lost: Option<String>,
 }
@@ -104,6 +106,8 @@ pub(super) struct WindowChanges {
     /// Changes that other calls may have made, too.
     pub(super) shared: Vec<PathChange>,
     pub(super) shared_with: BTreeSet<String>,
+    /// What went while the call ran, and had no place in the index: nothing of it is kept.
+    pub(super) not_kept: Vec<PathBuf>,
     pub(super) lost: Option<String>,
 }
 
@@ -115,6 +119,8 @@ pub(super) struct FolderIndex {
     /// The folder itself; `None` if it was gone. Another one at its path has none of the watches.
     root_file: Option<InodeId>,
     entries: BTreeMap<PathBuf, KnownEntry>,
+    /// What is there and has no place in the index: ignored folders and large files, repositories, other file systems.
+    left_out: BTreeSet<PathBuf>,
     /// The files that have other names, here or elsewhere.
     linked: BTreeSet<PathBuf>,
     /// One of them was not known as such, or is another file now. Another of its names may be known with one name.
@@ -143,6 +149,7 @@ impl FolderIndex {
             device: 0,
             root_file: None,
             entries: BTreeMap::new(),
+            left_out: BTreeSet::new(),
             linked: BTreeSet::new(),
             has_new_link: false,
             rules: None,
@@ -214,6 +221,7 @@ impl FolderIndex {
             touched: BTreeMap::new(),
             shared: HashMap::new(),
             others: HashSet::new(),
+            gone: BTreeSet::new(),
             lost: None,
         });
     }
@@ -288,6 +296,9 @@ impl FolderIndex {
         if changes.lost.is_some() {
             return changes;
         }
+        let gone = std::mem::take(&mut window.gone);
+        // It may have been made again.
+        changes.not_kept = gone.into_iter().filter(|path| is_gone(path)).collect();
         let mut foreign = self.foreign(&window);
         let others = self.other_paths(&window);
         for (path, before) in window.touched {
@@ -528,6 +539,7 @@ impl FolderIndex {
         }
         (self.watched, self.rules) = (None, None);
         self.entries.clear();
+        self.left_out.clear();
         self.linked.clear();
         self.log = None;
     }
@@ -572,6 +584,7 @@ impl FolderIndex {
         for path in gone {
             self.set(&path, None);
         }
+        self.note_gone(top);
         Ok(())
     }
 
@@ -592,6 +605,7 @@ impl FolderIndex {
                 for other in others.iter().filter(|other| found.is_none() || *other != path) {
                     self.set(other, None);
                 }
+                self.note_gone(path);
                 Ok(())
             }
         }
@@ -605,8 +619,7 @@ impl FolderIndex {
 
     /// Looks at one path; returns whether it is a folder, and `None` if it has no place in the index.
     fn look_at(&mut self, contents: &mut ContentBatch<'_>, path: &Path) -> Result<Option<bool>, String> {
-        let is_record = path.file_name().is_some_and(|name| OWN_RECORDS.iter().any(|own| name == *own));
-        if is_record || self.own_folder.as_deref() == Some(path) {
+        if self.own_folder.as_deref() == Some(path) {
             return Ok(None);
         }
         // Through a link that has taken the place of a folder, something else would be found.
@@ -630,10 +643,13 @@ impl FolderIndex {
         if known.is_some_and(|known| known.stamp == stamp(&facts)) {
             return Ok(Some(facts.is_dir()));
         }
+        if path.file_name().is_some_and(|name| OWN_RECORDS.iter().any(|own| name == *own)) {
+            return Ok(self.leave_out(path));
+        }
         let is_ignored = known.is_none() && self.rules().matched(path, facts.is_dir()).is_ignore();
         let state = if facts.is_dir() {
             if is_ignored || facts.dev() != self.device {
-                return Ok(None);
+                return Ok(self.leave_out(path));
             }
             PathState::Folder { mode: Some(facts.mode() & 0o7777) }
         } else if facts.is_symlink() {
@@ -641,7 +657,7 @@ impl FolderIndex {
             PathState::Link { target: RawPath(target) }
         } else if facts.is_file() {
             if is_ignored && facts.size() > MAX_IGNORED_FILE {
-                return Ok(None);
+                return Ok(self.leave_out(path));
             }
             let content = match facts.size() <= MAX_KEPT_FILE {
                 true => self.keep(contents, path)?,
@@ -658,6 +674,26 @@ impl FolderIndex {
         let is_folder = state.is_folder();
         self.set(path, Some(KnownEntry::new(state, &facts)));
         Ok(Some(is_folder))
+    }
+
+    fn leave_out(&mut self, path: &Path) -> Option<bool> {
+        if self.left_out.len() < MAX_ENTRIES {
+            self.left_out.insert(path.to_owned());
+        }
+        None
+    }
+
+    /// The calls that run may have removed what was left out at and below a path and is not there any more.
+    fn note_gone(&mut self, path: &Path) {
+        let below = self.left_out.range::<Path, _>((Bound::Included(path), Bound::Unbounded));
+        let gone = below.take_while(|left| left.starts_with(path)).filter(|left| is_gone(left));
+        let gone: Vec<PathBuf> = gone.cloned().collect();
+        let any_writes = self.windows.iter().any(|window| window.may_write);
+        for left in gone {
+            self.left_out.remove(&left);
+            let windows = self.windows.iter_mut().filter(|window| window.may_write || !any_writes);
+            windows.for_each(|window| _ = window.gone.insert(left.clone()));
+        }
     }
 
     /// What has happened at a path cannot be seen. A call that has changed a folder above it may have done that, and more there.
@@ -700,6 +736,9 @@ impl FolderIndex {
             }
             None => _ = self.linked.remove(path),
         }
+        if entry.is_some() {
+            self.left_out.remove(path);
+        }
         let old = match entry {
             Some(entry) => self.entries.insert(path.to_owned(), entry),
             None => self.entries.remove(path),
@@ -736,6 +775,12 @@ fn lost_for_ever<'c>(changes: impl Iterator<Item = &'c PathChange>) -> Option<St
         0 => first,
         more => format!("{first}, and {more} more"),
     })
+}
+
+/// Whether nothing is at a path, as far as that can be seen.
+fn is_gone(path: &Path) -> bool {
+    let facts = path.symlink_metadata();
+    facts.is_err_and(|error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory))
 }
 
 /// The least time that a file can get from now on, in nanoseconds since 1970: the clock of files is behind others.

@@ -98,6 +98,7 @@ mod tests {
             at: SystemTime::UNIX_EPOCH,
             changes,
             shared_with: Vec::new(),
+            not_kept: Vec::new(),
             undone: false,
             kept: PathBuf::new(),
         }

@@ -106,6 +106,9 @@ fn combined(
             };
             // Writing to a string does not fail.
             let _ = writeln!(text, "# by {}{command}{shared}", record.name());
+            for gone in record.not_kept.iter().filter(|gone| gone.path().parent() == Some(path)) {
+                let _ = writeln!(text, "# with {}, of which nothing is kept", gone.path().display());
+            }
         }
         let content_of = |state: &Option<PathState>| {
             let state = state.clone()?;

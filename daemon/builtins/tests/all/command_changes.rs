@@ -242,3 +242,48 @@ async fn old_contents_stay_while_a_change_or_the_folder_needs_them() {
     assert!(test.toolkit.forget_changes(None).unwrap() > 0);
     assert_eq!(std::fs::read_dir(&kept).unwrap().count(), 0);
 }
+
+#[tokio::test]
+async fn what_went_with_a_folder_and_is_not_kept_is_named() {
+    let test = BuiltinTest::new();
+    std::fs::create_dir(test.root.join(".git")).unwrap();
+    let make = || {
+        test.write(".gitignore", "node_modules\n*.log\n");
+        test.write("pkg/source", "text");
+        test.write("pkg/node_modules/x/index.js", "dependency");
+        test.write("pkg/large.log", vec![0; 2 << 20]);
+        test.write("pkg/small.log", "kept");
+        test.write("pkg/inner/.git/HEAD", "ref");
+    };
+    make();
+    let gone = |names: &[&str]| -> Vec<std::path::PathBuf> { names.iter().map(|name| test.root.join(name)).collect() };
+    let all = ["pkg/inner/.git", "pkg/large.log", "pkg/node_modules"];
+    for (line, expected) in [
+        ("rm -rf pkg", gone(&all)),
+        ("rm -rf pkg/node_modules && echo changed > pkg/source", gone(&["pkg/node_modules"])),
+        ("mv pkg/large.log pkg/other.log && echo changed > pkg/source", gone(&["pkg/large.log"])),
+        // Nothing of these was there before, or is there no more.
+        ("mkdir -p pkg/tmp/node_modules && rm -rf pkg/tmp && echo changed > pkg/source", gone(&[])),
+        ("rm -rf pkg/node_modules && mkdir pkg/node_modules && echo changed > pkg/source", gone(&[])),
+        ("rm -rf pkg/small.log pkg/source", gone(&[])),
+    ] {
+        make();
+        test.ok("bash", json!({"command": "true"})).await;
+        let result = test.call("bash", json!({"command": line})).await;
+        assert_eq!(result.metadata.contains_key("not_undoable"), !expected.is_empty(), "{line}: {result:?}");
+        let is_said = result.text().contains("[undo does not bring back all that this command removed: ");
+        assert_eq!(is_said, !expected.is_empty(), "{line}: {result:?}");
+        let everything = Selection::All(ChangeFilter::default());
+        let not_kept = toold_builtins::undo::not_kept(&test.toolkit, JournalScope::Everybody, &everything);
+        assert_eq!(not_kept, expected, "{line}");
+        taken_back(&test, everything).await.unwrap();
+        assert_eq!((test.content("pkg/source"), test.content("pkg/small.log")), ("text".to_owned(), "kept".to_owned()));
+        // Where nothing is recorded, the result says it alone.
+        let result = test.call("bash", json!({"command": "rm -rf pkg/node_modules pkg/inner"})).await;
+        assert_eq!(result.is_error, false);
+    }
+    make();
+    test.ok("bash", json!({"command": "true"})).await;
+    let result = test.call("bash", json!({"command": "rm -rf pkg/node_modules"})).await;
+    assert!(result.text().contains("pkg/node_modules, of which nothing is kept]"), "{result:?}");
+}

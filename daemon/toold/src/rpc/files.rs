@@ -118,15 +118,23 @@ async fn take_back(request: MethodRequest, params: UndoFiles) -> Result<UndoneFi
     if params.dry_run {
         let shown = blocking(move || {
             let whose = of_session.as_ref().map_or(JournalScope::Everybody, JournalScope::Session);
-            undo::preview(&builtins, whose, &selection, params.folder.as_deref().map(Path::new))
+            let folder = params.folder.as_deref().map(Path::new);
+            let shown = undo::preview(&builtins, whose, &selection, folder);
+            shown.map(|shown| (shown, undo::not_kept(&builtins, whose, &selection)))
         });
-        let shown = shown.await?.map_err(|error| refusal(&error))?;
+        let (shown, not_kept) = shown.await?.map_err(|error| refusal(&error))?;
         let (paths, diffs): (Vec<PathBuf>, Vec<String>) = shown.into_iter().unzip();
-        return Ok(UndoneFiles { paths: names(&paths), diff: Some(diffs.concat()) });
+        return Ok(UndoneFiles { paths: names(&paths), diff: Some(diffs.concat()), not_kept: names(&not_kept) });
     }
+    let (looking, selected, session_id) = (builtins.clone(), selection.clone(), of_session.clone());
+    let not_kept = blocking(move || {
+        let whose = session_id.as_ref().map_or(JournalScope::Everybody, JournalScope::Session);
+        undo::not_kept(&looking, whose, &selected)
+    });
+    let not_kept = not_kept.await?;
     let whose = of_session.as_ref().map_or(JournalScope::Everybody, JournalScope::Session);
     let paths = undo::undo(&builtins, &session, whose, &selection).await.map_err(|error| refusal(&error))?;
-    Ok(UndoneFiles { paths: names(&paths), diff: None })
+    Ok(UndoneFiles { paths: names(&paths), diff: None, not_kept: names(&not_kept) })
 }
 
 fn refusal(error: &UndoError) -> ErrorObjectOwned {
