@@ -350,6 +350,10 @@ pub struct CommandForm {
     /// The subcommand and the operands: words that are neither options nor their values.
     pub plain: Vec<Word>,
     pub options: Vec<FormOption>,
+    /// So many of the plain words choose the operation, where it is not known which of those behind them are values of options:
+    /// then they are all here, and an option has the word behind it as a value, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<usize>,
 }
 
 /// An option of a command.

@@ -16,6 +16,7 @@ mod folders;
 mod hostile;
 mod judge;
 mod names;
+mod operations;
 mod other_names;
 mod places;
 mod random;

@@ -217,7 +217,12 @@ fn has_form(form: &CommandForm, patterns: &[Wild], more: bool) -> bool {
             plain.push(pattern);
             continue;
         }
-        let given: Vec<&FormOption> = form.options.iter().filter(|option| is_spelled(option, pattern)).collect();
+        let is_given = |option: &&FormOption| {
+            // Programs whose options no table has may take their beginnings for them.
+            is_spelled(option, pattern)
+                || form.operation.is_some() && option.names.iter().any(|name| is_abbreviated(name, pattern))
+        };
+        let given: Vec<&FormOption> = form.options.iter().filter(is_given).collect();
         if given.is_empty() && !is_open && !is_bundle(form, pattern) {
             return false;
         }
@@ -228,7 +233,28 @@ fn has_form(form: &CommandForm, patterns: &[Wild], more: bool) -> bool {
         };
         waiting.next_if(is_value);
     }
-    may_become(&form.plain, &plain, more)
+    match form.operation.filter(|_| more) {
+        Some(count) => chooses(&form.plain, count, &plain),
+        None => may_become(&form.plain, &plain, more),
+    }
+}
+
+/// Whether the patterns choose the operation, which so many of the words name: they match its words in order, those up to the
+/// last one or the first of them. Further ones occur behind it.
+fn chooses(words: &[Word], operation: usize, patterns: &[&Wild]) -> bool {
+    let (own, behind) = words.split_at(operation.min(words.len()));
+    let occur = |patterns: &[&Wild], words: &[Word]| {
+        let mut words = words.iter();
+        patterns.iter().all(|pattern| words.any(|word| pattern.matches(&word.text)))
+    };
+    let Some((verb, groups)) = own.split_last() else { return occur_in_order(behind, patterns.iter().copied()) };
+    occur(patterns, own)
+        || patterns.iter().enumerate().any(|(at, pattern)| {
+            let (before, after) = patterns.split_at(at);
+            pattern.matches(&verb.text)
+                && occur(before, groups)
+                && occur_in_order(behind, after.iter().skip(1).copied())
+        })
 }
 
 /// Whether the option, with or without its value, is one that the pattern means.
@@ -267,10 +293,6 @@ pub(super) fn occurs_in_order(given: &[Word], patterns: &[Wild], more: bool) -> 
     let (options, plain): (Vec<&Word>, Vec<&Word>) = given.iter().partition(looks_like_option);
     let is_open = plain.iter().any(|word| may_become_option(word));
     let names_it = |pattern: &Wild| {
-        let is_abbreviated = |text: &str| {
-            let wanted = pattern.as_literal().filter(|wanted| text.len() > 3 && wanted.starts_with("--"));
-            wanted.is_some_and(|wanted| wanted.starts_with(text))
-        };
         let bundles = || options.iter().filter(|word| !word.text.starts_with("--"));
         pattern
             .as_literal()
@@ -278,7 +300,7 @@ pub(super) fn occurs_in_order(given: &[Word], patterns: &[Wild], more: bool) -> 
             .is_some_and(|letters| letters.chars().all(|letter| bundles().any(|word| word.text.contains(letter))))
             || options.iter().any(|word| {
                 let name = word.text.split('=').next().unwrap_or_default();
-                pattern.matches(&word.text) || pattern.matches(name) || is_abbreviated(name)
+                pattern.matches(&word.text) || pattern.matches(name) || is_abbreviated(name, pattern)
             })
     };
     let patterns = || patterns.iter().filter(|pattern| pattern.as_literal() != Some("--"));
@@ -290,8 +312,19 @@ pub(super) fn occurs_in_order(given: &[Word], patterns: &[Wild], more: bool) -> 
         let plain: Vec<Word> = plain.into_iter().cloned().collect();
         return may_become(&plain, &wanted, false);
     }
-    let mut wanted = wanted.into_iter().peekable();
-    for word in plain {
+    occur_in_order(plain, wanted.into_iter())
+}
+
+/// Whether a word is the beginning of a long option.
+fn is_abbreviated(text: &str, pattern: &Wild) -> bool {
+    let wanted = pattern.as_literal().filter(|wanted| text.len() > 3 && wanted.starts_with("--"));
+    wanted.is_some_and(|wanted| wanted.starts_with(text))
+}
+
+/// Whether words can turn into some that the patterns match in this order, with any others among them.
+fn occur_in_order<'w, 'p>(words: impl IntoIterator<Item = &'w Word>, wanted: impl Iterator<Item = &'p Wild>) -> bool {
+    let mut wanted = wanted.peekable();
+    for word in words {
         if !word.literal {
             let Some(names) = FileNames::of(word) else { return true };
             while wanted.next_if(|pattern| names.may_be(pattern)).is_some() {}

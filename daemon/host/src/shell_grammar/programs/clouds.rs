@@ -2,9 +2,10 @@
 //! behind it, which are thousands, are not described; those before it are in the tables.
 
 use toold_engine::effects::AddedEffect;
+use toold_engine::need::{CommandForm, FormOption, Word};
 use toold_proto::effect::Effect;
 
-use super::known::{Takes, find};
+use super::known::{ProgramTable, Takes, find};
 use super::{CommandContext, FileAccess, FileUse, Reading, transfers};
 use crate::shell_grammar::arg::Arg;
 
@@ -159,6 +160,7 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
     for at in &operation.places {
         reading.note(&words[*at], "subcommand");
     }
+    let is_certain = operation.doubt.is_none();
     if let Some(doubt) = operation.doubt {
         reading.doubt(doubt);
         reading.may_run_any |= operation.places.is_empty();
@@ -200,6 +202,7 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
     let names: Vec<&str> = operation.places.iter().map(|at| words[*at].start()).collect();
     files_of(&names, behind, &mut reading);
     transfers::add_named(behind, site, &mut reading);
+    reading.form = if is_certain { form(known, words, &operation.places) } else { None };
     if names.contains(&"ssh") {
         let marked = behind.iter().position(|word| word.is("--")).and_then(|at| behind.get(at + 1..));
         reading.elsewhere.extend(marked.filter(|words| !words.is_empty()).map(<[Arg]>::to_vec));
@@ -212,6 +215,28 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
         reading.scripts_elsewhere = scripts.collect();
     }
     Some(reading)
+}
+
+/// The words for rules that deny or ask: the operation, and behind it everything that is no option.
+fn form(known: &ProgramTable, words: &[Arg], places: &[usize]) -> Option<CommandForm> {
+    let last = *places.last()?;
+    let is_option = |word: &Arg| word.start().starts_with('-') && word.start().len() > 1;
+    let operation = places.iter().map(|at| words[*at].word());
+    let behind = words[last + 1..].iter().filter(|word| !is_option(word)).map(Arg::word);
+    let options = words.iter().enumerate().filter(|(_, word)| is_option(word)).map(|(at, word)| {
+        let (name, attached) = match word.start().split_once('=') {
+            Some((name, _)) => (name, Some(word.without_start(name.len() + 1))),
+            None => (word.start(), None),
+        };
+        let spellings = known.spellings.get(name).map(Vec::as_slice).unwrap_or_default();
+        let next = words.get(at + 1).filter(|next| !is_option(next) && !places.contains(&(at + 1)));
+        FormOption {
+            names: std::iter::once(name.to_owned()).chain(spellings.iter().cloned()).collect(),
+            values: attached.iter().chain(next).map(Arg::word).collect(),
+        }
+    });
+    let plain: Vec<Word> = operation.chain(behind).collect();
+    Some(CommandForm { plain, options: options.collect(), operation: Some(places.len()) })
 }
 
 /// Whether `option` is the beginning of a longer one, which it stands for where no other begins with it.

@@ -97,7 +97,7 @@ impl Parsed {
                 .concat(),
             values: given.values.iter().map(Arg::word).collect(),
         });
-        Some(CommandForm { plain: plain.map(Arg::word).collect(), options: options.collect() })
+        Some(CommandForm { plain: plain.map(Arg::word).collect(), options: options.collect(), operation: None })
     }
 
     fn spellings(&self, name: &str) -> &[String] {

@@ -340,6 +340,7 @@ impl NamedCommand {
             CommandForm {
                 plain: name.verbs.iter().map(word).chain(behind).collect(),
                 options: added.chain(kept).collect(),
+                operation: form.operation.map(|_| name.verbs.len()),
             }
         });
         Self { words, form }
