@@ -198,6 +198,7 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
                     let read = of.files.iter_mut().filter(|file| file.how == FileAccess::Read);
                     read.for_each(|file| file.how = FileAccess::Tree);
                 }
+                let own_files = of.files.len();
                 if name == "push" {
                     pushed::add(&words[at..], &mut of, repository.as_ref().ok(), site);
                 }
@@ -211,6 +212,9 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
                     of.discards = overwritten::discarded(name, of.form.as_ref(), repository);
                     let is_patch = matches!(name, "apply" | "am") && !of.discards.is_empty();
                     of.writes_in.extend(repository.top.to_str().filter(|_| is_patch).map(Arg::text));
+                }
+                if name == "checkout" {
+                    restores(&words[at..], &mut of, own_files, repository.as_ref().ok());
                 }
                 if name == "stash" {
                     stashes(&words[at..], &mut of);
@@ -378,6 +382,47 @@ fn subcommand(name: &str, known: &'static super::ProgramTable, words: &[Arg], fo
         file.folder = file.folder.take().or_else(|| folder.cloned());
     }
     reading
+}
+
+/// `git checkout PATH` throws away the changes of the files, as `git restore PATH` does. Those that it overwrites stand behind
+/// so many others.
+fn restores(words: &[Arg], reading: &mut Reading, own_files: usize, repository: Option<&Repository>) {
+    let of_branch = ["-b", "-B", "--orphan", "-d", "--detach", "-t", "--track"];
+    let Some(form) = &reading.form else { return };
+    // Behind `--` there are only paths.
+    if words.iter().any(|word| word.is("--")) {
+        return;
+    }
+    if form.options.iter().any(|option| option.names.iter().any(|name| of_branch.contains(&name.as_str()))) {
+        return;
+    }
+    let mut paths: Vec<Arg> = reading.files.iter().skip(own_files).map(|file| file.arg.clone()).collect();
+    // The first operand, behind the subcommand, may be a pathspec, or begin as the path of a file.
+    if let Some(first) = form.plain.get(1) {
+        let may_be_path = match repository {
+            Some(repository) => {
+                let start = words.iter().find(|word| word.raw == first.text).map(Arg::start).unwrap_or_default();
+                let named = repository.folder.join(start);
+                let begins = |name: &str| {
+                    repository.top.join(name).to_string_lossy().starts_with(named.to_string_lossy().as_ref())
+                };
+                !first.literal && start.contains('/') && repository.tracked_names().any(begins)
+            }
+            // No branch is known, and few have a dot in their names.
+            None => first.text.contains('.'),
+        };
+        if may_be_path || first.literal && first.text.starts_with(':') {
+            paths.push(Arg::text(&first.text));
+        }
+    }
+    let mut words: Vec<String> = paths.into_iter().map(|path| path.word().text).collect();
+    words.dedup();
+    if !words.is_empty() {
+        reading
+            .also
+            .push(["git", "restore"].into_iter().chain(words.iter().map(String::as_str)).map(Arg::text).collect());
+        reading.added.push(AddedEffect { effect: Effect::Destroy, words: words.into_iter().take(1).collect() });
+    }
 }
 
 /// Whether `git config` may set a key that names a program.

@@ -1,10 +1,90 @@
 //! Effects of operations in all their forms, and what rules and levels make of them.
 
+use std::fmt::Debug;
+
+use toold_proto::effect::Effect;
 use toold_proto::permission::Verdict;
 
-use crate::commands::rules::check;
+use crate::commands::folders::TestProject;
+use crate::commands::rules::{check, effects_of};
 
-use Verdict::{Allow, Deny};
+use Verdict::{Allow, Ask, Deny};
+
+/// The lines that are judged otherwise than expected.
+#[derive(Default)]
+struct WrongLines(Vec<String>);
+
+impl WrongLines {
+    fn expect<T: PartialEq + Debug>(&mut self, line: &str, found: T, expected: T) {
+        if found != expected {
+            self.0.push(format!("{line}: {found:?}, expected {expected:?}"));
+        }
+    }
+
+    #[track_caller]
+    fn none(self) {
+        assert!(self.0.is_empty(), "{} lines: {:#?}", self.0.len(), self.0);
+    }
+}
+
+/// A path is one however it is written, and a branch is none.
+#[test]
+fn git_checkout_of_a_path_throws_changes_away() {
+    let project = TestProject::make();
+    let mut wrong = WrongLines::default();
+    let destroys = |line: &str| effects_of(line, &project.place).contains(&Effect::Destroy);
+    for path in [
+        "README.md",
+        "src",
+        "src/lib.rs",
+        "web/package.json",
+        "*.md",
+        "'*.md'",
+        "':(top)src'",
+        "':!src'",
+        "\"src/$f\"",
+        "\"src/l$f\"",
+        "./src",
+    ] {
+        for form in [
+            "git checkout P",
+            "git checkout -q P",
+            "git checkout --theirs P",
+            "git -C . checkout P",
+            "git checkout HEAD P",
+        ] {
+            let line = form.replace('P', path);
+            wrong.expect(&line, destroys(&line), true);
+        }
+    }
+    for line in
+        ["git checkout -p", "git checkout --patch", "git submodule deinit -f x", "cd \"$d\" && git checkout lib.rs"]
+    {
+        wrong.expect(line, destroys(line), true);
+    }
+    for line in [
+        "git checkout main",
+        "git checkout -",
+        "git checkout HEAD~1",
+        "git checkout -b src",
+        "git checkout -b x main",
+        "git checkout -t origin/x",
+        "git checkout --detach v1.0",
+        "git checkout \"feature/$x\"",
+        "cd \"$d\" && git checkout main",
+        "git switch main",
+        "git submodule deinit x",
+    ] {
+        wrong.expect(line, destroys(line), false);
+    }
+    wrong.none();
+    check(&[
+        (&["allow shell **", "deny shell git restore *"], &["git checkout README.md", "git checkout -q src"], Deny),
+        (&["allow shell git checkout README.md *"], &["git checkout README.md"], Allow),
+        (&["allow shell git checkout *"], &["git checkout README.md", "git checkout src"], Ask),
+        (&["allow shell git checkout *"], &["git checkout main", "git checkout -b src"], Allow),
+    ]);
+}
 
 /// A word behind the operation of `aws`, `gcloud` and `az` is no verb.
 #[test]

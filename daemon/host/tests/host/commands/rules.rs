@@ -921,7 +921,7 @@ fn a_rule_about_an_effect_means_each_operation_that_has_it() {
 }
 
 /// The effects of all commands of a line.
-fn effects_of(line: &str, place: &CommandSetting) -> Vec<toold_proto::effect::Effect> {
+pub(crate) fn effects_of(line: &str, place: &CommandSetting) -> Vec<toold_proto::effect::Effect> {
     let environment =
         Environment::default().with([("HOME", place.home.as_os_str()), ("PATH", "/usr/bin:/bin".as_ref())]);
     let mut surroundings =
