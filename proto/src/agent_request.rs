@@ -33,6 +33,10 @@ pub struct RequestPermission {
     /// asked, `permissions.waiting` says so, and until when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
+    /// A person was asked about it by a daemon that ended before the answer. If no frontend is connected, the question then
+    /// waits for one for a while.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub was_asked: bool,
     /// The session to judge in. When absent, the daemon opens one for the agent, for `session`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,

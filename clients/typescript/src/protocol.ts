@@ -2255,6 +2255,11 @@ export interface PermissionsRequestParams {
   session?: string;
   /**
    * The shell that the agent runs commands in, as a name or a path: `bash` when absent. Lines are read as bash reads them,
+  /**
+   * A person was asked about it by a daemon that ended before the answer. If no frontend is connected, the question then
+   * waits for one for a while.
+   */
+  was_asked?: boolean;
    * so nothing is free in a shell that reads them otherwise, such as `zsh`.
    */
   shell?: string;

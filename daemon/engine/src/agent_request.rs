@@ -18,6 +18,8 @@ pub struct AgentRequest {
     pub subagent: Option<String>,
     /// Until when people may answer here; `None` leaves all questions to the agent's own prompt.
     pub asks_until: Option<Instant>,
+    /// A person was asked about it by a daemon that ended before the answer.
+    pub was_asked: bool,
     /// Becomes true once a person is asked.
     pub waiting: watch::Sender<bool>,
     /// A person wants a record first: everything but denials and protected writes is left to the agent.

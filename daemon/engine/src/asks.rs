@@ -284,6 +284,11 @@ impl Asks {
         self.prompts.reconsider();
     }
 
+    /// Call it when frontends of the previous daemon will connect to this one: for a while, asks wait for them.
+    pub fn expect_frontends(&self) {
+        self.prompts.expect_frontends();
+    }
+
     /// Whether a frontend is connected that can answer the asks of all calls.
     pub fn can_all_be_answered(&self) -> bool {
         self.prompts.can_all_be_answered()
@@ -294,7 +299,7 @@ impl Asks {
         self.prompts.changes()
     }
 
-    /// Whether anybody is connected who could answer an ask of this call.
+    /// Whether anybody is connected, or expected back, who could answer an ask of this call.
     pub fn can_be_answered(&self, cx: &Cx) -> bool {
         self.prompts.can_be_answered(cx)
     }

@@ -18,7 +18,7 @@ use crate::call::Caller;
 use crate::cx::Cx;
 use crate::events::Events;
 
-/// When the last subscriber who can answer disconnects, a prompt waits this long for another.
+/// How long a prompt waits for a subscriber who can answer: after the last one disconnected, and where one is expected back.
 const ALONE: Duration = Duration::from_secs(10);
 
 /// One kind of prompt.
@@ -56,6 +56,8 @@ struct PromptsState<P: PromptKind> {
     /// The oldest first.
     pending: BTreeMap<u64, PendingPrompt<P>>,
     subscribers: BTreeMap<u64, PromptSubscriber<P>>,
+    /// Until when the frontends of the previous daemon may come back.
+    expected: Option<Instant>,
     /// How the last ones ended, the latest last.
     ended: VecDeque<P::End>,
 }
@@ -163,8 +165,13 @@ pub(crate) enum WaitOutcome<O> {
 
 impl<P: PromptKind> Prompts<P> {
     pub(crate) fn new(events: Arc<Events>) -> Self {
-        let state =
-            PromptsState { next: 1, pending: BTreeMap::new(), subscribers: BTreeMap::new(), ended: VecDeque::new() };
+        let state = PromptsState {
+            next: 1,
+            pending: BTreeMap::new(),
+            subscribers: BTreeMap::new(),
+            expected: None,
+            ended: VecDeque::new(),
+        };
         Self { shared: Arc::new(SharedPrompts { state: Mutex::new(state), changed: watch::Sender::new(()), events }) }
     }
 
@@ -181,6 +188,11 @@ impl<P: PromptKind> Prompts<P> {
         PromptSubscription { id, changes: self.shared.changed.subscribe(), shared: self.shared.clone() }
     }
 
+    /// The previous daemon had frontends, which have not connected to this one yet: for a while, prompts wait for them.
+    pub(crate) fn expect_frontends(&self) {
+        self.shared.state.lock().expected = Some(Instant::now() + ALONE);
+    }
+
     /// Whether somebody could answer prompts, whichever call they belong to.
     pub(crate) fn can_all_be_answered(&self) -> bool {
         let state = self.shared.state.lock();
@@ -192,7 +204,7 @@ impl<P: PromptKind> Prompts<P> {
         self.shared.changed.subscribe()
     }
 
-    /// Whether somebody could answer a prompt of this call.
+    /// Whether somebody could answer a prompt of this call, or is expected back.
     pub(crate) fn can_be_answered(&self, cx: &Cx) -> bool {
         !cx.unattended && self.shared.state.lock().can_be_answered(cx, false)
     }
@@ -263,6 +275,8 @@ impl<P: PromptKind> Prompts<P> {
                 self.shared.add(&mut state, key, time, is_relayed, waiting, make)
             }
         };
+        // One who is only expected back is not there, and the frontend of a call that joins is.
+        state.record_lone_prompts();
         Some(self.waiter(state, id, Some(call.clone())))
     }
 
@@ -369,13 +383,20 @@ impl<P: PromptKind> SharedPrompts<P> {
 
 impl<P: PromptKind> PromptsState<P> {
     fn can_be_answered(&self, cx: &Cx, is_relayed: bool) -> bool {
-        self.subscribers.values().any(|subscriber| {
-            let callers = std::iter::once(&cx.caller);
-            subscriber.can_answer(PromptAudience { session: &cx.session.id, callers, is_relayed })
-        })
+        self.is_expected(cx)
+            || self.subscribers.values().any(|subscriber| {
+                let callers = std::iter::once(&cx.caller);
+                subscriber.can_answer(PromptAudience { session: &cx.session.id, callers, is_relayed })
+            })
     }
 
-    /// Records when prompts lost their last subscriber. Call it when subscribers come or go.
+    /// Whether a frontend may come back that could answer a prompt of this call: it could when the previous daemon ended.
+    fn is_expected(&self, cx: &Cx) -> bool {
+        self.expected.is_some_and(|until| Instant::now() < until)
+            || cx.agent.as_ref().is_some_and(|request| request.was_asked)
+    }
+
+    /// Records since when prompts have no subscriber. Call it when subscribers or waiting calls come or go.
     fn record_lone_prompts(&mut self) {
         let now = Instant::now();
         let Self { pending, subscribers, .. } = self;

@@ -166,6 +166,11 @@ impl Questions {
         QuestionSubscription(self.prompts.subscribe(true, PromptScope::Caller(caller)))
     }
 
+    /// Call it when frontends of the previous daemon will connect to this one: for a while, questions wait for them.
+    pub fn expect_frontends(&self) {
+        self.prompts.expect_frontends();
+    }
+
     /// Whether a frontend is connected that can answer the questions of all calls.
     pub fn can_all_be_answered(&self) -> bool {
         self.prompts.can_all_be_answered()

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
 use serde_json::{Value, json};
-use toold_tests::{Setup, Terminal, TestDaemon, Wire, toolctl};
+use toold_tests::{Setup, Terminal, TestDaemon, Wire, toolctl, until};
 
 fn hook(setup: &Setup, arguments: &[&str], input: &str) -> Output {
     run_hook(setup, arguments, input, false)
@@ -469,6 +469,11 @@ fn after_a_crash_or_restart_a_person_is_asked_again_and_the_answer_counts() {
     for signal in ["KILL", "TERM"] {
         let mut asking = AskingHook::start();
         asking.daemon.restart(signal);
+        // The hook is back before the person is.
+        let mut other = asking.daemon.connect();
+        until("the question", || {
+            (other.result("permissions.pending", json!({}))["asks"].as_array()?.len() == 1).then_some(())
+        });
         let mut person = AskingHook::person(&asking.daemon);
         let id = asked(&mut person);
         person.result("permissions.reply", json!({"request_id": id, "action": "deny", "message": "not today"}));

@@ -47,6 +47,7 @@ async fn judge_named(test: &BuiltinTest, call: (&str, &str, Value), named: &[(Ca
         agent: agent.to_owned(),
         subagent: None,
         asks_until: None,
+        was_asked: false,
         waiting: watch::Sender::new(false),
         mode: None,
     };

@@ -160,6 +160,10 @@ async fn take_over(daemon: &Daemon, from: u32, channel: std::os::unix::net::Unix
     services.builtins.set_beside_another_daemon(!busy_sessions.is_empty());
     services.engine.sessions.set_busy_elsewhere(busy_sessions);
     daemon.clients.mcp.mcp.take_over(turn.take_http_sessions());
+    if turn.frontends {
+        services.engine.asks.expect_frontends();
+        services.engine.questions.expect_frontends();
+    }
     if !services.config.loaded().config.page.enabled {
         services.lifecycle.page.sign_ins.revoke(None);
     }
@@ -260,8 +264,10 @@ async fn hand_over(socket: &mut Socket, daemon: &Daemon, order: RestartOrder) ->
     let RestartOrder { mut next, drain, reply } = order;
     service_manager::main_process(next.pid());
     let http_sessions = daemon.clients.mcp.mcp.hand_over();
-    let busy_sessions = daemon.services.engine.sessions.busy();
-    match next.go(daemon.services.lifecycle.page.hand_over(), http_sessions, busy_sessions).await {
+    let engine = &daemon.services.engine;
+    let frontends = engine.asks.can_all_be_answered() || engine.questions.can_all_be_answered();
+    let busy_sessions = engine.sessions.busy();
+    match next.go(daemon.services.lifecycle.page.hand_over(), http_sessions, busy_sessions, frontends).await {
         Ok(restarted) => {
             daemon.services.builtins.set_beside_another_daemon(true);
             tracing::info!(pid = restarted.pid, version = restarted.version, "handed over");

@@ -193,9 +193,11 @@ impl NextDaemon {
         page: PageHandOver,
         http_sessions: HttpSessionRecords,
         busy_sessions: Vec<SessionId>,
+        frontends: bool,
     ) -> anyhow::Result<Restarted> {
         let pid = self.pid();
-        channel::say(self.channel.get_mut(), &RestartMessage::Go { page, http_sessions, busy_sessions }).await?;
+        let go = RestartMessage::Go { page, http_sessions, busy_sessions, frontends };
+        channel::say(self.channel.get_mut(), &go).await?;
         match timeout(GO_WITHIN, self.hear()).await.context("it did not start to serve in time")?? {
             RestartMessage::Serving { epoch } => {
                 self.child = None;

@@ -326,6 +326,7 @@ fn tool_for(
         observed,
         waiting: watch::Sender::new(false),
         mode: config.mode(params.mode.as_deref().and_then(mode_of)),
+        was_asked: params.was_asked,
     };
     let work = AgentWork {
         tool: params.tool.clone(),

@@ -129,6 +129,38 @@ async fn call_in_a_loop(setup: &Setup, over: &AtomicBool, served_by: &Mutex<BTre
 }
 
 #[test]
+fn a_call_that_comes_before_the_frontends_of_the_old_daemon_waits_for_them() {
+    for frontends in [true, false] {
+        let setup = Setup::new().asking();
+        private(&setup);
+        let mut first = serve(&setup);
+        let _stopped = Stopped(&setup);
+        let subscribed = || {
+            let mut person = Wire::connect(&socket(&setup));
+            person.result("permissions.subscribe", json!({}));
+            person
+        };
+        let before = frontends.then(subscribed);
+        restart(&setup, &[]);
+        drop(before);
+        let mut caller = Wire::connect(&socket(&setup));
+        caller.result("session.open", json!({"cwd": setup.path("work")}));
+        let call = caller.request("tools.execute", json!({"name": "bash", "arguments": {"command": "touch made"}}));
+        if frontends {
+            let pending = || Wire::connect(&socket(&setup)).result("permissions.pending", json!({}))["asks"].take();
+            until("the question", || (pending().as_array()?.len() == 1).then_some(()));
+            let mut person = subscribed();
+            let event = person.notification("permissions.event");
+            let id = &event["result"]["request"]["request_id"];
+            person.result("permissions.reply", json!({"request_id": id, "action": "allow"}));
+        }
+        let answer = caller.answer(call);
+        assert_eq!(answer["result"]["is_error"], !frontends, "{answer}");
+        assert!(first.ended().success());
+    }
+}
+
+#[test]
 fn a_call_in_flight_ends_before_a_restart_that_waits() {
     let setup = Setup::new().config(ALLOW_ALL);
     private(&setup);

@@ -83,6 +83,9 @@ pub(crate) fn judge(globals: &Globals, params: &Value, limit: Duration) -> Judge
         let answer = opened.and_then(|exchange| {
             let mut params = params.clone();
             params["wait_ms"] = json!(left.as_millis() as u64);
+            if was_asked {
+                params["was_asked"] = json!(true);
+            }
             exchange.judge(&params, until, &mut was_asked)
         });
         match answer {

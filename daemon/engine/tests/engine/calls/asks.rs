@@ -473,6 +473,27 @@ async fn when_the_last_frontend_leaves_the_ask_waits_ten_seconds_for_another() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn asks_wait_for_frontends_that_are_expected_back_and_no_longer() {
+    let fixture = fixture();
+    fixture.engine.asks.expect_frontends();
+    let start = Instant::now();
+    let [answered, alone] = ["ls", "git push"].map(|line| fixture.begin("bash", bash(line)));
+    sleep(Duration::from_secs(3)).await;
+    let mut frontend = fixture.frontend();
+    let ask = next_ask(&mut frontend).await;
+    fixture.allow(&ask, Scope::Once);
+    ran(answered.await.unwrap());
+    drop(frontend);
+    was_denied(alone.await.unwrap(), "no connected client");
+    assert_eq!(start.elapsed(), Duration::from_secs(13), "since the frontend left");
+    was_denied(fixture.call("bash", bash("make")).await, "no connected client");
+    fixture.engine.asks.expect_frontends();
+    was_denied(fixture.call("bash", bash("make")).await, "no connected client");
+    was_denied(fixture.call("bash", bash("make")).await, "no connected client");
+    assert_eq!(start.elapsed(), Duration::from_secs(23), "one waited");
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_deadline_stands_still_and_the_caller_hears_that_it_waits() {
     let fixture = fixture();
     let mut frontend = fixture.frontend();

@@ -136,5 +136,12 @@ async fn a_question_ends_with_its_call_and_with_its_time() {
     drop(frontend);
     assert!(call.await.unwrap().unwrap().text().contains("no connected client"));
     assert_eq!(start.elapsed(), Duration::from_secs(610));
+    fixture.engine.questions.expect_frontends();
+    let call = fixture.start(fixture.prepare("question", json!({})));
+    sleep(Duration::from_secs(9)).await;
+    let mut frontend = fixture.engine.questions.subscribe(None);
+    let question = next_question(&mut frontend).await;
+    say(&fixture, &question, json!({"answer_ids": ["a"]})).unwrap();
+    assert_eq!(call.await.unwrap().unwrap().text(), "[\"a\"] None");
     fixture.records_are_closed();
 }

@@ -46,6 +46,9 @@ pub(super) enum RestartMessage {
         /// The sessions of which it still runs serial calls.
         #[serde(default)]
         busy_sessions: Vec<SessionId>,
+        /// Whether it had frontends that answer prompts, which will connect to the new one. Absent from older daemons.
+        #[serde(default)]
+        frontends: bool,
     },
     /// From the new one.
     Serving { epoch: String },

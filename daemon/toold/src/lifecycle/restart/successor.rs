@@ -60,8 +60,8 @@ impl Successor {
         channel.read_line(&mut line).await.context("the old daemon is gone")?;
         ensure!(!line.is_empty(), "the old daemon keeps serving");
         match serde_json::from_str(&line).context("can't read the old daemon's message")? {
-            RestartMessage::Go { page, http_sessions, busy_sessions } => {
-                Ok(TakeOverTurn { channel, page, http_sessions, busy_sessions })
+            RestartMessage::Go { page, http_sessions, busy_sessions, frontends } => {
+                Ok(TakeOverTurn { channel, page, http_sessions, busy_sessions, frontends })
             }
             other => bail!("the old daemon said {other:?}"),
         }
@@ -88,6 +88,8 @@ pub struct TakeOverTurn {
     page: PageHandOver,
     http_sessions: HttpSessionRecords,
     busy_sessions: Vec<SessionId>,
+    /// Whether the old daemon had frontends that answer prompts.
+    pub(crate) frontends: bool,
 }
 
 impl TakeOverTurn {
