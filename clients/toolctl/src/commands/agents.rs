@@ -107,7 +107,11 @@ fn commands(found: &FoundAgent) -> &'static str {
 }
 
 fn hooks(found: &FoundAgent) -> &'static str {
-    if found.has_hooks && found.hooks_off.is_some() { "off" } else { installed(found.has_hooks) }
+    match found.has_hooks {
+        true if found.hooks_off.is_some() => "off",
+        true if !found.has_whole_hooks => "changed",
+        has_hooks => installed(has_hooks),
+    }
 }
 
 /// How a call ended, for people.
@@ -126,6 +130,7 @@ fn as_json(found: &FoundAgent) -> serde_json::Value {
         "version": found.version,
         "program": found.program,
         "hooks": found.has_hooks,
+        "hooks_changed": found.has_hooks && !found.has_whole_hooks,
         "hooks_off": found.hooks_off.as_ref().map(|off| json!({"file": off.file, "setting": off.setting})),
         "mcp": found.has_mcp,
         "confines": found.confines,

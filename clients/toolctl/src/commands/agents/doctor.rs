@@ -60,6 +60,10 @@ fn checks(found: &FoundAgent, home: &Path) -> Vec<(&'static str, String)> {
         )),
         None => checks.push(("bad", format!("the hooks in {} name no program", file.display()))),
     }
+    if !found.has_whole_hooks {
+        let again = format!("toolctl agents install {} --hooks", agent.name());
+        checks.push(("bad", format!("the hooks in {} are not as they were installed; {again}", file.display())));
+    }
     if let Some(off) = &found.hooks_off {
         checks.push(("bad", format!("the hooks do not run: {} in {}", off.setting, off.file.display())));
     }

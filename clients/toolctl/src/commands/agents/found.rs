@@ -21,6 +21,8 @@ pub(super) struct FoundAgent {
     pub(super) program: Option<PathBuf>,
     pub(super) version: Option<String>,
     pub(super) has_hooks: bool,
+    /// They are as an installation writes them.
+    pub(super) has_whole_hooks: bool,
     /// The setting that keeps the hooks from running here.
     pub(super) hooks_off: Option<SwitchedOff>,
     pub(super) has_mcp: bool,
@@ -92,6 +94,7 @@ async fn find(agent: HookAgent, home: &Path) -> Option<FoundAgent> {
         return None;
     }
     let client = agent.mcp_client();
+    let hooks = config_file::read(&home.join(hooks_file::file(agent))).ok().flatten().unwrap_or_default();
     let mcp_text = config_file::read(&home.join(client.file())).ok().flatten().unwrap_or_default();
     let version = match &program {
         Some(program) => version(program).await,
@@ -100,6 +103,7 @@ async fn find(agent: HookAgent, home: &Path) -> Option<FoundAgent> {
     Some(FoundAgent {
         agent,
         has_hooks,
+        has_whole_hooks: hooks_file::are_whole(agent, &hooks),
         hooks_off: switched_off_here(agent, home),
         has_mcp: client.has_entry(&mcp_text),
         confines: hooks_file::confines_in(agent, home),

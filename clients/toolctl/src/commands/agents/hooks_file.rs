@@ -182,7 +182,22 @@ pub(crate) fn has_hooks(agent: HookAgent, text: &str) -> bool {
     }
     items(agent, &HookCommand::NONE)
         .iter()
-        .any(|(event, _)| jsonc::items(text, &[HOLDER, event]).iter().any(|item| is_ours(agent, item)))
+        .any(|(event, _)| jsonc::entries(text, &[HOLDER, event]).iter().any(|hook| is_ours(agent, hook)))
+}
+
+/// Whether all hooks in the text are as an installation writes them: none is missing, narrowed or turned into another one.
+pub(crate) fn are_whole(agent: HookAgent, text: &str) -> bool {
+    let (Some(program), Some(fail)) = (program_in(agent, text), fail_in(agent, text)) else { return false };
+    let command = HookCommand { program: &program, fail, variables: variables_in(agent, text) };
+    if agent == HookAgent::Opencode {
+        return with_hooks(agent, "", &command).is_ok_and(|whole| whole == text);
+    }
+    // Of a member that stands twice, the agents read the last one.
+    let there = jsonc::whole(text).unwrap_or_default();
+    let has_item = |(event, item): (&str, Value)| {
+        there[HOLDER][event].as_array().is_some_and(|items| items.iter().any(|there| jsonc::holds(there, &item)))
+    };
+    items(agent, &command).into_iter().all(has_item)
 }
 
 pub(crate) fn is_installed(agent: HookAgent, home: &Path) -> bool {
@@ -196,7 +211,7 @@ pub(crate) fn program_in(agent: HookAgent, text: &str) -> Option<String> {
         let (_, rest) = text.split_once("const TOOLCTL = ")?;
         return serde_json::Deserializer::from_str(rest).into_iter::<String>().next()?.ok();
     }
-    let command = hook_command(agent, text)?;
+    let command = hook_commands(agent, text).into_iter().next()?;
     let (program, _) = command.rsplit_once(" hook ")?;
     Some(program.trim_matches('\'').replace(r"'\''", "'"))
 }
@@ -208,7 +223,8 @@ pub(crate) fn fail_in(agent: HookAgent, text: &str) -> Option<FailArg> {
     }
     let is_closed = match agent {
         HookAgent::Opencode => text.contains("ON_FAILURE = \"closed\""),
-        _ => hook_command(agent, text)?.contains(" --fail closed"),
+        // One that is open beside closed ones was not installed so.
+        _ => hook_commands(agent, text).iter().any(|command| command.contains(" --fail closed")),
     };
     Some(if is_closed { FailArg::Closed } else { FailArg::Open })
 }
@@ -238,20 +254,19 @@ pub(crate) fn variables_in(agent: HookAgent, text: &str) -> Vec<String> {
         HookAgent::Opencode => text
             .split_once("const VARIABLES = ")
             .and_then(|(_, rest)| serde_json::Deserializer::from_str(rest).into_iter::<Vec<String>>().next()?.ok()),
-        _ => hook_command(agent, text)
-            .and_then(|command| shlex::split(&command))
+        _ => hook_commands(agent, text)
+            .first()
+            .and_then(|command| shlex::split(command))
             .map(|words| words.windows(2).filter(|pair| pair[0] == "--env").map(|pair| pair[1].clone()).collect()),
     };
     variables.unwrap_or_default()
 }
 
-/// The command of a hook of ours.
-fn hook_command(agent: HookAgent, text: &str) -> Option<String> {
-    let (event, _) = *items(agent, &HookCommand::NONE).first()?;
-    let items = jsonc::items(text, &[HOLDER, event]);
-    items
-        .iter()
-        .find_map(|item| commands(item).into_iter().find(|command| runs_hook(agent, command)).map(str::to_owned))
+/// The commands of all hooks of ours.
+fn hook_commands(agent: HookAgent, text: &str) -> Vec<String> {
+    let events = items(agent, &HookCommand::NONE);
+    let hooks = events.iter().flat_map(|(event, _)| jsonc::entries(text, &[HOLDER, event]));
+    hooks.filter(|hook| is_ours(agent, hook)).filter_map(|hook| command_of(&hook).map(str::to_owned)).collect()
 }
 
 /// The item for the list of each event.
@@ -337,16 +352,13 @@ fn items(agent: HookAgent, command: &HookCommand<'_>) -> Vec<(&'static str, Valu
     }
 }
 
-/// All commands in an item.
-fn commands(item: &Value) -> Vec<&str> {
-    let own = [&item["command"], &item["bash"]];
-    let inner = item["hooks"].as_array().into_iter().flatten().map(|hook| &hook["command"]);
-    own.into_iter().chain(inner).filter_map(Value::as_str).collect()
+/// The command of a hook; `None` for a group of hooks.
+pub(super) fn command_of(hook: &Value) -> Option<&str> {
+    ["command", "bash"].into_iter().find_map(|name| hook.get(name)?.as_str())
 }
 
-fn is_ours(agent: HookAgent, item: &Value) -> bool {
-    let commands = commands(item);
-    !commands.is_empty() && commands.iter().all(|command| runs_hook(agent, command))
+fn is_ours(agent: HookAgent, hook: &Value) -> bool {
+    command_of(hook).is_some_and(|command| runs_hook(agent, command))
 }
 
 fn runs_hook(agent: HookAgent, command: &str) -> bool {
@@ -378,6 +390,67 @@ mod tests {
             assert!(!moved.contains("my tools"), "{moved}");
             let undone = without_hooks(agent, &moved, before).unwrap();
             assert!(!has_hooks(agent, &undone) && undone.contains("theirs") && undone.contains("// mine"), "{undone}");
+        }
+    }
+
+    #[test]
+    fn a_group_with_hooks_of_others_loses_ours_alone() {
+        for agent in HookAgent::ALL.into_iter().filter(|agent| *agent != HookAgent::Opencode) {
+            let command = hook("/opt/toolctl", FailArg::Closed);
+            let mut all = jsonc::whole(&with_hooks(agent, "{}", &command).unwrap()).unwrap();
+            let events: Vec<String> = all[HOLDER].as_object().unwrap().keys().cloned().collect();
+            let theirs = json!({"type": "command", "command": "./theirs"});
+            for (at, event) in events.iter().enumerate() {
+                let item = &mut all[HOLDER][event][0];
+                let Some(group) = item.get_mut("hooks").and_then(Value::as_array_mut) else { continue };
+                group.insert(at % 2, theirs.clone());
+            }
+            let shared = serde_json::to_string_pretty(&all).unwrap();
+            assert_eq!(with_hooks(agent, &shared, &command).unwrap(), shared, "they are there");
+            for text in [shared.clone(), with_hooks(agent, &shared, &hook("/usr/bin/toolctl", FailArg::Open)).unwrap()]
+            {
+                assert!(has_hooks(agent, &text), "{text}");
+                let undone = without_hooks(agent, &text, "{}").unwrap();
+                assert!(!undone.contains("toolctl") && !has_hooks(agent, &undone), "{undone}");
+                assert_eq!(undone.matches("./theirs").count(), shared.matches("./theirs").count(), "{undone}");
+            }
+        }
+    }
+
+    #[test]
+    fn hooks_are_whole_until_one_is_missing_or_changed() {
+        for agent in HookAgent::ALL {
+            for fail in [FailArg::Open, FailArg::Closed] {
+                let text = with_hooks(agent, "", &hook("/opt/my tools/toolctl", fail)).unwrap();
+                assert!(are_whole(agent, &text) && !are_whole(agent, ""), "{text}");
+                assert!(!are_whole(agent, &text.replacen("my tools", "your tools", 1)) || agent == HookAgent::Opencode);
+            }
+        }
+        let whole = with_hooks(HookAgent::ClaudeCode, "{}", &hook("/opt/toolctl", FailArg::Closed)).unwrap();
+        let whole = jsonc::whole(&whole).unwrap();
+        let group = "/hooks/PreToolUse/0";
+        let command = whole.pointer(&format!("{group}/hooks/0/command")).unwrap().as_str().unwrap().to_owned();
+        let member = |path: &str, value: Value| {
+            let mut changed = whole.clone();
+            let (parent, name) = path.rsplit_once('/').unwrap();
+            changed.pointer_mut(&format!("{group}{parent}")).unwrap()[name] = value;
+            changed.to_string()
+        };
+        let mut without = whole.clone();
+        without["hooks"].as_object_mut().unwrap().shift_remove("PreToolUse");
+        for changed in [
+            without.to_string(),
+            member("/matcher", json!("Read")),
+            member("/hooks/0/onFailure", json!("allow")),
+            member("/hooks/0/timeout", json!(1)),
+            member("/hooks/0/if", json!("Bash(ls)")),
+            member("/hooks/0/async", json!(true)),
+            member("/hooks/0/command", json!(command.replace("closed", "open"))),
+            member("/hooks/0/command", json!(format!("{command} || true"))),
+            member("/hooks/0/command", json!(format!("{command} --env TOOLD_SOCKET=/x"))),
+            format!("{{\"hooks\": {}, \"hooks\": {{\"Stop\": []}}}}", whole["hooks"]),
+        ] {
+            assert!(!are_whole(HookAgent::ClaudeCode, &changed), "{changed}");
         }
     }
 
@@ -426,6 +499,7 @@ mod tests {
         for command in ["mytoolctl-hook codex", "echo toolctl hook", "toolctl hook codex2", "toolctl hookcodex"] {
             assert!(!is_ours(HookAgent::Codex, &json!({"command": command})), "{command}");
         }
-        assert!(!is_ours(HookAgent::Codex, &json!({"hooks": []})));
+        let empty = "{\"hooks\": {\"Stop\": [{\"hooks\": []}]}}";
+        assert_eq!(without_hooks(HookAgent::Codex, empty, "").unwrap(), empty);
     }
 }

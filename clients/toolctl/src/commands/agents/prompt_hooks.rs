@@ -89,7 +89,7 @@ fn events(agent: HookAgent) -> Vec<&'static str> {
 }
 
 fn has(agent: HookAgent, text: &str, event: &str) -> bool {
-    jsonc::items(text, &[HOLDER, event]).iter().any(|item| is_ours(agent, item))
+    jsonc::entries(text, &[HOLDER, event]).iter().any(|hook| is_ours(agent, hook))
 }
 
 fn item(agent: HookAgent, event: &str, command: &HookCommand<'_>) -> Value {
@@ -115,12 +115,9 @@ fn item(agent: HookAgent, event: &str, command: &HookCommand<'_>) -> Value {
     }
 }
 
-fn is_ours(agent: HookAgent, item: &Value) -> bool {
-    let own = [&item["command"], &item["bash"]];
-    let inner = item["hooks"].as_array().into_iter().flatten().map(|hook| &hook["command"]);
-    let mut commands = own.into_iter().chain(inner).filter_map(Value::as_str).peekable();
-    let runs = |command: &str| command.contains("toolctl") && command.contains(&format!(" hook {}", agent.name()));
-    commands.peek().is_some() && commands.all(runs)
+fn is_ours(agent: HookAgent, hook: &Value) -> bool {
+    hooks_file::command_of(hook)
+        .is_some_and(|command| command.contains("toolctl") && command.contains(&format!(" hook {}", agent.name())))
 }
 
 #[cfg(test)]

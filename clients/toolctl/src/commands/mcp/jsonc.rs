@@ -3,7 +3,7 @@
 use anyhow::{Context, bail};
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstObjectProp, CstRootNode};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// The text with this member. Missing parents are created. Of an object that is there already, the other members stay.
 ///
@@ -76,7 +76,10 @@ fn find(text: &str, path: &[&str]) -> Option<CstObjectProp> {
     object.get(name)
 }
 
-/// The text with this item in the list at `path`, in place of the items that are `ours`. Missing parents are created.
+/// The member of an item that lists several entries: such an item is a group, which may have entries of several programs.
+const GROUPED: &str = "hooks";
+
+/// The text with this item in the list at `path`, in place of the entries that are `ours`. Missing parents are created.
 ///
 /// # Errors
 /// The text is not a JSON object, a parent is not an object, or the member is not a list.
@@ -97,9 +100,8 @@ pub(crate) fn with_item(
     let mut there = false;
     for element in list.elements() {
         match node_value(&element) {
-            Some(value) if value == *item && !there => there = true,
-            Some(value) if ours(&value) => element.remove(),
-            _ => {}
+            Some(value) if !there && holds(&value, item) => there = true,
+            _ => take_ours(element, &ours),
         }
     }
     if !there {
@@ -107,13 +109,38 @@ pub(crate) fn with_item(
     }
     let after = format!("{mark}{root}");
     // A file of somebody else: nothing is written that does not read back.
-    if !items(&after, path).contains(item) {
+    if !items(&after, path).iter().any(|there| holds(there, item)) {
         bail!("it cannot be changed safely");
     }
     Ok(after)
 }
 
-/// The text without the items of the list that are `ours`, and without a list that is empty then, unless `before` has it.
+/// Whether an item is this one, or this group with entries of others beside its own.
+pub(crate) fn holds(there: &Value, item: &Value) -> bool {
+    let (Some(there), Some(item)) = (there.as_object(), item.as_object()) else { return there == item };
+    let entries = |item: &Map<String, Value>| item.get(GROUPED).and_then(Value::as_array).cloned().unwrap_or_default();
+    let (all, own) = (entries(there), entries(item));
+    there.len() == item.len()
+        && item.iter().all(|(name, value)| name == GROUPED || there.get(name) == Some(value))
+        && there.contains_key(GROUPED) == item.contains_key(GROUPED)
+        && own.iter().all(|entry| all.contains(entry))
+}
+
+/// Removes an item that is `ours`, and of a group the entries that are, with the group when they were all.
+fn take_ours(item: CstNode, ours: impl Fn(&Value) -> bool) {
+    if node_value(&item).is_some_and(|value| ours(&value)) {
+        return item.remove();
+    }
+    let Some(entries) = item.as_object().and_then(|group| group.array_value(GROUPED)) else { return };
+    let is_ours = |entry: &CstNode| node_value(entry).is_some_and(|value| ours(&value));
+    let (own, others): (Vec<CstNode>, Vec<CstNode>) = entries.elements().into_iter().partition(is_ours);
+    match others.is_empty() && !own.is_empty() {
+        true => item.remove(),
+        false => own.into_iter().for_each(CstNode::remove),
+    }
+}
+
+/// The text without the entries of the list that are `ours`, and without a list that is empty then, unless `before` has it.
 ///
 /// # Errors
 /// The text is not JSON.
@@ -136,11 +163,7 @@ pub(crate) fn without_items(
     if let Some(member) = holder.and_then(|holder| holder.get(name))
         && let Some(list) = member.array_value()
     {
-        for element in list.elements() {
-            if node_value(&element).is_some_and(|value| ours(&value)) {
-                element.remove();
-            }
-        }
+        list.elements().into_iter().for_each(|element| take_ours(element, &ours));
         if list.elements().is_empty() && !has_member(before, path) {
             member.remove();
         }
@@ -155,6 +178,18 @@ pub(crate) fn without_items(
         }
     }
     Ok(format!("{mark}{root}"))
+}
+
+/// The entries of the list at `path`: its items, and those of its groups.
+pub(crate) fn entries(text: &str, path: &[&str]) -> Vec<Value> {
+    let mut entries = Vec::new();
+    for mut item in items(text, path) {
+        match item.get_mut(GROUPED).map(Value::take) {
+            Some(Value::Array(grouped)) => entries.extend(grouped),
+            _ => entries.push(item),
+        }
+    }
+    entries
 }
 
 /// The items of the list at `path`; none when there is no such list.
