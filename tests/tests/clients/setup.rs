@@ -259,6 +259,56 @@ fn a_file_that_its_agent_wrote_since_loses_only_what_setup_added() {
 }
 
 #[test]
+fn settings_of_an_entry_that_were_changed_since_stay() {
+    let machine = SetupMachine::new();
+    machine.unlock();
+    let before = machine.files();
+    machine.done(&["setup", "--yes"]);
+    let edit = |file: &str, change: &dyn Fn(&mut Value)| {
+        let mut value = machine.json(file);
+        change(&mut value);
+        fs::write(machine.home(file), serde_json::to_string_pretty(&value).unwrap()).unwrap();
+    };
+    let replace = |file: &str, old: &str, new: &str| {
+        let text = fs::read_to_string(machine.home(file)).unwrap();
+        assert_eq!(text.matches(old).count(), 1, "{text}");
+        fs::write(machine.home(file), text.replace(old, new)).unwrap();
+    };
+    edit(".claude.json", &|all| all["mcpServers"]["github"]["timeout"] = json!(5000));
+    edit(".config/opencode/opencode.jsonc", &|all| all["mcp"]["files"]["enabled"] = json!(false));
+    edit(".cursor/mcp.json", &|all| all["other"] = json!(1));
+    replace(".gemini/settings.json", "\"trust\": true", "\"includeTools\": [\"read\"]");
+    replace(".codex/config.toml", "startup_timeout_sec = 20", "startup_timeout_sec = 30\nenabled = false");
+    let told = machine.done(&["setup", "--undo", "--yes"]);
+    assert!(
+        told.contains("files keeps the settings of its entry that were changed since: includeTools, trust"),
+        "{told}"
+    );
+    assert!(!told.contains(TOKEN), "{told}");
+    let server = machine.daemon.setup.path("server.py");
+    let claude = json!({"type": "stdio", "command": "python3", "args": [server], "env": {"GITHUB_TOKEN": TOKEN}, "timeout": 5000});
+    assert_eq!(machine.json(".claude.json")["mcpServers"], json!({"github": claude}));
+    let opencode = json!({"type": "local", "command": ["python3", server, "--root"], "enabled": false});
+    assert_eq!(machine.json(".config/opencode/opencode.jsonc")["mcp"]["files"], opencode);
+    // An entry with the settings that it had is the old text.
+    let cursor = fs::read_to_string(machine.home(".cursor/mcp.json")).unwrap();
+    assert!(
+        cursor.contains(&format!("{{\"command\":\"python3\",\"args\":[\"{}\",\"--root\"]}}", server.display())),
+        "{cursor}"
+    );
+    let gemini = fs::read_to_string(machine.home(".gemini/settings.json")).unwrap();
+    assert!(gemini.contains("// mine") && gemini.contains("\"includeTools\": [\"read\"]"), "{gemini}");
+    assert!(gemini.contains("python3") && !gemini.contains("trust"), "{gemini}");
+    let codex = fs::read_to_string(machine.home(".codex/config.toml")).unwrap();
+    for line in ["startup_timeout_sec = 30", "enabled = false", "[mcp_servers.github.env]", "# mine"] {
+        assert!(codex.contains(line), "{line}: {codex}");
+    }
+    assert!(!codex.contains("toolctl"), "{codex}");
+    let zed = machine.home(".config/zed/settings.json");
+    assert_eq!(machine.files()[&zed], before[&zed]);
+}
+
+#[test]
 fn undo_is_all_or_nothing_and_wants_the_secrets_unlocked() {
     let mut machine = SetupMachine::new();
     machine.unlock();
@@ -362,6 +412,85 @@ fn a_server_comes_back_with_its_secret_where_its_file_is_gone() {
     assert!(!told.contains(TOKEN), "{told}");
     let back: Value = serde_json::from_str(&ONE_LINE.replace("%TOKEN%", TOKEN)).unwrap();
     assert_eq!(machine.json(".cursor/mcp.json"), back);
+}
+
+#[test]
+fn a_server_comes_back_where_its_entry_is_gone_from_all_files() {
+    for (repaired, now) in [(false, Some("{}\n")), (false, Some("")), (true, None)] {
+        let machine = with_cursor(ONE_LINE);
+        machine.unlock();
+        machine.done(&["setup", "--yes"]);
+        let file = machine.home(".cursor/mcp.json");
+        match now {
+            Some(text) => fs::write(&file, text).unwrap(),
+            None => fs::remove_file(&file).unwrap(),
+        }
+        let check = machine.toolctl(&["setup", "--check"]);
+        assert_eq!(check.status.code(), Some(1), "{check:?}");
+        assert!(String::from_utf8_lossy(&check.stdout).ends_with("run `toolctl setup` to repair it\n"), "{check:?}");
+        machine.done(&["setup", "--yes"]);
+        machine.done(&["setup", "--check"]);
+        assert_eq!(machine.json(".cursor/mcp.json")["mcpServers"].get("memory").is_some(), repaired, "{now:?}");
+        let told = machine.done(&["setup", "--undo", "--yes"]);
+        assert!(!told.contains(TOKEN), "{told}");
+        let back: Value = serde_json::from_str(&ONE_LINE.replace("%TOKEN%", TOKEN)).unwrap();
+        assert_eq!(machine.json(".cursor/mcp.json"), back, "{told}");
+    }
+}
+
+#[test]
+fn an_entry_that_the_person_removed_stays_so_while_another_agent_has_its_server() {
+    let machine = SetupMachine::new();
+    machine.unlock();
+    machine.done(&["setup", "--yes"]);
+    let mut claude = machine.json(".claude.json");
+    claude["mcpServers"].as_object_mut().unwrap().remove("github").unwrap();
+    fs::write(machine.home(".claude.json"), claude.to_string()).unwrap();
+    let checked = machine.done(&["setup", "--check"]);
+    assert!(checked.contains("mcpServers.github does not start the bridge any more, and stays so\n"), "{checked}");
+    let told = machine.done(&["setup", "--undo", "--yes"]);
+    assert!(told.contains("github is not put back: its entry is gone"), "{told}");
+    assert_eq!(machine.json(".claude.json").get("mcpServers"), None);
+    assert!(fs::read_to_string(machine.home(".codex/config.toml")).unwrap().contains(TOKEN));
+}
+
+#[test]
+fn hooks_go_out_of_a_group_that_the_person_extended() {
+    let machine = SetupMachine::new();
+    machine.done(&["setup", "--yes"]);
+    let mut settings = machine.json(".claude/settings.json");
+    let group = settings["hooks"]["PreToolUse"][0]["hooks"].as_array_mut().unwrap();
+    group.push(json!({"type": "command", "command": "/bin/true"}));
+    fs::write(machine.home(".claude/settings.json"), settings.to_string()).unwrap();
+    machine.done(&["setup", "--check"]);
+    machine.done(&["setup", "--undo", "--yes"]);
+    let settings = machine.json(".claude/settings.json");
+    let theirs = json!({"PreToolUse": [{"matcher": "*", "hooks": [{"type": "command", "command": "/bin/true"}]}]});
+    assert_eq!(settings["hooks"], theirs, "{settings}");
+}
+
+#[test]
+fn hooks_that_were_changed_or_removed_are_found_and_repaired() {
+    let machine = SetupMachine::new();
+    machine.done(&["setup", "--yes"]);
+    let file = machine.home(".claude/settings.json");
+    let whole = machine.json(".claude/settings.json");
+    for path in ["/hooks/PreToolUse", "/hooks/PreToolUse/0/matcher"] {
+        let mut settings = whole.clone();
+        *settings.pointer_mut(path).unwrap() = json!([]);
+        fs::write(&file, settings.to_string()).unwrap();
+        let check = machine.toolctl(&["setup", "--check"]);
+        let words = String::from_utf8_lossy(&check.stdout);
+        assert!(words.contains("settings.json: the hooks are not as they were installed\n"), "{words}");
+        assert!(words.contains("run `toolctl setup` to repair it") && check.status.code() == Some(1), "{words}");
+        assert!(machine.done(&["agents"]).contains("changed"));
+        let doctor = machine.toolctl(&["agents", "doctor"]);
+        assert!(String::from_utf8_lossy(&doctor.stdout).contains("not as they were installed"), "{doctor:?}");
+        machine.done(&["setup", "--yes"]);
+        machine.done(&["setup", "--check"]);
+    }
+    machine.done(&["setup", "--undo", "--yes"]);
+    assert!(!fs::read_to_string(&file).unwrap().contains("toolctl"));
 }
 
 #[test]
@@ -585,6 +714,29 @@ fn an_installation_that_is_taken_back_leaves_no_folder_and_no_agent() {
     fs::write(folder.join("theirs"), "").unwrap();
     done(&["mcp", "install", "windsurf", "--undo", "--yes"]);
     assert!(folder.join("theirs").exists() && done(&["setup", "--dry-run"]).contains("Windsurf"));
+}
+
+#[test]
+fn a_folder_that_setup_made_for_its_own_configuration_goes_with_it() {
+    let machine = with_cursor(ONE_LINE);
+    machine.unlock();
+    let folder = machine.daemon.setup.path("config/toold");
+    fs::remove_dir_all(&folder).unwrap();
+    machine.done(&["setup", "--yes"]);
+    assert!(folder.join("config.toml").exists());
+    machine.done(&["setup", "--undo", "--yes"]);
+    assert!(!folder.exists());
+    // A setup that changes nothing leaves none, either.
+    let mut locked = machine.home(".cursor").metadata().unwrap().permissions();
+    locked.set_mode(0o500);
+    fs::set_permissions(machine.home(".cursor"), locked.clone()).unwrap();
+    let failed = machine.toolctl(&["setup", "--yes"]);
+    locked.set_mode(0o700);
+    fs::set_permissions(machine.home(".cursor"), locked).unwrap();
+    // The superuser writes everywhere.
+    if !failed.status.success() {
+        assert!(!folder.exists(), "{failed:?}");
+    }
 }
 
 #[test]

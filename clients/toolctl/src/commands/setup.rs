@@ -6,6 +6,7 @@
 
 mod allowances;
 mod apply;
+mod bridge;
 mod check;
 mod figures;
 mod folders;
@@ -50,7 +51,7 @@ use record::SetupRecord;
 /// Finds agents, editors and the MCP servers that they start, shows what would change, and asks once. Each server then runs
 /// once, in the daemon: its entry keeps its name and its tools, and starts `toolctl mcp --source NAME`. Secrets move from the
 /// files into `toolctl secrets`. Agents get hooks, which ask toold before each tool, and their denials hold for all of them.
-/// A file that Git tracks is never changed. Run it again at any time; --undo takes everything back.
+/// An agent's file that Git tracks is never changed. Run it again at any time; --undo takes everything back.
 #[derive(Debug, Args)]
 pub(crate) struct SetupArgs {
     /// Show what would change, and change nothing; with --yes, what --yes would change

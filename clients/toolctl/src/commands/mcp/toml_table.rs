@@ -21,7 +21,7 @@ pub(crate) fn with_table(text: &str, holder: &str, name: &str, members: &Map<Str
     for (key, value) in members {
         set(table, key, value)?;
     }
-    read_back(document.to_string())
+    read_back(text, &document)
 }
 
 /// The text without the table; with the one of `before` in its place, if there is one.
@@ -41,7 +41,7 @@ pub(crate) fn without_table(text: &str, holder: &str, name: &str, before: &str) 
             document.remove(holder);
         }
     }
-    read_back(document.to_string())
+    read_back(text, &document)
 }
 
 /// `None` for a text that is not TOML, too.
@@ -78,10 +78,27 @@ fn parse(text: &str) -> anyhow::Result<DocumentMut> {
     })
 }
 
-/// A file of somebody else: nothing is written that does not read back.
-fn read_back(text: String) -> anyhow::Result<String> {
-    parse(&text).context("it cannot be changed safely")?;
-    Ok(text)
+/// The text after the change. A file of somebody else: nothing is written that does not read back.
+fn read_back(before: &str, document: &DocumentMut) -> anyhow::Result<String> {
+    let after = with_line_ends_of(before, document.to_string());
+    parse(&after).context("it cannot be changed safely")?;
+    Ok(after)
+}
+
+/// The printed document has no carriage returns: unchanged lines get theirs again, and so do new ones where there are any.
+fn with_line_ends_of(before: &str, printed: String) -> String {
+    if !before.contains("\r\n") {
+        return printed;
+    }
+    let old: Vec<&str> = before.split_inclusive('\n').collect();
+    let new: Vec<&str> = printed.split_inclusive('\n').collect();
+    let content = |line: &str| line.replace("\r\n", "\n");
+    let same = |(old, new): &(&&str, &&str)| content(old) == content(new);
+    let start = old.iter().zip(&new).take_while(same).count();
+    let rest = old.len().min(new.len()) - start;
+    let end = old.iter().rev().zip(new.iter().rev()).take(rest).take_while(same).count();
+    let changed = new[start..new.len() - end].iter().map(|line| content(line).replace('\n', "\r\n"));
+    old[..start].concat() + &changed.collect::<String>() + &old[old.len() - end..].concat()
 }
 
 #[cfg(test)]
@@ -120,6 +137,23 @@ mod tests {
         let earlier = "[mcp_servers.toold]\ncommand = \"old\"\n";
         let after = with_table(earlier, "mcp_servers", "toold", &members()).unwrap();
         assert_eq!(without_table(&after, "mcp_servers", "toold", earlier).unwrap(), earlier);
+    }
+
+    #[test]
+    fn line_ends_stay() {
+        for text in [
+            "# c\r\n[a]\r\nx = 1\r\n\r\n[b]\r\ny = \"\"\"\r\nz\"\"\"\r\n",
+            "a = 1\r\nb = 2\n[c]\nd = 3",
+            "a = 1\r\n[c]",
+        ] {
+            let with = with_table(text, "mcp_servers", "toold", &members()).unwrap();
+            assert!(with.starts_with(text), "{with:?}");
+            assert!(!with[text.len()..].replace("\r\n", "").contains('\n'), "{with:?}");
+            let read: toml::Table = with.parse().unwrap();
+            assert_eq!(read["mcp_servers"]["toold"]["command"].as_str(), Some("/bin/toolctl"));
+            let undone = without_table(&with, "mcp_servers", "toold", text).unwrap();
+            assert_eq!(undone.trim_end(), text.trim_end());
+        }
     }
 
     #[test]

@@ -146,14 +146,16 @@ async fn write_all(
 ) -> anyhow::Result<()> {
     let mut done: Vec<&SetupChange> = Vec::new();
     for change in &plan.changes {
-        let written = match change.path == plan.config {
-            true => config_file::write_checked(&change.path, &change.after, right).await,
-            false => write(change, right),
+        let written = match (change.path == plan.config, made_folders::create_for(&change.path)) {
+            (_, Err(error)) => Err(error),
+            (true, Ok(())) => config_file::write_checked(&change.path, &change.after, right).await,
+            (false, Ok(())) => write(change, right),
         };
         if let Err(error) = written {
             for change in done.iter().rev() {
                 put_back(change, right)?;
             }
+            made_folders::remove_above(&change.path)?;
             return Err(error);
         }
         done.push(change);
@@ -163,6 +165,7 @@ async fn write_all(
         let before = read(&plan.config)?;
         let text = before.clone().unwrap_or_default();
         let after = level::with_level(&text, level)?;
+        made_folders::create_for(&plan.config)?;
         config_file::write_checked(&plan.config, &after, right).await?;
         let file = record.file(&plan.config, before.as_deref());
         file.steps.extend(TextStep::between(&text, &after, &[]));
@@ -176,7 +179,6 @@ fn write(change: &SetupChange, right: &PersonWrites) -> anyhow::Result<()> {
     if read(&change.path)? != change.before {
         bail!("{} was changed meanwhile: run setup again", change.path.display());
     }
-    made_folders::create_for(&change.path)?;
     if let Some(agent) = change.hooks.as_deref().and_then(HookAgent::named) {
         hooks_file::make_links(agent, &change.after, &install::program()?)?;
     }

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::commands::agents::hooks_file;
 use crate::commands::hook::HookAgent;
 use crate::commands::setup::plan::SetupPlan;
-use crate::commands::setup::record::SetupRecord;
+use crate::commands::setup::record::{ChangedEntry, ChangedFile, SetupRecord, is_bridge};
 use crate::commands::setup::{PlaceForSecrets, SetupInput};
 use crate::config_file::read;
 use crate::exit::{OK, TOOL_ERROR};
@@ -18,9 +18,14 @@ pub(super) fn run(
     as_json: bool,
 ) -> anyhow::Result<u8> {
     let Some(record) = record else { return not_set_up(as_json) };
-    let mut drift: Vec<String> = Vec::new();
+    let (mut drift, mut removed): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
     for file in &record.files {
-        drift.extend(changed(file)?);
+        let Some(text) = read(&file.path)? else {
+            drift.push(format!("{} is gone", file.path.display()));
+            continue;
+        };
+        drift.extend(changed(file, &text));
+        removed.extend(without_bridge(file, &text));
     }
     if record.program != input.program {
         drift.push(format!("entries start {}, and this is {}", record.program, input.program));
@@ -30,7 +35,11 @@ pub(super) fn run(
     let new =
         plan.moves.iter().map(|(server, _)| format!("{}: {} is not in toold", server.file.display(), server.name()));
     drift.extend(new);
-    drift.extend(plan.new_hooks.iter().map(|agent| format!("{agent} has no hooks")));
+    let has_none = |agent: &&&str| {
+        let is_its = |file: &&ChangedFile| file.hooks.as_deref() == Some(**agent);
+        !record.files.iter().any(|file| is_its(&file) && file.path.exists())
+    };
+    drift.extend(plan.new_hooks.iter().filter(has_none).map(|agent| format!("{agent} has no hooks")));
     drift.extend(
         plan.denials
             .iter()
@@ -39,13 +48,19 @@ pub(super) fn run(
     drift.dedup();
     let waiting: Vec<String> =
         plan.waiting().map(|left| format!("{}: {} stays: {}", left.file.display(), left.name, left.why)).collect();
-    let words = json!({"ok": drift.is_empty(), "drift": drift, "waiting": waiting});
+    let words = json!({"ok": drift.is_empty(), "drift": drift, "waiting": waiting, "removed": removed});
     print_answer(as_json, &words, |_, _| {
         let end = match drift.as_slice() {
             [] => "everything is as setup left it\n".to_owned(),
-            lines => format!("{}\nrun `toolctl setup` to repair it\n", plain(&lines.join("\n"))),
+            lines => {
+                let advice = match plan.is_empty() {
+                    true => "run `toolctl setup --undo`, then `toolctl setup`, to set it up anew",
+                    false => "run `toolctl setup` to repair it",
+                };
+                format!("{}\n{advice}\n", plain(&lines.join("\n")))
+            }
         };
-        waiting.iter().map(|line| format!("{}\n", plain(line))).collect::<String>() + &end
+        waiting.iter().chain(&removed).map(|line| format!("{}\n", plain(line))).collect::<String>() + &end
     })?;
     Ok(if drift.is_empty() { OK } else { TOOL_ERROR })
 }
@@ -53,33 +68,40 @@ pub(super) fn run(
 /// There is nothing to compare with: setup has not run, or was taken back.
 fn not_set_up(as_json: bool) -> anyhow::Result<u8> {
     let words = "nothing is set up here";
-    print_answer(as_json, &json!({"ok": false, "drift": [words], "waiting": []}), |_, _| {
+    print_answer(as_json, &json!({"ok": false, "drift": [words], "waiting": [], "removed": []}), |_, _| {
         format!("{words}: `toolctl setup --dry-run` shows what it would change\n")
     })?;
     Ok(TOOL_ERROR)
 }
 
-fn changed(file: &crate::commands::setup::record::ChangedFile) -> anyhow::Result<Vec<String>> {
+/// The entries that a person has removed, or changed so that they start something else: setup leaves them so.
+fn without_bridge(file: &ChangedFile, text: &str) -> Vec<String> {
+    let is_there = |entry: &&ChangedEntry| {
+        file.form().find(text, &entry.path).is_some_and(|span| is_bridge(&text[span.range], &entry.source))
+    };
+    let removed = file.entries.iter().filter(|entry| !is_there(entry));
+    let line = |entry: &ChangedEntry| {
+        format!("{}: {} does not start the bridge any more, and stays so", file.path.display(), entry.path.join("."))
+    };
+    removed.map(line).collect()
+}
+
+fn changed(file: &ChangedFile, text: &str) -> Vec<String> {
     let name = file.path.display();
-    let Some(text) = read(&file.path)? else { return Ok(vec![format!("{name} is gone")]) };
     let mut drift = Vec::new();
-    for entry in &file.entries {
-        let there = file.form().find(&text, &entry.path).map(|span| &text[span.range]);
-        if !there.is_some_and(|there| there.contains("--source") && there.contains(&entry.source)) {
-            drift.push(format!("{name}: {} does not start the bridge any more", entry.path.join(".")));
-        }
-    }
     for path in &file.added {
-        if file.form().find(&text, path).is_none() {
+        if file.form().find(text, path).is_none() {
             drift.push(format!("{name}: {} is gone", path.join(".")));
         }
     }
     let agent = file.hooks.as_deref().and_then(HookAgent::named);
-    if agent.is_some_and(|agent| !hooks_file::has_hooks(agent, &text)) {
+    if agent.is_some_and(|agent| !hooks_file::has_hooks(agent, text)) {
         drift.push(format!("{name}: the hooks are gone"));
+    } else if agent.is_some_and(|agent| !hooks_file::are_whole(agent, text)) {
+        drift.push(format!("{name}: the hooks are not as they were installed"));
     }
     for block in file.blocks.iter().filter(|block| !text.contains(block.as_str())) {
         drift.push(format!("{name}: changed or gone: {}", block.lines().next().unwrap_or_default()));
     }
-    Ok(drift)
+    drift
 }

@@ -23,10 +23,13 @@ pub(super) fn render(plan: &SetupPlan) -> String {
     let places = plan.places.iter().map(|place| {
         let is_in = |names: &[&str]| names.contains(&place.name);
         let hooks = place.hooks.is_some_and(|agent| plan.new_hooks.contains(&agent.name()));
-        let changes: Vec<&str> = [(hooks, "gets hooks"), (is_in(&plan.new_entries), "gets an entry for toold")]
-            .into_iter()
-            .filter_map(|(is, what)| is.then_some(what))
-            .collect();
+        let returned = plan.returned.iter().any(|name| name == place.name);
+        let changes = [
+            (hooks, "gets hooks"),
+            (is_in(&plan.new_entries), "gets an entry for toold"),
+            (returned, "gets the entries of its servers again"),
+        ];
+        let changes: Vec<&str> = changes.into_iter().filter_map(|(is, what)| is.then_some(what)).collect();
         let changes = match changes.as_slice() {
             [] if !place.is_set_up() && place.server_files(Path::new("")).is_empty() => {
                 "has a client of its own: see the README".to_owned()

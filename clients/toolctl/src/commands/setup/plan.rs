@@ -13,7 +13,7 @@ use crate::commands::mcp::{jsonc, toml_table};
 use crate::commands::setup::allowances::AgentAllowance;
 use crate::commands::setup::folders::{self, WorkFolder};
 use crate::commands::setup::places::{PLACES, Place};
-use crate::commands::setup::record::{ChangedEntry, KeptText, SetupRecord, TextStep};
+use crate::commands::setup::record::{ChangedEntry, ChangedFile, KeptText, SetupRecord, TextStep};
 use crate::commands::setup::rules::{AgentDenial, AgentRules};
 use crate::commands::setup::servers::{
     FoundServer, LeftServer, MachineServers, ServerLaunch, UnreadFile, is_tracked, plain_name,
@@ -42,6 +42,8 @@ pub(super) struct SetupPlan {
     /// Agents whose hooks, and agents and editors whose entry for toold, are new.
     pub(super) new_hooks: Vec<&'static str>,
     pub(super) new_entries: Vec<&'static str>,
+    /// Agents and editors whose file is gone, and that get the bridges of their servers again.
+    pub(super) returned: Vec<String>,
     /// Entries that are bridges already.
     pub(super) bridges: usize,
     pub(super) changes: Vec<SetupChange>,
@@ -131,6 +133,7 @@ impl SetupPlan {
             folders,
             new_hooks: Vec::new(),
             new_entries: Vec::new(),
+            returned: Vec::new(),
             bridges: found.own.len(),
             changes: Vec::new(),
             config: input.config.to_owned(),
@@ -139,6 +142,7 @@ impl SetupPlan {
             plan.choose_source(server, &configured, input);
         }
         plan.move_servers(input);
+        plan.return_bridges(input);
         plan.offer_allowances(&configured, input);
         plan.add_entries(input);
         plan.add_hooks(input);
@@ -282,6 +286,30 @@ impl SetupPlan {
         self.changes.retain(|change| !change.steps.is_empty());
     }
 
+    /// A file that is gone had servers that are nowhere else. An entry that is gone from a file was removed by the person.
+    fn return_bridges(&mut self, input: &PlanInput<'_>) {
+        let has_gone = |file: &&ChangedFile| !file.path.exists() && file.path.parent().is_some_and(Path::is_dir);
+        let files = input.record.into_iter().flat_map(|record| &record.files);
+        for file in files.filter(|file| !file.entries.is_empty()).filter(has_gone) {
+            let secrets = self.secrets();
+            let Some(change) = self.change(&file.path) else { continue };
+            let (mut returned, mut problems) = (Vec::new(), Vec::new());
+            for entry in &file.entries {
+                let bridge = entry.bridge(input.program);
+                match bridge.and_then(|bridge| file.form().with_entry(&change.after, &entry.path, &bridge)) {
+                    Ok(after) => {
+                        change.becomes(after, &secrets);
+                        returned.push(entry.place.clone());
+                    }
+                    Err(error) => problems.push(format!("{}: {error:#}", file.path.display())),
+                }
+            }
+            self.returned.extend(returned);
+            self.problems.extend(problems);
+        }
+        self.changes.retain(|change| !change.steps.is_empty());
+    }
+
     fn offer_allowances(&mut self, configured: &Table, input: &PlanInput<'_>) {
         let earlier = input.record.into_iter().flat_map(|record| &record.files).flat_map(|file| &file.entries);
         let earlier: Vec<_> = earlier.collect();
@@ -358,10 +386,10 @@ impl SetupPlan {
             }
             let secrets = self.secrets();
             let Some(change) = self.change(&file) else { continue };
-            if hooks_file::has_hooks(agent, &change.after) {
+            if hooks_file::are_whole(agent, &change.after) {
                 continue;
             }
-            let fail = hooks_file::default_fail(agent);
+            let fail = hooks_file::fail_in(agent, &change.after).unwrap_or_else(|| hooks_file::default_fail(agent));
             let command = HookCommand { program: input.program, fail, variables: installed::variables() };
             match hooks_file::hook_by_hook(agent, &change.after, &command) {
                 Ok(texts) => {

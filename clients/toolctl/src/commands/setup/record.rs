@@ -273,6 +273,11 @@ impl SetupLock {
     }
 }
 
+/// Whether the text of an entry starts the bridge of this server.
+pub(super) fn is_bridge(entry: &str, source: &str) -> bool {
+    entry.contains("toolctl") && entry.contains("--source") && entry.contains(source)
+}
+
 const VERSION: u32 = 1;
 
 pub(super) fn hash(text: &str) -> String {

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use toml::Table;
 
 use crate::commands::hook::mcp_servers::runs_this;
+use crate::commands::setup::bridge::{bridge, settings};
 use crate::commands::setup::places::{PLACES, Place};
 use crate::commands::setup::text::ConfigForm;
 use crate::secret_texts::{has_password, is_secret_name, is_secret_text, password};
@@ -22,7 +23,7 @@ pub(super) struct FoundServer {
     pub(super) file: PathBuf,
     /// The members that lead to the entry, with its name.
     pub(super) path: Vec<String>,
-    /// The members of the entry that do not say how it is started, such as what the agent approves by itself.
+    /// See [`settings`].
     pub(super) kept: Map<String, Value>,
     pub(super) launch: ServerLaunch,
 }
@@ -64,29 +65,6 @@ pub(super) struct ServerLaunch {
     /// Secret texts in the members above, by names for them.
     secrets: BTreeMap<String, String>,
 }
-
-/// The members that say how a server is started or reached.
-const LAUNCH: [&str; 19] = [
-    "command",
-    "args",
-    "env",
-    "environment",
-    "cwd",
-    "url",
-    "httpUrl",
-    "serverUrl",
-    "headers",
-    "http_headers",
-    "env_vars",
-    "env_http_headers",
-    "bearer_token_env_var",
-    "envFile",
-    "type",
-    "transport",
-    "oauth",
-    "auth",
-    "authProviderType",
-];
 
 impl MachineServers {
     /// Reads all files of the person, and those of these projects.
@@ -151,9 +129,7 @@ impl MachineServers {
                     (Ok(launch), Some(span))
                         if launch.secrets.values().all(|secret| text[span.range.clone()].contains(secret)) =>
                     {
-                        let mut kept = entry.as_object().cloned().unwrap_or_default();
-                        kept.retain(|name, _| !LAUNCH.contains(&name.as_str()));
-                        let file = file.to_owned();
+                        let (file, kept) = (file.to_owned(), settings(entry));
                         self.movable.push(FoundServer { place, file, path, kept, launch });
                         continue;
                     }
@@ -173,15 +149,7 @@ impl FoundServer {
 
     /// The entry that starts the bridge in place of the server.
     pub(super) fn bridge(&self, program: &str, source: &str) -> Map<String, Value> {
-        let arguments = ["mcp", "--source", source].map(str::to_owned);
-        let entry = match self.place.client {
-            Some(client) => client.entry(program, &arguments),
-            None => serde_json::json!({"command": program, "args": arguments}),
-        };
-        let mut entry = entry.as_object().cloned().unwrap_or_default();
-        // What the person set stays, such as the tools that a client offers.
-        entry.extend(self.kept.clone());
-        entry
+        bridge(self.place.client, program, source, self.kept.clone())
     }
 }
 

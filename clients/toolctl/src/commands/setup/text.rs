@@ -4,6 +4,7 @@
 use std::ops::Range;
 use std::path::Path;
 
+use anyhow::{Context, ensure};
 use jsonc_parser::ast::Value as JsonNode;
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, parse_to_ast};
@@ -12,6 +13,7 @@ use serde_json::{Map, Value};
 use toml_edit::{Document, Item};
 
 use crate::commands::mcp::jsonc;
+use crate::config_file::appended;
 
 /// How a file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,6 +58,35 @@ impl ConfigForm {
         }
     }
 
+    /// Whether a text that can be read has no entry at this path.
+    pub(super) fn lacks(self, text: &str, path: &[String]) -> bool {
+        self.read(text).is_some_and(|whole| path.iter().try_fold(&whole, |value, name| value.get(name)).is_none())
+    }
+
+    /// The text with this entry, which it lacks.
+    ///
+    /// # Errors
+    /// The text has no place for it.
+    pub(super) fn with_entry(
+        self,
+        text: &str,
+        path: &[String],
+        members: &Map<String, Value>,
+    ) -> anyhow::Result<String> {
+        let entry = Value::Object(members.clone());
+        let after = match self {
+            Self::Json => jsonc::with_member(text, &path.iter().map(String::as_str).collect::<Vec<_>>(), &entry)?,
+            Self::Toml => {
+                let block = ServerEntryKind::Block.text_of(path, members).context("the entry cannot be written")?;
+                appended(text, &block)
+            }
+        };
+        let read = self.read(&after).unwrap_or_default();
+        let there = path.iter().try_fold(&read, |value, name| value.get(name));
+        ensure!(there == Some(&entry), "the entry {} cannot be added safely", path.join("."));
+        Ok(after)
+    }
+
     /// The bytes of the entry at this path; `None` if it is not there, or not in one piece.
     pub(super) fn find(self, text: &str, path: &[String]) -> Option<EntrySpan> {
         match self {
@@ -66,6 +97,18 @@ impl ConfigForm {
 }
 
 impl ServerEntryKind {
+    /// The entry that stands like this in a text; `None` if it cannot be read.
+    pub(super) fn value_of(self, path: &[String], text: &str) -> Option<Value> {
+        match self {
+            Self::Json => ConfigForm::Json.read(text),
+            Self::Inline => ConfigForm::Toml.read(&format!("value = {text}")).map(|mut whole| whole["value"].take()),
+            Self::Block => {
+                let mut whole = ConfigForm::Toml.read(text)?;
+                path.iter().try_fold(&mut whole, |value, name| value.get_mut(name)).map(Value::take)
+            }
+        }
+    }
+
     /// The text of an entry of this kind.
     pub(super) fn text_of(self, path: &[String], members: &Map<String, Value>) -> Option<String> {
         let table = || serde_json::from_value::<toml::Table>(Value::Object(members.clone())).ok();

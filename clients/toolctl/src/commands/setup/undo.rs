@@ -1,6 +1,6 @@
 //! `toolctl setup --undo`: gives each file back, and each server with its secrets.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -20,8 +20,8 @@ use crate::commands::hook::HookAgent;
 use crate::commands::mcp::install::{self, McpClient};
 use crate::commands::mcp::{jsonc, toml_table};
 use crate::commands::secrets::unlock_if_asked;
-use crate::commands::setup::record::{ChangedEntry, ChangedFile, SetupLock, SetupRecord};
-use crate::commands::setup::text::{ConfigForm, ServerEntryKind, spliced};
+use crate::commands::setup::record::{ChangedEntry, ChangedFile, SetupLock, SetupRecord, is_bridge};
+use crate::commands::setup::text::{ConfigForm, spliced};
 use crate::commands::setup::{SetupArgs, purge};
 use crate::config_file::{behind_links, difference, read, remove_leftovers, replace};
 use crate::confirm::confirm;
@@ -69,10 +69,11 @@ pub(super) async fn run(args: &SetupArgs, record: Option<SetupRecord>, globals: 
         secrets.insert(name.clone(), given.value.0);
     }
     let secret = |name: &str| secrets.get(name).cloned();
+    let homeless = homeless(&record.files)?;
     let mut restored = Vec::new();
     for file in &record.files {
         restored.push(
-            restore(file, &secret)
+            restore(file, &homeless, &secret)
                 .with_context(|| format!("can't change {}; nothing is changed", file.path.display()))?,
         );
     }
@@ -166,7 +167,11 @@ fn hidden(mut text: String, secrets: &BTreeMap<String, String>) -> String {
     text
 }
 
-fn restore(file: &ChangedFile, secret: &dyn Fn(&str) -> Option<String>) -> anyhow::Result<Restored> {
+fn restore(
+    file: &ChangedFile,
+    homeless: &BTreeSet<&str>,
+    secret: &dyn Fn(&str) -> Option<String>,
+) -> anyhow::Result<Restored> {
     let path = file.path.clone();
     let Some(now) = read(&file.path)? else { return with_its_servers(file, secret) };
     if let Some(original) = file.original(&now, secret)? {
@@ -176,10 +181,9 @@ fn restore(file: &ChangedFile, secret: &dyn Fn(&str) -> Option<String>) -> anyho
     let mut notes = Vec::new();
     let mut text = now.clone();
     for entry in &file.entries {
-        match put_back(file.form(), &text, entry, secret)? {
-            Ok(after) => text = after,
-            Err(note) => notes.push(note),
-        }
+        let (after, note) = put_back(file.form(), &text, entry, homeless, secret)?;
+        text = after;
+        notes.extend(note);
     }
     for path in &file.added {
         text = without_entry(file.form(), &text, path)?;
@@ -205,16 +209,7 @@ fn restore(file: &ChangedFile, secret: &dyn Fn(&str) -> Option<String>) -> anyho
 fn with_its_servers(file: &ChangedFile, secret: &dyn Fn(&str) -> Option<String>) -> anyhow::Result<Restored> {
     let mut text = String::new();
     for entry in &file.entries {
-        let old = entry.value(&entry.old.filled(secret)?)?;
-        let path: Vec<&str> = entry.path.iter().map(String::as_str).collect();
-        text = match (file.form(), path.as_slice()) {
-            (ConfigForm::Json, path) => jsonc::with_member(&text, path, &old)?,
-            (ConfigForm::Toml, [holder, name]) => {
-                let members = old.as_object().context("the entry cannot be read")?;
-                toml_table::with_table(&text, holder, name, members)?
-            }
-            (ConfigForm::Toml, _) => bail!("the entry {} cannot be written", path.join(".")),
-        };
+        text = file.form().with_entry(&text, &entry.path, &entry.members(&entry.old.filled(secret)?)?)?;
     }
     let (then, notes) = match file.entries.is_empty() {
         true => (None, vec!["the file is gone".to_owned()]),
@@ -225,51 +220,61 @@ fn with_its_servers(file: &ChangedFile, secret: &dyn Fn(&str) -> Option<String>)
     Ok(Restored { path: file.path.clone(), now: None, then, is_exact: false, notes })
 }
 
-/// The text with the server in place of its bridge, or why it is left as it is.
+/// The text with the server in place of its bridge, and a note for the person, if there is one to make.
 fn put_back(
     form: ConfigForm,
     text: &str,
     entry: &ChangedEntry,
+    homeless: &BTreeSet<&str>,
     secret: &dyn Fn(&str) -> Option<String>,
-) -> anyhow::Result<Result<String, String>> {
+) -> anyhow::Result<(String, Option<String>)> {
     let name = entry.path.last().map_or("", String::as_str);
+    let left = |why: &str| Ok((text.to_owned(), Some(format!("{name} is not put back: {why}"))));
+    let old = entry.old.filled(secret)?;
     let Some(span) = form.find(text, &entry.path) else {
-        return Ok(Err(format!("{name} is not put back: its entry is gone")));
+        return match (form.lacks(text, &entry.path), homeless.contains(entry.source.as_str())) {
+            (false, _) => left("its entry cannot be changed safely"),
+            (true, false) => left("its entry is gone"),
+            (true, true) => match form.with_entry(text, &entry.path, &entry.members(&old)?) {
+                Ok(after) => {
+                    Ok((after, Some(format!("{name} is put back: its entry is gone, and no other file has it"))))
+                }
+                Err(error) => left(&format!("its entry is gone, and {error:#}")),
+            },
+        };
     };
     let there = &text[span.range.clone()];
-    if !(there.contains("toolctl") && there.contains("--source") && there.contains(&entry.source)) {
-        return Ok(Err(format!("{name} is not put back: its entry is one of your own now")));
+    if !is_bridge(there, &entry.source) {
+        return left("its entry is one of your own now");
     }
-    let old = entry.old.filled(secret)?;
-    let old = if span.kind == entry.kind { old } else { in_kind(&old, entry, span.kind)? };
+    let now = span.kind.value_of(&entry.path, there).with_context(|| format!("the entry {name} cannot be read"))?;
+    let mut members = entry.members(&old)?;
+    let changed = entry.take_settings(&mut members, &now)?;
+    let old = match changed.is_empty() && span.kind == entry.kind {
+        true => old,
+        false => span.kind.text_of(&entry.path, &members).context("the entry cannot be written")?,
+    };
     let after = spliced(text, span.range, &old);
     if form.read(&after).is_none() {
         bail!("the entry {name} cannot be put back safely");
     }
-    Ok(Ok(after))
+    let note = format!("{name} keeps the settings of its entry that were changed since: {}", changed.join(", "));
+    Ok((after, (!changed.is_empty()).then_some(note)))
 }
 
-/// An entry that the agent has written in another way meanwhile.
-fn in_kind(old: &str, entry: &ChangedEntry, kind: ServerEntryKind) -> anyhow::Result<String> {
-    let value = entry.value(old)?;
-    let members = value.as_object().context("the entry cannot be read")?;
-    kind.text_of(&entry.path, members).context("the entry cannot be written")
-}
-
-impl ChangedEntry {
-    /// The old text, parsed.
-    fn value(&self, old: &str) -> anyhow::Result<Value> {
-        let value = match self.kind {
-            ServerEntryKind::Json => ConfigForm::Json.read(old),
-            ServerEntryKind::Inline => {
-                ConfigForm::Toml.read(&format!("value = {old}")).map(|mut whole| whole["value"].take())
-            }
-            ServerEntryKind::Block => ConfigForm::Toml.read(old).and_then(|mut whole| {
-                self.path.iter().try_fold(&mut whole, |value, name| value.get_mut(name)).map(Value::take)
-            }),
-        };
-        value.context("the entry cannot be read")
+/// The servers whose entries are gone from all files, while the files are there: nobody else has them.
+fn homeless(files: &[ChangedFile]) -> anyhow::Result<BTreeSet<&str>> {
+    let (mut gone, mut there) = (BTreeSet::new(), BTreeSet::new());
+    for file in files {
+        let now = read(&file.path)?;
+        for entry in &file.entries {
+            match now.as_ref().is_some_and(|now| file.form().lacks(now, &entry.path)) {
+                true => gone.insert(entry.source.as_str()),
+                false => there.insert(entry.source.as_str()),
+            };
+        }
     }
+    Ok(&gone - &there)
 }
 
 fn without_entry(form: ConfigForm, text: &str, path: &[String]) -> anyhow::Result<String> {
