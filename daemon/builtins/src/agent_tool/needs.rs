@@ -8,19 +8,21 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use toold_adapters::agents::{AgentAction, ContentSearch};
 use toold_engine::cx::Cx;
+use toold_engine::decision::decide_need;
 use toold_engine::guarded_files::GuardedFiles;
 use toold_engine::need::Need;
 use toold_host::environment::Environment;
 use toold_host::sandbox::FoundSecrets;
 use toold_host::shell_grammar;
-use toold_proto::agent_request::NamedNeed;
+use toold_proto::agent_request::{DecidedBy, NamedNeed};
+use toold_proto::permission::Verdict;
 use toold_proto::tool::Category;
 
-use super::AgentFloor;
 use super::content_search::{self, SearchedFiles};
 use super::own_commands;
 use super::shell_snapshot::{ShellName, ShellSnapshot};
 use super::skill_file::{self, SkillFile, SkillPermission};
+use super::{AgentFloor, rule_about};
 use crate::bash;
 use crate::change::{self, Basis, Before, Change, ChangeTarget, NewState};
 use crate::document::Document;
@@ -183,10 +185,18 @@ impl Deriving<'_> {
         Ok((located.path, inside))
     }
 
-    /// The commands that Claude Code runs when it loads the skill, and what the skill's file lets it do without asking.
+    /// The commands that Claude Code runs when it loads the skill, the files that it reads and the sub-agent that it starts
+    /// then, and what the skill's file lets it do without asking.
     fn skill(&self, name: &str, arguments: &str) -> anyhow::Result<Vec<Need>> {
         let mut needs = Vec::new();
-        for file in skill_file::find(name, &self.cx.cwd, self.environment)? {
+        let files = skill_file::find(name, &self.cx.cwd, self.environment)?;
+        if files.is_empty()
+            && !skill_file::needs_no_file(name)
+            && let Some(rule) = rule_about(&AgentAction::Unknown, self.cx)
+        {
+            bail!("no file of the skill {name} is where toold looks for it, and it may be about this: {rule}");
+        }
+        for file in files {
             let skill = SkillFile::read(&file, arguments)?;
             let shell = skill.shell.as_deref().unwrap_or(self.shell);
             let deriving = Deriving { shell, description: None, ..*self };
@@ -197,9 +207,22 @@ impl Deriving<'_> {
                     Need { reason: need.reason.clone().or(Some(reason)), ..need }
                 }));
             }
+            for mention in &skill.mentions {
+                needs.extend(self.mentioned(mention).into_iter().map(|need| {
+                    let reason = format!("the skill {name} reads it as it is loaded");
+                    need.because(reason)
+                }));
+            }
+            if let Some(agent) = &skill.agent
+                && self.cx.rule_about_any(Category::Agent, &[Verdict::Deny]).is_some()
+            {
+                let need = Need::new(Category::Agent, agent).because(format!("the skill {name} runs in it"));
+                needs.push(Need { always_asked: true, ..need });
+            }
             for permission in &skill.permissions {
                 let found = match permission {
                     SkillPermission::Command(line) => deriving.command(line, None)?,
+                    SkillPermission::Commands { start, any } => deriving.permitted(start.as_deref(), any)?,
                     SkillPermission::Need(need) => deriving.of_named(need)?,
                     SkillPermission::Other(text) => vec![Need::new(Category::Plugin, format!("skill {name}: {text}"))],
                 };
@@ -210,6 +233,41 @@ impl Deriving<'_> {
             }
         }
         Ok(needs)
+    }
+
+    /// The needs of lines that a skill permits. A rule that allows the command allows what follows it; else only its start
+    /// may be free. The files that it reads are judged when it comes.
+    fn permitted(&self, start: Option<&str>, any: &str) -> anyhow::Result<Vec<Need>> {
+        let is_free = |need: &Need| {
+            let decision = decide_need(self.cx, &self.cx.outer_chain, need);
+            decision.verdict == Verdict::Allow && (decision.by == DecidedBy::Default || decision.by_level)
+        };
+        let of_start = start.map(|start| self.command(start, None)).transpose()?.unwrap_or_default();
+        let mut commands = of_start.iter().filter(|need| need.category() == Category::Shell).peekable();
+        let mut needs = match commands.peek().is_none() || commands.any(is_free) {
+            true => self.command(any, None)?,
+            false => of_start,
+        };
+        needs.retain(|need| need.category() != Category::FileRead);
+        Ok(needs)
+    }
+
+    /// What a rule keeps from the agent among what the name may stand for. By default, Claude Code asks about none of it.
+    fn mentioned(&self, name: &str) -> Vec<Need> {
+        let file =
+            Located::new(name, self.cx).ok().filter(|located| located.hides_its_target() || located.path.exists());
+        let mut needs = file.map(|located| read_needs(&located, self.cx)).unwrap_or_default();
+        let rule_about_mcp = || self.cx.rule_about_any(Category::Mcp, &[Verdict::Deny, Verdict::Ask]);
+        if let Some((server, uri)) = name.split_once(':')
+            && rule_about_mcp().is_some()
+        {
+            needs.push(Need::new(Category::Mcp, format!("{server}/resource/{uri}")));
+        }
+        needs.retain(|need| {
+            let decision = decide_need(self.cx, &self.cx.outer_chain, need);
+            decision.verdict != Verdict::Allow && decision.by != DecidedBy::Default
+        });
+        needs
     }
 
     fn fetch(&self, url: &str) -> anyhow::Result<Vec<Need>> {

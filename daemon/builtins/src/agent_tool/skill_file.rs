@@ -1,10 +1,11 @@
-//! The files that Claude Code loads for its tools `Skill` and `SlashCommand`: the commands that it runs before the
-//! model sees the text, and the tools that it uses without asking from then on.
+//! The files that Claude Code loads for its tools `Skill` and `SlashCommand`: the commands that it runs and the files that
+//! it reads before the model sees the text, the sub-agent that it gives the text to, and the tools that it uses without
+//! asking from then on.
 //!
 //! Sources: Claude Code's documentation of skills (places, front matter, `` !`command` ``), of slash commands and of
 //! plugins, and Claude Code 2.1.332, which runs such commands in fenced blocks too, puts the model's arguments into
-//! them without quotes, and knows a skill by the name of its folder and by that in its front matter. Where versions
-//! differ, more is found than one of them runs. A skill that comes with Claude Code has no file.
+//! them without quotes, reads `@file` as in a prompt, and knows a skill by the name of its folder and by that in its front
+//! matter. Where versions differ, more is found than one of them runs.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -14,6 +15,7 @@ use serde_json::Value;
 use toold_host::environment::Environment;
 use toold_host::files;
 use toold_proto::agent_request::NamedNeed;
+use toold_proto::cut;
 use toold_proto::tool::Category;
 
 use crate::front_matter::split;
@@ -59,6 +61,87 @@ const FREE_TOOLS: &[&str] = &[
     "WebSearch",
 ];
 
+/// Commands that only read and print, whatever options and operands they have.
+const READING: &[&str] = &[
+    "basename",
+    "cat",
+    "cmp",
+    "comm",
+    "cut",
+    "df",
+    "dirname",
+    "du",
+    "echo",
+    "egrep",
+    "fgrep",
+    "git blame",
+    "git ls-files",
+    "git rev-parse",
+    "git status",
+    "grep",
+    "head",
+    "id",
+    "jq",
+    "ls",
+    "md5sum",
+    "nl",
+    "pwd",
+    "readlink",
+    "realpath",
+    "sha256sum",
+    "stat",
+    "tail",
+    "uname",
+    "wc",
+    "which",
+    "whoami",
+];
+
+/// Skills and commands that come with Claude Code, and have no file.
+const WITHOUT_FILE: &[&str] = &[
+    "artifact-capabilities",
+    "artifact-design",
+    "artifact-diagramming",
+    "autofix-pr",
+    "batch",
+    "claude-api",
+    "claude-in-chrome",
+    "code-review",
+    "commit",
+    "cowork-plugin",
+    "dataviz",
+    "debug",
+    "design",
+    "design-sync",
+    "doctor",
+    "explain-usage",
+    "fewer-permission-prompts",
+    "init",
+    "insights",
+    "keybindings-help",
+    "loop",
+    "pr",
+    "pr-comments",
+    "remote-control",
+    "review",
+    "routines",
+    "run",
+    "run-skill-generator",
+    "schedule",
+    "security-review",
+    "send-to-project",
+    "setup-claude",
+    "simplify",
+    "statusline",
+    "team-onboarding",
+    "teleport",
+    "ultraplan",
+    "ultrareview",
+    "update-config",
+    "verify",
+    "workflow-authoring",
+];
+
 /// Tools that change a file, which a permission may name.
 const WRITING_TOOLS: &[&str] = &["Edit", "MultiEdit", "NotebookEdit", "Write"];
 
@@ -68,6 +151,11 @@ pub(super) struct SkillFile {
     /// Lines of shell that run as the file is loaded, or later by the skill's own hooks.
     pub(super) commands: Vec<String>,
     pub(super) permissions: Vec<SkillPermission>,
+    /// The names behind `@`: files and folders that are read as the file is loaded, or resources of MCP servers. Some name
+    /// nothing.
+    pub(super) mentions: Vec<String>,
+    /// The kind of the sub-agent that follows the file.
+    pub(super) agent: Option<String>,
     /// The shell that the file names for its commands.
     pub(super) shell: Option<String>,
 }
@@ -75,8 +163,14 @@ pub(super) struct SkillFile {
 /// Something that the agent may do without asking while the skill is in use.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum SkillPermission {
-    /// A line of shell: for `Bash(git add *)`, the command in front of the wildcard.
+    /// A line of shell.
     Command(String),
+    /// Lines that begin like this, and one with `$@` for each text that may be anything: for `Bash(git add:*)`, `git add` and
+    /// `git add $@`.
+    Commands {
+        start: Option<String>,
+        any: String,
+    },
     Need(NamedNeed),
     /// Everything else, as it is written.
     Other(String),
@@ -109,11 +203,14 @@ impl SkillFile {
         }
         // They may be added at the end of the text.
         commands.extend(embedded(arguments));
-        let mut found = Self { commands, ..Self::default() };
+        let mentions = mentions(&format!("{body}\n{arguments}"));
+        let named = |key: &str| front.get(key).and_then(Value::as_str).map(str::to_owned);
+        let is_forked = named("context").is_some_and(|context| context.trim() == "fork");
+        let agent = named("agent").or_else(|| is_forked.then(|| "general-purpose".to_owned()));
+        let mut found = Self { commands, mentions, agent, shell: named("shell"), ..Self::default() };
         for text in texts(front.get("allowed-tools"))? {
             found.permissions.extend(permissions(&text).iter().filter_map(|text| permission(text)));
         }
-        found.shell = front.get("shell").and_then(Value::as_str).map(str::to_owned);
         if let Some(hooks) = front.get("hooks").filter(|hooks| !hooks.is_null()) {
             let before = found.commands.len();
             collect_commands(hooks, &mut found.commands);
@@ -131,7 +228,7 @@ impl SkillFile {
 /// # Errors
 /// The name is no text that a file could have.
 pub(super) fn find(name: &str, cwd: &Path, environment: &Environment) -> anyhow::Result<Vec<PathBuf>> {
-    let name = name.trim().trim_start_matches('/');
+    let name = bare(name);
     ensure!(!name.chars().any(char::is_control), "the name of the skill has control characters");
     let (prefix, last) = match name.rsplit_once(':') {
         Some((prefix, last)) => (Some(prefix), last),
@@ -154,6 +251,15 @@ pub(super) fn find(name: &str, cwd: &Path, environment: &Environment) -> anyhow:
     Ok(found)
 }
 
+/// Whether it comes with Claude Code.
+pub(super) fn needs_no_file(name: &str) -> bool {
+    WITHOUT_FILE.iter().any(|known| is_same(known, bare(name)))
+}
+
+fn bare(name: &str) -> &str {
+    name.trim().trim_start_matches('/')
+}
+
 /// Folders that may have `skills` and `commands`.
 fn folders(prefix: Option<&str>, cwd: &Path, environment: &Environment) -> Vec<PathBuf> {
     let own = config_folder(environment);
@@ -165,6 +271,8 @@ fn folders(prefix: Option<&str>, cwd: &Path, environment: &Environment) -> Vec<P
     let mut folders = vec![PathBuf::from(MANAGED)];
     folders.extend(own.clone());
     folders.extend(above().map(|folder| folder.join(".claude")));
+    let of_places: Vec<PathBuf> = folders.iter().flat_map(|folder| added_folders(folder, cwd, environment)).collect();
+    folders.extend(of_places.into_iter().map(|folder| folder.join(".claude")));
     let Some(prefix) = prefix else { return folders };
     // The skills of a folder further down have its path in front of their names.
     let below = Path::new(prefix);
@@ -180,6 +288,24 @@ fn folders(prefix: Option<&str>, cwd: &Path, environment: &Environment) -> Vec<P
 pub(super) fn config_folder(environment: &Environment) -> Option<PathBuf> {
     let value = |name: &str| environment.get(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     value("CLAUDE_CONFIG_DIR").or_else(|| value("HOME").map(|home| home.join(".claude")))
+}
+
+/// The folders that settings add to the working folder.
+fn added_folders(of_settings: &Path, cwd: &Path, environment: &Environment) -> Vec<PathBuf> {
+    let read = |name: &str| -> Option<Value> {
+        serde_json::from_str(&files::read_text(&of_settings.join(name), MAX_BYTES).ok()?).ok()
+    };
+    let settings = ["settings.json", "settings.local.json"].into_iter().filter_map(read);
+    let added = settings.flat_map(|settings| match &settings["permissions"]["additionalDirectories"] {
+        Value::Array(folders) => folders.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        _ => Vec::new(),
+    });
+    let home = environment.get("HOME").map(PathBuf::from);
+    let whole = |folder: String| match (folder.strip_prefix("~/"), &home) {
+        (Some(below), Some(home)) => home.join(below),
+        _ => cwd.join(folder),
+    };
+    added.map(whole).collect()
 }
 
 /// The folders in which the plugin is installed, in any version.
@@ -272,6 +398,29 @@ fn embedded(text: &str) -> Vec<String> {
     commands
 }
 
+/// The names behind `@` in a text, where it is not within a word; without a line number, and as they are written.
+fn mentions(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for (at, _) in text.match_indices('@') {
+        let (before, behind) = text.split_at(at);
+        if before.ends_with(|c: char| c.is_alphanumeric() || "_-./`@".contains(c)) {
+            continue;
+        }
+        let name = cut::after_first(behind);
+        let name = match name.strip_prefix('"') {
+            Some(quoted) => quoted.split('"').next().unwrap_or_default(),
+            None => name.split(char::is_whitespace).next().unwrap_or_default(),
+        };
+        // It may be the end of a sentence, or of a file's name.
+        let ends = name.trim_end_matches(|c: char| !c.is_alphanumeric() && !"_/".contains(c));
+        let without_lines = name.split_once("#L").map_or(name, |(file, _)| file);
+        found.extend([name, ends, without_lines].into_iter().filter(|name| !name.is_empty()).map(str::to_owned));
+    }
+    found.sort();
+    found.dedup();
+    found
+}
+
 /// A text, or a list of texts.
 fn texts(value: Option<&Value>) -> anyhow::Result<Vec<String>> {
     match value {
@@ -318,11 +467,18 @@ fn permission(text: &str) -> Option<SkillPermission> {
     }
     match tool {
         "Bash" => {
-            let line = about.strip_suffix(":*").or_else(|| about.strip_suffix(" *")).unwrap_or(about).trim();
-            if line.trim_matches(['*', ':', ' ']).is_empty() {
+            let line = about.strip_suffix(":*").map_or_else(|| about.to_owned(), |start| format!("{start} *"));
+            let is_any = line.trim_matches(['*', ':', ' ']).is_empty();
+            // Its wildcard would not be one in quotes.
+            if is_any || line.contains('*') && line.contains(['\'', '"', '\\', '$', '`', '#']) {
                 return other();
             }
-            Some(SkillPermission::Command(line.to_owned()))
+            let start = line.strip_suffix(" *").map(str::trim).filter(|start| !start.contains('*'));
+            Some(match start {
+                Some(start) if reads_whatever_follows(start) => SkillPermission::Command(start.to_owned()),
+                None if !line.contains('*') => SkillPermission::Command(line),
+                _ => SkillPermission::Commands { start: start.map(str::to_owned), any: line.replace('*', "$@") },
+            })
         }
         "WebFetch" => match about.strip_prefix("domain:").filter(|host| !host.is_empty() && !host.contains('*')) {
             Some(host) => need(Category::Network, &format!("https://{host}")),
@@ -339,6 +495,11 @@ fn permission(text: &str) -> Option<SkillPermission> {
         _ if FREE_TOOLS.contains(&tool) => None,
         _ => other(),
     }
+}
+
+fn reads_whatever_follows(start: &str) -> bool {
+    let begins = |words: &&str| start.strip_prefix(*words).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
+    is_plain(start) && READING.iter().any(|words| begins(&words))
 }
 
 /// The commands of hooks, wherever they stand in them.
@@ -398,22 +559,53 @@ mod tests {
             let found = SkillFile::parse(&format!("---\nallowed-tools: {list}\n---\nx"), "/s", "").unwrap();
             let shown = |permission: &SkillPermission| match permission {
                 SkillPermission::Command(line) => format!("$ {line}"),
+                SkillPermission::Commands { start: Some(start), any } => format!("$ {start} | {any}"),
+                SkillPermission::Commands { start: None, any } => format!("$ | {any}"),
                 SkillPermission::Need(need) => format!("{} {}", need.category, need.target),
                 SkillPermission::Other(text) => format!("? {text}"),
             };
             found.permissions.iter().map(shown).collect::<Vec<_>>().join(", ")
         };
         assert_eq!(read("Read, Grep Glob,TodoWrite"), "");
-        assert_eq!(read("Bash(git add:*), Bash(touch *) Bash(npm test)"), "$ git add, $ touch, $ npm test");
+        assert_eq!(
+            read("Bash(git add:*), Bash(touch *) Bash(npm test)"),
+            "$ git add | git add $@, $ touch | touch $@, $ npm test"
+        );
+        assert_eq!(read("Bash(git * main), Bash(git p*)"), "$ | git $@ main, $ | git p$@");
+        assert_eq!(read("Bash(grep '*' a)"), "? Bash(grep '*' a)");
+        assert_eq!(read("Bash(ls -l:*) Bash(git status *) Bash(lsx *)"), "$ ls -l, $ git status, $ lsx | lsx $@");
+        assert_eq!(read("Bash(ls; rm *)"), "$ ls; rm | ls; rm $@");
         assert_eq!(read("[\"Bash(rm x, y)\", Write]"), "$ rm x, y, ? Write");
         assert_eq!(read("Bash, Bash(*), Bash(:*), Edit, PowerShell(x), Bash()").matches('?').count(), 6);
-        assert_eq!(read("Bash(touch a*)"), "$ touch a*");
         assert_eq!(
             read("Edit(//etc/x) Write(/a.txt) Edit(src/**)"),
             "file.write /etc/x, file.write a.txt, ? Edit(src/**)"
         );
         assert_eq!(read("WebFetch(domain:a.test), WebFetch"), "network https://a.test, ? WebFetch");
         assert_eq!(read("mcp__a__b, mcp__a"), "mcp a/b, mcp a/*");
+    }
+
+    #[test]
+    fn mentioned_files_are_found_and_addresses_are_not() {
+        for (text, expected) in [
+            ("Read @a/b.txt, then stop.", &["a/b.txt", "a/b.txt,"][..]),
+            ("@a and (@~/b) @\"c d\"", &["a", "c d", "~/b", "~/b)"]),
+            ("@src/x.rs#L3-9", &["src/x.rs", "src/x.rs#L3-9"]),
+            ("@docs:file:///a", &["docs:file:///a"]),
+            ("me@example.org `@a` @ a", &[]),
+        ] {
+            assert_eq!(mentions(text), expected, "{text}");
+        }
+        let of_arguments = SkillFile::parse("Do $ARGUMENTS.", "/s", "@a").unwrap().mentions;
+        assert_eq!(of_arguments, ["a", "a."]);
+    }
+
+    #[test]
+    fn the_sub_agent_of_a_skill_is_known() {
+        let agent = |front: &str| SkillFile::parse(&format!("---\n{front}\n---\nx"), "/s", "").unwrap().agent;
+        assert_eq!(agent("context: fork\nagent: reviewer").as_deref(), Some("reviewer"));
+        assert_eq!(agent("context: fork").as_deref(), Some("general-purpose"));
+        assert_eq!(agent("name: x"), None);
     }
 
     #[test]
@@ -448,6 +640,9 @@ mod tests {
         write("work/sub/.claude/skills/deep/SKILL.md", "x");
         write("home/.claude/skills/tidy/SKILL.md", "x");
         write("plugin/skills/lint/SKILL.md", "x");
+        write("extra/.claude/skills/more/SKILL.md", "x");
+        let extra = serde_json::json!({"permissions": {"additionalDirectories": [top.join("extra")]}});
+        write("work/.claude/settings.local.json", &extra.to_string());
         write("plugin/commands/ship.md", "x");
         let list = serde_json::json!({"plugins": {"tools@market": [{"installPath": top.join("plugin")}]}});
         write("home/.claude/plugins/installed_plugins.json", &list.to_string());
@@ -463,6 +658,7 @@ mod tests {
         assert_eq!(at_home("neat"), ["work/.claude/skills/other/SKILL.md"]);
         assert_eq!(at_home("front:build"), ["work/.claude/commands/front/build.md"]);
         assert_eq!(at_home("sub:deep"), ["work/sub/.claude/skills/deep/SKILL.md"]);
+        assert_eq!(at_home("more"), ["extra/.claude/skills/more/SKILL.md"]);
         assert_eq!(at_home("tools:lint"), ["plugin/skills/lint/SKILL.md"]);
         assert_eq!(at_home("tools:ship"), ["plugin/commands/ship.md"]);
         assert!(at_home("lint").is_empty() && at_home("../tidy").is_empty() && at_home("nothing").is_empty());

@@ -230,6 +230,81 @@ async fn what_a_skill_runs_and_allows_is_judged() {
 }
 
 #[tokio::test]
+async fn a_wildcard_of_a_skill_permits_whatever_may_follow() {
+    let test = BuiltinTest::strict();
+    let permits = async |test: &BuiltinTest, pattern: &str| {
+        test.write(".claude/skills/s/SKILL.md", &format!("---\nallowed-tools: {pattern}\n---\nDo it.\n"));
+        judge(test, "claude-code", "Skill", json!({"skill": "s"})).await
+    };
+    for pattern in ["ls:*", "ls -l *", "cat:*", "grep:*", "wc:*", "git --version", "find .", "pwd"] {
+        let judged = permits(&test, &format!("Bash({pattern})")).await;
+        assert!(judged.starts_with("ask by default"), "{pattern}: {judged}");
+    }
+    for pattern in [
+        "git:*",
+        "git *",
+        "git*",
+        "find:*",
+        "find . *",
+        "env:*",
+        "sort:*",
+        "git * main",
+        "xargs:*",
+        "date:*",
+        "command:*",
+        "ls*",
+        "make:*",
+        "rg:*",
+        "* --version",
+    ] {
+        let judged = permits(&test, &format!("Bash({pattern})")).await;
+        assert!(judged.starts_with("ask by rule"), "{pattern}: {judged}");
+    }
+    test.rule(Category::Shell, "git push *", Verdict::Deny);
+    test.rule(Category::Shell, "make *", Verdict::Allow);
+    test.rule(Category::Shell, "git add *", Verdict::Allow);
+    begins(&permits(&test, "Bash(git:*)").await, "ask by rule");
+    begins(&permits(&test, "Bash(git push:*)").await, "deny");
+    for pattern in ["make:*", "git add:*", "git add *"] {
+        let judged = permits(&test, &format!("Bash({pattern})")).await;
+        assert!(judged.starts_with("ask by default"), "{pattern}: {judged}");
+    }
+}
+
+#[tokio::test]
+async fn a_skill_is_judged_by_its_sub_agent_the_files_that_it_reads_and_where_it_may_be() {
+    let skill = |test: &BuiltinTest, text: &str| test.write(".claude/skills/s/SKILL.md", text);
+    let judged =
+        async |test: &BuiltinTest, name: &str| judge(test, "claude-code", "Skill", json!({"skill": name})).await;
+    let forked = "---\ncontext: fork\nagent: reviewer\n---\nx";
+    let reading = "Look at @private/p.txt, and at @private/none.txt and @missing.\n";
+
+    let test = BuiltinTest::strict();
+    test.write("private/p.txt", "x");
+    for text in [forked, reading, "Ask me@example.org about `@private/p.txt`, @~/.profile and @/etc/hostname."] {
+        skill(&test, text);
+        begins(&judged(&test, "s").await, "ask by default");
+    }
+    begins(&judged(&test, "elsewhere").await, "ask by default");
+
+    test.rule(Category::Agent, "other", Verdict::Deny);
+    skill(&test, forked);
+    begins(&judged(&test, "s").await, "ask by rule");
+    test.rule(Category::Agent, "reviewer", Verdict::Deny);
+    begins(&judged(&test, "s").await, "deny");
+    begins(&judged(&test, "elsewhere").await, "ask by default");
+
+    test.rule(Category::FileRead, "**/private/**", Verdict::Deny);
+    skill(&test, reading);
+    begins(&judged(&test, "s").await, "deny");
+    skill(&test, "Look at @~/a and @missing.\n");
+    begins(&judged(&test, "s").await, "ask by default");
+    // Such a file may be of a folder that the person added when the agent was started.
+    begins(&judged(&test, "elsewhere").await, "ask by rule");
+    begins(&judged(&test, "simplify").await, "ask by default");
+}
+
+#[tokio::test]
 async fn an_alias_is_judged_as_what_it_stands_for_and_a_function_is_not_allowed() {
     let test = BuiltinTest::strict();
     test.rule(Category::Shell, "git push *", Verdict::Deny);
