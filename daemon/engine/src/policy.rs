@@ -690,7 +690,8 @@ const PLANS: [&[&str]; 2] = [
         ".cursor/plans/*.md",
         ".copilot/session-state/*/plan.md",
     ],
-    &[".claude/plans/*.md", ".opencode/plans/*.md", ".opencode/plan/*.md", ".cursor/plans/*.md"],
+    // Claude Code writes none into a project, unless a setting says so.
+    &[".opencode/plans/*.md", ".opencode/plan/*.md", ".cursor/plans/*.md"],
 ];
 
 /// Whether it writes nothing but a plan of an agent.

@@ -345,6 +345,8 @@ fn plan_allows_reading_and_the_agents_own_plan() {
         (of_agent.clone(), write("/home/u/.claude/settings.json"), Deny, "mode plan"),
         (of_agent.clone(), write("/home/v/.claude/plans/a.md"), Deny, "mode plan"),
         (of_agent.clone(), write("/home/u/proj/plan.md"), Deny, "mode plan"),
+        (of_agent.clone(), write("/home/u/proj/.claude/plans/a.md"), Deny, "mode plan"),
+        (of_agent.clone(), write("/home/u/proj/.claude/plans/CLAUDE.md"), Deny, "mode plan"),
         (
             plan.clone().rule("file.write", "**/*.md", "deny"),
             write("/home/u/.claude/plans/a.md"),
