@@ -201,18 +201,28 @@ pub enum ReadOnlyCommands {
 #[serde(deny_unknown_fields, default)]
 pub struct LimitsConfig {
     /// The maximum number of calls in flight for one connection, including those that wait.
+    #[serde(deserialize_with = "read::at_least_one")]
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub calls_per_connection: usize,
     /// The maximum number of calls in flight for all connections.
+    #[serde(deserialize_with = "read::at_least_one")]
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub calls: usize,
     /// The maximum length of a message, in bytes; longer ones are refused.
+    #[serde(deserialize_with = "read::at_least_one")]
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub message_bytes: usize,
     /// The maximum text of a result, in bytes; longer text is cut, and the whole of it is kept in a file.
     pub result_bytes: usize,
     /// The maximum number of subscriptions for one connection.
     pub subscriptions_per_connection: u32,
     /// The timeout of tools that set none of their own, in milliseconds.
+    #[serde(deserialize_with = "read::at_least_one")]
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub timeout_ms: u64,
     /// The maximum timeout that a call may ask for, in milliseconds.
+    #[serde(deserialize_with = "read::at_least_one")]
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub max_timeout_ms: u64,
     /// The memory that a plugin's Lua state may use, in MiB, unless its manifest says otherwise. Takes effect at the
     /// next start.
@@ -361,18 +371,9 @@ pub fn load(options: &Options) -> LoadedConfig {
     let ReadConfig { readable: config, problems: found, unknown_choices, entries } = read(source);
     problems.extend(found);
     let home = options.paths.home.as_deref();
-    let workspaces =
-        config.workspaces.problems(home).into_iter().map(|problem| format!("{shown}: workspaces.allow: {problem}"));
-    let of_token =
-        config.mcp.token.problems(home).into_iter().map(|problem| format!("{shown}: mcp.token.workspaces: {problem}"));
-    let names = config.agents.problems().into_iter().map(|problem| format!("{shown}: agents.env: {problem}"));
-    let secrets = config.secrets.problems().into_iter().map(|problem| format!("{shown}: secrets.names: {problem}"));
-    let oauth = config.mcp.oauth.problems().map(|problem| format!("{shown}: mcp.oauth.{problem}"));
-    let page = config.page.problem(&config.mcp, home).map(|problem| format!("{shown}: {problem}"));
-    let notify = config.notify.problems(home, &|name| options.variable(name));
-    let notify = notify.into_iter().map(|problem| format!("{shown}: {problem}"));
-    let wrong: Vec<String> =
-        workspaces.chain(of_token).chain(names).chain(secrets).chain(oauth).chain(page).chain(notify).collect();
+    let of_keys = config.problems(home, &|name| options.variable(name));
+    let mut wrong: Vec<String> = of_keys.iter().map(|problem| source.placed(problem)).collect();
+    wrong.extend(agents::misspelt(&entries));
     let rules = config.permission.rules.iter().map(|rule| {
         let place = RulePlace {
             origin: source.place(Some(rule.span())),
@@ -400,7 +401,10 @@ pub fn load(options: &Options) -> LoadedConfig {
         }
     }
     let sandbox = config.sandbox.rules(&options.paths);
-    policy.broken.extend(sandbox.refused.iter().map(|why| format!("{shown}: sandbox: {why}")));
+    policy.broken.extend(sandbox.refused.iter().map(|why| {
+        let key = ["writable", "network", "ease"].into_iter().find(|key| why.starts_with(key)).unwrap_or("mode");
+        format!("{}: sandbox: {why}", source.place_of(&["sandbox", key]))
+    }));
     let tools = tools::read_settings(&config.tools, &config.mcp, &source, || tools::builtin_names(options));
     // A tool that should be disabled must not run because of a typing error, nor one that a profile leaves out.
     policy.broken.extend(tools.grave);
@@ -487,6 +491,22 @@ impl LoadedConfig {
 }
 
 impl Config {
+    /// The errors of values that can be read and cannot be used. Each begins with its key.
+    fn problems(&self, home: Option<&Path>, var: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
+        let of = |key: &str, problems: Vec<String>| -> Vec<String> {
+            problems.into_iter().map(|problem| format!("{key}: {problem}")).collect()
+        };
+        let mut found = of("workspaces.allow", self.workspaces.problems(home));
+        found.extend(of("mcp.token.workspaces", self.mcp.token.problems(home)));
+        found.extend(of("agents.env", self.agents.problems()));
+        found.extend(of("secrets.names", self.secrets.problems()));
+        found.extend(self.mcp.oauth.problems().map(|problem| format!("mcp.oauth.{problem}")));
+        found.extend(self.mcp.address().err().map(|error| error.to_string()));
+        found.extend(self.page.problem(&self.mcp, home));
+        found.extend(self.notify.problems(home, var));
+        found
+    }
+
     pub fn settings(&self) -> Settings {
         Settings {
             default_timeout: Duration::from_millis(self.limits.timeout_ms),
@@ -677,6 +697,45 @@ disabled = ["No Plugin"]
         let places: Vec<Option<usize>> = expected.iter().map(found).collect();
         assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} {problems:#?}");
         assert_eq!(problems.len(), expected.len(), "{problems:#?}");
+    }
+
+    /// Values of the right type: the line of the value, or of the section where all of it is wrong.
+    #[test]
+    fn a_value_that_cannot_be_used_is_reported_on_its_line() {
+        for (section, value, line, problem) in [
+            ("workspaces", "allow = ['src']", 5, "workspaces.allow: "),
+            ("agents", "env = ['$PATH']", 5, "agents.env: "),
+            ("secrets", "names = ['a b']", 5, "secrets.names: "),
+            ("mcp", "listen = '8080'", 5, "mcp.listen: "),
+            ("mcp", "listen = '127.0.0.1:99999'", 5, "mcp.listen: "),
+            ("mcp", "listen = '0.0.0.0:18091'", 5, "mcp.listen: other machines can reach "),
+            ("mcp.token", "workspaces = ['/']", 5, "mcp.token.workspaces: "),
+            ("mcp.oauth", "client_id_url = 'http://a/b'", 5, "mcp.oauth.client_id_url: "),
+            ("mcp.profiles.all", "mode = 'plan'", 4, "mcp.profiles.all: "),
+            ("page", "listen = 'x'", 5, "page.listen: "),
+            ("page", "hosts = ['a b']", 5, "page.hosts: "),
+            ("page", "tls_key = '/none'", 5, "page.tls_key: "),
+            ("notify", "post = 'ntfy'", 5, "notify.post: "),
+            ("notify", "link = 'x'\ndesktop = true", 5, "notify.link: "),
+            ("notify", "after = '1s'", 4, "notify: nothing is sent"),
+            ("sandbox", "network = ['https://x']", 5, "sandbox: network: "),
+            ("sandbox", "network = ['x.org']", 5, "sandbox: network by host"),
+            ("sandbox", "writable = ['/a']", 5, "sandbox: writable "),
+            ("sandbox", "ease = true", 5, "sandbox: ease "),
+            ("agents.codex", "ask = 'tool'", 5, "agents.codex.ask: "),
+            ("agents.codex", "mode = 'yolo'", 5, "agents.codex.mode: "),
+            ("agents.codex", "level = 'x'", 5, "agents.codex.level: "),
+            ("agents.claude", "mode = 'plan'", 4, "agents.claude: "),
+            ("limits", "timeout_ms = 0", 5, "limits.timeout_ms: expected a number from 1, got 0"),
+            ("limits", "message_bytes = 0", 5, "limits.message_bytes: expected a number from 1, got 0"),
+        ] {
+            let text = format!("\n\n\n[{section}]\n{value}\n");
+            let problems = loaded(&text).problems;
+            let is_there = |found: &String| found.contains(&format!("config.toml:{line}:")) && found.contains(problem);
+            assert!(problems.len() == 1 && is_there(&problems[0]), "{text}{problems:#?}");
+        }
+        let flag = loaded_with("", &["mcp.listen=8080"]).problems;
+        assert!(flag[0].starts_with("flag --set mcp.listen=8080: mcp.listen: "), "{flag:?}");
     }
 
     /// A value of another type for each key of each section, all in one file.

@@ -1,26 +1,61 @@
 //! `[agents]`: clients that act for a model, and `[agents.NAME]`: the tools that an agent brings along.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::{Map, Value};
+use toold_adapters::agents::{AGENTS, CONFINABLE};
+use toold_engine::level::is_named;
+use toold_proto::config::ConfigEntry;
 use toold_proto::level::Level;
+use toold_proto::nearest::did_you_mean;
 use toold_proto::session::Mode;
 
 use crate::config::mcp_profiles::ProfileMode;
 
 /// `[agents]`: clients that act for a model.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default)]
+#[cfg_attr(test, schemars(default))]
 pub struct AgentsConfig {
     /// Names of variables that an agent, an MCP client, a client with a token or a process that a tool started may set
     /// for its session, with any value; `*` stands for any text. A variable with the value that the client's own
     /// process was started with is always accepted, unless it holds a secret.
     pub env: Vec<String>,
-    #[serde(flatten)]
+    #[cfg_attr(test, schemars(flatten))]
     pub named: BTreeMap<String, AgentConfig>,
+}
+
+/// By hand, since the places of the values in a flattened table are not known.
+impl<'de> Deserialize<'de> for AgentsConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(AgentsVisitor)
+    }
+}
+
+struct AgentsVisitor;
+
+impl<'de> Visitor<'de> for AgentsVisitor {
+    type Value = AgentsConfig;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a table")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<AgentsConfig, A::Error> {
+        let mut read = AgentsConfig::default();
+        while let Some(name) = members.next_key::<String>()? {
+            match name.as_str() {
+                "env" => read.env = members.next_value()?,
+                _ => _ = read.named.insert(name, members.next_value()?),
+            }
+        }
+        Ok(read)
+    }
 }
 
 /// `[agents.NAME]`: what happens when the agent NAME, such as `codex`, asks whether a tool of its own may run.
@@ -114,6 +149,54 @@ impl AgentsConfig {
     }
 }
 
+/// The sections of names that are near those of agents, by the keys that a configuration has: what they set for an agent's
+/// own tools holds for nobody.
+pub(super) fn misspelt(entries: &[ConfigEntry]) -> Vec<String> {
+    let unknown = sections(entries).filter(|(name, _, _)| !AGENTS.contains(name));
+    let described = unknown.filter_map(|(name, section, origin)| {
+        let keys: Vec<&str> = section.keys().map(String::as_str).filter(|key| *key != "level").collect();
+        let near = did_you_mean(name, AGENTS.iter().copied());
+        let is_wrong = !keys.is_empty() && !near.is_empty();
+        let keys = keys.join(", ");
+        is_wrong
+            .then(|| format!("{origin}: agents.{name}: no agent is called {name}, so {keys} holds for nobody{near}"))
+    });
+    described.collect()
+}
+
+/// Settings of agents that may have no effect.
+pub(super) fn warnings(entries: &[ConfigEntry]) -> Vec<String> {
+    let mut found = Vec::new();
+    for (name, section, origin) in sections(entries) {
+        if AGENTS.contains(&name) {
+            if section.contains_key("confine") && !CONFINABLE.contains(&name) {
+                let only = CONFINABLE.join(", ");
+                let words = format!("agents.{name}.confine has no effect: toold can confine only {only}");
+                found.push(format!("{origin}: warning: {words}"));
+            }
+            continue;
+        }
+        let near = did_you_mean(name, AGENTS.iter().copied());
+        let only_level = section.keys().all(|key| key == "level");
+        // A level counts for each client that begins with the name.
+        let is_of_client = only_level && AGENTS.iter().any(|agent| is_named(agent, name));
+        if !is_of_client && (only_level || near.is_empty()) {
+            let words =
+                format!("toold knows no agent {name}: the section is for clients that give themselves this name");
+            found.push(format!("{origin}: warning: agents.{name}: {words}{near}"));
+        }
+    }
+    found
+}
+
+/// The tables of agents, with their names and places.
+fn sections(entries: &[ConfigEntry]) -> impl Iterator<Item = (&str, &Map<String, Value>, &str)> {
+    entries.iter().filter_map(|entry| {
+        let name = entry.key.strip_prefix("agents.")?;
+        Some((name, entry.value.as_object()?, entry.origin.as_str()))
+    })
+}
+
 /// # Errors
 /// No variable can have this name, or nothing matches this pattern; as a sentence for the user.
 fn is_variable(name: &str) -> Result<(), String> {
@@ -127,6 +210,8 @@ fn is_variable(name: &str) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -140,6 +225,37 @@ mod tests {
             assert_eq!(of("mode = \"plan\"\ntrust_mode = true", reported), Some(Mode::Plan));
         }
         assert!(toml::from_str::<AgentConfig>("mode = \"yolo\"").is_err());
+    }
+
+    #[test]
+    fn a_section_of_no_agent_is_reported_by_what_it_sets() {
+        let entry = |name: &str, value: Value| {
+            [ConfigEntry { key: format!("agents.{name}"), value, origin: "config.toml:1".to_owned() }]
+        };
+        for (name, near) in [
+            ("claude", "did you mean claude-code?"),
+            ("claude_code", "did you mean claude-code?"),
+            ("gemini-cli", "did you mean gemini?"),
+            ("opencode-ai", "did you mean opencode?"),
+        ] {
+            let set = entry(name, json!({"mode": "plan", "level": "read"}));
+            let wrong = misspelt(&set);
+            assert!(wrong.len() == 1 && wrong[0].contains(near) && wrong[0].contains("mode holds"), "{wrong:?}");
+            assert_eq!(warnings(&set), Vec::<String>::new());
+        }
+        for name in AGENTS {
+            let set = entry(name, json!({"mode": "plan", "level": "read", "ask": "toold", "trust_mode": true}));
+            assert_eq!((misspelt(&set), warnings(&set)), (Vec::new(), Vec::new()), "{name}");
+            let confined = entry(name, json!({"confine": "free"}));
+            assert_eq!(warnings(&confined).is_empty(), CONFINABLE.contains(name), "{name}");
+        }
+        for (name, key, warned) in
+            [("claude", "level", false), ("claude_code", "level", true), ("zzz", "level", true), ("zzz", "ask", true)]
+        {
+            let set = entry(name, json!({key: "x"}));
+            assert_eq!((misspelt(&set).len(), warnings(&set).len()), (0, usize::from(warned)), "{name} {key}");
+        }
+        assert_eq!(misspelt(&entry("env", json!(["LANG"]))), Vec::<String>::new());
     }
 
     #[test]

@@ -197,7 +197,7 @@ fn of_project(options: &Options, file: PathBuf) -> FileReport {
     }
     for (name, subagent) in &config.subagents {
         let mistake = subagent.command.as_deref().and_then(option_mistake);
-        problems.extend(mistake.map(|why| format!("{}: subagents.{name}.command: {why}", source.place(None))));
+        problems.extend(mistake.map(|why| source.placed(&format!("subagents.{name}.command: {why}"))));
     }
     problems.extend(unknown_choices.into_iter().map(|choice| choice.problem));
     let (of_mounts, doubtful) = mount_mistakes::of(&config, &source, options);

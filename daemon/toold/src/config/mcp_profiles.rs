@@ -183,10 +183,10 @@ pub(super) fn problems<'c>(
     for (name, profile) in profiles {
         let key = format!("mcp.profiles.{name}");
         if BUILT_IN.contains(&name.as_str()) {
-            problems.push(format!("{}: {key}: this profile is built in: choose another name", source.name));
+            problems.push(source.placed(&format!("{key}: this profile is built in: choose another name")));
         } else if !is_profile_name(name) {
             let expected = "expected [a-z][a-z0-9_-]*, with 64 characters at most";
-            problems.push(format!("{}: {key}: not the name of a profile: {expected}", source.name));
+            problems.push(source.placed(&format!("{key}: not the name of a profile: {expected}")));
         }
         for (globs, glob) in profile.globs() {
             if let Err(error) = Glob::new(glob.get_ref()) {

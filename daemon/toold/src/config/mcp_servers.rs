@@ -6,10 +6,12 @@ pub(super) mod expand;
 mod import;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::{Context, ensure};
 use serde::Deserialize;
 use toml::Spanned;
 use toold_engine::registry::SourceScope;
@@ -23,6 +25,7 @@ use toold_proto::call::ListingMode;
 use toold_proto::mcp::InstanceScope;
 
 use crate::config::active_config::ActiveConfig;
+use crate::config::listen::listen_address;
 use crate::config::mcp_profiles::ProfileConfigs;
 use crate::config::mount_mistakes::Mistake;
 use crate::config::options::Options;
@@ -73,6 +76,24 @@ pub struct McpConfig {
     /// Which tools clients get, by names that `profile` in `mcp.clients.NAME`, `toolctl mcp --profile` and tokens refer to.
     /// `all` and `without-files-and-shell` are built in. Only in the user's configuration.
     pub profiles: ProfileConfigs,
+}
+
+impl McpConfig {
+    /// The address that `listen` names; `None` without it.
+    ///
+    /// # Errors
+    /// It is no address, or one that other machines reach, which `allow_remote` does not allow. The words begin with the key.
+    pub(crate) fn address(&self) -> anyhow::Result<Option<SocketAddr>> {
+        let Some(listen) = &self.listen else { return Ok(None) };
+        let address = listen_address(listen).with_context(|| {
+            format!("mcp.listen: {listen:?} is not an address and port, such as \"127.0.0.1:7345\"")
+        })?;
+        ensure!(
+            address.ip().is_loopback() || self.allow_remote,
+            "mcp.listen: other machines can reach {address}; set mcp.allow_remote = true to allow that"
+        );
+        Ok(Some(address))
+    }
 }
 
 /// `[mcp] meta_tools`.

@@ -6,6 +6,8 @@ pub(super) mod recovery;
 use std::borrow::Cow;
 use std::ops::Range;
 
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
@@ -92,6 +94,22 @@ pub fn read(source: ConfigText) -> ReadConfig {
     ReadConfig { readable, problems, unknown_choices, entries }
 }
 
+/// Reads a number that must not be 0.
+///
+/// # Errors
+/// It is 0, or no number.
+pub(super) fn at_least_one<'de, D, N>(deserializer: D) -> Result<N, D::Error>
+where
+    D: Deserializer<'de>,
+    N: Deserialize<'de> + From<u8> + PartialOrd,
+{
+    let number = N::deserialize(deserializer)?;
+    if number < N::from(1) {
+        return Err(D::Error::custom("expected a number from 1"));
+    }
+    Ok(number)
+}
+
 fn is_key(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "_-.\"".contains(c))
 }
@@ -123,6 +141,12 @@ impl ConfigText<'_> {
             table = below;
         }
         self.position(span)
+    }
+
+    /// A problem that begins with its key, such as `page.listen: ...`, with the place of that key.
+    pub(super) fn placed(&self, problem: &str) -> String {
+        let key = problem.split(": ").next().unwrap_or_default();
+        format!("{}: {problem}", self.place_of(&key.split('.').collect::<Vec<_>>()))
     }
 
     /// As [`place`](Self::place), with the column, from 1.

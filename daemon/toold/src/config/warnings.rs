@@ -14,6 +14,7 @@ use toold_proto::permission::Verdict;
 use toold_proto::tool::{Category, SourceKind};
 
 use crate::config::LoadedConfig;
+use crate::config::agents;
 use crate::config::bundled;
 use crate::config::mcp_profiles::{GlobSubject, ProfileGlob};
 use crate::config::mcp_servers;
@@ -25,7 +26,8 @@ use crate::config::tools::KnownNames;
 pub(super) fn warnings(options: &Options, loaded: &LoadedConfig) -> Vec<String> {
     let rules = loaded.policy.rules.iter();
     let of_rules = rules.clone().flat_map(of_rule);
-    let of_others = of_plugins(options, loaded).into_iter().chain(of_profiles(options, loaded));
+    let of_agents = agents::warnings(&loaded.entries);
+    let of_others = of_plugins(options, loaded).into_iter().chain(of_profiles(options, loaded)).chain(of_agents);
     of_rules.chain(of_servers(options, loaded, rules)).chain(of_others).collect()
 }
 

@@ -4,12 +4,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
 
 use crate::config::Config;
-use crate::config::listen::listen_address;
 use crate::config::page::PageListener;
 use crate::config::paths::DaemonPaths;
 use crate::lifecycle::page_access::PageAddress;
@@ -53,12 +52,7 @@ impl HttpSocket {
     /// cannot be read or is open to others.
     pub fn bind(config: &Config, places: &DaemonPaths) -> anyhow::Result<Option<Self>> {
         let (mcp, page) = (&config.mcp, &config.page);
-        let Some(listen) = &mcp.listen else { return Ok(None) };
-        let address =
-            listen_address(listen).with_context(|| format!("mcp.listen: {listen:?} is not an address and port"))?;
-        if !address.ip().is_loopback() && !mcp.allow_remote {
-            bail!("mcp.listen: other machines can reach {address}; set mcp.allow_remote = true to allow that");
-        }
+        let Some(address) = mcp.address()? else { return Ok(None) };
         let tokens = Tokens::read(places)?;
         let (listener, address) = listen_at(address)?;
         let mut hosts: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
