@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use toold_engine::need::{CommandForm, Need};
+use toold_engine::need::{CommandForm, InnerCommand, Need, Word};
 use toold_proto::effect::Effect;
 
 use super::formats::LockFormat;
@@ -181,20 +181,29 @@ const PIP_OPTIONS: &[&str] = &[
 /// The lock file of a command that fetches what it names; `None` for any other command, and if its folder is not known.
 pub(super) fn locked_command(need: &Need) -> Option<LockedCommand> {
     let command = need.command()?;
-    let (folder, form) = (command.folder.as_deref()?, command.form.as_ref()?);
+    let folder = command.folder.as_deref()?;
     if command.unsure.is_some() || command.may_run_any {
         return None;
     }
     let effects = command.effects.all();
     let fetches = effects.contains(Effect::Install) || effects.contains(Effect::Fetch);
-    let program = command.words.as_ref()?.first().filter(|word| word.literal)?.text.as_str();
+    let program_of = |words: &'_ [Word]| words.first().filter(|word| word.literal).map(|word| word.text.clone());
+    let program = program_of(command.words.as_ref()?)?;
+    // `python3 -m pip install -r FILE`
+    let is_pip = |inner: &&InnerCommand| inner.words.as_deref().and_then(program_of).as_deref() == Some("pip");
+    let inner = || command.elsewhere.iter().filter(is_pip).find_map(|inner| inner.form.as_ref());
+    let (program, form) = match (program.rsplit('/').next().unwrap_or_default(), &command.form) {
+        ("python" | "python3", None) => ("pip", inner()?),
+        (_, form) => (program.as_str(), form.as_ref()?),
+    };
     let plain: Vec<&str> = form.plain.iter().map(|word| if word.literal { word.text.as_str() } else { "" }).collect();
     if matches!(program, "pip" | "pip3") && plain == ["install"] {
         return of_pip(folder, form, fetches);
     }
-    let command = COMMANDS.iter().find(|command| {
-        command.programs.contains(&program) && plain.first().is_some_and(|name| command.subcommands.contains(name))
-    })?;
+    // `yarn` alone installs.
+    let name = plain.first().copied().or(matches!(program, "yarn" | "yarnpkg").then_some("install"))?;
+    let command =
+        COMMANDS.iter().find(|command| command.programs.contains(&program) && command.subcommands.contains(&name))?;
     let has = |names: &[String], options: &[&str]| names.iter().any(|name| options.contains(&name.as_str()));
     let is_frozen = command.frozen.is_empty() || form.options.iter().any(|option| has(&option.names, command.frozen));
     let is_listed =
@@ -222,4 +231,47 @@ fn of_pip(folder: &Path, form: &CommandForm, fetches: bool) -> Option<LockedComm
 
 fn is_file(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|found| found.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use toold_host::environment::Environment;
+    use toold_host::shell_grammar::{Surroundings, needs};
+
+    use super::*;
+
+    #[test]
+    fn a_command_is_one_that_a_lock_file_names_under_its_other_names() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["requirements.txt", "yarn.lock"] {
+            std::fs::write(folder.path().join(name), "x").unwrap();
+        }
+        let environment = Environment::default();
+        let is_locked = |line: &str| {
+            let mut surroundings =
+                Surroundings { cwd: folder.path(), folders: &[], environment: &environment, may_read: &mut |_| true };
+            needs(line, &mut surroundings).iter().any(|need| locked_command(need).is_some())
+        };
+        for line in [
+            "pip install -r requirements.txt",
+            "python3 -m pip install -q -r requirements.txt",
+            ".venv/bin/python -Im pip install --require-hashes -r requirements.txt",
+            "yarn install --immutable",
+            "yarn --immutable",
+            "yarn --frozen-lockfile --offline",
+        ] {
+            assert!(is_locked(line), "{line}");
+        }
+        for line in [
+            "python3 -m pip install x",
+            "python3 -m pip install -r requirements.txt x",
+            "python3 -m pip install -r requirements.txt --index-url http://x",
+            "python3 -m pip install -r \"$FILE\"",
+            "python3 -m pip install -r other.txt",
+            "yarn",
+            "yarn add x --immutable",
+        ] {
+            assert!(!is_locked(line), "{line}");
+        }
+    }
 }

@@ -458,7 +458,14 @@ pub fn confined_effects_of(level: Level, line: &LineToConfine) -> EffectSet {
     if !overwritten.is_empty() && !(line.records.keeps)(&overwritten) {
         effects = effects.without(Effect::Write);
     }
-    let removes = |need: &Need| need.effects().contains(Effect::Destroy);
+    // Also of a tool that a runner starts: `uv run -m pip install x`.
+    let has = |need: &Need, effect: Effect| {
+        need.command().is_some_and(|command| {
+            let inner = command.elsewhere.iter().map(|inner| &inner.effects);
+            std::iter::once(&command.effects).chain(inner).any(|effects| effects.all().contains(effect))
+        })
+    };
+    let removes = |need: &Need| has(need, Effect::Destroy);
     if of(Category::Shell).any(|need| removes(need) && !removes_only_own(need, line)) {
         effects = effects.without(Effect::Destroy);
     }
@@ -468,7 +475,6 @@ pub fn confined_effects_of(level: Level, line: &LineToConfine) -> EffectSet {
     }
     let is_locked = |need: &Need| line.hosts.is_some() && (line.records.is_locked)(need);
     let is_listed = |need: &Need| line.hosts.is_some_and(|hosts| hosts.lists_all_of(need));
-    let has = |need: &Need, effect: Effect| need.effects().contains(effect);
     if of(Category::Shell).any(|need| has(need, Effect::Fetch) && !is_listed(need) && !is_locked(need)) {
         effects = effects.without(Effect::Fetch);
     }

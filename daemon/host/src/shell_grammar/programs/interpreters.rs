@@ -2,7 +2,7 @@
 
 use toold_proto::cut;
 
-use super::other_names::unversioned;
+use super::other_names::{packaged_as, unversioned};
 use crate::shell_grammar::arg::Arg;
 
 /// Each with the letters of its options that take a program.
@@ -99,6 +99,65 @@ const CLIENTS: &[(&str, &[&str])] = &[
 
 /// Options of interpreters whose value is the next word and no program.
 const WITH_VALUE: &[&str] = &["-W", "-X", "-r", "-I", "-C", "-d", "-l", "--require", "--import", "--loader"];
+
+/// Scripts of interpreters that are installers, by the names of their files.
+const INSTALLERS: &[&str] =
+    &["pip", "pip3", "pipx", "pipenv", "poetry", "pdm", "uv", "easy_install", "gem", "bundle", "cpan", "cpanm"];
+
+/// The tool that an interpreter is given by its name, with its words: `pip install x` of `python3 -W ignore -mpip install x`.
+pub(super) fn tool(words: &[Arg]) -> Option<Vec<Arg>> {
+    let (first, rest) = words.split_first()?;
+    let name = unversioned(first.literal()?.rsplit('/').next()?);
+    let behind = |at: usize| rest.get(at + 1..).unwrap_or_default();
+    let named = |name: &str, words: &[Arg]| [&[Arg::text(name)], words].concat();
+    match name {
+        "python" | "py" | "pypy" => module(rest),
+        "perl" | "ruby" | "jruby" => {
+            let starts = |at: &usize| rest[*at].is("-S") || rest[*at].start().starts_with("-MCPAN");
+            match (0..rest.len()).find(starts) {
+                Some(at) if rest[at].is("-S") => Some(behind(at).to_vec()),
+                Some(at) => Some(named("cpan", behind(at))),
+                None => None,
+            }
+        }
+        "node" | "nodejs" | "bun" => None,
+        _ => return None,
+    }
+    .or_else(|| {
+        let at = rest.iter().position(|word| !word.start().starts_with('-'))?;
+        let file = rest[at].literal().filter(|path| path.contains('/'))?.rsplit('/').next()?;
+        let tool = INSTALLERS.iter().find(|name| **name == file).copied().or_else(|| packaged_as(file))?;
+        Some(named(tool, behind(at)))
+    })
+    .filter(|tool| !tool.is_empty())
+}
+
+/// The module of `python`, whose options without a value can stand in one word (python(1), "COMMAND LINE").
+fn module(words: &[Arg]) -> Option<Vec<Arg>> {
+    let mut at = 0;
+    while let Some(word) = words.get(at) {
+        at += 1;
+        let letters = word.literal()?.strip_prefix('-')?;
+        if letters.starts_with('-') {
+            at += usize::from(letters == "-check-hash-based-pycs");
+            continue;
+        }
+        let Some(place) = letters.find(['m', 'c', 'W', 'X']) else { continue };
+        let (letter, attached) = cut::from(letters, place).split_at(1);
+        match letter {
+            "m" => {
+                let name = if attached.is_empty() { words.get(at)?.literal()? } else { attached };
+                let behind = words.get(at + usize::from(attached.is_empty())..).unwrap_or_default();
+                let name =
+                    ["._internal", ".__main__"].iter().fold(name, |name, end| name.strip_suffix(end).unwrap_or(name));
+                return Some([&[Arg::text(name)], behind].concat());
+            }
+            "c" => return None,
+            _ => at += usize::from(attached.is_empty()),
+        }
+    }
+    None
+}
 
 /// Whether an interpreter, or a client, runs its standard input: no word names another program.
 pub(super) fn runs_input(name: &str, words: &[Arg]) -> bool {

@@ -401,6 +401,31 @@ const NAMED: &[(Effect, &[&str])] = &[
             "aws-vault export",
         ],
     ),
+    (
+        Effect::Install,
+        &[
+            "pipx install",
+            "pipx inject",
+            "pipx upgrade",
+            "pipenv install",
+            "pipenv sync",
+            "pipenv update",
+            "pdm install",
+            "pdm add",
+            "pdm sync",
+            "pdm update",
+            "conda install",
+            "conda create",
+            "conda update",
+            "mamba install",
+            "mamba create",
+            "gem install",
+            "gem update",
+            "easy_install",
+            "cpan",
+            "cpanm",
+        ],
+    ),
 ];
 
 /// Tools that run code of the project to show something and need to change nothing, with one of the first options, if there

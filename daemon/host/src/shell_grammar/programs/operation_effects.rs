@@ -8,7 +8,7 @@ use toold_engine::need::{CommandForm, FormOption};
 use toold_proto::effect::Effect;
 
 use super::known::ProgramTable;
-use super::{Reading, named_effects, shell};
+use super::{Reading, interpreters, named_effects, shell};
 use crate::shell_grammar::arg::Arg;
 
 const TABLE: &str = include_str!("effects.toml");
@@ -117,6 +117,14 @@ pub fn withheld(pattern: &str) -> Vec<(String, Effect)> {
 pub(in crate::shell_grammar) fn effects_of(words: &[Arg], reading: &Reading, head: Option<usize>) -> CommandEffects {
     let mut effects = effects_by_tables(words, reading, head);
     effects.places.clone_from(&reading.places);
+    // `python3 -m pip install x` does what `pip install x` does.
+    if let Some(tool) = interpreters::tool(words)
+        && let Some(name) = tool[0].literal()
+    {
+        let mut of_tool = effects_of(&tool, &super::from_table(name, &tool[1..]), None);
+        of_tool.operation = of_tool.operation.without(Effect::Read);
+        effects.join(of_tool);
+    }
     // What it sends elsewhere, it reads.
     let reads = |file: &super::FileUse| matches!(file.how, super::FileAccess::Read | super::FileAccess::Tree);
     let goes_elsewhere = |effects: EffectSet| {

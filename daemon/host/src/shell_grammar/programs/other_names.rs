@@ -41,6 +41,11 @@ const PACKAGED: &[(&str, &str)] = &[
     ("wrangler.js", "wrangler"),
 ];
 
+/// The program that a script of Node.js is, by the name of its file.
+pub(super) fn packaged_as(file: &str) -> Option<&'static str> {
+    PACKAGED.iter().find(|(name, _)| *name == file).map(|(_, program)| *program)
+}
+
 /// Further words of a command are not spelled in other ways.
 const MAX_RESPELLED: usize = 100;
 
@@ -135,8 +140,7 @@ impl NamedCommand {
         let at = usize::from(matches!(self.program(), "node" | "nodejs" | "bun"));
         let script = self.words.get(at..)?.iter().position(|word| !word.text.starts_with('-'))? + at;
         let name = self.words[script].text.rsplit('/').next().filter(|_| self.words[script].literal)?;
-        let (_, program) = PACKAGED.iter().find(|(file, _)| *file == name)?;
-        let program = Word { text: (*program).to_owned(), literal: true };
+        let program = Word { text: packaged_as(name)?.to_owned(), literal: true };
         Some(Self { words: [&[program], &self.words[script + 1..]].concat(), form: None })
     }
 

@@ -3,9 +3,11 @@
 use std::fmt::Debug;
 
 use toold_proto::effect::Effect;
+use toold_proto::level::Level;
 use toold_proto::permission::Verdict;
 
 use crate::commands::folders::TestProject;
+use crate::commands::judge::judge_at;
 use crate::commands::rules::{check, effects_of};
 
 use Verdict::{Allow, Ask, Deny};
@@ -262,4 +264,59 @@ fn a_denied_operation_of_a_cloud_is_no_word_behind_another() {
             Deny,
         ),
     ]);
+}
+
+/// A level and a rule about the effect see an installer behind each interpreter that starts it.
+#[test]
+fn an_installer_is_one_under_the_name_of_its_interpreter() {
+    let project = TestProject::make();
+    let mut wrong = WrongLines::default();
+    let installs = |line: &str| effects_of(line, &project.place).contains(&Effect::Install);
+    let tools = [
+        "pip install x",
+        "pip download x",
+        "uv pip install x",
+        "uv add x",
+        "poetry add x",
+        "pipx install x",
+        "pipenv install x",
+    ];
+    let pythons = ["python", "python3", "python3.11", "/usr/bin/python3", ".venv/bin/python", "pypy3", "py"];
+    for (python, tool) in pythons.iter().flat_map(|python| tools.iter().map(move |tool| (python, tool))) {
+        for options in ["-m ", "-m", "-I -m ", "-Im ", "-W ignore -m ", "-Wignore -m ", "-X dev -Bm ", "-X m -m "] {
+            let line = format!("{python} {options}{tool}");
+            wrong.expect(&line, installs(&line), true);
+        }
+    }
+    for line in [
+        "python3 .venv/bin/pip install x",
+        "python3 -m pip._internal install x",
+        "perl -MCPAN -e 'install x'",
+        "perl -S cpan x",
+        "ruby -S gem install x",
+        "node /usr/lib/node_modules/npm/bin/npm-cli.js install x",
+        "uv run -m pip install x",
+        "poetry run python -m pip install x",
+    ] {
+        wrong.expect(line, installs(line), true);
+        for level in [Level::Edit, Level::Develop, Level::Operate] {
+            wrong.expect(line, judge_at(level, line, &project.place, &[]).verdict, Ask);
+        }
+    }
+    for line in [
+        "python3 -m pytest",
+        "python3 -m venv .venv",
+        "python3 -m pip list",
+        "python3 -m pip --version",
+        "python3 -c 'import pip'",
+        "python3 -W m x.py pip",
+        "python3 x.py -m pip",
+        "perl -MData::Dumper -e 1",
+        "node scripts/x.js install",
+        "uv run pytest",
+    ] {
+        wrong.expect(line, installs(line), false);
+        wrong.expect(line, judge_at(Level::Develop, line, &project.place, &[]).verdict, Allow);
+    }
+    wrong.none();
 }
