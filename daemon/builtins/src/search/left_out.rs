@@ -18,8 +18,8 @@ pub(crate) fn readable(left_out: &SkippedPlaces, access: &ReadAccess) -> Vec<(Pa
     all
 }
 
-/// Whether this is Git's own folder, or the file that stands for it, of which `left_out` is told: it is searched only if
-/// the caller names it.
+/// Whether this is Git's own folder, or the file that stands for it: it is searched only if the caller names it. Notes that
+/// it was left out.
 pub(crate) fn is_repository(entry: &VisitedEntry<'_>, left_out: &SkippedPlaces) -> bool {
     let is_repository = entry.name == ".git" && entry.depth > 0;
     if is_repository {
