@@ -181,7 +181,7 @@ impl AgentTool {
             }
         }
         for named in &self.work.named {
-            match deriving.of_named(named) {
+            match deriving.of_named(named).await {
                 Ok(found) => needs.extend(found),
                 Err(error) => self.note_unclear(&error),
             }

@@ -25,6 +25,7 @@ use toold_proto::tool::{Block, Category};
 use crate::blocking::with_heartbeat;
 use crate::builds::is_build;
 use crate::builtin::{Builtin, CHANGES, ToolFacts};
+use crate::checkouts;
 use crate::command_changes::{CommandChanges, CommandWindow, NotUndoable};
 use crate::journal::ChangingCall;
 use crate::judged_line::JudgedLine;
@@ -131,13 +132,15 @@ impl Builtin for BashTool {
         let cwd = folder(input, cx)?;
         let description = input.description.as_deref();
         let mut judged = self.judge(&input.command, &cwd, description, cx);
+        let (level, files) = (cx.level_once_chosen(), GuardedFiles::of(&cx.engine, &cx.session));
+        let known = (&*self.toolkit, files.policy());
+        checkouts::add_overwritten(&mut judged.needs, level, &cx.session, known, &cx.cancel).await;
         let mut needs = judged.needs.clone();
         let locks = match lock_files_count(cx) {
             true => self.line_locks(&needs, cx).await,
             false => LineLocks::default(),
         };
         locks.explain(&mut needs, &cx.session);
-        let (level, files) = (cx.level_once_chosen(), GuardedFiles::of(&cx.engine, &cx.session));
         judged.secrets = self.toolkit.mark_confined_by(&mut needs, level, &cx.session, &cwd, (&files, &locks));
         judged.keep_for_run(cx);
         let rules = self.toolkit.sandbox.rules_in(cx.session.project());

@@ -42,6 +42,7 @@ mod bad_bytes;
 mod blocking;
 mod builds;
 mod change;
+mod checkouts;
 mod closest_match;
 mod command_changes;
 mod comparison;

@@ -61,7 +61,8 @@ impl ReaderProgram {
     pub(crate) async fn read(&self, input: Vec<u8>, toolkit: &Toolkit, cx: &Cx) -> Result<ReadOutput, ReaderError> {
         let name = self.names.first().copied().unwrap_or_default();
         let failed = |words: String| ReaderError::Failed(format!("{name} can't read it: {words}"));
-        let confinement = toolkit.sandbox.confine_reader(cx).map_err(|error| failed(error.to_string()))?;
+        let confinement = toolkit.sandbox.confine_reader(&cx.session, &cx.engine.policy.load());
+        let confinement = confinement.map_err(|error| failed(error.to_string()))?;
         let mut command =
             ProcessCommand::new("/bin/sh", "/", toolkit.environment.clone().with([("OMP_NUM_THREADS", "1")]))
                 .args(["-c", START, "sh"])

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 use toold_engine::cx::Cx;
 use toold_engine::guarded_files::GuardedFiles;
 use toold_engine::need::Need;
@@ -19,6 +20,7 @@ use toold_proto::tool::SessionId;
 
 use crate::agents::{AgentType, Agents};
 use crate::buffers::Buffers;
+use crate::checkouts;
 use crate::command_changes::CommandChanges;
 use crate::journal::Journal;
 use crate::locked_installs::{self, LineLocks};
@@ -92,6 +94,12 @@ impl Toolkit {
     /// The sub-agent types for a session in `project`, sorted by name. Blocks.
     pub fn agent_types(&self, project: &Path) -> Vec<AgentType> {
         self.agents.types(project, self.places.skills.home.as_deref())
+    }
+
+    /// Adds the files that commands of Git overwrite with those of other commits, where the level frees such commands.
+    pub async fn add_overwritten(&self, needs: &mut Vec<Need>, level: Level, session: &Session, files: &GuardedFiles) {
+        let cancel = CancellationToken::new();
+        checkouts::add_overwritten(needs, level, session, (self, files.policy()), &cancel).await;
     }
 
     /// Marks the needs of a command line of a session that its level frees if it runs confined, as

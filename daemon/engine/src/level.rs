@@ -224,6 +224,7 @@ pub fn frees_command(level: Level, need: &Need, confined: EffectSet) -> bool {
         && is_certain
         && !command.may_run_any
         && !command.carries_code
+        && !command.never_free
         && command.elsewhere.iter().all(tool_is_free)
         && are_free(effects)
 }

@@ -97,6 +97,9 @@ pub struct JudgedCommand {
     /// An option runs a program, loads code, or reads settings that may name some: no level frees it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub carries_code: bool,
+    /// No level frees it: it changes settings, which no floor allows, or it is not known which files it overwrites.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub never_free: bool,
     /// Judging it failed, took too long or would need too much: `unsure` says what. It is asked about as if a rule said so,
     /// unless a rule denies it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -121,6 +124,34 @@ pub struct JudgedCommand {
     /// asked about the command.
     #[serde(skip)]
     pub writes_in: Vec<String>,
+    /// Commits whose files Git puts into its working tree.
+    #[serde(skip)]
+    pub checks_out: Option<CheckedOutCommits>,
+}
+
+/// Commits that a command of Git checks out, merges or applies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckedOutCommits {
+    /// The repository's own folder.
+    pub git: PathBuf,
+    /// The folder of its files.
+    pub top: PathBuf,
+    /// As Git's words name them. Words that name no commit do no harm.
+    pub revisions: Vec<String>,
+    pub how: CheckoutKind,
+}
+
+/// Which commits besides those that are named reach the working tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckoutKind {
+    /// None.
+    These,
+    /// Those between them and the current one, as in a rebase.
+    Between,
+    /// The same, and those of a bisection.
+    Bisected,
+    /// Not the commits themselves, but the changes that they made: `git cherry-pick`.
+    Changes,
 }
 
 /// A file that is read or written.
@@ -139,6 +170,9 @@ pub struct JudgedFile {
     /// Those of the target and of `covers` that hold a password or a token, as their contents show. Reading them is never
     /// allowed but by a rule or a grant for exactly this file; where a person is asked, the person decides.
     pub holds_secrets: Vec<String>,
+    /// Files that are there, and that may be overwritten with it. Rules decide nothing about them: no level frees it unless undo keeps
+    /// all of them.
+    pub overwrites: Vec<String>,
     /// A command reads it, and the system lets all its users read it (below `/etc` and `/usr`).
     pub is_public: bool,
     /// The command that names it is sandboxed so that it can change nothing.

@@ -24,6 +24,7 @@ use parking_lot::Mutex;
 
 use toold_engine::cx::Cx;
 use toold_engine::policy::{Policy, is_secret};
+use toold_engine::session::Session;
 
 use crate::exclude::Exclusions;
 use crate::launcher;
@@ -239,8 +240,8 @@ impl Sandbox {
     ///
     /// # Errors
     /// When the configured sandbox is unavailable.
-    pub fn confine_reader(&self, cx: &Cx) -> Result<Confinement, SandboxUnavailable> {
-        let own = self.rules_in(cx.session.project());
+    pub fn confine_reader(&self, session: &Session, policy: &Policy) -> Result<Confinement, SandboxUnavailable> {
+        let own = self.rules_in(session.project());
         let (home, refused) = (own.home.clone(), own.refused.clone());
         let rules = SandboxRules {
             mode: ConfinementMode::ReadOnly,
@@ -251,7 +252,7 @@ impl Sandbox {
             ..SandboxRules::default()
         };
         // Nothing is confined only where the mode is off.
-        Ok(self.confine_by(&rules, cx)?.unwrap_or_default())
+        Ok(self.confine_by(&rules, session, policy)?.unwrap_or_default())
     }
 
     /// Opens the network by host for the program that `confinement` confines; `None` if it has none. The network must
@@ -275,7 +276,12 @@ impl Sandbox {
         network::open(cx, hosts, line, background, confinement).await.map(Some).map_err(SandboxUnavailable)
     }
 
-    fn confine_by(&self, rules: &SandboxRules, cx: &Cx) -> Result<Option<Confinement>, SandboxUnavailable> {
+    fn confine_by(
+        &self,
+        rules: &SandboxRules,
+        session: &Session,
+        policy: &Policy,
+    ) -> Result<Option<Confinement>, SandboxUnavailable> {
         if rules.mode == ConfinementMode::Off && rules.refused.is_none() {
             return Ok(None);
         }
@@ -283,12 +289,11 @@ impl Sandbox {
             return Err(SandboxUnavailable(why.clone()));
         }
         let home = rules.home.as_deref();
-        let places: Vec<PathBuf> = cx.session.places().into_iter().map(Cow::into_owned).collect();
+        let places: Vec<PathBuf> = session.places().into_iter().map(Cow::into_owned).collect();
         let places: Vec<&PathBuf> = places.iter().filter(|path| !is_wide(path, home)).collect();
-        let policy = cx.engine.policy.load();
         let words = rules.describe().unwrap_or_default();
         if rules.mode == ConfinementMode::Guard {
-            return Ok(Some(Confinement { words, ..Confinement::guarding(&policy, &cx.session.places()) }));
+            return Ok(Some(Confinement { words, ..Confinement::guarding(policy, &session.places()) }));
         }
         let network = rules.network;
         let by_host = rules.hosts.is_some();
@@ -296,7 +301,7 @@ impl Sandbox {
             Confinement { network, by_host, needs_scope: rules.eases(), words, ..Confinement::default() };
         if rules.mode == ConfinementMode::WorkspaceWrite {
             confinement.writable = places.iter().map(|path| (*path).clone()).chain(rules.writable.clone()).collect();
-            let mut control = control_places(&policy, &confinement.writable);
+            let mut control = control_places(policy, &confinement.writable);
             control.retain(|path| confinement.writable.iter().any(|place| path.starts_with(place)));
             confinement.protected = control;
         }

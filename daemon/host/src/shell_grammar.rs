@@ -56,7 +56,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use toold_engine::effects::CommandEffects;
-use toold_engine::need::{CommandForm, InnerCommand, JudgedCommand, Need, Word};
+use toold_engine::need::{CheckedOutCommits, CommandForm, InnerCommand, JudgedCommand, Need, Word};
 use toold_proto::cut;
 use toold_proto::shell_word::quoted_unless;
 use toold_proto::tool::Category;
@@ -188,6 +188,7 @@ fn read_actions(
     doubt_wildcards(&mut found);
     handed::settle_exports(&mut found);
     made::doubt_made_names(&mut found, &unordered, surroundings.may_read, clock);
+    made::note_overwritten(&mut found, &unordered, surroundings.folders);
     if clock.is_over() {
         return Err(Unjudged::TooSlow);
     }
@@ -267,6 +268,8 @@ struct SimpleCommand {
     may_run_any: bool,
     runs_written: bool,
     carries_code: bool,
+    /// See [`JudgedCommand::never_free`].
+    never_free: bool,
     /// See [`JudgedCommand::runs_input`].
     runs_input: bool,
     /// See [`JudgedCommand::hides_file`].
@@ -288,6 +291,8 @@ struct SimpleCommand {
     discards: Vec<String>,
     /// See [`JudgedCommand::writes_in`].
     writes_in: Vec<String>,
+    /// See [`JudgedCommand::checks_out`].
+    checks_out: Option<CheckedOutCommits>,
     effects: CommandEffects,
     /// See [`JudgedCommand::folder`].
     folder: Option<PathBuf>,
@@ -309,6 +314,7 @@ impl SimpleCommand {
             may_run_any,
             runs_written: false,
             carries_code: false,
+            never_free: false,
             runs_input: false,
             hides_file: false,
             reads_only: false,
@@ -322,6 +328,7 @@ impl SimpleCommand {
             operands: Vec::new(),
             discards: Vec::new(),
             writes_in: Vec::new(),
+            checks_out: None,
             effects: CommandEffects::default(),
             folder: None,
             known: None,
@@ -346,6 +353,7 @@ impl SimpleCommand {
             may_run_any: variables::loads_code(name) || variables::names_settings(name, target),
             runs_written: false,
             carries_code: false,
+            never_free: false,
             runs_input: false,
             hides_file: false,
             reads_only: is_harmless,
@@ -360,6 +368,7 @@ impl SimpleCommand {
             operands: Vec::new(),
             discards: Vec::new(),
             writes_in: Vec::new(),
+            checks_out: None,
             // Where nothing but the command's own effects is possible, it adds none.
             effects: if variables::carries_code(name) { CommandEffects::default() } else { CommandEffects::reading() },
             folder: None,
@@ -406,6 +415,9 @@ impl SimpleCommand {
         self.may_run_any |= other.may_run_any;
         self.runs_written |= other.runs_written;
         self.carries_code |= other.carries_code;
+        self.never_free |= other.never_free;
+        // Of several repositories, it is not looked up.
+        self.never_free |= self.checks_out != other.checks_out;
         self.runs_input |= other.runs_input;
         self.hides_file |= other.hides_file;
         self.reads_only &= other.reads_only;
@@ -419,6 +431,7 @@ impl SimpleCommand {
             may_run_any: self.may_run_any,
             runs_written: self.runs_written,
             carries_code: self.carries_code,
+            never_free: self.never_free,
             runs_input: self.runs_input,
             hides_file: self.hides_file,
             reads_only: self.reads_only,
@@ -430,6 +443,7 @@ impl SimpleCommand {
             operands: self.operands.clone(),
             covers: self.discards.clone(),
             writes_in: self.writes_in.clone(),
+            checks_out: self.checks_out.clone(),
             effects: self.effects.clone(),
             folder: self.folder.clone(),
             ..JudgedCommand::default()

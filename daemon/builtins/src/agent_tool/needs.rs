@@ -25,6 +25,7 @@ use super::skill_file::{self, SkillFile, SkillPermission};
 use super::{AgentFloor, rule_about};
 use crate::bash;
 use crate::change::{self, Basis, Before, Change, ChangeTarget, NewState};
+use crate::checkouts;
 use crate::document::Document;
 use crate::edits::{Replacement, apply};
 use crate::paths::{Located, ReadableTree};
@@ -69,7 +70,7 @@ impl Deriving<'_> {
         match action {
             AgentAction::Command { line, cwd } => {
                 self.lines.lock().push(line.clone());
-                self.command(line, cwd.as_deref())
+                self.command(line, cwd.as_deref()).await
             }
             AgentAction::Read { path } => Ok(read_needs(&Located::new(path, self.cx)?, self.cx)),
             AgentAction::List { path } => ReadableTree::needs(Some(path), self.cx),
@@ -78,7 +79,7 @@ impl Deriving<'_> {
             // The agent's provider searches, so there is no host.
             AgentAction::WebSearch { .. } => Ok(vec![Need::new(Category::Plugin, "web_search")]),
             AgentAction::Mcp { server, tool } => Ok(vec![Need::new(Category::Mcp, format!("{server}/{tool}"))]),
-            AgentAction::Skill { name, arguments } => self.skill(name, arguments),
+            AgentAction::Skill { name, arguments } => self.skill(name, arguments).await,
             AgentAction::Nothing | AgentAction::Unclear { .. } | AgentAction::Unknown => Ok(Vec::new()),
             AgentAction::Write { .. }
             | AgentAction::Edit { .. }
@@ -91,7 +92,7 @@ impl Deriving<'_> {
     ///
     /// # Errors
     /// As [`Deriving::of_action`].
-    pub(super) fn of_named(&self, named: &NamedNeed) -> anyhow::Result<Vec<Need>> {
+    pub(super) async fn of_named(&self, named: &NamedNeed) -> anyhow::Result<Vec<Need>> {
         let NamedNeed { category, target } = named;
         match category {
             Category::FileRead => Ok(read_needs(&Located::new(target, self.cx)?, self.cx)),
@@ -100,7 +101,7 @@ impl Deriving<'_> {
                 let link = located.hides_its_target().then(|| located.to_write(self.cx));
                 Ok(link.into_iter().chain([located.target_to_write(self.cx)]).collect())
             }
-            Category::Shell => self.command(target, None),
+            Category::Shell => self.command(target, None).await,
             Category::Network if target.contains("://") => self.fetch(target),
             Category::Network => self.fetch(&format!("https://{target}")),
             Category::Mcp | Category::Agent | Category::Plugin => {
@@ -127,7 +128,7 @@ impl Deriving<'_> {
         Ok(needs)
     }
 
-    fn command(&self, line: &str, cwd: Option<&str>) -> anyhow::Result<Vec<Need>> {
+    async fn command(&self, line: &str, cwd: Option<&str>) -> anyhow::Result<Vec<Need>> {
         let (folder, inside) = match cwd {
             Some(cwd) => self.folder(cwd)?,
             None => (self.cx.cwd.clone(), true),
@@ -136,6 +137,8 @@ impl Deriving<'_> {
         if matches!(self.floor, AgentFloor::OfFree | AgentFloor::OfAll) {
             let (level, session) = (self.cx.level_once_chosen(), &self.cx.session);
             let files = GuardedFiles::of(&self.cx.engine, session);
+            let known = (&**self.toolkit, files.policy());
+            checkouts::add_overwritten(&mut needs, level, session, known, &self.cx.cancel).await;
             let found = self.toolkit.sandbox.mark_confined(&mut needs, level, session, &folder, (&files, None));
             *self.secrets.lock() = found;
         }
@@ -187,7 +190,7 @@ impl Deriving<'_> {
 
     /// The commands that Claude Code runs when it loads the skill, the files that it reads and the sub-agent that it starts
     /// then, and what the skill's file lets it do without asking.
-    fn skill(&self, name: &str, arguments: &str) -> anyhow::Result<Vec<Need>> {
+    async fn skill(&self, name: &str, arguments: &str) -> anyhow::Result<Vec<Need>> {
         let mut needs = Vec::new();
         let files = skill_file::find(name, &self.cx.cwd, self.environment)?;
         if files.is_empty()
@@ -202,7 +205,7 @@ impl Deriving<'_> {
             let deriving = Deriving { shell, description: None, ..*self };
             for line in &skill.commands {
                 self.lines.lock().push(line.clone());
-                needs.extend(deriving.command(line, None)?.into_iter().map(|need| {
+                needs.extend(deriving.command(line, None).await?.into_iter().map(|need| {
                     let reason = format!("the skill {name} runs it as it is loaded");
                     Need { reason: need.reason.clone().or(Some(reason)), ..need }
                 }));
@@ -221,9 +224,9 @@ impl Deriving<'_> {
             }
             for permission in &skill.permissions {
                 let found = match permission {
-                    SkillPermission::Command(line) => deriving.command(line, None)?,
-                    SkillPermission::Commands { start, any } => deriving.permitted(start.as_deref(), any)?,
-                    SkillPermission::Need(need) => deriving.of_named(need)?,
+                    SkillPermission::Command(line) => deriving.command(line, None).await?,
+                    SkillPermission::Commands { start, any } => deriving.permitted(start.as_deref(), any).await?,
+                    SkillPermission::Need(need) => deriving.of_named(need).await?,
                     SkillPermission::Other(text) => vec![Need::new(Category::Plugin, format!("skill {name}: {text}"))],
                 };
                 needs.extend(found.into_iter().map(|need| {
@@ -237,17 +240,18 @@ impl Deriving<'_> {
 
     /// The needs of lines that a skill permits. A rule that allows the command allows what follows it; else only its start
     /// may be free. The files that it reads are judged when it comes.
-    fn permitted(&self, start: Option<&str>, any: &str) -> anyhow::Result<Vec<Need>> {
+    async fn permitted(&self, start: Option<&str>, any: &str) -> anyhow::Result<Vec<Need>> {
         let is_free = |need: &Need| {
             let decision = decide_need(self.cx, &self.cx.outer_chain, need);
             decision.verdict == Verdict::Allow && (decision.by == DecidedBy::Default || decision.by_level)
         };
-        let of_start = start.map(|start| self.command(start, None)).transpose()?.unwrap_or_default();
-        let mut commands = of_start.iter().filter(|need| need.category() == Category::Shell).peekable();
-        let mut needs = match commands.peek().is_none() || commands.any(is_free) {
-            true => self.command(any, None)?,
-            false => of_start,
+        let of_start = match start {
+            Some(start) => self.command(start, None).await?,
+            None => Vec::new(),
         };
+        let commands: Vec<&Need> = of_start.iter().filter(|need| need.category() == Category::Shell).collect();
+        let says_too_little = commands.is_empty() || commands.into_iter().any(is_free);
+        let mut needs = if says_too_little { self.command(any, None).await? } else { of_start };
         needs.retain(|need| need.category() != Category::FileRead);
         Ok(needs)
     }

@@ -222,12 +222,16 @@ impl Sandbox {
     pub fn confine(&self, cx: &Cx, command: &CommandToConfine) -> Result<Option<Confinement>, SandboxUnavailable> {
         let rules = self.rules_in(cx.session.project());
         let floor = cx.floor(command.needs).filter(|_| rules.refused.is_none());
-        let Some(floor) = floor else { return self.confine_by(&rules, cx) };
+        let Some(floor) = floor else {
+            return self.confine_by(&rules, &cx.session, &cx.engine.policy.load());
+        };
         let bare = match self.support() {
             FloorSupport::All => false,
             FloorSupport::Reading { bare, .. } if floor.rights.writes == FloorWrites::Nothing => *bare,
             // What the tables say about a command that only reads is all that there is.
-            FloorSupport::None(_) if floor.rights.writes == FloorWrites::Nothing => return self.confine_by(&rules, cx),
+            FloorSupport::None(_) if floor.rights.writes == FloorWrites::Nothing => {
+                return self.confine_by(&rules, &cx.session, &cx.engine.policy.load());
+            }
             FloorSupport::Reading { why, .. } | FloorSupport::None(why) => return Err(SandboxUnavailable(why.clone())),
         };
         let needs_scope = *self.support() == FloorSupport::All;
@@ -456,7 +460,7 @@ pub fn confined_effects_of(level: Level, line: &LineToConfine) -> EffectSet {
     }
     let overwritten = overwritten(line.needs, line.places);
     if !overwritten.is_empty() && !(line.records.keeps)(&overwritten) {
-        effects = effects.without(Effect::Write);
+        return EffectSet::EMPTY;
     }
     // Also of a tool that a runner starts: `uv run -m pip install x`.
     let has = |need: &Need, effect: Effect| {
@@ -504,7 +508,9 @@ fn removes_only_own(need: &Need, line: &LineToConfine) -> bool {
 pub fn overwritten<'a>(needs: &'a [Need], places: &[PathBuf]) -> Vec<&'a Path> {
     let holds_something = |path: &Path| path.symlink_metadata().is_ok_and(|found| !found.is_dir() && found.len() > 0);
     let files = needs.iter().filter(|need| need.category() == Category::FileWrite);
-    let named = files.flat_map(|need| [&need.target].into_iter().chain(need.covers())).map(Path::new);
+    let overwrites = |need: &'a Need| need.file().map_or(&[][..], |file| &file.overwrites);
+    let named = files.flat_map(|need| [&need.target].into_iter().chain(need.covers()).chain(overwrites(need)));
+    let named = named.map(Path::new);
     named.filter(|path| places.iter().any(|place| path.starts_with(place)) && holds_something(path)).collect()
 }
 

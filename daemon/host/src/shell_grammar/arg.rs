@@ -132,6 +132,20 @@ impl Arg {
         text.collect()
     }
 
+    /// A word, a text and a wildcard.
+    pub(super) fn joined(word: &Self, text: &str, wildcard: &str) -> Self {
+        let mut pieces = word.pieces.clone();
+        push_text(&mut pieces, text);
+        pieces.push(WordPart::Glob(wildcard.to_owned()));
+        Self { pieces, raw: format!("{}{text}{wildcard}", word.raw) }
+    }
+
+    /// All names that begin with it.
+    pub(super) fn followed_by_any(&self) -> Self {
+        let pieces = self.pieces.iter().cloned().chain([WordPart::Glob("*".to_owned())]).collect();
+        Self { pieces, raw: format!("{}*", self.raw) }
+    }
+
     /// Without the first bytes of its known text.
     pub(super) fn without_start(&self, bytes: usize) -> Self {
         let mut arg = self.clone();

@@ -212,6 +212,9 @@ impl<'t> ShellWalk<'_, '_, '_> {
             Some(file) => vec![file.clone()],
             None => programs::files_that_run(&words, &reading),
         };
+        // Another file of the same kind is another program.
+        let is_go = reading.known.is_some_and(|known| known.name == "go run");
+        let operands: Vec<usize> = operands.into_iter().filter(|at| !is_go && !run.contains(&words[*at])).collect();
         // Rules that deny cannot know what it runs then.
         let runs_written = run.iter().any(|file| self.may_have_written(file));
         let script = script_file.and_then(|file| self.script_text(&file));
@@ -268,6 +271,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
             may_run_any,
             runs_written,
             carries_code: reading.carries_code,
+            never_free: reading.never_free,
             runs_input: reading.runs_input,
             hides_file: reading.hides_file || std::mem::take(&mut self.hides_file) || is_grammar,
             reads_only: reading.reads_only && unsure.is_none(),
@@ -282,6 +286,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
             operands,
             discards: std::mem::take(&mut reading.discards),
             writes_in,
+            checks_out: reading.checks_out.take(),
             effects,
             folder: folder.cloned(),
             known: reading.known,

@@ -1,6 +1,7 @@
 //! Determines the files that commands name, and the permissions to read or write them.
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -99,6 +100,15 @@ struct PutFile {
     from: Option<PathBuf>,
 }
 
+/// Files that a command puts into a folder, if another one of the line makes them before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ComingFiles {
+    /// The folder that they are in before.
+    from: PathBuf,
+    /// Where they come to, below the other folder.
+    below: PathBuf,
+}
+
 /// A file or folder that a command names.
 #[derive(Clone, Debug)]
 pub(super) struct NamedFile {
@@ -110,6 +120,12 @@ pub(super) struct NamedFile {
     filter: Option<Rc<TreeFilter>>,
     /// What is put into it, if it is a folder.
     puts: Vec<PutFile>,
+    /// What may come into it besides.
+    coming: Vec<ComingFiles>,
+    /// See [`toold_engine::need::JudgedFile::overwrites`].
+    overwrites: Vec<PathBuf>,
+    /// The folder in which a wildcard has found it.
+    matched_in: Option<PathBuf>,
     /// The target of the command.
     pub(super) command: String,
     is_operand: bool,
@@ -257,6 +273,9 @@ impl ShellWalk<'_, '_, '_> {
             covers: None,
             filter: file.filter.clone(),
             puts: Vec::new(),
+            coming: Vec::new(),
+            overwrites: Vec::new(),
+            matched_in: None,
             command: String::new(),
             is_operand: file.is_operand,
             is_elsewhere: file.arg.start().contains(':') && !file.arg.start().starts_with(['/', '.']),
@@ -307,13 +326,14 @@ impl ShellWalk<'_, '_, '_> {
                 return Err(unknown());
             }
             let names = expand::expand(&file.arg, &folder, self.surroundings.may_read).ok_or_else(unknown)?;
+            let named = |path| NamedFile { matched_in: Some(names.folder.clone()), ..named(path) };
             match names.files.len() {
                 // Then the wildcard is an ordinary character.
                 0 => found.push(named(folder.join(file.arg.pattern()))),
-                1..=MAX_SINGLE => found.extend(names.files.into_iter().map(named)),
+                1..=MAX_SINGLE => found.extend(names.files.iter().cloned().map(named)),
                 _ => {
                     let covers = (file.how != FileAccess::List).then(|| Rc::new(names.clone()));
-                    found.push(NamedFile { covers, ..named(names.folder) });
+                    found.push(NamedFile { covers, ..named(names.folder.clone()) });
                 }
             }
         }
@@ -412,9 +432,16 @@ fn name_what_is_put(files: &mut [NamedFile], program: &str) -> Option<()> {
         return Some(());
     }
     let mut put: Vec<PutFile> = Vec::new();
+    let mut coming: Vec<ComingFiles> = Vec::new();
     for file in sources.into_iter().map(|at| &files[at]) {
         let text = file.path.as_os_str().as_encoded_bytes();
         let is_content = text.ends_with(b"/.") || text.ends_with(b"/..") || is_rsync && text.ends_with(b"/");
+        let below = if is_content { Some(OsStr::new("")) } else { file.path.file_name() };
+        coming.extend(match &file.matched_in {
+            _ if file.is_elsewhere => None,
+            Some(folder) => Some(ComingFiles { from: folder.clone(), below: PathBuf::new() }),
+            None => below.map(|below| ComingFiles { from: file.path.clone(), below: below.into() }),
+        });
         let from = |path: &Path| Some(path.to_owned()).filter(|path| copies_folders && path.is_dir());
         let of = |path: &PathBuf| Some(PutFile { name: PathBuf::from(path.file_name()?), from: from(path) });
         match (&file.covers, is_content) {
@@ -436,7 +463,10 @@ fn name_what_is_put(files: &mut [NamedFile], program: &str) -> Option<()> {
     if put.len() > super::MAX_NEEDS {
         return None;
     }
-    targets.iter().for_each(|at| files[*at].puts.clone_from(&put));
+    for at in targets {
+        files[at].puts.clone_from(&put);
+        files[at].coming.clone_from(&coming);
+    }
     Some(())
 }
 
@@ -503,6 +533,22 @@ impl NamedFile {
         text.rsplit(':').next().unwrap_or_default().to_owned()
     }
 
+    /// Notes what is overwritten by files that come from folders into which the line puts some before: whatever is there.
+    /// `is_filled` tells about a folder. False if that is too much to look at.
+    pub(super) fn note_overwritten(&mut self, is_filled: impl Fn(&Path) -> bool) -> bool {
+        for ComingFiles { from, below } in &self.coming {
+            if from.symlink_metadata().is_ok() && !is_filled(from) {
+                continue;
+            }
+            let place = self.path.join(below);
+            match names::tree(&place, |entry| entry.name != ".git", |_| true) {
+                Some(there) => self.overwrites.extend(there),
+                None => return false,
+            }
+        }
+        true
+    }
+
     /// The names at which files are put here; none for a file that is not a target.
     pub(super) fn put_at(&self) -> Vec<PathBuf> {
         match (self.is_target, self.puts.as_slice()) {
@@ -566,7 +612,8 @@ impl NamedFile {
         if let Some(judged_as) = judged_as {
             return vec![on(&judged_as), on(&path)];
         }
-        let mut needs = vec![on(&path)];
+        let overwrites = self.overwrites.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+        let mut needs = vec![on(&path).with_file(|file| file.overwrites = overwrites)];
         if let Some(from) = &self.copy_of {
             // Another command of the line may make the folder before, and then the copy gets its name in it.
             let inside = from.file_name().map(|name| path.join(name));

@@ -1,11 +1,13 @@
 //! Names that a command of a line makes: links above all. The line is judged before it runs, so what the disk has there
-//! says nothing about what a later command finds.
+//! says nothing about what a later command finds, nor about what one copies.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use toold_engine::need::CommandForm;
+use toold_proto::effect::Effect;
 
 use super::clock::JudgingClock;
 use super::files::NamedFile;
@@ -404,6 +406,70 @@ pub(super) fn doubt_made_names(
             (None, LineItem::File(file)) => file.unknown = Some((why, is_likely)),
             (None, LineItem::Redirect(redirected)) => redirected.unknown = Some((why, is_likely)),
             (None, LineItem::Command(_)) => {}
+        }
+    }
+}
+
+/// Notes which files a copy of a folder may overwrite, if another command of the line fills the folder before. `unordered` is as
+/// for [`doubt_made_names`]. `places` are the session's folders: what is elsewhere is not overwritten without an approval.
+pub(super) fn note_overwritten(found: &mut [LineItem], unordered: &[Range<usize>], places: &[Cow<Path>]) {
+    let writers: Vec<Option<WrittenBefore>> = found.iter().map(WrittenBefore::of).collect();
+    for at in 0..found.len() {
+        let LineItem::File(file) = &found[at] else { continue };
+        if !file.is_target() || !places.iter().any(|place| file.path().starts_with(place)) {
+            continue;
+        }
+        let is_its = |item: &LineItem| matches!(item, LineItem::Command(by) if by.target == file.command);
+        let by = found.iter().take(at).rposition(is_its);
+        let is_own = |other: usize| {
+            Some(other) == by
+                || by.is_some_and(|by| other > by)
+                    && matches!(&found[other], LineItem::File(of) if of.command == file.command)
+        };
+        let is_before =
+            |other: usize| other < at || unordered.iter().any(|range| range.contains(&other) && range.contains(&at));
+        let others = || (0..found.len()).filter(|other| is_before(*other) && !is_own(*other));
+        let is_filled = |folder: &Path| {
+            others().filter_map(|other| writers[other].as_ref()).any(|written| written.may_fill(folder))
+        };
+        let mut file = file.clone();
+        let is_known = file.note_overwritten(is_filled);
+        found[at] = LineItem::File(file);
+        if let Some(LineItem::Command(command)) = by.filter(|_| !is_known).map(|by| &mut found[by]) {
+            command.never_free = true;
+        }
+    }
+}
+
+/// What an action of the line writes.
+enum WrittenBefore {
+    These(Vec<PathBuf>),
+    Anything,
+}
+
+impl WrittenBefore {
+    fn of(item: &LineItem) -> Option<Self> {
+        match item {
+            LineItem::File(file) if file.how() == FileAccess::Write => {
+                Some(Self::These(file.paths().map(Path::to_owned).chain(file.put_at()).collect()))
+            }
+            LineItem::Redirect(redirected) if redirected.is_written() => Some(Self::These(redirected.paths())),
+            LineItem::File(_) | LineItem::Redirect(_) => None,
+            LineItem::Command(command) if command.reads_only => None,
+            LineItem::Command(command) => {
+                let effects = command.effects.all();
+                // The files that such a command names are all that it writes.
+                let is_plain = |effect| matches!(effect, Effect::Read | Effect::Write | Effect::Destroy);
+                let is_known = command.unsure.is_none() && command.makes.is_empty() && command.writes_in.is_empty();
+                (!is_known || effects.is_empty() || !effects.iter().all(is_plain)).then_some(Self::Anything)
+            }
+        }
+    }
+
+    fn may_fill(&self, folder: &Path) -> bool {
+        match self {
+            Self::These(paths) => paths.iter().any(|path| logical(path).starts_with(logical(folder))),
+            Self::Anything => true,
         }
     }
 }

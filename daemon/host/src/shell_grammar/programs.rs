@@ -49,7 +49,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use toold_engine::effects::AddedEffect;
-use toold_engine::need::CommandForm;
+use toold_engine::need::{CheckedOutCommits, CommandForm};
 use toold_engine::policy::is_secret;
 
 use super::arg::Arg;
@@ -181,6 +181,8 @@ pub(super) struct Reading {
     pub(super) patch: Option<written_files::Patch>,
     /// Folders in which it may write files whose names its words do not show.
     pub(super) writes_in: Vec<Arg>,
+    /// See [`toold_engine::need::JudgedCommand::checks_out`].
+    pub(super) checks_out: Option<CheckedOutCommits>,
     /// See [`toold_engine::need::Need::form`].
     pub(super) form: Option<CommandForm>,
     /// Effects that neither an option nor an operand of the tables shows.
@@ -202,6 +204,8 @@ pub(super) struct Reading {
     pub(super) may_run_any: bool,
     /// See [`toold_engine::need::JudgedCommand::carries_code`].
     pub(super) carries_code: bool,
+    /// See [`toold_engine::need::JudgedCommand::never_free`].
+    pub(super) never_free: bool,
     /// A file that it reads or writes may be one that no tool touches.
     pub(super) hides_file: bool,
     /// The command that it runs comes from elsewhere, so even all of its words do not show what it does.

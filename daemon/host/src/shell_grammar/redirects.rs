@@ -86,6 +86,10 @@ impl Redirected {
         })
     }
 
+    pub(super) fn is_written(&self) -> bool {
+        self.category == Category::FileWrite
+    }
+
     /// The files that it may be; none for a host, or in a folder that is not known.
     pub(super) fn paths(&self) -> Vec<PathBuf> {
         match (self.category, &self.folders) {

@@ -222,6 +222,7 @@ async fn would(request: MethodRequest, params: CheckPermission) -> Result<Checke
     if category == Category::Shell && tool.as_str() == "bash" && origin == Origin::Builtin {
         let (builtins, of, place) = (request.services.builtins.clone(), session.clone(), cwd.clone());
         let files = GuardedFiles::of(engine, &session);
+        builtins.add_overwritten(&mut needs, level, &session, &files).await;
         needs = blocking(move || {
             builtins.mark_confined(&mut needs, level, &of, &place, &files);
             needs

@@ -344,6 +344,116 @@ fn git_works_beside_tracked_and_untracked_secrets_and_takes_none_for_empty() {
     assert_eq!(std::fs::read_to_string(daemon.work().join(".env")).unwrap(), "UNTRACKED=1\n");
 }
 
+/// What Git ignores is not in undo's records.
+#[test]
+fn ignored_files_are_overwritten_by_no_line_that_nobody_approved() {
+    if !machine_has_floors() {
+        return;
+    }
+    let setup = Setup::new().file("a.txt", "one\ntwo\n").file(".gitignore", "/out\n");
+    let work = setup.path("work");
+    let run = |line: &str| git(&work, &line.split(' ').collect::<Vec<_>>());
+    run("init -q -b main");
+    run("config user.name n");
+    run("config user.email e@example.org");
+    run("add -A");
+    run("commit -qm first");
+    run("branch plain");
+    run("checkout -q -b other");
+    let setup = setup.file("out/f", "of the other branch\n");
+    run("add -f out/f");
+    run("commit -qm other");
+    run("update-ref refs/remotes/origin/far other");
+    run("checkout -q plain");
+    let setup = setup.file("b.txt", "one\n");
+    run("add b.txt");
+    run("commit -qm plain");
+    run("checkout -q main");
+    let mut setup = setup;
+    let files = ["f", "a", "aa", "xx00", "0001-first.patch"];
+    for name in files {
+        setup = setup.file(&format!("out/{name}"), "precious\n");
+    }
+    let daemon = at("edit", setup.file("filled/keep", "k\n"));
+    let mut wire = daemon.connect();
+    for line in [
+        "git checkout other",
+        "git checkout far",
+        "git switch other",
+        "git checkout -b t other",
+        "git switch -c t other",
+        "git merge other",
+        "git rebase other",
+        "git reset --keep other",
+        "git cherry-pick other",
+        "git checkout -q plain && git merge other",
+        "bash -c 'git checkout other'",
+        "split -a1 a.txt out/",
+        "split a.txt out/a",
+        "csplit -f out/xx a.txt 1",
+        "git format-patch -1 -o out",
+        "mkdir s; cp a.txt s/f; cp -r s/. out",
+        "mkdir s; cp a.txt s/f; cp -a s/. out/",
+        "mkdir s; cp a.txt s/f; cp s/* out",
+        "cp a.txt filled/f; cp -r filled/. out",
+        "mkdir -p s/out; cp a.txt s/out/f; cp -r s/out .",
+        "for x in 1 2; do cp -r filled/. out; cp a.txt filled/f; done",
+    ] {
+        let result = bash(&mut wire, line);
+        assert!(!result["metadata"]["permission"].is_null(), "{line}: {result}");
+        for name in files {
+            assert_eq!(std::fs::read_to_string(work.join("out").join(name)).unwrap(), "precious\n", "{line}");
+        }
+    }
+    for line in [
+        "git checkout -q plain",
+        "git checkout -q -",
+        "git merge -q plain",
+        "git checkout -q -b mine",
+        "git rebase -q main",
+        "split -a1 a.txt part_",
+        "git format-patch -1 -o patches",
+        "mkdir s; cp a.txt s/f; cp -r s/. new",
+        "mkdir -p s; cp a.txt s/f; cp -r s/. filled",
+    ] {
+        let result = bash(&mut wire, line);
+        assert!(result["metadata"]["permission"].is_null() && result["is_error"] == json!(false), "{line}: {result}");
+    }
+}
+
+/// A floor keeps Git's settings as they are, so what would change them needs an approval, and does not half of its work.
+#[test]
+fn commands_of_git_that_change_its_settings_are_asked_about() {
+    if !machine_has_floors() {
+        return;
+    }
+    let daemon = at("develop", repository(true));
+    let mut wire = daemon.connect();
+    git(&daemon.work(), &["worktree", "add", "-q", "tree", "-b", "of-tree"]);
+    for line in [
+        "git branch -m other third",
+        "git -C . branch -c other third",
+        "git branch -u main other",
+        "git branch --set-upstream-to=main other",
+        "git checkout -b t --track other",
+        "git switch -c t -t other",
+        "git remote add x https://example.com/x",
+        "git remote set-url x y",
+        "git worktree remove tree",
+        "git worktree move tree t",
+        "git sparse-checkout set config",
+        "git init",
+        "git init -q .",
+    ] {
+        let result = bash(&mut wire, line);
+        assert!(!result["metadata"]["permission"].is_null(), "{line}: {result}");
+    }
+    for line in ["git -C . branch third", "git init -q new", "git worktree list", "git branch -d third"] {
+        let result = bash(&mut wire, line);
+        assert_eq!(result["is_error"], json!(false), "{line}: {result}");
+    }
+}
+
 #[test]
 fn a_build_reads_only_the_secrets_that_a_person_exposes() {
     if !machine_has_floors() {

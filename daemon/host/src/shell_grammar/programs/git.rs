@@ -3,7 +3,7 @@
 use std::path::{Component, Path};
 
 use toold_engine::effects::AddedEffect;
-use toold_engine::need::{CommandForm, FormOption};
+use toold_engine::need::{CheckedOutCommits, CommandForm, FormOption};
 use toold_engine::policy::is_secret;
 use toold_proto::effect::Effect;
 
@@ -178,6 +178,7 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
                     return Some(reading.runs_any(format!("toold does not know git {name}; it may be an alias")));
                 };
                 let mut of = subcommand(name, known, &words[at..], folder.as_ref());
+                let changes_settings = changes_settings(name, of.form.as_ref(), &words[at..], site, folder.as_ref());
                 if let Some(form) = &mut of.form {
                     form.plain.insert(0, word.word());
                     form.options.append(&mut before);
@@ -215,6 +216,18 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
                 }
                 if name == "checkout" {
                     restores(&words[at..], &mut of, own_files, repository.as_ref().ok());
+                }
+                match (overwritten::checked_out(name, of.form.as_ref(), &words[at..]), &repository) {
+                    (None, _) => {}
+                    (Some(Ok((how, revisions))), Ok(Repository { top, own, .. })) => {
+                        let (top, git) = (top.clone(), own.clone());
+                        of.checks_out = Some(CheckedOutCommits { git, top, revisions, how });
+                    }
+                    (Some(_), _) => of.never_free = true,
+                }
+                if changes_settings {
+                    of.never_free = true;
+                    of.note(word, "changes the settings of the repository, which no confined command does");
                 }
                 if name == "stash" {
                     stashes(&words[at..], &mut of);
@@ -372,12 +385,23 @@ fn subcommand(name: &str, known: &'static super::ProgramTable, words: &[Arg], fo
             | "archive"
             | "hash-object"
     );
+    // It numbers the names: `0001-x.patch`, `v2-0001-x.patch`.
+    let numbered: Vec<FileUse> = match name == "format-patch" && !parsed.has(&["--stdout"]) {
+        true => {
+            let folder = parsed.values(&["-o", "--output-directory"]).last().cloned();
+            let folder = folder.unwrap_or_else(|| Arg::text("."));
+            let names = ["", "v"].map(|start| Arg::joined(&folder, &format!("/{start}"), "[0-9]"));
+            names.map(|name| FileUse::new(FileAccess::Write, name.followed_by_any())).into()
+        }
+        false => Vec::new(),
+    };
     let files = if shows_contents { shown(&parsed, name) } else { Vec::new() };
     let of_options = parsed.reading.files.clone();
     let mut reading = parsed.into_reading();
     if shows_contents {
         reading.files = [of_options, files].concat();
     }
+    reading.files.extend(numbered);
     for file in &mut reading.files {
         file.folder = file.folder.take().or_else(|| folder.cloned());
     }
@@ -422,6 +446,52 @@ fn restores(words: &[Arg], reading: &mut Reading, own_files: usize, repository: 
             .also
             .push(["git", "restore"].into_iter().chain(words.iter().map(String::as_str)).map(Arg::text).collect());
         reading.added.push(AddedEffect { effect: Effect::Destroy, words: words.into_iter().take(1).collect() });
+    }
+}
+
+/// Whether a command that changes commits, branches or files writes `.git/config` or other settings as well, or needs them to be as
+/// they are without a confinement. It fails there, or does a part of its work without saying so. `form` is that of its own words,
+/// `words`.
+fn changes_settings(
+    name: &str,
+    form: Option<&CommandForm>,
+    words: &[Arg],
+    site: &CommandContext,
+    folder: Option<&Arg>,
+) -> bool {
+    let has = |names: &[&str]| {
+        form.is_some_and(|form| {
+            form.options.iter().any(|option| option.names.iter().any(|name| names.contains(&name.as_str())))
+        })
+    };
+    let verb = words.iter().find(|word| !word.start().starts_with('-')).and_then(Arg::literal).unwrap_or_default();
+    match name {
+        "branch" => has(&[
+            "-m",
+            "--move",
+            "-M",
+            "-c",
+            "--copy",
+            "-C",
+            "-u",
+            "--set-upstream-to",
+            "--unset-upstream",
+            "-t",
+            "--track",
+        ]),
+        "checkout" | "switch" => has(&["-t", "--track"]),
+        "remote" => matches!(verb, "add" | "set-url" | "remove" | "rm" | "rename" | "set-branches"),
+        "worktree" => matches!(verb, "remove" | "move"),
+        "sparse-checkout" => verb != "list",
+        "submodule" => matches!(verb, "init" | "deinit" | "sync" | "add" | "absorbgitdirs"),
+        // A new repository has none yet.
+        "init" => {
+            let made = form.and_then(|form| form.plain.first()).map_or(".", |word| word.text.as_str());
+            let here = site.folders.unwrap_or_default().iter();
+            let folder = folder.and_then(Arg::literal).unwrap_or(".");
+            here.map(|here| here.join(folder).join(made)).any(|made| made.join(".git").exists())
+        }
+        _ => false,
     }
 }
 

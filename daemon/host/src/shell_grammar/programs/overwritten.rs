@@ -1,10 +1,13 @@
 //! The files of the working tree that Git overwrites or removes: by their paths (`git checkout PATH`, `git restore PATH`,
-//! `git rm PATH`), and wherever they are (`git reset --hard`, `git stash`, `git clean`, `git apply`).
+//! `git rm PATH`), wherever they are (`git reset --hard`, `git stash`, `git clean`, `git apply`), and where other commits have files
+//! (`git checkout BRANCH`, `git merge`).
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use toold_engine::need::CommandForm;
+use toold_engine::effects::AddedEffect;
+use toold_engine::need::{CheckoutKind, CommandForm, FormOption, Word};
+use toold_proto::effect::Effect;
 
 use super::repository::Repository;
 use super::{CommandContext, FileAccess, FileUse, Reading};
@@ -34,6 +37,11 @@ pub(super) fn add(
         }
         // The tables know the operands of the others.
         if name == "checkout" {
+            // Without the mark of paths, they throw away changes all the same.
+            let is_marked = words.iter().any(|word| word.is("--"));
+            reading
+                .added
+                .extend((!is_marked).then(|| AddedEffect { effect: Effect::Destroy, words: vec![path.word().text] }));
             let folder = folder.cloned();
             reading.files.push(FileUse { folder, ..FileUse::new(FileAccess::Write, path.clone()) });
         }
@@ -124,3 +132,74 @@ pub(super) fn discarded(name: &str, form: Option<&CommandForm>, repository: &Rep
     }
     found
 }
+
+/// The commits whose files a command puts into the working tree, and which of them count; `None` for one that puts none there.
+/// `words` are those behind the subcommand. A name of a commit that the shell changes is an error.
+pub(super) fn checked_out(
+    name: &str,
+    form: Option<&CommandForm>,
+    words: &[Arg],
+) -> Option<Result<(CheckoutKind, Vec<String>), UnknownCommit>> {
+    let given: Vec<&FormOption> = form.iter().flat_map(|form| &form.options).collect();
+    let has =
+        |names: &[&str]| given.iter().any(|option| option.names.iter().any(|name| names.contains(&name.as_str())));
+    let plain: Vec<&Word> = form.iter().flat_map(|form| &form.plain).skip(1).collect();
+    let verb = plain.first().map_or("", |word| word.text.as_str());
+    let is_continued = || has(&["--continue", "--skip", "--abort", "--quit"]);
+    let or = |named: Vec<&'_ Word>, usual: &'static [&'static str]| match named.is_empty() {
+        true => usual.iter().map(|name| Word { text: (*name).to_owned(), literal: true }).collect(),
+        false => named.into_iter().cloned().collect::<Vec<Word>>(),
+    };
+    let (how, commits) = match name {
+        "checkout" | "switch" => {
+            let names_paths = words.iter().skip_while(|word| !word.is("--")).nth(1).is_some();
+            if names_paths || name == "checkout" && plain.len() > 1 && !has(&["-b", "-B"]) {
+                return None;
+            }
+            let last = words.iter().any(|word| word.is("-")).then(|| Word { text: "-".to_owned(), literal: true });
+            (CheckoutKind::These, plain.into_iter().cloned().chain(last).collect())
+        }
+        "merge" if is_continued() => (CheckoutKind::These, or(Vec::new(), &["HEAD", "ORIG_HEAD", "MERGE_HEAD"])),
+        "merge" => (CheckoutKind::These, or(plain, &["@{upstream}"])),
+        "rebase" if is_continued() => (CheckoutKind::Between, or(Vec::new(), REBASED)),
+        "rebase" => {
+            let onto = given.iter().filter(|option| option.names.iter().any(|name| name == "--onto"));
+            let onto = onto.flat_map(|option| &option.values).cloned();
+            (CheckoutKind::Between, or(plain, &["@{upstream}"]).into_iter().chain(onto).collect())
+        }
+        "reset" if has(&["--keep", "--merge", "--hard"]) => (CheckoutKind::These, or(plain, &["HEAD"])),
+        "cherry-pick" | "revert" if !is_continued() => (CheckoutKind::Changes, plain.into_iter().cloned().collect()),
+        "stash" if matches!(verb, "pop" | "apply" | "branch") => {
+            let named = plain.into_iter().skip(if verb == "branch" { 2 } else { 1 }).collect();
+            (CheckoutKind::Changes, or(named, &["stash@{0}"]))
+        }
+        // The names of its verbs are none of commits.
+        "bisect" => (CheckoutKind::Bisected, plain.into_iter().skip(1).cloned().collect()),
+        _ => return None,
+    };
+    if commits.is_empty() && how != CheckoutKind::Bisected {
+        return None;
+    }
+    if commits.iter().any(|word| !word.literal) {
+        return Some(Err(UnknownCommit));
+    }
+    let revision = |word: Word| match word.text.as_str() {
+        "-" => "@{-1}".to_owned(),
+        number if name == "stash" && number.bytes().all(|byte| byte.is_ascii_digit()) => format!("stash@{{{number}}}"),
+        _ => word.text,
+    };
+    Some(Ok((how, commits.into_iter().map(revision).collect())))
+}
+
+/// The shell changes the name of a commit.
+pub(super) struct UnknownCommit;
+
+/// The commits of a rebase that has stopped.
+const REBASED: &[&str] = &[
+    "ORIG_HEAD",
+    "REBASE_HEAD",
+    "rebase-merge/orig-head",
+    "rebase-merge/onto",
+    "rebase-apply/orig-head",
+    "rebase-apply/onto",
+];

@@ -29,7 +29,8 @@ pub(super) struct Repository {
     pub(super) top: PathBuf,
     /// The files whose revisions `git blame` ignores.
     pub(super) ignored_revisions: Vec<PathBuf>,
-    own: PathBuf,
+    /// The repository's own folder.
+    pub(super) own: PathBuf,
     /// The folder of the command.
     pub(super) folder: PathBuf,
     /// `None` when there is no index.

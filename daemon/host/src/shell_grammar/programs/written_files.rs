@@ -190,6 +190,7 @@ pub(super) fn add(name: &str, words: &[Arg], reading: &mut Reading) {
         reading.files.extend(read);
         unpacked(words, letter, endings, reading);
     }
+    names_of_its_own(name, reading);
     match name {
         "sponge" => reading.files.extend(operands(words).cloned().map(|file| FileUse::new(FileAccess::Write, file))),
         // Without `-w` it shows what it would write.
@@ -203,6 +204,22 @@ pub(super) fn add(name: &str, words: &[Arg], reading: &mut Reading) {
         "perl" | "ruby" => changed_in_place(words, reading),
         _ => {}
     }
+}
+
+/// Programs that write files whose names begin as one of their words says, and end as they choose: these names count, as far as there are
+/// such files.
+fn names_of_its_own(name: &str, reading: &mut Reading) {
+    let usual = match name {
+        "split" => "x",
+        "csplit" => "xx",
+        _ => return,
+    };
+    let mut prefixes: Vec<FileUse> =
+        reading.files.iter().filter(|file| file.how == FileAccess::Write).cloned().collect();
+    if prefixes.is_empty() {
+        prefixes.push(FileUse::new(FileAccess::Write, Arg::text(usual)));
+    }
+    reading.files.extend(prefixes.into_iter().map(|file| FileUse { arg: file.arg.followed_by_any(), ..file }));
 }
 
 fn operands(words: &[Arg]) -> impl DoubleEndedIterator<Item = &Arg> {
