@@ -83,6 +83,9 @@ fn three_machines_form_a_fleet() {
     };
     assert!(error(&print(&["build", "build"]), 2).contains("named twice"));
     assert!(error(&print(&["Build"]), 2).contains("lower-case letters"));
+    let document: Value = serde_json::from_str(&text(&print(&["--json", "build"]))).unwrap();
+    assert_eq!(document["logins"][0]["machine"], "build");
+    assert!(document["configuration"].as_str().unwrap().contains("jetstream {"), "{document}");
     let printed = print(&["build", "laptop=anna", "desk=anna"]);
     let Some(nats) = NatsServer::start_configured(&text(&printed)) else { return };
     let login = login(&build, "build");
@@ -136,7 +139,8 @@ fn three_machines_form_a_fleet() {
     wait_online(&laptop, "build");
 
     // The third one, with the invitation of a machine that knows everybody; its person has a key already.
-    let invitation = text(&build.toolctl(&["fleet", "invite"]));
+    let invitation: Value = serde_json::from_str(&text(&build.toolctl(&["fleet", "invite", "--json"]))).unwrap();
+    let invitation = invitation["invitation"].as_str().unwrap().to_owned();
     let secret = copied_login(&build.setup, "desk", &desk);
     let join = [
         "fleet",

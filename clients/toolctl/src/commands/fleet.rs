@@ -63,15 +63,15 @@ pub(crate) async fn run(args: FleetArgs, globals: &Globals) -> anyhow::Result<u8
         Some(FleetAction::List(list)) => show::list(list, json, globals).await,
         Some(FleetAction::Labels) => labels(json, globals).await,
         Some(FleetAction::Doctor) => doctor::run(json, globals).await,
-        Some(FleetAction::Init(init)) => membership::init(init, globals).await,
-        Some(FleetAction::Join(join)) => membership::join(join, globals).await,
-        Some(FleetAction::Invite) => membership::invite().await,
-        Some(FleetAction::Trust(trust)) => membership::trust(&trust, globals).await,
-        Some(FleetAction::Forget(forget)) => membership::forget(&forget, globals).await,
+        Some(FleetAction::Init(init)) => membership::init(init, json, globals).await,
+        Some(FleetAction::Join(join)) => membership::join(join, json, globals).await,
+        Some(FleetAction::Invite) => membership::invite(json).await,
+        Some(FleetAction::Trust(trust)) => membership::trust(&trust, json, globals).await,
+        Some(FleetAction::Forget(forget)) => membership::forget(&forget, json, globals).await,
         Some(FleetAction::Grant(grant)) => grants::grant(grant, json, globals).await,
         Some(FleetAction::Revoke { id }) => grants::revoke(id, json, globals).await,
         Some(FleetAction::Grants) => grants::list(json, globals).await,
-        Some(FleetAction::BrokerConfig(config)) => broker_config::run(config).await,
+        Some(FleetAction::BrokerConfig(config)) => broker_config::run(config, json).await,
     }
 }
 

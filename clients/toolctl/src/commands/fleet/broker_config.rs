@@ -6,11 +6,12 @@ use std::str::FromStr;
 
 use anyhow::Context;
 use clap::Args;
+use serde_json::json;
 
 use super::membership::{configuration, public_key};
 use super::roster::{FleetSection, key_path};
 use crate::exit::{OK, usage};
-use crate::output;
+use crate::output::{self, print_json};
 
 /// Print a configuration of nats-server for this fleet
 ///
@@ -70,8 +71,8 @@ impl FromStr for NamedMachine {
     }
 }
 
-pub(super) async fn run(args: BrokerConfigArgs) -> anyhow::Result<u8> {
-    let (mut users, mut logins) = (Vec::new(), Vec::new());
+pub(super) async fn run(args: BrokerConfigArgs, json: bool) -> anyhow::Result<u8> {
+    let (mut users, mut logins, mut shared) = (Vec::new(), Vec::new(), None);
     for (place, machine) in args.machines.iter().enumerate() {
         if args.machines[..place].iter().any(|earlier| earlier.name == machine.name) {
             return Err(usage(format!("{} is named twice: a machine has one login", machine.name)));
@@ -97,6 +98,7 @@ pub(super) async fn run(args: BrokerConfigArgs) -> anyhow::Result<u8> {
                      #   toolctl fleet broker-config MACHINE[=PERSON]...";
         users.push(user(about, &key, EVERYTHING.map(str::to_owned).into(), RECEIVED.map(str::to_owned).into()));
         writeln!(output::stderr(), "daemons log in with --credentials {}; copy it to each machine", file.display())?;
+        shared = Some(file);
     }
     let tls = match (&args.tls_cert, &args.tls_key) {
         (Some(cert), Some(key)) => Some((std::path::absolute(cert)?, std::path::absolute(key)?)),
@@ -105,7 +107,16 @@ pub(super) async fn run(args: BrokerConfigArgs) -> anyhow::Result<u8> {
     let listen =
         args.listen.unwrap_or_else(|| if tls.is_some() { "0.0.0.0:4222" } else { "127.0.0.1:4222" }.to_owned());
     let store = std::path::absolute(&args.store).context("can't find the folder of --store")?;
-    output::print_unfolded(&rendered(&listen, tls.as_ref(), &store, &users))?;
+    let text = rendered(&listen, tls.as_ref(), &store, &users);
+    match json {
+        true => {
+            let of_machines =
+                logins.iter().map(|(machine, file)| json!({"machine": machine.name, "credentials": file}));
+            let of_all = shared.iter().map(|file| json!({"credentials": file}));
+            print_json(&json!({"configuration": text, "logins": of_machines.chain(of_all).collect::<Vec<_>>()}))?;
+        }
+        false => output::print_unfolded(&text)?,
+    }
     if !logins.is_empty() {
         let mut err = output::stderr();
         writeln!(err, "each machine logs in with --credentials and its own file; copy it there, and nowhere else:")?;

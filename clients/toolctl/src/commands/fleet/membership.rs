@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Args;
+use serde_json::json;
 use toold_proto::daemon::NoParams;
 use toold_proto::method::DaemonReload;
 
@@ -16,7 +17,7 @@ use crate::config_file::{self, appended, read, write_checked};
 use crate::confirm::confirm;
 use crate::exit::{NOT_RUN, OK, not_found, usage};
 use crate::globals::Globals;
-use crate::output::{self, BAD, BOLD, DIM, NAME, WARN, one_line, plain};
+use crate::output::{self, BAD, BOLD, DIM, NAME, WARN, one_line, plain, print_json};
 use crate::person::PersonWrites;
 use crate::{connection, program};
 
@@ -103,7 +104,7 @@ pub(super) struct ForgetArgs {
     person: bool,
 }
 
-pub(super) async fn init(args: InitArgs, globals: &Globals) -> anyhow::Result<u8> {
+pub(super) async fn init(args: InitArgs, json: bool, globals: &Globals) -> anyhow::Result<u8> {
     let (file, text) = configuration_without_fleet().await?;
     let options = args.options.absolute()?;
     let people = match &options.person {
@@ -127,16 +128,20 @@ pub(super) async fn init(args: InitArgs, globals: &Globals) -> anyhow::Result<u8
     warn_of_local(&args.servers)?;
     writeln!(err, "with this invitation:")?;
     drop(err);
-    invite().await?;
+    invite(json).await?;
     Ok(status)
 }
 
-pub(super) async fn join(args: JoinArgs, globals: &Globals) -> anyhow::Result<u8> {
+pub(super) async fn join(args: JoinArgs, json: bool, globals: &Globals) -> anyhow::Result<u8> {
     let invitation = Invitation::read(&args.invitation).map_err(|error| usage(error.to_string()))?;
     let (file, text) = configuration_without_fleet().await?;
     let options = args.options.absolute()?;
     let servers = if args.servers.is_empty() { &invitation.servers } else { &args.servers };
-    output::print(&described(&invitation, servers))?;
+    let question = described(&invitation, servers);
+    match json {
+        true => write!(output::stderr(), "{question}")?,
+        false => output::print(&question)?,
+    }
     if args.servers.is_empty() {
         warn_of_local(servers)?;
     }
@@ -162,16 +167,16 @@ pub(super) async fn join(args: JoinArgs, globals: &Globals) -> anyhow::Result<u8
     let status = write(&file, &appended(&text, &section.toml()), globals).await?;
     let names = others.keys().map(|name| one_line(name)).collect::<Vec<_>>().join(", ");
     writeln!(output::stderr(), "{NAME}{}{NAME:#} is in the fleet. Run on {names}:", one_line(&args.name))?;
-    let mut out = output::unfolded_stdout();
-    writeln!(out, "toolctl fleet trust {} {key}", args.name)?;
-    if let Some((person, key)) = new_person {
-        writeln!(out, "toolctl fleet trust {person} {key} --person")?;
+    let mut commands = vec![format!("toolctl fleet trust {} {key}", args.name)];
+    commands.extend(new_person.map(|(person, key)| format!("toolctl fleet trust {person} {key} --person")));
+    match json {
+        true => print_json(&json!({"name": args.name, "commands": commands}))?,
+        false => output::print_unfolded(&format!("{}\n", commands.join("\n")))?,
     }
-    out.flush()?;
     Ok(status)
 }
 
-pub(super) async fn invite() -> anyhow::Result<u8> {
+pub(super) async fn invite(json: bool) -> anyhow::Result<u8> {
     let (_, text) = configuration().await?;
     let fleet = FleetSection::read(&text)?.filter(|fleet| fleet.name.is_some());
     let Some(fleet) = fleet else {
@@ -183,11 +188,15 @@ pub(super) async fn invite() -> anyhow::Result<u8> {
     let mut daemons = keys(&fleet.daemons);
     daemons.extend(fleet.name.clone().zip(Some(public_key("daemon", &fleet.key_file()?, false).await?)));
     let invitation = Invitation::new(fleet.servers, daemons, keys(&fleet.people));
-    output::print_unfolded(&format!("{}\n", invitation.line()?))?;
+    let line = invitation.line()?;
+    match json {
+        true => print_json(&json!({"invitation": line}))?,
+        false => output::print_unfolded(&format!("{line}\n"))?,
+    }
     Ok(OK)
 }
 
-pub(super) async fn trust(args: &FleetTrustArgs, globals: &Globals) -> anyhow::Result<u8> {
+pub(super) async fn trust(args: &FleetTrustArgs, json: bool, globals: &Globals) -> anyhow::Result<u8> {
     let list = if args.person { MemberList::People } else { MemberList::Daemons };
     let (file, text) = configuration().await?;
     let fleet = FleetSection::read(&text)?.unwrap_or_default();
@@ -199,6 +208,7 @@ pub(super) async fn trust(args: &FleetTrustArgs, globals: &Globals) -> anyhow::R
         return match public_key("daemon", &fleet.key_file()?, false).await? == args.key {
             true => {
                 writeln!(output::stderr(), "{NAME}{name}{NAME:#} is this machine: there is nothing to do here")?;
+                print_member(json, &args.name, list, true)?;
                 Ok(OK)
             }
             false => Err(usage(format!("{name} is the name of this machine, which has another key"))),
@@ -224,10 +234,11 @@ pub(super) async fn trust(args: &FleetTrustArgs, globals: &Globals) -> anyhow::R
         (MemberList::Daemons, true) => "its tools are listed here, and it may not call tools here",
     };
     writeln!(output::stderr(), "{NAME}{name}{NAME:#} is trusted: {what}")?;
+    print_member(json, &args.name, list, true)?;
     Ok(status)
 }
 
-pub(super) async fn forget(args: &ForgetArgs, globals: &Globals) -> anyhow::Result<u8> {
+pub(super) async fn forget(args: &ForgetArgs, json: bool, globals: &Globals) -> anyhow::Result<u8> {
     let list = if args.person { MemberList::People } else { MemberList::Daemons };
     let (file, text) = configuration().await?;
     let name = one_line(&args.name);
@@ -237,7 +248,16 @@ pub(super) async fn forget(args: &ForgetArgs, globals: &Globals) -> anyhow::Resu
     let status = write(&file, &after, globals).await?;
     let note = "forgotten on this machine; run the same on each other one";
     writeln!(output::stderr(), "{NAME}{name}{NAME:#} is {note}")?;
+    print_member(json, &args.name, list, false)?;
     Ok(status)
+}
+
+/// With `--json`, whether a daemon or a person is trusted now.
+fn print_member(json: bool, name: &str, list: MemberList, is_trusted: bool) -> anyhow::Result<()> {
+    match json {
+        true => print_json(&json!({"name": name, "person": list == MemberList::People, "trusted": is_trusted})),
+        false => Ok(()),
+    }
 }
 
 impl MemberOptions {
