@@ -172,6 +172,15 @@ pub struct ConfineCommand {
     pub program: String,
 }
 
+/// Answer of `permissions.done`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FinishedRequest {
+    /// Sentences for people and models about the work of a confined command: files that it made, and that were set aside.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
 /// Answer of `permissions.confine`. A judgement allows one run of its line, within 60 seconds, or until the agent's turn
 /// ends if the agent asks its user.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -11,7 +11,8 @@ use serde_json::Value;
 use toold_schemas::plain_schema_of;
 
 use crate::agent_request::{
-    ConfineCommand, ConfinedCommand, ConfirmPerson, ConfirmationCode, FinishRequest, JudgedRequest, RequestPermission,
+    ConfineCommand, ConfinedCommand, ConfirmPerson, ConfirmationCode, FinishRequest, FinishedRequest, JudgedRequest,
+    RequestPermission,
 };
 use crate::audit;
 use crate::cache::{CacheCleared, CacheStats};
@@ -178,7 +179,7 @@ methods! {
     PermissionsReview = "permissions.review", "Lists the grants with their uses, and proposes which to drop or merge.", NoParams => PermissionReview;
     PermissionsCheck = "permissions.check", "Checks whether something would be allowed, and by which rule.", CheckPermission => CheckedPermission;
     PermissionsRequest = "permissions.request", "Judges what an agent is about to do with a tool of its own.", RequestPermission => JudgedRequest;
-    PermissionsDone = "permissions.done", "Reports that the tool of a judged request has ended.", FinishRequest => Done;
+    PermissionsDone = "permissions.done", "Reports that the tool of a judged request has ended.", FinishRequest => FinishedRequest;
     PermissionsConfine = "permissions.confine", "Says how an agent runs a command line that was judged, once.", ConfineCommand => ConfinedCommand;
     PermissionsCode = "permissions.code", "Makes a code with which a person confirms a program that an agent may have left behind.", NoParams => ConfirmationCode;
     PermissionsConfirm = "permissions.confirm", "Confirms, with a code, that a person uses this program.", ConfirmPerson => Done;

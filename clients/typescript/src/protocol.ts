@@ -2037,6 +2037,12 @@ export interface PermissionsDoneParams {
   summary?: string;
 }
 
+/** Answer of `permissions.done`. */
+export interface PermissionsDoneResult {
+  /** Sentences for people and models about the work of a confined command: files that it made, and that were set aside. */
+  notes?: string[];
+}
+
 /** Params of `permissions.grant`. */
 export interface PermissionsGrantParams {
   /** The category of a permission: which rules and grants apply to it. */
@@ -2249,17 +2255,17 @@ export interface PermissionsRequestParams {
    * asked, `permissions.waiting` says so, and until when.
    */
   wait_ms?: number;
+  /**
+   * A person was asked about it by a daemon that ended before the answer. If no frontend is connected, the question then
+   * waits for one for a while.
+   */
+  was_asked?: boolean;
   /** The session to judge in. When absent, the daemon opens one for the agent, for `session`. */
   session_id?: string;
   /** The agent's own id of its conversation: the requests of one conversation share a session here. At most 128 bytes. */
   session?: string;
   /**
    * The shell that the agent runs commands in, as a name or a path: `bash` when absent. Lines are read as bash reads them,
-  /**
-   * A person was asked about it by a daemon that ended before the answer. If no frontend is connected, the question then
-   * waits for one for a while.
-   */
-  was_asked?: boolean;
    * so nothing is free in a shell that reads them otherwise, such as `zsh`.
    */
   shell?: string;
@@ -3445,7 +3451,7 @@ export interface Methods {
   /** Confirms, with a code, that a person uses this program. */
   "permissions.confirm": { params: PermissionsConfirmParams; result: Record<string, never> };
   /** Reports that the tool of a judged request has ended. */
-  "permissions.done": { params: PermissionsDoneParams; result: Record<string, never> };
+  "permissions.done": { params: PermissionsDoneParams; result: PermissionsDoneResult };
   /** Stores a grant. */
   "permissions.grant": { params: PermissionsGrantParams; result: Grant };
   /** Shows how much runs without an approval in a session, and why. */

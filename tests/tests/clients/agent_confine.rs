@@ -41,15 +41,20 @@ impl<'d> FakeClaude<'d> {
     fn hook_with(&self, line: &str, more: &[(&str, &str)]) -> Value {
         static CALLS: AtomicU32 = AtomicU32::new(0);
         let call = CALLS.fetch_add(1, Ordering::Relaxed);
+        self.event("PreToolUse", line, call, more)["permissionDecision"].take()
+    }
+
+    /// The answer of the hook to an event of a call.
+    fn event(&self, event: &str, line: &str, call: u32, more: &[(&str, &str)]) -> Value {
         let input = json!({
-            "session_id": "s-1", "cwd": self.daemon.work(), "hook_event_name": "PreToolUse", "permission_mode": "default",
+            "session_id": "s-1", "cwd": self.daemon.work(), "hook_event_name": event, "permission_mode": "default",
             "tool_name": "Bash", "tool_input": {"command": line}, "tool_use_id": format!("toolu_{call}"),
         });
         let mut command = self.command(toolctl(), "harness");
         command.args(["hook", "claude-code"]).envs(more.iter().copied());
         let output = answered(command, &input.to_string());
-        let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-        answer["hookSpecificOutput"]["permissionDecision"].clone()
+        let mut answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        answer["hookSpecificOutput"].take()
     }
 
     fn hook(&self, line: &str) -> Value {
@@ -204,6 +209,25 @@ fn what_no_person_allowed_runs_confined_or_is_left_to_the_agent() {
     let there = |name: &str| daemon.work().join(name).exists();
     assert!(there("built") && !there("../outside"), "{words}");
     assert!(words.contains("Read-only file system") || words.contains("Permission denied"), "{words}");
+}
+
+#[test]
+fn the_model_reads_what_was_set_aside_after_a_confined_command() {
+    if !toolctl_confines() {
+        return;
+    }
+    let daemon = daemon("[permission]\nlevel = \"develop\"\n");
+    let claude = FakeClaude::new(&daemon);
+    std::fs::write(daemon.work().join("setup.sh"), "echo '{}' > .mcp.json\n").unwrap();
+    for (call, line, is_told) in [(9_001, "sh setup.sh", true), (9_002, "cat a.txt", false)] {
+        assert_eq!(claude.event("PreToolUse", line, call, &[])["permissionDecision"], "allow");
+        assert_eq!(texts(&claude.bash(line)).0, Some(0));
+        let told = claude.event("PostToolUse", line, call, &[]);
+        let context = told["additionalContext"].as_str();
+        assert_eq!(context.is_some_and(|context| context.contains(".mcp.json.not-allowed")), is_told, "{told}");
+        assert_eq!(told.is_object(), is_told, "{told}");
+    }
+    assert!(daemon.work().join(".mcp.json.not-allowed").exists());
 }
 
 fn toolctl_confines() -> bool {

@@ -225,7 +225,9 @@ pub(crate) fn run(hook: &HookArgs, globals: &Globals) -> u8 {
     let row = answers::row(agent, &event);
     match call.moment {
         HookMoment::After { ok } => {
-            finish(agent, &event, &call, if ok { ReportedEnd::Done } else { ReportedEnd::Failed }, globals);
+            let notes = finish(agent, &event, &call, if ok { ReportedEnd::Done } else { ReportedEnd::Failed }, globals);
+            // Lost notes are no denial.
+            say(answers::notes(agent, &event, &notes));
             OK
         }
         HookMoment::Before | HookMoment::BeforeAndAfter => {
@@ -498,14 +500,18 @@ impl ReportedEnd {
     }
 }
 
-/// Reports the end of the tool. Nobody waits for that, so a failure is only kept for `toolctl agents`.
-fn finish(agent: HookAgent, event: &str, call: &HookCall, end: ReportedEnd, globals: &Globals) {
-    if is_own(call) {
-        return;
-    }
-    let Some(request_id) = call.request_id(agent) else { return };
+/// Reports the end of the tool; returns sentences for the model. Nobody waits for more, so a failure is only kept for
+/// `toolctl agents`.
+fn finish(agent: HookAgent, event: &str, call: &HookCall, end: ReportedEnd, globals: &Globals) -> Vec<String> {
+    let Some(request_id) = call.request_id(agent).filter(|_| !is_own(call)) else { return Vec::new() };
     let done = Exchange::open(globals).and_then(|exchange| exchange.call("permissions.done", &end.params(&request_id)));
-    if let Err(error @ DaemonError::Failed(_)) = done {
-        last_call::write(agent, &LastHook::problem(event, &error.to_string()));
+    match done {
+        Ok(mut done) => serde_json::from_value(done["notes"].take()).unwrap_or_default(),
+        Err(error) => {
+            if matches!(error, DaemonError::Failed(_)) {
+                last_call::write(agent, &LastHook::problem(event, &error.to_string()));
+            }
+            Vec::new()
+        }
     }
 }

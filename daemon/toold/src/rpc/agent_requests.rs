@@ -32,7 +32,8 @@ use toold_engine::session::{Session, SessionOwner};
 use toold_engine::time::rfc3339;
 use toold_host::environment::Environment;
 use toold_proto::agent_request::{
-    ConfirmationCode, DecidedBy, FinishRequest, FinishScope, JudgedRequest, PermissionWaiting, RequestPermission,
+    ConfirmationCode, DecidedBy, FinishRequest, FinishScope, FinishedRequest, JudgedRequest, PermissionWaiting,
+    RequestPermission,
 };
 use toold_proto::daemon::Done;
 use toold_proto::method::{
@@ -205,18 +206,19 @@ fn tell_of_waiting(connection: &ClientConnection, request_id: &str, until: Insta
     }
 }
 
-async fn finish(request: MethodRequest, params: FinishRequest) -> Result<Done, ErrorObjectOwned> {
+async fn finish(request: MethodRequest, params: FinishRequest) -> Result<FinishedRequest, ErrorObjectOwned> {
     let (requester, is_person) = (requester(request.connection()), may_decide(&request));
     let may_end_of = |of: &RequestingAgent| is_person || *of == requester;
     let may_end = |open: &OpenRequest| may_end_of(&open.requester);
     if params.scope != FinishScope::Request {
         request.services.command_approvals.end(&params.request_id, may_end_of);
         request.services.open_requests.end_conversation(&params.request_id, params.scope, may_end);
-        return Ok(Done {});
+        return Ok(FinishedRequest::default());
     }
     if params.denied.is_some() {
         request.services.command_approvals.deny(&params.request_id, may_end_of);
     }
+    let runs = request.services.command_approvals.take_runs(&params.request_id, may_end_of);
     let open = request.services.open_requests.take(&params.request_id, may_end);
     let open = open.ok_or_else(|| unknown("request", &params.request_id))?;
     let mut summary = params.summary.unwrap_or_default();
@@ -229,7 +231,7 @@ async fn finish(request: MethodRequest, params: FinishRequest) -> Result<Done, E
     });
     // The next request may undo the change.
     open.ended.cancelled().await;
-    Ok(Done {})
+    Ok(FinishedRequest { notes: approvals::notes(runs).await })
 }
 
 fn check(params: &RequestPermission) -> Result<(), ErrorObjectOwned> {
@@ -324,9 +326,9 @@ fn tool_for(
         subagent: subagent_of(params),
         asks_until: config.wait(params.wait_ms).filter(|_| !observed).map(|wait| Instant::now() + wait),
         observed,
+        was_asked: params.was_asked,
         waiting: watch::Sender::new(false),
         mode: config.mode(params.mode.as_deref().and_then(mode_of)),
-        was_asked: params.was_asked,
     };
     let work = AgentWork {
         tool: params.tool.clone(),

@@ -1,15 +1,19 @@
 //! Command lines of agents that were judged and may run, each once: `permissions.confine`.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jsonrpsee::types::ErrorObjectOwned;
 use parking_lot::Mutex;
-use tokio::time::Instant;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout_at};
 use toold_engine::agent_request::Judgement;
 use toold_engine::guarded_files::GuardedFiles;
 use toold_host::launcher;
 use toold_host::launcher::order::Confinement;
+use toold_host::sandbox::control_watch::{ControlWatch, SetAside};
 use toold_proto::agent_request::{ConfineCommand, ConfinedCommand, RequestPermission};
 use toold_proto::permission::Verdict;
 
@@ -23,6 +27,9 @@ use crate::rpc::error::{invalid_params, refused};
 const VALID: Duration = Duration::from_secs(60);
 /// The same where the agent asks its user; the end of the turn ends it too.
 const VALID_WHILE_ASKED: Duration = Duration::from_secs(3600);
+
+/// How long the end of a request waits for the end of its line, which has ended unless it runs in the background.
+const ENDS_WITHIN: Duration = Duration::from_millis(300);
 
 /// Above this many, the oldest are forgotten.
 const MAX_APPROVALS: usize = 1_024;
@@ -39,9 +46,23 @@ struct CommandApproval {
     files: GuardedFiles,
 }
 
-/// The lines that may run.
+/// A line that runs confined, or has run, and whose request has not been reported as ended.
+pub(super) struct ConfinedRun {
+    request_id: String,
+    requester: RequestingAgent,
+    conversation: String,
+    /// The agent has reported the end.
+    is_reported: Arc<Notify>,
+    /// When the line has ended: sentences about what was set aside.
+    aside: JoinHandle<Vec<String>>,
+}
+
+/// The lines that may run, and those that run.
 #[derive(Default)]
-pub(crate) struct CommandApprovals(Mutex<Vec<CommandApproval>>);
+pub(crate) struct CommandApprovals {
+    approved: Mutex<Vec<CommandApproval>>,
+    runs: Mutex<Vec<ConfinedRun>>,
+}
 
 impl CommandApprovals {
     /// Approves one run of each line, if the agent names its conversation.
@@ -57,7 +78,7 @@ impl CommandApprovals {
         let Some(session) = &params.session else { return };
         let valid = if judgement.decision == Verdict::Allow { VALID } else { VALID_WHILE_ASKED };
         let now = Instant::now();
-        let mut all = self.0.lock();
+        let mut all = self.approved.lock();
         all.retain(|approval| approval.until > now);
         all.extend(lines.iter().map(|line| CommandApproval {
             request_id: request_id.to_owned(),
@@ -76,7 +97,7 @@ impl CommandApprovals {
     fn take(&self, requester: &RequestingAgent, params: &ConfineCommand) -> Option<CommandApproval> {
         let conversation = conversation_of(&params.agent, &params.session);
         let (line, now) = (digest(&params.command, &params.cwd), Instant::now());
-        let mut all = self.0.lock();
+        let mut all = self.approved.lock();
         let at = all.iter().position(|approval| {
             approval.line == line
                 && approval.until > now
@@ -89,7 +110,7 @@ impl CommandApprovals {
     /// The line of this request does not run: nobody was asked in place of the agent.
     pub(super) fn deny(&self, request_id: &str, may_end: impl Fn(&RequestingAgent) -> bool) {
         let is_it = |approval: &CommandApproval| approval.request_id == request_id && may_end(&approval.requester);
-        self.0.lock().retain(|approval| !is_it(approval));
+        self.approved.lock().retain(|approval| !is_it(approval));
     }
 
     /// The turn of a conversation, or the conversation, has ended: what its agent's user was asked about will not run. What was
@@ -99,8 +120,46 @@ impl CommandApprovals {
         let is_over = |approval: &CommandApproval| {
             approval.conversation == conversation && may_end(&approval.requester) && approval.until > latest
         };
-        self.0.lock().retain(|approval| !is_over(approval));
+        self.approved.lock().retain(|approval| !is_over(approval));
+        self.runs.lock().retain(|run| run.conversation != conversation || !may_end(&run.requester));
     }
+
+    fn add_run(&self, run: ConfinedRun) {
+        let mut runs = self.runs.lock();
+        let surplus = (runs.len() + 1).saturating_sub(MAX_APPROVALS);
+        runs.drain(..surplus);
+        runs.push(run);
+    }
+
+    /// The lines of this request, which have ended or are about to end.
+    pub(super) fn take_runs(&self, request_id: &str, may_end: impl Fn(&RequestingAgent) -> bool) -> Vec<ConfinedRun> {
+        let is_it = |run: &mut ConfinedRun| run.request_id == request_id && may_end(&run.requester);
+        self.runs.lock().extract_if(.., is_it).collect()
+    }
+}
+
+/// Sentences about what was set aside after these lines. One that goes on in the background says them in the log alone.
+pub(super) async fn notes(runs: Vec<ConfinedRun>) -> Vec<String> {
+    let until = Instant::now() + ENDS_WITHIN;
+    runs.iter().for_each(|run| run.is_reported.notify_one());
+    let mut notes = Vec::new();
+    for run in runs {
+        // Fails when the runtime stops, too.
+        if let Ok(Ok(words)) = timeout_at(until, run.aside).await {
+            notes.extend(words);
+        }
+    }
+    notes
+}
+
+/// Sets aside what a line has made. Blocks.
+fn set_aside(watch: ControlWatch) -> Vec<String> {
+    let words = match watch.settle() {
+        Ok(aside) => aside.iter().map(SetAside::words).collect(),
+        Err(why) => vec![format!("after a confined command: {why}")],
+    };
+    words.iter().for_each(|words| tracing::warn!("{words}"));
+    words
 }
 
 /// The digest of a line in its folder, which may be named by a link.
@@ -130,11 +189,28 @@ pub(super) async fn confine(
         let program = connection.peer.lineage.own().ok_or_else(|| words("its process is not known"))?;
         let held = confinement.hold_stand_ins();
         let watch = request.services.builtins.sandbox.watch_control(|| approval.files, Some(&confinement));
-        request.services.engine.tasks.spawn(async move {
-            process_end::ended(program).await;
+        let is_reported = Arc::new(Notify::new());
+        let report = is_reported.clone();
+        let aside = request.services.engine.tasks.spawn(async move {
+            // The agent's report comes sooner than the next look at the process.
+            while program.is_alive() {
+                tokio::select! {
+                    () = process_end::ended(program) => {}
+                    () = report.notified() => {}
+                }
+            }
             drop(held);
-            // Fails only when the runtime stops. It says in the log what it sets aside.
-            let _ = tokio::task::spawn_blocking(move || drop(watch)).await;
+            let Some(watch) = watch else { return Vec::new() };
+            // Fails only when the runtime stops.
+            tokio::task::spawn_blocking(move || set_aside(watch)).await.unwrap_or_default()
+        });
+        let CommandApproval { request_id, requester, conversation, .. } = approval;
+        request.services.command_approvals.add_run(ConfinedRun {
+            request_id,
+            requester,
+            conversation,
+            is_reported,
+            aside,
         });
     }
     let arguments = launcher::arguments(program, &confinement).map_err(|error| words(&error))?;
