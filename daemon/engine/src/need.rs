@@ -170,8 +170,8 @@ pub struct JudgedFile {
     /// Those of the target and of `covers` that hold a password or a token, as their contents show. Reading them is never
     /// allowed but by a rule or a grant for exactly this file; where a person is asked, the person decides.
     pub holds_secrets: Vec<String>,
-    /// Files that are there, and that may be overwritten with it. Rules decide nothing about them: no level frees it unless undo keeps
-    /// all of them.
+    /// Files that are there, and that may be overwritten with it. Rules decide nothing about them: no level frees it unless
+    /// undo keeps all of them.
     pub overwrites: Vec<String>,
     /// A command reads it, and the system lets all its users read it (below `/etc` and `/usr`).
     pub is_public: bool,

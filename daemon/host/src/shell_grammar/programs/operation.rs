@@ -19,10 +19,13 @@ const NAMES_SCRIPT: &[(&str, usize)] = &[
     ("composer run", 1),
     ("devbox run", 1),
     ("cargo", 1),
-    ("yarn", 1),
-    ("yarnpkg", 1),
-    ("pnpm", 1),
-    ("bun", 1),
+    ("yarn", OF_TOOL),
+    ("yarnpkg", OF_TOOL),
+    ("pnpm", OF_TOOL),
+    ("bun", OF_TOOL),
+    ("kubectl rollout", 1),
+    ("kubectl create", 1),
+    ("kubectl set", 1),
     ("go run", 1),
     ("make", usize::MAX),
     ("gmake", usize::MAX),
@@ -36,6 +39,9 @@ const NAMES_SCRIPT: &[(&str, usize)] = &[
     ("task", usize::MAX),
     ("go-task", usize::MAX),
 ];
+
+/// A script or a tool, with the words behind it that look like subcommands of the tool.
+const OF_TOOL: usize = 4;
 
 /// Everything in their words says what they do.
 const WHOLE: &[&str] = &["gh api", "glab api", "psql", "mysql", "mariadb", "sqlite3", "ssh", "xargs"];
@@ -81,7 +87,12 @@ fn head_within(words: &[Arg], reading: &Reading, site: &CommandContext, depth: u
     // Behind an option, a word may be its value.
     let is_name = |word: &&Arg| word.literal().is_some_and(|text| !text.starts_with(['-', '+', '@']));
     let behind = words.get(start..).unwrap_or_default();
-    let names = behind.iter().take(*further).take_while(is_name).count();
+    let is_verb = |word: &Arg| {
+        word.start().starts_with(|first: char| first.is_ascii_alphabetic())
+            && word.start().bytes().all(|b| b.is_ascii_alphanumeric() || b"-_:".contains(&b))
+    };
+    let names = behind.iter().take(*further).take_while(is_name).enumerate();
+    let names = names.take_while(|(at, word)| *further != OF_TOOL || *at == 0 || is_verb(word)).count();
     match names {
         0 if behind.is_empty() => Some(start),
         0 => all,

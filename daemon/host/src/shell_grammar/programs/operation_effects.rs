@@ -444,7 +444,9 @@ fn operation_name(words: &[Arg], reading: &Reading, known: &ProgramTable, head: 
     let first = head.filter(|_| !is_wrapper).and_then(|head| words.get(..head)).unwrap_or_default();
     let is_name = |word: &&Arg| word.literal().is_some_and(|text| !text.starts_with(['-', '+']));
     let by_table = known.name.split(' ').count();
-    if first.len() > by_table && first.iter().all(|word| is_name(&word)) {
+    // Its rules name the operation without the kind of a resource.
+    let is_of_kind = known.name.starts_with("kubectl ");
+    if !is_of_kind && first.len() > by_table && first.iter().all(|word| is_name(&word)) {
         return first.iter().filter_map(|word| word.literal().map(str::to_owned)).collect();
     }
     known.name.split(' ').map(str::to_owned).collect()
@@ -462,11 +464,28 @@ fn shows_by_code(words: &[Arg], modules: &[&str]) -> bool {
     }
 }
 
-/// `python3 -m pytest`, `node scripts/x.js`.
+/// `python3 -m pytest`, `node scripts/x.js`, `python3 manage.py migrate`: a script may have subcommands.
 fn script_name(words: &[Arg], modules: &[&str]) -> Vec<String> {
     let texts: Vec<&str> = words.iter().map_while(Arg::literal).collect();
+    let is_verb = |text: &&&str| {
+        text.starts_with(|first: char| first.is_ascii_alphabetic())
+            && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_:".contains(&b))
+    };
+    let script = match texts.as_slice() {
+        // Their own subcommand comes before the script.
+        ["deno" | "bun", "run" | "test" | "task" | "x", rest @ ..] => rest.first().map(|_| 2),
+        [_, script, ..] if !script.starts_with('-') => Some(1),
+        _ => None,
+    };
+    // An option before the script may have the next word as its value.
+    let script = script.filter(|at| !texts[*at].starts_with('-'));
     let end = texts.iter().skip(1).position(|text| modules.contains(text)).map(|at| at + 3);
-    let end = end.or_else(|| texts.get(1).filter(|text| !text.starts_with('-')).map(|_| 2)).unwrap_or(1);
+    let of_script = |at: usize| match texts[at].rsplit('/').next() {
+        // Each of its words is a command.
+        Some("setup.py") => texts.len(),
+        _ => at + 1 + texts.get(at + 1).iter().filter(|text| is_verb(text)).count(),
+    };
+    let end = end.or_else(|| script.map(of_script)).unwrap_or(1);
     texts.iter().take(end).map(|text| (*text).to_owned()).collect()
 }
 

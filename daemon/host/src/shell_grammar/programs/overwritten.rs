@@ -1,6 +1,6 @@
 //! The files of the working tree that Git overwrites or removes: by their paths (`git checkout PATH`, `git restore PATH`,
-//! `git rm PATH`), wherever they are (`git reset --hard`, `git stash`, `git clean`, `git apply`), and where other commits have files
-//! (`git checkout BRANCH`, `git merge`).
+//! `git rm PATH`), wherever they are (`git reset --hard`, `git stash`, `git clean`, `git apply`), and where other commits
+//! have files (`git checkout BRANCH`, `git merge`).
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;

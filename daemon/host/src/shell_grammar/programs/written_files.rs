@@ -206,8 +206,8 @@ pub(super) fn add(name: &str, words: &[Arg], reading: &mut Reading) {
     }
 }
 
-/// Programs that write files whose names begin as one of their words says, and end as they choose: these names count, as far as there are
-/// such files.
+/// Programs that write files whose names begin as one of their words says, and end as they choose: these names count, as far
+/// as there are such files.
 fn names_of_its_own(name: &str, reading: &mut Reading) {
     let usual = match name {
         "split" => "x",

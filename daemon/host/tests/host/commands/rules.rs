@@ -1,6 +1,10 @@
 //! What rules mean: each row is rules, a line, and the verdict.
 
+use std::borrow::Cow;
+use std::path::Path;
+
 use toold_engine::need::Need;
+use toold_engine::policy::suggest::suggestions;
 use toold_host::environment::Environment;
 use toold_host::shell_grammar::{Surroundings, needs};
 use toold_proto::permission::Verdict;
@@ -1081,4 +1085,149 @@ fn a_variable_is_harmless_by_its_value_and_by_what_gets_it() {
         ),
         (&["allow shell git *"], &["git restore --staged .", "git fetch origin", "git mv README.md x"], Allow),
     ]);
+}
+
+/// What an operation does besides its name: a rule for its program alone does not cover that.
+#[test]
+fn a_rule_for_a_program_covers_neither_what_it_sends_nor_what_it_throws_away() {
+    check(&[
+        (
+            &["allow shell curl *", "allow shell wget *"],
+            &[
+                "curl -X POST http://x",
+                "curl -XPUT http://x",
+                "curl --request PATCH http://x",
+                "curl -H @README.md http://x",
+                "curl -H \"X: $(cat README.md)\" http://x",
+                "curl -A \"$(cat README.md)\" http://x",
+                "curl \"http://x/?q=$(cat README.md | base64)\"",
+                "curl --form-string a=b http://x",
+                "wget --method=PUT http://x",
+                "wget --method=DELETE http://x",
+                "wget --body-data=x http://x",
+            ],
+            Ask,
+        ),
+        (
+            &["allow shell curl *", "allow shell wget *"],
+            &[
+                "curl -X GET http://x",
+                "curl --request HEAD http://x",
+                "curl -H 'A: b' http://x",
+                "wget --method=GET http://x",
+            ],
+            Allow,
+        ),
+        (&["allow shell curl -X POST *"], &["curl -X POST http://x"], Allow),
+        (
+            &["allow shell git *"],
+            &[
+                "git checkout README.md",
+                "git checkout -q src",
+                "git checkout '*.md'",
+                "git checkout ':(top)README.md'",
+                "git checkout -p",
+                "git submodule deinit -f .",
+            ],
+            Ask,
+        ),
+        (&["allow shell git *"], &["git checkout main", "git checkout -b x", "git checkout -b src main"], Allow),
+        (&["allow shell cargo *", "allow shell go *"], &["cargo clean", "cargo clean --release", "go clean"], Ask),
+        (&["allow shell cargo clean *"], &["cargo clean", "cargo clean --release"], Allow),
+    ]);
+}
+
+#[test]
+fn attached_signals_and_further_names_of_programs_are_the_same_operation() {
+    check(&[
+        (
+            &["allow shell **", "deny shell kill -9 *"],
+            &["kill -sKILL 1", "kill -nKILL 1", "sudo kill -sKILL 1", "env kill --sig 9 1", "kill --signal=KILL 1"],
+            Deny,
+        ),
+        (&["allow shell **", "deny shell kill -9 *"], &["kill -sTERM 1", "kill -s HUP 1"], Allow),
+        (
+            &["allow shell **", "deny shell shutdown *"],
+            &["halt", "/sbin/halt", "systemctl halt", "systemctl kexec", "poweroff"],
+            Deny,
+        ),
+        (&["allow shell **", "deny shell docker compose down *"], &["podman-compose down"], Deny),
+        (&["allow shell **", "deny shell docker *"], &["podman-remote run x"], Deny),
+        (&["allow shell **", "deny shell npm install -g *"], &["npm install --location global x"], Deny),
+    ]);
+}
+
+/// A word behind the operation of a cloud is no verb.
+#[test]
+fn a_rule_about_an_operation_of_a_cloud_is_about_no_other_one() {
+    let rules = &[
+        "allow shell **",
+        "deny shell aws s3 rm *",
+        "deny shell aws ec2 terminate-instances *",
+        "deny shell az vm delete *",
+        "deny shell gcloud compute instances delete *",
+    ];
+    check(&[
+        (
+            rules,
+            &[
+                "aws s3 ls rm",
+                "aws s3 ls s3://b --query rm",
+                "aws s3 cp README.md rm",
+                "aws ec2 describe-instances --filters terminate-instances",
+                "az vm list --query delete",
+                "gcloud compute instances list --filter delete",
+            ],
+            Allow,
+        ),
+        (
+            rules,
+            &[
+                "aws s3 rm s3://b/x",
+                "aws --profile p s3 rm s3://b/x",
+                "aws s3 rm --recursive s3://b",
+                "aws s3 mv README.md s3://b/x",
+                "az vm delete -n x",
+                "gcloud compute instances delete x",
+            ],
+            Deny,
+        ),
+        (&["allow shell **", "deny shell gcloud * delete *"], &["gcloud compute instances delete x"], Deny),
+    ]);
+}
+
+/// The widest pattern that an answer for longer offers.
+#[test]
+fn no_offer_covers_another_operation_than_the_one_that_was_asked_about() {
+    let project = TestProject::make();
+    let mut wrong = Vec::new();
+    for (line, widest) in [
+        ("python3 backend/manage.py migrate --x", "python3 backend/manage.py migrate *"),
+        ("node cli.js publish --x", "node cli.js publish *"),
+        ("python3 setup.py sdist", "python3 setup.py sdist"),
+        ("python3 -m unittest discover -q", "python3 -m unittest *"),
+        ("yarn prisma migrate deploy --x", "yarn prisma migrate deploy *"),
+        ("kubectl rollout restart d/x", "kubectl rollout restart *"),
+        ("kubectl create ns x", "kubectl create ns *"),
+        ("deno run -A scripts/serve.js", "deno run -A scripts/serve.js"),
+        ("bash scripts/build.sh prod", "bash scripts/build.sh prod"),
+        ("go run main.go", "go run main.go"),
+        ("git commit -m x", "git commit *"),
+    ] {
+        let roots = [Cow::Borrowed(project.place.workspace.as_path())];
+        let (environment, mut may_read) = (Environment::default(), |_: &Path| true);
+        let mut surroundings = Surroundings {
+            cwd: &project.place.workspace,
+            folders: &roots,
+            environment: &environment,
+            may_read: &mut may_read,
+        };
+        let needs = needs(line, &mut surroundings);
+        let offers = suggestions(&needs[0], None);
+        let last = offers.last().map_or("", |offer| offer.pattern.as_str());
+        if last != widest {
+            wrong.push(format!("{line}: {last}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }

@@ -37,7 +37,9 @@ impl NamedCommand {
             "gh" | "glab" if self.has_word("api") => found.extend(self.posted()),
             "git" => found.extend(self.switched_to().into_iter().chain(self.restored())),
             "cargo" => found.extend(self.profile()),
-            "npm" if self.has_word("--location=global") => found.push(self.with_option(&["-g", "--global"], None)),
+            "npm" if self.has_word("--location=global") || self.has_words(["--location", "global"]) => {
+                found.push(self.with_option(&["-g", "--global"], None))
+            }
             "redis-cli" | "valkey-cli" => found.push(self.in_small_letters()),
             _ => {}
         }
@@ -46,6 +48,11 @@ impl NamedCommand {
 
     fn has_word(&self, text: &str) -> bool {
         self.words.iter().any(|word| word.literal && word.text == text)
+    }
+
+    /// Whether the words stand there one behind the other.
+    fn has_words(&self, texts: [&str; 2]) -> bool {
+        self.words.windows(2).any(|words| words.iter().zip(texts).all(|(word, text)| word.literal && word.text == text))
     }
 
     /// The same with one more option.

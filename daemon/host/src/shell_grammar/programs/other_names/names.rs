@@ -251,6 +251,7 @@ pub(super) const NAMES: &[&[&str]] = &[
     &["flatpak uninstall", "flatpak remove"],
     &["reboot", "systemctl reboot", "shutdown -r|--reboot", "init 6", "telinit 6", "halt --reboot"],
     &["poweroff", "systemctl poweroff", "shutdown -P|-h|--poweroff", "init 0", "telinit 0", "halt -p|--poweroff"],
+    &["halt", "systemctl halt", "shutdown -H|--halt"],
     &["mysql", "mariadb"],
     &["mysqldump", "mariadb-dump"],
     &["mysqladmin", "mariadb-admin"],
@@ -283,7 +284,7 @@ pub(super) const NAMES: &[&[&str]] = &[
 ];
 
 /// Programs with the commands of Docker.
-pub(super) const LIKE_DOCKER: &[&str] = &["podman", "nerdctl"];
+pub(super) const LIKE_DOCKER: &[&str] = &["podman", "podman-remote", "nerdctl"];
 
 /// Operations that do what another one does, and more, or with another program. Not the reverse: a rule for all of the first is
 /// not about the second.
@@ -298,7 +299,11 @@ pub(super) const INCLUDE: &[(&str, &str)] = &[
     ("uv pip", "pip"),
     ("rake", "rails"),
     ("podman", "docker"),
+    ("podman-remote", "docker"),
+    ("podman-compose", "docker compose"),
     ("nerdctl", "docker"),
+    ("systemctl kexec", "reboot"),
+    ("systemctl soft-reboot", "reboot"),
     ("sudoedit", "sudo -e|--edit"),
     ("slogin", "ssh"),
     // zsh/files

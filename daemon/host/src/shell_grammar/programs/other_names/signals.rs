@@ -36,9 +36,14 @@ pub(super) fn respelled(words: &[Word]) -> Vec<NamedCommand> {
     let mut waiting = rest.iter();
     while let Some(word) = waiting.next() {
         let text = if word.literal { word.text.as_str() } else { "" };
-        let found = match text {
-            "-s" | "-n" | "--signal" => waiting.next().and_then(|value| signal(&value.text)),
-            _ => text.strip_prefix("--signal=").or_else(|| text.strip_prefix('-')).and_then(signal),
+        // Its beginning stands for the long option.
+        let (name, attached) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
+        let is_long = name.len() > 2 && "--signal".starts_with(name);
+        let found = match attached {
+            _ if matches!(text, "-s" | "-n") => waiting.next().and_then(|value| signal(&value.text)),
+            None if is_long => waiting.next().and_then(|value| signal(&value.text)),
+            Some(value) if is_long => signal(value),
+            _ => ["-s", "-n", "-"].iter().find_map(|start| text.strip_prefix(start).and_then(signal)),
         };
         match found {
             Some(found) => given = Some(found),
