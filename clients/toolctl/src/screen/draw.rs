@@ -178,10 +178,12 @@ mod sizes;
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, SystemTime};
+
     use serde_json::json;
 
     use super::*;
-    use crate::screen::fixtures::{ask, drawn, happened, press_char, question, state};
+    use crate::screen::fixtures::{ask, drawn, happened, happened_at, press_char, question, state};
 
     #[test]
     fn the_tools_are_listed() {
@@ -217,9 +219,17 @@ mod tests {
     fn the_narrowest_screen_shows_the_number_of_a_progress_without_its_bar() {
         let mut state = state();
         state.panel = Panel::Calls;
-        happened(&mut state, json!({"kind": "call.started", "call_id": "c", "session_id": "s", "tool": "bash"}));
+        // A shorter text of its time would leave room for the bar.
+        let began = SystemTime::now() - Duration::from_secs(90 * 60 + 30);
+        let at = humantime::format_rfc3339(began).to_string();
+        happened_at(
+            &mut state,
+            &at,
+            json!({"kind": "call.started", "call_id": "c", "session_id": "s", "tool": "bash"}),
+        );
         let progress = json!({"kind": "update", "progress": 2, "total": 5, "message": "step"});
-        happened(&mut state, json!({"kind": "call.progress", "call_id": "c", "session_id": "s", "progress": progress}));
+        let progress = json!({"kind": "call.progress", "call_id": "c", "session_id": "s", "progress": progress});
+        happened_at(&mut state, &at, progress);
         let screen = drawn(&mut state, 30, 8);
         assert!(screen.contains("40 %") && !screen.contains("━━"), "{screen}");
     }

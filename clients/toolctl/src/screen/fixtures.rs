@@ -34,10 +34,14 @@ pub(super) fn tool(name: &str) -> Value {
     })
 }
 
-pub(super) fn happened(state: &mut ScreenState, mut what: Value) {
+pub(super) fn happened(state: &mut ScreenState, what: Value) {
+    happened_at(state, "2026-01-02T03:04:05Z", what);
+}
+
+pub(super) fn happened_at(state: &mut ScreenState, at: &str, mut what: Value) {
     what["seq"] = json!(1);
     what["epoch"] = json!("e");
-    what["at"] = json!("2026-01-02T03:04:05Z");
+    what["at"] = json!(at);
     state.event(what);
 }
 
