@@ -133,8 +133,8 @@ impl Builtin for BashTool {
         let description = input.description.as_deref();
         let mut judged = self.judge(&input.command, &cwd, description, cx);
         let (level, files) = (cx.level_once_chosen(), GuardedFiles::of(&cx.engine, &cx.session));
-        let known = (&*self.toolkit, files.policy());
-        checkouts::add_overwritten(&mut judged.needs, level, &cx.session, known, &cx.cancel).await;
+        let reader = (&*self.toolkit.sandbox, &self.toolkit.environment, files.policy());
+        checkouts::add_overwritten(&mut judged.needs, level, &cx.session, reader, &cx.cancel).await;
         let mut needs = judged.needs.clone();
         let locks = match lock_files_count(cx) {
             true => self.line_locks(&needs, cx).await,

@@ -13,13 +13,16 @@ use tokio_util::sync::CancellationToken;
 use toold_engine::need::{CheckedOutCommits, CheckoutKind, Need};
 use toold_engine::policy::Policy;
 use toold_engine::session::Session;
+use toold_host::environment::Environment;
 use toold_host::exclude::Exclusions;
 use toold_host::file_needs::write_need;
 use toold_host::process::{self, OutputTap, ProcessCommand, ProcessEnding};
+use toold_host::sandbox::Sandbox;
 use toold_proto::call::Stream;
 use toold_proto::level::Level;
 
-use crate::toolkit::Toolkit;
+/// The sandbox, the variables and the rules under which Git is asked.
+type CheckoutReader<'r> = (&'r Sandbox, &'r Environment, &'r Policy);
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// The longest list of names, in bytes.
@@ -60,16 +63,16 @@ pub(crate) async fn add_overwritten(
     needs: &mut Vec<Need>,
     level: Level,
     session: &Session,
-    (toolkit, policy): (&Toolkit, &Policy),
+    (sandbox, environment, policy): CheckoutReader<'_>,
     cancel: &CancellationToken,
 ) {
-    if level < Level::Edit || !needs.iter().any(checks_out) || toolkit.sandbox.unconfined().is_some() {
+    if level < Level::Edit || !needs.iter().any(checks_out) || sandbox.unconfined().is_some() {
         return;
     }
     let mut found: Vec<(Need, Vec<PathBuf>)> = Vec::new();
     for need in needs.iter_mut().filter(|need| checks_out(need)) {
         let Some(commits) = need.command().and_then(|command| command.checks_out.clone()) else { continue };
-        let names = names(&commits, session, (toolkit, policy), cancel).await;
+        let names = names(&commits, session, (sandbox, environment, policy), cancel).await;
         match names.and_then(|names| overwritten(&commits.top, &names)) {
             Some(files) => found.push((need.clone(), files)),
             None => {
@@ -97,7 +100,7 @@ fn checks_out(need: &Need) -> bool {
 async fn names(
     commits: &CheckedOutCommits,
     session: &Session,
-    (toolkit, policy): (&Toolkit, &Policy),
+    (sandbox, environment, policy): CheckoutReader<'_>,
     cancel: &CancellationToken,
 ) -> Option<Vec<u8>> {
     let how = match commits.how {
@@ -108,11 +111,11 @@ async fn names(
     };
     // What is not here is not fetched.
     let variables = [("GIT_NO_LAZY_FETCH", "1"), ("GIT_OPTIONAL_LOCKS", "0"), ("GIT_TERMINAL_PROMPT", "0")];
-    let mut command = ProcessCommand::new("/bin/sh", "/", toolkit.environment.clone().with(variables))
+    let mut command = ProcessCommand::new("/bin/sh", "/", environment.clone().with(variables))
         .args(["-c", SCRIPT, "sh"])
         .args([commits.git.as_os_str(), OsStr::new(how)])
         .args(&commits.revisions);
-    command.confinement = Some(toolkit.sandbox.confine_reader(session, policy).ok()?);
+    command.confinement = Some(sandbox.confine_reader(session, policy).ok()?);
     command.timeout = Some(TIMEOUT);
     command.keep = 0;
     let kept = Arc::new(Mutex::new(Vec::new()));

@@ -99,7 +99,8 @@ impl Toolkit {
     /// Adds the files that commands of Git overwrite with those of other commits, where the level frees such commands.
     pub async fn add_overwritten(&self, needs: &mut Vec<Need>, level: Level, session: &Session, files: &GuardedFiles) {
         let cancel = CancellationToken::new();
-        checkouts::add_overwritten(needs, level, session, (self, files.policy()), &cancel).await;
+        let reader = (&*self.sandbox, &self.environment, files.policy());
+        checkouts::add_overwritten(needs, level, session, reader, &cancel).await;
     }
 
     /// Marks the needs of a command line of a session that its level frees if it runs confined, as

@@ -137,8 +137,8 @@ impl Deriving<'_> {
         if matches!(self.floor, AgentFloor::OfFree | AgentFloor::OfAll) {
             let (level, session) = (self.cx.level_once_chosen(), &self.cx.session);
             let files = GuardedFiles::of(&self.cx.engine, session);
-            let known = (&**self.toolkit, files.policy());
-            checkouts::add_overwritten(&mut needs, level, session, known, &self.cx.cancel).await;
+            let reader = (&*self.toolkit.sandbox, &self.toolkit.environment, files.policy());
+            checkouts::add_overwritten(&mut needs, level, session, reader, &self.cx.cancel).await;
             let found = self.toolkit.sandbox.mark_confined(&mut needs, level, session, &folder, (&files, None));
             *self.secrets.lock() = found;
         }

@@ -499,7 +499,7 @@ fn permission(text: &str) -> Option<SkillPermission> {
 
 fn reads_whatever_follows(start: &str) -> bool {
     let begins = |words: &&str| start.strip_prefix(*words).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
-    is_plain(start) && READING.iter().any(|words| begins(&words))
+    is_plain(start) && READING.iter().any(begins)
 }
 
 /// The commands of hooks, wherever they stand in them.

@@ -233,7 +233,7 @@ async fn what_a_skill_runs_and_allows_is_judged() {
 async fn a_wildcard_of_a_skill_permits_whatever_may_follow() {
     let test = BuiltinTest::strict();
     let permits = async |test: &BuiltinTest, pattern: &str| {
-        test.write(".claude/skills/s/SKILL.md", &format!("---\nallowed-tools: {pattern}\n---\nDo it.\n"));
+        test.write(".claude/skills/s/SKILL.md", format!("---\nallowed-tools: {pattern}\n---\nDo it.\n"));
         judge(test, "claude-code", "Skill", json!({"skill": "s"})).await
     };
     for pattern in ["ls:*", "ls -l *", "cat:*", "grep:*", "wc:*", "git --version", "find .", "pwd"] {

@@ -280,7 +280,7 @@ async fn what_went_with_a_folder_and_is_not_kept_is_named() {
         assert_eq!((test.content("pkg/source"), test.content("pkg/small.log")), ("text".to_owned(), "kept".to_owned()));
         // Where nothing is recorded, the result says it alone.
         let result = test.call("bash", json!({"command": "rm -rf pkg/node_modules pkg/inner"})).await;
-        assert_eq!(result.is_error, false);
+        assert!(!result.is_error);
     }
     make();
     test.ok("bash", json!({"command": "true"})).await;

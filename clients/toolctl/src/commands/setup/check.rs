@@ -54,7 +54,7 @@ pub(super) fn run(
             [] => "everything is as setup left it\n".to_owned(),
             lines => {
                 let advice = match plan.is_empty() {
-                    true => "run `toolctl setup --undo`, then `toolctl setup`, to set it up anew",
+                    true => "run `toolctl setup --undo`, then `toolctl setup`, to set it up again",
                     false => "run `toolctl setup` to repair it",
                 };
                 format!("{}\n{advice}\n", plain(&lines.join("\n")))
