@@ -110,7 +110,7 @@ pub struct UndoneFiles {
     /// Only for a dry run: the unified diff from each file as it is to what it would be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
-    /// What went with the changes and does not come back: nothing of it is kept.
+    /// Files and folders that were removed with the changes and that undo does not bring back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_kept: Vec<String>,
 }

@@ -1485,7 +1485,7 @@ export interface FilesUndoResult {
   paths: string[];
   /** Only for a dry run: the unified diff from each file as it is to what it would be. */
   diff?: string;
-  /** What went with the changes and does not come back: nothing of it is kept. */
+  /** Files and folders that were removed with the changes and that undo does not bring back. */
   not_kept?: string[];
 }
 

@@ -109,7 +109,7 @@ async fn names(
         CheckoutKind::Bisected => "bisected",
         CheckoutKind::Changes => "changes",
     };
-    // What is not here is not fetched.
+    // A partial clone fetches no objects for it.
     let variables = [("GIT_NO_LAZY_FETCH", "1"), ("GIT_OPTIONAL_LOCKS", "0"), ("GIT_TERMINAL_PROMPT", "0")];
     let mut command = ProcessCommand::new("/bin/sh", "/", environment.clone().with(variables))
         .args(["-c", SCRIPT, "sh"])
@@ -131,8 +131,8 @@ async fn names(
     (finished.ending == ProcessEnding::Exited && finished.code == Some(0) && names.len() <= MAX_OUTPUT).then_some(names)
 }
 
-/// What stands where these files are put that are not in the index: files, also in place of a folder above them, and all files
-/// in a folder of the same name. `None` if there are too many.
+/// The files that these names would replace, unless they are in the index: files of the same name, a file in place of a folder
+/// above it, and all files in a folder of the same name. `None` if there are too many.
 fn overwritten(top: &Path, names: &[u8]) -> Option<Vec<PathBuf>> {
     let (mut found, mut missing) = (Vec::new(), HashSet::new());
     let mut all = names.split(|byte| *byte == 0);

@@ -62,7 +62,7 @@ pub struct ChangeRecord {
     /// Other calls that ran meanwhile and may have made a part of the changes, as `SESSION/CALL`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shared_with: Vec<String>,
-    /// What went with the changes and does not come back: ignored folders, repositories and the like.
+    /// Files and folders that were removed with the changes and that undo does not bring back, such as ignored folders.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_kept: Vec<RawPath>,
     #[serde(skip)]

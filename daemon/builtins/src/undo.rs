@@ -275,7 +275,7 @@ fn checked<'p>(
     Ok((present, seen, opened))
 }
 
-/// What the undo of `selection` does not bring back, because nothing of it is kept. Blocks.
+/// The files and folders that the undo of `selection` does not bring back, because nothing of them is kept. Blocks.
 pub fn not_kept(toolkit: &Toolkit, whose: JournalScope<'_>, selection: &Selection) -> Vec<PathBuf> {
     toolkit.command_changes.wait_until_recorded();
     let records = toolkit.journal.selected(whose, selection);

@@ -416,7 +416,7 @@ impl SimpleCommand {
         self.runs_written |= other.runs_written;
         self.carries_code |= other.carries_code;
         self.never_free |= other.never_free;
-        // Of several repositories, it is not looked up.
+        // For commands in several repositories, the commits are not looked up.
         self.never_free |= self.checks_out != other.checks_out;
         self.runs_input |= other.runs_input;
         self.hides_file |= other.hides_file;

@@ -256,7 +256,8 @@ impl Deriving<'_> {
         Ok(needs)
     }
 
-    /// What a rule keeps from the agent among what the name may stand for. By default, Claude Code asks about none of it.
+    /// The files and resources that a mentioned name may stand for, as far as a rule denies or asks about them. Claude Code asks
+    /// about none of them.
     fn mentioned(&self, name: &str) -> Vec<Need> {
         let file =
             Located::new(name, self.cx).ok().filter(|located| located.hides_its_target() || located.path.exists());

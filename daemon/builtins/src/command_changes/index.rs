@@ -93,7 +93,7 @@ struct CallWindow {
     shared: HashMap<PathBuf, BTreeSet<String>>,
     /// Paths that the daemon's own tools change, and record themselves.
     others: HashSet<PathBuf>,
-    /// What was left out of the index, and is not there any more.
+    /// Files and folders that were left out of the index and that are gone now.
     gone: BTreeSet<PathBuf>,
     /// Why the changes of the call are not known.
     lost: Option<String>,
@@ -106,7 +106,7 @@ pub(super) struct WindowChanges {
     /// Changes that other calls may have made, too.
     pub(super) shared: Vec<PathChange>,
     pub(super) shared_with: BTreeSet<String>,
-    /// What went while the call ran, and had no place in the index: nothing of it is kept.
+    /// Files and folders that were removed while the call ran, and that were left out of the index: nothing of them is kept.
     pub(super) not_kept: Vec<PathBuf>,
     pub(super) lost: Option<String>,
 }
@@ -119,7 +119,7 @@ pub(super) struct FolderIndex {
     /// The folder itself; `None` if it was gone. Another one at its path has none of the watches.
     root_file: Option<InodeId>,
     entries: BTreeMap<PathBuf, KnownEntry>,
-    /// What is there and has no place in the index: ignored folders and large files, repositories, other file systems.
+    /// Files and folders that are left out of the index: ignored folders and large files, repositories, other file systems.
     left_out: BTreeSet<PathBuf>,
     /// The files that have other names, here or elsewhere.
     linked: BTreeSet<PathBuf>,
@@ -356,8 +356,7 @@ impl FolderIndex {
         if older.is_empty() {
             return links.into_iter().collect();
         }
-        let untouched = self.entries.iter().filter(|(path, _)| !window.touched.contains_key(*path));
-        let before = window.touched.values().flatten().chain(untouched.map(|(_, entry)| entry));
+        let before = self.entries_before(window);
         let known: HashSet<u64> = before.filter(|entry| entry.file.is_some()).map(KnownEntry::inode).collect();
         let unknown = older.into_iter().filter(|(_, file, ..)| !known.contains(&file.inode));
         let unknown = unknown.map(|(path, _, names, (seconds, nanos))| {
@@ -370,6 +369,12 @@ impl FolderIndex {
             (path.clone(), foreign)
         });
         unknown.chain(links).collect()
+    }
+
+    /// All entries as they were before a call.
+    fn entries_before<'s>(&'s self, window: &'s CallWindow) -> impl Iterator<Item = &'s KnownEntry> {
+        let untouched = self.entries.iter().filter(|(path, _)| !window.touched.contains_key(*path));
+        window.touched.values().flatten().chain(untouched.map(|(_, entry)| entry))
     }
 
     /// The symbolic links that a call moved to paths from elsewhere: they are older than the call, and none of those that were there
@@ -386,9 +391,7 @@ impl FolderIndex {
         let links = window.touched.keys().filter_map(|path| Some((path, target(self.entries.get(path)?)?)));
         let mut older: Vec<_> = links.filter(|(path, _)| is_older(path)).collect();
         if !older.is_empty() {
-            let untouched = self.entries.iter().filter(|(path, _)| !window.touched.contains_key(*path));
-            let before = window.touched.values().flatten().chain(untouched.map(|(_, entry)| entry));
-            let known: HashSet<RawPath> = before.filter_map(target).collect();
+            let known: HashSet<RawPath> = self.entries_before(window).filter_map(target).collect();
             older.retain(|(_, target)| !known.contains(target));
         }
         older.into_iter().map(|(path, _)| (path.clone(), ForeignFile::Moved)).collect()

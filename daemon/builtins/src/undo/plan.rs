@@ -51,7 +51,7 @@ impl Plan {
                 continue;
             };
             if change.foreign == Some(ForeignFile::Moved) {
-                // What newer changes made of it may be all that there is of it.
+                // The file with the newer changes may be the only copy.
                 let why = "an older change had moved it here from outside of the session's folders: undo the newer ones by \
                            themselves";
                 return Err(UndoError::NotKept { path: change.path.0.clone(), why });

@@ -103,9 +103,9 @@ struct PutFile {
 /// Files that a command puts into a folder, if another one of the line makes them before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ComingFiles {
-    /// The folder that they are in before.
+    /// The folder from which they come.
     from: PathBuf,
-    /// Where they come to, below the other folder.
+    /// Their place below the folder into which they are put.
     below: PathBuf,
 }
 
@@ -120,7 +120,7 @@ pub(super) struct NamedFile {
     filter: Option<Rc<TreeFilter>>,
     /// What is put into it, if it is a folder.
     puts: Vec<PutFile>,
-    /// What may come into it besides.
+    /// Files that another command of the line makes, and that may be put into it.
     coming: Vec<ComingFiles>,
     /// See [`toold_engine::need::JudgedFile::overwrites`].
     overwrites: Vec<PathBuf>,

@@ -441,7 +441,7 @@ pub(super) fn note_overwritten(found: &mut [LineItem], unordered: &[Range<usize>
     }
 }
 
-/// What an action of the line writes.
+/// The files that an action of the line writes.
 enum WrittenBefore {
     These(Vec<PathBuf>),
     Anything,

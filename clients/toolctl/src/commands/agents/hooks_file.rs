@@ -192,7 +192,7 @@ pub(crate) fn are_whole(agent: HookAgent, text: &str) -> bool {
     if agent == HookAgent::Opencode {
         return with_hooks(agent, "", &command).is_ok_and(|whole| whole == text);
     }
-    // Of a member that stands twice, the agents read the last one.
+    // If a member stands twice, the agents read the last one.
     let there = jsonc::whole(text).unwrap_or_default();
     let has_item = |(event, item): (&str, Value)| {
         there[HOLDER][event].as_array().is_some_and(|items| items.iter().any(|there| jsonc::holds(there, &item)))

@@ -452,7 +452,7 @@ pub(crate) fn page() -> String {
     page
 }
 
-/// What the model reads beside the result of a tool that has ended; `None` without notes, and for agents whose commands
+/// The text that the model reads beside the result of a tool that has ended; `None` without notes, and for agents whose commands
 /// are never confined.
 pub(super) fn notes(agent: HookAgent, event: &str, notes: &[String]) -> Option<Value> {
     let takes_notes = agent == HookAgent::ClaudeCode && !notes.is_empty();

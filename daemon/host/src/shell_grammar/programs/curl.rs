@@ -121,7 +121,7 @@ pub(super) fn curl(words: &[Arg]) -> Option<Reading> {
     Some(reading)
 }
 
-/// What it sends without a body.
+/// The data that it sends without a body.
 fn sent(parsed: &Parsed) -> Vec<AddedEffect> {
     let mut added = requests::effects(parsed, &["-X", "--request"], SENT);
     let is_file = |header: &Arg| header.start().starts_with('@');

@@ -1,4 +1,5 @@
-//! What a request of `curl` or `wget` sends besides its body: by its method, and texts that the line takes from elsewhere.
+//! The data that a request of `curl` or `wget` sends besides its body: by its method, and in texts that the line takes from
+//! elsewhere.
 
 use toold_engine::effects::AddedEffect;
 use toold_proto::effect::Effect;

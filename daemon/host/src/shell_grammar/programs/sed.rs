@@ -59,7 +59,7 @@ fn script_files(words: &[Arg]) -> impl Iterator<Item = Arg> {
     next.chain(attached).filter(|file| !file.is("-"))
 }
 
-/// What a script does beside changing text.
+/// The effects of a script beside changes of text.
 #[derive(Default)]
 struct CheckedScript {
     /// It runs a command, accesses a file, or is not understood.
