@@ -77,8 +77,8 @@ pub struct JudgedCommand {
     pub operands: Vec<usize>,
     /// What it does, as far as that is known.
     pub effects: CommandEffects,
-    /// Why no pattern with a wildcard covers the command. A person sees all of it, and a rule for exactly this command
-    /// covers it.
+    /// Why no pattern with a wildcard covers the command. A person sees all of it, and a rule for exactly these words
+    /// covers it, if the shell changes none of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unsure: Option<String>,
     /// A text that may hold commands, for rules that deny or ask: a script that the command runs, or its own words.

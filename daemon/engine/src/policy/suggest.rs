@@ -10,7 +10,7 @@ use toold_proto::permission::{Scope, Suggestion};
 use toold_proto::tool::Category;
 
 use crate::need::{JudgedCommand, Need, Word};
-use crate::policy::pattern::words::escape_word;
+use crate::policy::pattern::words::{escape_word, names_of_files};
 use crate::policy::pattern::{Pattern, READING_TOOLS, escape_glob};
 
 /// Effects of which a wildcard would allow more than was seen: another process, another machine, other rights.
@@ -84,25 +84,34 @@ fn fits(need: &Need, pattern: &str) -> bool {
     Pattern::parse(need.category(), pattern).is_ok_and(|pattern| pattern.matches(need).is_some())
 }
 
-/// From narrow to wide: the command with its file operands as patterns, then its whole operation with any further words.
+/// From narrow to wide: the command as it is written, if it has wildcards for names of files; with its file operands as patterns;
+/// its whole operation with any further words.
 fn commands(command: &JudgedCommand) -> Vec<String> {
     let Some(words) = command.words.as_deref() else { return Vec::new() };
+    let one_by_one = ONE_BY_ONE.iter().any(|effect| command.effects.operation.contains(*effect));
     let mut patterns = Vec::new();
-    if !command.operands.is_empty() && words.iter().all(|word| word.literal) {
-        let word = |(at, word): (usize, &Word)| match command.operands.contains(&at) {
+    if !one_by_one && words.iter().any(|word| !word.literal) {
+        patterns.extend(joined(words, |_, word| escape_word(&word.text)));
+    }
+    if !command.operands.is_empty() {
+        patterns.extend(joined(words, |at, word| match command.operands.contains(&at) {
             true => like(&word.text),
             false => escape_word(&word.text),
-        };
-        patterns.push(words.iter().enumerate().map(word).collect::<Vec<_>>().join(" "));
+        }));
     }
     let name = operation(command, words);
-    let is_wide = ONE_BY_ONE.iter().any(|effect| command.effects.operation.contains(*effect))
-        || name.len() == 1 && names_only_files(command);
+    let is_wide = one_by_one || name.len() == 1 && names_only_files(command);
     if !is_wide && !name.is_empty() && words.len() > name.len() {
         let name: Vec<String> = name.iter().map(|word| escape_word(word)).collect();
         patterns.push(format!("{} *", name.join(" ")));
     }
     patterns
+}
+
+/// The words as a pattern, in which wildcards for names of files stay what they are; `None` if the shell changes anything else.
+fn joined(words: &[Word], literal: impl Fn(usize, &Word) -> String) -> Option<String> {
+    let word = |(at, word): (usize, &Word)| if word.literal { Some(literal(at, word)) } else { names_of_files(word) };
+    Some(words.iter().enumerate().map(word).collect::<Option<Vec<_>>>()?.join(" "))
 }
 
 /// The words that choose what the command does, and maybe options between them. Of a program in no table, those before the
@@ -174,7 +183,10 @@ mod tests {
     use crate::need::NeedKind;
 
     fn shell(words: &[&str]) -> Need {
-        let word = |text: &&str| Word { text: (*text).to_owned(), literal: !text.starts_with('$') };
+        let word = |text: &&str| match text.strip_prefix('§') {
+            Some(wild) => Word { text: wild.to_owned(), literal: false },
+            None => Word { text: (*text).to_owned(), literal: !text.starts_with('$') },
+        };
         let known = JudgedCommand { words: Some(words.iter().map(word).collect()), ..JudgedCommand::default() };
         Need::of_command(words.join(" "), known)
     }
@@ -224,6 +236,10 @@ mod tests {
         check(&shell(&["ls", "-la"]), &["ls -la"]);
         check(&shell(&["ls"]), &["ls"]);
         check(&shell(&["cat", "$x"]), &[]);
+        check(&does(&["rm"], &[Effect::Write], &["rm", "§?.log"]), &["rm *.log", "rm *"]);
+        check(&does(&["rm"], &[Effect::Destroy], &["rm", "-r", "§out/*"]), &[]);
+        check(&shell(&["eslint", "-q", "§src/*.js"]), &["eslint -q src/*.js"]);
+        check(&files(&["cp", "§*.rs", "b/d.rs"], &[1, 2]), &["cp *.rs b/d.rs", "cp *.rs b/*.rs"]);
         check(&shell(&["$x", "ls"]), &[]);
         check(&Need::new(Category::Shell, "ls $(("), &[]);
         check(&Need::new(Category::FileWrite, "/p/src/a.rs"), &["/p/src/a.rs", "/p/src/*", "/p/src/**"]);

@@ -174,7 +174,7 @@ fn explained(command: &ExplainedCommand, width: Option<u16>) -> String {
     }
     if let Some(why) = &command.unsure {
         text.push_str(&format!("  {WARN}not certain{WARN:#} {}\n", one_line(why)));
-        text.push_str("    only a rule for exactly this command or ** covers it; no other wildcard does\n");
+        text.push_str("    no rule with a wildcard covers it, except **\n");
     }
     command.parts.iter().for_each(|part| text.push_str(&format!("  {}", decided(part))));
     text

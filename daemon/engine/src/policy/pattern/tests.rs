@@ -58,13 +58,22 @@ fn a_final_star_is_any_further_words() {
 }
 
 #[test]
-fn expanded_word_matches_only_a_star() {
+fn a_word_that_the_shell_changes_is_matched_by_a_star_or_as_names_of_files() {
     check_shell("cat *", &["cat", "§$x"], true);
     check_shell("cat * b", &["cat", "§$x", "b"], true);
     check_shell("cat $x".replace('$', "\\$").as_str(), &["cat", "§$x"], false);
-    check_shell("cat a*", &["cat", "§a*"], false);
+    check_shell("cat a*", &["cat", "§a*"], true);
     check_shell("cat '*'", &["cat", "§*"], false);
-    check_shell("cat *.txt", &["cat", "§*.txt"], false);
+    check_shell("rm *.log", &["rm", "§*.log"], true);
+    check_shell("rm *.log", &["rm", "§a*.log"], true);
+    check_shell("rm *.log", &["rm", "§?.log"], true);
+    check_shell("rm a*.log", &["rm", "§*.log"], false);
+    check_shell("rm *.log", &["rm", "§*"], false);
+    check_shell("rm *.log", &["rm", "§$x.log"], false);
+    check_shell("rm *.log", &["rm", "§{a,b}.log"], false);
+    check_shell("rm '*.log'", &["rm", "§*.log"], false);
+    check_shell("rm '?.log'", &["rm", "§?.log"], false);
+    check_shell("rm a.log", &["rm", "§*.log"], false);
 }
 
 #[test]

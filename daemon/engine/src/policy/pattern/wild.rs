@@ -42,6 +42,12 @@ impl Wild {
         self.0.len().saturating_sub(1)
     }
 
+    /// Whether it matches all texts that a word such as `a*.rs` may become: the stars and question marks of the word lie in its
+    /// own stars.
+    pub(super) fn covers_wild(&self, word: &str) -> bool {
+        self.pieces().all(|piece| !piece.contains(['*', '?'])) && self.matches(word)
+    }
+
     /// Takes time in proportion to the text: each piece is taken where it first fits.
     pub(in crate::policy) fn matches(&self, text: &str) -> bool {
         let [first, middle @ .., last] = self.0.as_slice() else {

@@ -59,7 +59,10 @@ impl WordsPattern {
     pub(super) fn matches(&self, given: &[Word]) -> bool {
         let fits = if self.more { given.len() >= self.words.len() } else { given.len() == self.words.len() };
         let mut pairs = self.words.iter().zip(given);
-        fits && pairs.all(|(pattern, word)| if word.literal { pattern.matches(&word.text) } else { pattern.is_any() })
+        fits && pairs.all(|(pattern, word)| match word.literal {
+            true => pattern.matches(&word.text),
+            false => pattern.is_any() || FileNames::of(word).is_some() && pattern.covers_wild(&word.text),
+        })
     }
 
     /// Whether the words that choose the operation are among those of the pattern, in their order.
@@ -194,6 +197,11 @@ impl FileNames {
             }
         }
     }
+}
+
+/// The word of a pattern that stands for the names of files which the shell makes of a word.
+pub(in crate::policy) fn names_of_files(word: &Word) -> Option<String> {
+    FileNames::of(word).map(|_| word.text.replace('?', "*"))
 }
 
 /// Whether the shell may make an option of a word.
