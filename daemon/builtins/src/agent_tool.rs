@@ -208,10 +208,10 @@ impl AgentTool {
         self.unclear.lock().get_or_insert_with(|| format!("{error:#}"));
     }
 
-    /// An agent that is observed decides by itself, unless the question is about a protected write.
+    /// An agent that is observed decides by itself, unless the question is about a protected write or what may be denied.
     fn judgement(&self, cx: &Cx) -> Judgement {
         let judgement = self.judgement_by_rules(cx);
-        if !self.request.observed || judgement.protected {
+        if !self.request.observed || judgement.protected || judgement.may_be_denied {
             return judgement;
         }
         Judgement::ask(format!("{OBSERVED}{} ({})", judgement.decision.as_str(), judgement.reason))
@@ -221,17 +221,21 @@ impl AgentTool {
     fn judgement_by_rules(&self, cx: &Cx) -> Judgement {
         let tool = &self.work.tool;
         let judgement = cx.judgement();
+        let as_by_rule = |reason: String| {
+            let by = DecidedBy::Rule;
+            Judgement { by, protected: judgement.protected, may_be_denied: true, ..Judgement::ask(reason) }
+        };
         if let Some(why) = self.unclear.lock().as_ref() {
             let reason = match judgement.decision {
-                Verdict::Ask => judgement.reason,
+                Verdict::Ask => judgement.reason.clone(),
                 Verdict::Allow | Verdict::Deny => format!("toold can't judge {tool}: {why}"),
             };
-            return Judgement { by: DecidedBy::Rule, protected: judgement.protected, ..Judgement::ask(reason) };
+            return as_by_rule(reason);
         }
         let mut unnamed = self.work.actions.iter().filter(|action| !self.is_named(action));
         if let Some(rule) = unnamed.find_map(|action| rule_about(action, cx)) {
             let reason = format!("toold can't tell what {tool} does, which may be about this: {rule}");
-            return Judgement { by: DecidedBy::Rule, protected: judgement.protected, ..Judgement::ask(reason) };
+            return as_by_rule(reason);
         }
         let loads_skill = self.work.actions.iter().any(|action| matches!(action, AgentAction::Skill { .. }));
         match judgement.decision {

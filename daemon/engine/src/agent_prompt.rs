@@ -19,8 +19,8 @@ use crate::tool::ToolError;
 impl Cx {
     /// The judgement after the needs of an agent's call were checked; a denial has ended the call before.
     pub fn judgement(&self) -> Judgement {
-        if let Some(QuestionLeft { reason, by, protected }) = self.question_left() {
-            return Judgement { by, protected, ..Judgement::ask(reason) };
+        if let Some(QuestionLeft { reason, by, protected, may_be_denied }) = self.question_left() {
+            return Judgement { by, protected, may_be_denied, ..Judgement::ask(reason) };
         }
         let rank = |by: DecidedBy| match by {
             DecidedBy::Default => 0,
@@ -54,7 +54,7 @@ impl Cx {
 }
 
 fn allowed(by: DecidedBy, reason: String) -> Judgement {
-    Judgement { decision: Verdict::Allow, by, reason, protected: false }
+    Judgement { decision: Verdict::Allow, by, ..Judgement::ask(reason) }
 }
 
 /// How much longer than the ask itself its call waits, so that frontends see the ask expire, and not its call end.
@@ -117,9 +117,11 @@ fn leave(cx: &Cx, chain: &[String], need: &Need, decision: &Decision, because: L
         category => format!("{category} "),
     };
     let protected = cx.engine.policy.load().protected_write(cx.session.project(), need).is_some();
-    cx.leave_question(format!("needs approval: {noun}{} ({why}){way}", need.target), by);
-    if protected {
-        cx.note_protected_question();
-    }
+    cx.leave_question(QuestionLeft {
+        reason: format!("needs approval: {noun}{} ({why}){way}", need.target),
+        by,
+        protected,
+        may_be_denied: decision.may_be_denied || need.hides_file(),
+    });
     cx.record(need, "ask", why, by);
 }

@@ -43,19 +43,38 @@ pub struct Judgement {
     pub reason: String,
     /// The question is about a protected write.
     pub protected: bool,
+    /// As [`QuestionLeft::may_be_denied`].
+    pub may_be_denied: bool,
 }
 
 impl Judgement {
     pub fn ask(reason: impl Into<String>) -> Self {
-        Self { decision: Verdict::Ask, by: DecidedBy::Default, reason: reason.into(), protected: false }
+        let (decision, by) = (Verdict::Ask, DecidedBy::Default);
+        Self { decision, by, reason: reason.into(), protected: false, may_be_denied: false }
     }
 }
 
-/// A question that was left to the agent's own prompt.
+/// The questions of a call that were left to the agent's own prompt.
 #[derive(Clone, Debug)]
 pub struct QuestionLeft {
     pub reason: String,
     pub by: DecidedBy,
     /// One of the questions is about a protected write.
     pub protected: bool,
+    /// One of them is asked because it may be about what is denied: by a rule or a grant, or as a file that no tool touches.
+    pub may_be_denied: bool,
+}
+
+impl QuestionLeft {
+    pub(crate) fn by_default(reason: String) -> Self {
+        Self { reason, by: DecidedBy::Default, protected: false, may_be_denied: false }
+    }
+
+    /// The reason of the first question that a rule asks counts; without any, that of the first question.
+    pub(crate) fn with(self, next: Self) -> Self {
+        let protected = self.protected || next.protected;
+        let may_be_denied = self.may_be_denied || next.may_be_denied;
+        let by_next = self.by == DecidedBy::Default && next.by != DecidedBy::Default;
+        Self { protected, may_be_denied, ..if by_next { next } else { self } }
+    }
 }

@@ -399,20 +399,12 @@ impl Cx {
         self.notes().decisions.clone()
     }
 
-    /// The first one that a rule asks counts; without any, the first one.
-    pub(crate) fn leave_question(&self, reason: String, by: DecidedBy) {
+    pub(crate) fn leave_question(&self, question: QuestionLeft) {
         let left = &mut self.notes().question_left;
-        if left.as_ref().is_none_or(|left| left.by == DecidedBy::Default && by != DecidedBy::Default) {
-            let protected = left.as_ref().is_some_and(|left| left.protected);
-            *left = Some(QuestionLeft { reason, by, protected });
-        }
-    }
-
-    /// One of the questions that were left is about a protected write.
-    pub(crate) fn note_protected_question(&self) {
-        if let Some(left) = &mut self.notes().question_left {
-            left.protected = true;
-        }
+        *left = Some(match left.take() {
+            Some(first) => first.with(question),
+            None => question,
+        });
     }
 
     /// The question that was left to the agent's own prompt, if there is one.

@@ -199,11 +199,18 @@ pub struct Decision {
     pub covers_all: bool,
     /// A level freed it, and nothing else allowed it.
     pub by_level: bool,
+    /// It is asked about because a rule or a grant that denies or asks may be about it, or because it could not be judged.
+    pub may_be_denied: bool,
 }
 
 impl Decision {
     fn new(verdict: Verdict, by: DecidedBy, rule: impl Into<String>) -> Self {
-        Self { verdict, by, rule: rule.into(), covers_all: false, by_level: false }
+        Self { verdict, by, rule: rule.into(), covers_all: false, by_level: false, may_be_denied: false }
+    }
+
+    /// It may be what a rule denies or asks about.
+    fn doubtful(why: String) -> Self {
+        Self { may_be_denied: true, ..Self::new(Verdict::Ask, DecidedBy::Rule, why) }
     }
 
     /// An allowed need that a pattern matches.
@@ -229,7 +236,7 @@ pub fn decide(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need)
     if decision.verdict != Verdict::Deny
         && let Some(unjudged) = need.command().filter(|command| command.is_unjudged)
     {
-        return Decision::new(Verdict::Ask, DecidedBy::Rule, unjudged.unsure.clone().unwrap_or_default());
+        return Decision::doubtful(unjudged.unsure.clone().unwrap_or_default());
     }
     if need.always_asked && decision.verdict == Verdict::Allow {
         let why = if need.is_workspace() { "only a person opens a workspace" } else { "it is asked about each time" };
@@ -312,11 +319,14 @@ fn decide_from_policy(policy: &Policy, grants: &[Grant], subject: &Subject, need
     match (allowing, granted, asks) {
         (Some((rule, _)), _, _) => rule.allows(),
         (None, Some((grant, _)), _) => Decision::allowed(DecidedBy::Grant, &grant.pattern, grant.describe()),
-        (None, None, Some((rule, _))) => Decision::new(Verdict::Ask, DecidedBy::Rule, rule.name()),
+        (None, None, Some((rule, _))) => {
+            let asked = Decision::new(Verdict::Ask, DecidedBy::Rule, rule.name());
+            Decision { may_be_denied: doubted.is_some(), ..asked }
+        }
         // 6. and 7. The level, and the default, which may be to ask.
         (None, None, None) => match protected {
             Some(protected) => Decision::new(Verdict::Ask, DecidedBy::Rule, protected),
-            None if doubted.is_some() => Decision::new(Verdict::Ask, DecidedBy::Rule, doubted.unwrap_or_default()),
+            None if doubted.is_some() => Decision::doubtful(doubted.unwrap_or_default()),
             None if need.hides_file() && is_all_allowed(subject, rules(), grants, need) => {
                 let why = need.unsure().unwrap_or("it names a file that is not known");
                 Decision::new(Verdict::Ask, DecidedBy::Rule, format!("{why}, and it may be one that no tool touches"))

@@ -153,8 +153,12 @@ fn agents_that_are_observed_decide_themselves_and_denials_hold() {
         judged
     };
     // What would be allowed or asked is the agent's own to decide, and nobody is asked here.
-    for line in ["make all", "git push origin", "curl http://localhost:1/", "echo $("] {
+    for line in ["make all", "git push origin", "curl http://localhost:1/", "mytool $x"] {
         check(&daemon, "codex", bash(line), "ask", "default");
+    }
+    // What may be denied is none of it.
+    for line in ["echo x >> $CONFIG/toold/config.toml", "cat ${F}", "r$x y", "eval \"$x\"", "git stash; ${x} y"] {
+        check(&daemon, "codex", bash(line), "ask", "rule");
     }
     check(&daemon, "codex", bash("rm x"), "deny", "rule");
     check(&daemon, "codex", bash("cat .env"), "deny", "rule");

@@ -11,6 +11,7 @@ use toold_proto::tool::Category;
 
 use super::refuse;
 use crate::agent_prompt::ask_or_leave;
+use crate::agent_request::QuestionLeft;
 use crate::asks::{self, AskAnswer};
 use crate::cx::Cx;
 use crate::decision::{decide_need, with_subject};
@@ -37,7 +38,7 @@ pub(super) async fn approve_folders(
     if !workspace.has_folder {
         return match uses_no_folder(cx, need, decision) {
             true if cx.agent.is_some() => {
-                cx.leave_question(no_folder(need), DecidedBy::Default);
+                cx.leave_question(QuestionLeft::by_default(no_folder(need)));
                 Ok(false)
             }
             true => refuse(cx, need, ("no workspace".to_owned(), DecidedBy::Rule), no_folder(need)).map(|()| false),
@@ -63,7 +64,7 @@ pub(super) async fn approve_folders(
     let told = Need::of_kind(NeedKind::Workspace, as_named(&first.to_string_lossy()));
     if let Some(reason) = folders.iter().find_map(|folder| workspace.gate.refuses(folder)) {
         if cx.agent.is_some() && folders.iter().all(|folder| workspace.gate.is_too_broad(folder)) {
-            cx.leave_question(as_named(&reason), DecidedBy::Default);
+            cx.leave_question(QuestionLeft::by_default(as_named(&reason)));
             return Ok(false);
         }
         let words = format!("not allowed: {}", as_named(&reason));

@@ -417,10 +417,10 @@ fn judgement_of_end(tool: &AgentTool, answer: Result<ToolResult, CallError>) -> 
     };
     let reason = result.content.iter().find_map(Block::as_text).unwrap_or_default().to_owned();
     let by = tool.context().and_then(|cx| cx.denied_by()).unwrap_or_default();
-    Ok(Judgement { decision: Verdict::Deny, by, reason, protected: false })
+    Ok(Judgement { decision: Verdict::Deny, by, ..Judgement::ask(reason) })
 }
 
 fn answer(judgement: Judgement, request_id: String, call_id: CallId) -> JudgedRequest {
-    let Judgement { decision, by, reason, protected } = judgement;
+    let Judgement { decision, by, reason, protected, may_be_denied: _ } = judgement;
     JudgedRequest { decision, reason, by, request_id, call_id, protected }
 }
