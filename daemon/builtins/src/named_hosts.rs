@@ -14,6 +14,10 @@ const MAX_FILE: u64 = 16 * 1024 * 1024;
 /// An ask that names more would not be read.
 const MAX_HOSTS: usize = 8;
 
+/// The name of the registry in `Cargo.lock`: an address that Cargo does not contact, and those that it does.
+const CRATES_IO: &str = "https://github.com/rust-lang/crates.io-index";
+const CRATES_IO_HOSTS: [&str; 2] = ["index.crates.io:443", "static.crates.io:443"];
+
 /// Where the hosts of a program's packages stand.
 struct PackageSource {
     programs: &'static [&'static str],
@@ -89,7 +93,11 @@ fn values(words: &[&str], option: &str) -> Vec<String> {
 
 fn in_file(file: &Path, mark: &str) -> Vec<String> {
     let Ok(text) = files::read_text(file, MAX_FILE) else { return Vec::new() };
-    let mut hosts: Vec<String> = text.lines().filter(|line| line.contains(mark)).filter_map(host_in).collect();
+    let of_line = |line: &str| match line.contains(CRATES_IO) {
+        true => CRATES_IO_HOSTS.map(str::to_owned).to_vec(),
+        false => host_in(line).into_iter().collect(),
+    };
+    let mut hosts: Vec<String> = text.lines().filter(|line| line.contains(mark)).flat_map(of_line).collect();
     hosts.sort();
     hosts.dedup();
     hosts
@@ -143,6 +151,8 @@ mod tests {
         check("pip install -i https://index.example/simple demo", &[], &[], &["index.example:443"]);
         let crates = "[[package]]\nsource = \"registry+https://index.example/crates\"\n";
         check("cargo fetch", &[("Cargo.lock", crates)], &[], &["index.example:443"]);
+        let crates_io = format!("[[package]]\nsource = \"registry+{CRATES_IO}\"\n");
+        check("cargo fetch", &[("Cargo.lock", &crates_io)], &[], &CRATES_IO_HOSTS);
         let replaced = "[source.own]\nregistry = \"sparse+http://crates.example:81/index/\"\n";
         check("cargo fetch", &[("Cargo.lock", crates), (".cargo/config.toml", replaced)], &[], &["crates.example:81"]);
         check("make install", &[("package-lock.json", lock)], &[], &[]);
