@@ -37,7 +37,10 @@ impl MadeControl {
         let mut left = Vec::new();
         for file in self.aside {
             let why = format!("a confined command made it, and it {}; until then it is set aside", file.reason());
-            let need = write_need(&file.path, &mut Exclusions::default()).because(why);
+            let mut need = write_need(&file.path, &mut Exclusions::default()).because(why);
+            // The settings of a repository without `.git` are files like others by their names.
+            let is_protected = cx.engine.policy.load().protected_write(cx.session.project(), &need).is_some();
+            need.always_asked = !file.by_rule && !is_protected;
             if cx.require(need).await.is_err() || file.put_back().is_err() {
                 left.push(file);
             }

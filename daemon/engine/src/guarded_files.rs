@@ -71,6 +71,11 @@ impl GuardedFiles {
         is_control(path) || self.policy.is_protected_place(path) || self.keeps_from_writing(path, is_folder)
     }
 
+    /// Whether such files may lie in what a link leads to, under the link's own path.
+    pub fn link_may_hold_kept(&self, link: &Path) -> bool {
+        self.policy.holds_protected_places(link)
+    }
+
     /// Those that a pattern about reading names without a wildcard, or as the folder of all that it matches.
     pub fn named_to_read(&self) -> impl Iterator<Item = PathBuf> {
         self.read.all().filter_map(named_place)

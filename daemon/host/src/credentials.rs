@@ -26,6 +26,7 @@ const NAMES: &[&str] = &[
     ".gitconfig",
     ".gitmodules",
     ".hgrc",
+    ".npmrc",
     ".mcp.json",
     ".sentryclirc",
     ".terraformrc",
@@ -55,30 +56,48 @@ const PLACES: &[(&str, &str)] = &[
     (".fly", "config.yml"),
     (".oci", "config"),
     (".snowsql", "config"),
+    (".cabal", "config"),
     ("default", "config.toml"),
     ("doctl", "config.yaml"),
+    ("fish", "config.fish"),
     ("git", "config"),
+    ("mise", "config.toml"),
+    ("nix", "nix.conf"),
     ("pip", "pip.conf"),
+    ("pnpm", "rc"),
 ];
 
 /// Whether a file has a name under which programs keep settings, and holds a password or a token. One that cannot be read
 /// holds none: whoever reads it cannot read it either.
 pub(crate) fn holds_credentials(path: &Path) -> bool {
-    let (is_of_git, is_record) = (is_of_git(path), is_record(path));
-    if !is_of_git && !is_record && !is_named(path) {
+    if !is_of_git(path) && !is_record(path) && !is_named(path) {
         return false;
     }
     match crate::files::read_whole(path, MAX_SETTINGS) {
-        Ok(text) => {
-            let text = String::from_utf8_lossy(&text);
-            match is_of_git.then(|| git_settings_hold_secret(&text)).flatten() {
-                Some(holds) => holds || shows_address(&text),
-                None if is_record => shows_address(&text),
-                None => shows_credentials(&text),
-            }
-        }
+        Ok(text) => text_holds_credentials(path, &String::from_utf8_lossy(&text)),
         Err(crate::files::OpenError::TooLarge { .. }) => true,
         Err(_) => false,
+    }
+}
+
+/// The settings in a file of lines without those lines that hold a password or a token; `None` if it cannot be read, or
+/// holds one in another way.
+pub(crate) fn without_credentials(path: &Path) -> Option<String> {
+    let text = crate::files::read_text(path, MAX_SETTINGS).ok()?;
+    // A line of Git's settings means something in a section alone.
+    let is_plain = |line: &&str| match is_of_git(path) {
+        true => !shows_address(line) && git_settings_hold_secret(&format!("[x]\n{line}")) != Some(true),
+        false => !shows_credentials(line),
+    };
+    let kept: String = text.split_inclusive('\n').filter(is_plain).collect();
+    (!text_holds_credentials(path, &kept)).then_some(kept)
+}
+
+fn text_holds_credentials(path: &Path, text: &str) -> bool {
+    match is_of_git(path).then(|| git_settings_hold_secret(text)).flatten() {
+        Some(holds) => holds || shows_address(text),
+        None if is_record(path) => shows_address(text),
+        None => shows_credentials(text),
     }
 }
 
@@ -126,11 +145,19 @@ fn shows_credentials(text: &str) -> bool {
         let value = value.trim_matches(['"', '\'', ',', ' ']);
         keys.contains(&name) && value.len() >= 6 && !matches!(value, "store" | "helper")
     };
+    // Bundler's `BUNDLE_GEMS__EXAMPLE__ORG: "user:password"`.
+    let is_login = |line: &str| {
+        let Some((key, value)) = line.split_once(": ") else { return false };
+        let value = value.trim().trim_matches('"').split_once(':');
+        key.starts_with("BUNDLE_")
+            && key.contains("__")
+            && value.is_some_and(|(user, rest)| !user.starts_with('-') && !rest.starts_with('/'))
+    };
     // `<password>x</password>`, and `<add key="ClearTextPassword" value="x" />`.
     let lower = text.to_ascii_lowercase();
     let in_element = ["<password>", "<passphrase>", "cleartextpassword"].iter().any(|start| lower.contains(start));
     in_element
-        || text.lines().any(is_key)
+        || text.lines().any(|line| is_key(line) || is_login(line))
         || shows_address(&text)
         || matches!(redact(&text), Cow::Owned(redacted) if redacted != text)
 }

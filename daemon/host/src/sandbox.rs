@@ -7,6 +7,7 @@ pub mod control_watch;
 mod existing;
 mod floors;
 mod git_control;
+mod home_settings;
 pub mod network;
 mod secret_index;
 mod surroundings;
@@ -31,6 +32,7 @@ use crate::launcher;
 use crate::launcher::order::NO_SANDBOX;
 use crate::sandbox::control_watch::MadeRepositories;
 use crate::sandbox::floors::FloorSupport;
+use crate::sandbox::home_settings::HomeSettings;
 use crate::sandbox::network::call::CallNetwork;
 use crate::sandbox::network::hosts::NetworkHosts;
 use crate::sandbox::secret_index::SecretIndex;
@@ -90,6 +92,7 @@ pub struct Sandbox {
     /// Whether the system gives a network by host.
     has_network: OnceLock<bool>,
     secrets: SecretIndex,
+    home_settings: HomeSettings,
     made_repositories: MadeRepositories,
 }
 

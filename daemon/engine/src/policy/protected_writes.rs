@@ -225,6 +225,13 @@ impl Policy {
         candidates.any(|place| places.matched(place, &names) == Some(PlaceMatch::Itself))
     }
 
+    /// Whether a path is that of a hidden folder in which such places lie, in any project.
+    pub fn holds_protected_places(&self, path: &Path) -> bool {
+        let (places, names) = (PersonalFolders::new(self), names_of(&path.to_string_lossy()));
+        let mut all = BUILT_IN.iter().chain(&self.protected_writes);
+        all.any(|place| places.matched(place, &names) == Some(PlaceMatch::HiddenFolder))
+    }
+
     /// The patterns of the configuration.
     pub fn own_protected_patterns(&self) -> impl Iterator<Item = &str> {
         self.protected_writes.iter().map(|place| place.text.as_str())

@@ -55,15 +55,20 @@ const X32: i64 = 0x4000_0000;
 
 /// The filters that deny the calls, as the launcher takes them.
 pub(super) fn filters(confinement: &Confinement) -> Result<Vec<String>, Box<dyn Error>> {
-    let missing: SeccompRules = KEYS.map(|call| (call, Vec::new())).into();
+    let mut missing: SeccompRules = KEYS.map(|call| (call, Vec::new())).into();
     let mut refused: SeccompRules = ALWAYS.map(|call| (call, Vec::new())).into();
     refused.insert(libc::SYS_prlimit64, vec![when(0, SeccompCmpOp::Ne, 0)?]);
     // Process id -1 stands for everything on a processor. The kernel checks other ids like any other access.
     refused.insert(libc::SYS_perf_event_open, vec![when(1, SeccompCmpOp::Eq, u64::from(u32::MAX))?]);
     if !confinement.guard {
         refuse_sockets(confinement, &mut refused)?;
-        if confinement.writable.is_empty() {
+        if confinement.writable.is_empty() || confinement.floor {
             refuse_scheduling(&mut refused)?;
+        }
+        if !confinement.writable.is_empty() {
+            refuse_other_rights(&mut refused)?;
+            // It has the mode where no filter sees it. Programs do without it where kernels lack it.
+            missing.insert(libc::SYS_openat2, Vec::new());
         }
     }
     if confinement.floor && !confinement.needs_scope {
@@ -183,7 +188,39 @@ fn refuse_metadata(refused: &mut SeccompRules) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// In read-only mode, a program must not change how other processes run.
+/// Modes with which a program that is made here would have the rights of this user, or its group, whoever runs it. Only
+/// root's group has rights of its own, and folders have that bit for another purpose.
+fn refuse_other_rights(refused: &mut SeccompRules) -> Result<(), Box<dyn Error>> {
+    const FCHMODAT2: c_long = 452;
+    let bits = match rustix::process::geteuid().is_root() {
+        true => vec![libc::S_ISUID, libc::S_ISGID],
+        false => vec![libc::S_ISUID],
+    };
+    let has = |argument, bit: u64| is(argument, SeccompCmpOp::MaskedEq(bit), bit);
+    // The calls with the argument that is the mode.
+    let mut calls = vec![(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (FCHMODAT2, 2), (libc::SYS_mknodat, 2)];
+    // These have one only with certain flags.
+    let mut opening = vec![(libc::SYS_openat, 2, 3)];
+    #[cfg(target_arch = "x86_64")]
+    {
+        calls.extend([(libc::SYS_chmod, 1), (libc::SYS_creat, 1), (libc::SYS_mknod, 1)]);
+        opening.push((libc::SYS_open, 1, 2));
+    }
+    for bit in bits.into_iter().map(u64::from) {
+        for (call, mode) in &calls {
+            refused.entry(*call).or_default().push(SeccompRule::new(vec![has(*mode, bit)?])?);
+        }
+        for (call, flags, mode) in &opening {
+            for flag in [libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY] {
+                let makes = SeccompRule::new(vec![has(*flags, flag as u64)?, has(*mode, bit)?])?;
+                refused.entry(*call).or_default().push(makes);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// In read-only mode and on a floor, a program must not change how other processes run.
 fn refuse_scheduling(refused: &mut SeccompRules) -> Result<(), Box<dyn Error>> {
     for call in SCHEDULING {
         refused.insert(call, vec![when(0, SeccompCmpOp::Ne, 0)?]);

@@ -15,7 +15,9 @@ use super::network;
 use super::order::Confinement;
 use super::system::{self, Handled, Instruction};
 
-/// Devices that store nothing.
+/// Below it lie devices. Through one of them, a program of root would read whole disks, or control the machine.
+const DEVICES_FOLDER: &str = "/dev";
+/// Devices that store nothing and control nothing.
 const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
 /// Capabilities over files, and those that an ordinary user does not need: `CHOWN`, `DAC_OVERRIDE`, `FOWNER`, `FSETID`,
@@ -31,10 +33,14 @@ const MAKE_CHARACTER_DEVICE: u64 = 1 << 6;
 const MAKE_BLOCK_DEVICE: u64 = 1 << 11;
 const MOVE_ELSEWHERE: u64 = 1 << 13;
 const TRUNCATE: u64 = 1 << 14;
+/// Control of a device that is opened.
+const CONTROL_DEVICE: u64 = 1 << 15;
+/// The first version of Landlock that can forbid it.
+const FORBIDS_CONTROL: i64 = 5;
 /// All accesses of Landlock's third version, the first that can forbid truncating files.
 const ALL: u64 = (1 << 15) - 1;
 const READ: u64 = EXECUTE | READ_FILE | READ_FOLDER;
-const OF_FILES: u64 = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE;
+const OF_FILES: u64 = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | CONTROL_DEVICE;
 const MAKE_DEVICES: u64 = MAKE_CHARACTER_DEVICE | MAKE_BLOCK_DEVICE;
 /// Signals, and abstract Unix sockets.
 const SCOPES: u64 = 0b11;
@@ -119,8 +125,11 @@ fn scopes(confinement: &Confinement, version: i64) -> io::Result<u64> {
 }
 
 fn restrict_files(confinement: &Confinement, temp: Option<&Path>) -> io::Result<()> {
-    let scopes = scopes(confinement, version(confinement))?;
-    restrict_to(confinement, temp, (ALL, scopes), &[(Path::new("/"), READ)])
+    let root = Path::new("/");
+    let places: Vec<PathBuf> = std::fs::read_dir(root)?.flatten().map(|entry| entry.path()).collect();
+    let shown = places.iter().filter(|path| *path != Path::new(DEVICES_FOLDER)).map(|path| (path.as_path(), READ));
+    let shown: Vec<(&Path, u64)> = shown.chain([(root, READ_FOLDER)]).collect();
+    restrict_to(confinement, temp, ALL, &shown)
 }
 
 /// Nothing is read but what a floor shows. Before the version that can forbid truncating files, mounts forbid it.
@@ -139,25 +148,22 @@ fn restrict_to_floor(confinement: &Confinement, temp: Option<&Path>) -> io::Resu
         return Err(io::Error::other("without namespaces, no part of a writable folder can be protected"));
     }
     let seen = confinement.seen.iter().map(|path| (path.as_path(), READ));
-    let shown: Vec<(&Path, u64)> =
-        seen.chain(confinement.listed.iter().map(|path| (path.as_path(), READ_FOLDER))).collect();
-    restrict_to(confinement, temp, (accesses, scopes(confinement, version)?), &shown)
+    let listed = confinement.listed.iter().map(PathBuf::as_path).chain([Path::new(DEVICES_FOLDER)]);
+    let shown: Vec<(&Path, u64)> = seen.chain(listed.map(|path| (path, READ_FOLDER))).collect();
+    restrict_to(confinement, temp, accesses, &shown)
 }
 
 /// Forbids these accesses except to what is shown, the writable places, and devices that store nothing.
-fn restrict_to(
-    confinement: &Confinement,
-    temp: Option<&Path>,
-    (files, scopes): (u64, u64),
-    shown: &[(&Path, u64)],
-) -> io::Result<()> {
-    let handled = Handled { files, network: 0, scopes };
+fn restrict_to(confinement: &Confinement, temp: Option<&Path>, files: u64, shown: &[(&Path, u64)]) -> io::Result<()> {
+    let version = version(confinement);
+    let control = if version >= FORBIDS_CONTROL { CONTROL_DEVICE } else { 0 };
+    let handled = Handled { files: files | control, network: 0, scopes: scopes(confinement, version)? };
     // A program in a terminal opens the terminal again by its name.
     let terminal = std::fs::read_link("/proc/self/fd/0").ok().filter(|path| path.starts_with("/dev/pts"));
     let devices = DEVICES.iter().map(Path::new).chain(terminal.as_deref());
     let writable = confinement.writable.iter().map(PathBuf::as_path).chain(temp);
     let mut allowed = shown.to_vec();
-    allowed.extend(devices.map(|path| (path, READ_FILE | WRITE_FILE | TRUNCATE)));
+    allowed.extend(devices.map(|path| (path, READ_FILE | WRITE_FILE | TRUNCATE | CONTROL_DEVICE)));
     // Device nodes would bypass every rule.
     allowed.extend(writable.map(|path| (path, ALL & !MAKE_DEVICES)));
     restrict(&handled, &allowed)

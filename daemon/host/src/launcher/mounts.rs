@@ -49,6 +49,9 @@ pub(super) fn arrange(confinement: &Confinement) -> Result<Option<PathBuf>, Stri
             change(path, "hide", mask)?;
         }
     }
+    if !confinement.replaced.is_empty() {
+        covers::replace(&confinement.replaced)?;
+    }
     let temp = own_temp(confinement, cwd.as_deref())?;
     if let Some(cwd) = cwd {
         std::env::set_current_dir(&cwd).map_err(|error| format!("can't enter {}: {error}", cwd.display()))?;

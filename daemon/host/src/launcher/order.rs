@@ -12,8 +12,14 @@ const LAUNCH: &str = "launch";
 const CONFINE: &str = "sandbox-exec";
 /// Variables of programs that write to a cache wherever they run, and the folder below the private one for temporary files
 /// that they get on a floor.
-const CACHES: [(&str, &str); 3] =
-    [("PYTHONPYCACHEPREFIX", "pycache"), ("npm_config_cache", "npm"), ("npm_config_logs_dir", "npm-logs")];
+const CACHES: [(&str, &str); 4] = [
+    ("PIP_CACHE_DIR", "pip"),
+    ("PYTHONPYCACHEPREFIX", "pycache"),
+    ("npm_config_cache", "npm"),
+    ("npm_config_logs_dir", "npm-logs"),
+];
+/// Programs that look for newer versions of themselves, when they find no cache that says that they just did.
+const NO_UPDATES: [(&str, &str); 2] = [("PIP_DISABLE_PIP_VERSION_CHECK", "1"), ("npm_config_update_notifier", "false")];
 /// The first argument for the process that makes the network of a session.
 pub(crate) const NETWORK: &str = "sandbox-network";
 /// The prefix of messages about a program that was to be confined.
@@ -59,6 +65,8 @@ pub struct Confinement {
     pub protected: Vec<PathBuf>,
     /// Places that appear empty.
     pub masked: Vec<PathBuf>,
+    /// On a floor: files that appear with another text, and read-only. Short, since each is an argument.
+    pub replaced: Vec<(PathBuf, String)>,
     /// On a floor: places that it may read, with everything inside.
     pub seen: Vec<PathBuf>,
     /// On a floor: folders of which it may read the names inside.
@@ -119,6 +127,8 @@ impl LaunchOrder {
         for (flag, paths) in lists {
             arguments.extend(paths.iter().flat_map(|path| [flag.into(), path.clone().into_os_string()]));
         }
+        let replaced = confinement.replaced.iter();
+        arguments.extend(replaced.flat_map(|(path, text)| ["--replace".into(), path.clone().into(), text.into()]));
         arguments.extend(self.filters.iter().flat_map(|filter| ["--filter".into(), filter.into()]));
         arguments.extend(["--".into(), self.program.clone().into()]);
         arguments
@@ -184,6 +194,11 @@ fn read_confined(arguments: &mut impl Iterator<Item = OsString>) -> Result<Launc
             Some("--write") => confinement.writable.push(value()?.into()),
             Some("--protect") => confinement.protected.push(value()?.into()),
             Some("--mask") => confinement.masked.push(value()?.into()),
+            Some("--replace") => {
+                let path = value()?.into();
+                let text = value()?.into_string().map_err(|_| "--replace takes a path and a text")?;
+                confinement.replaced.push((path, text));
+            }
             Some("--filter") => {
                 order.filters.push(value()?.into_string().map_err(|_| "--filter takes hexadecimal digits")?);
             }
@@ -231,6 +246,7 @@ fn become_program(
             Ok(Some(temp)) => {
                 let caches = CACHES.iter().filter(|_| confinement.floor);
                 command.envs(caches.map(|(name, folder)| (name, temp.join(folder))));
+                command.envs(NO_UPDATES.iter().copied().filter(|_| confinement.floor));
                 command.env("TMPDIR", temp);
             }
             Ok(None) => {}
@@ -274,6 +290,7 @@ mod tests {
             places: Vec::new(),
             protected: vec!["/a/b".into()],
             masked: vec!["/c".into()],
+            replaced: vec![("/e".into(), "--\n".to_owned())],
             seen: vec!["/usr".into()],
             listed: vec!["/a".into(), "/d".into()],
             exposable: Vec::new(),

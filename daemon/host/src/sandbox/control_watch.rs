@@ -5,7 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use rustix::fs::{CWD, RenameFlags};
@@ -19,8 +20,10 @@ use crate::launcher::stand_in::StandIn;
 
 /// What is appended to the name of a file that is set aside.
 const ASIDE: &str = "not-allowed";
-/// Numbers that are tried where that name is taken.
+/// Numbers that are tried where that name is taken. The last one is taken over.
 const MAX_NAMES: usize = 100;
+/// How often it is looked for what a command has made that still runs.
+const LOOK_EACH: Duration = Duration::from_secs(1);
 /// The configuration of a bare repository.
 const OF_BARE: [&str; 4] = ["config", "hooks", "commondir", "config.worktree"];
 
@@ -75,9 +78,17 @@ impl SetAside {
     }
 }
 
-/// What ran code later in the session's folders before a command on a floor. Dropping it sets aside what the command made.
+/// The watch over a command on a floor. It sets aside what the command makes while it runs, once a second, and when it is
+/// settled or dropped.
 #[derive(Debug)]
 pub struct ControlWatch {
+    watched: Arc<WatchedCommand>,
+    is_settled: bool,
+}
+
+/// What ran code later in the session's folders before the command.
+#[derive(Debug)]
+struct WatchedCommand {
     sandbox: Arc<Sandbox>,
     files: GuardedFiles,
     places: Vec<PathBuf>,
@@ -86,7 +97,8 @@ pub struct ControlWatch {
     links: BTreeMap<PathBuf, ControlLink>,
     /// The repositories of [`MadeRepositories`], which are looked at again.
     made: BTreeSet<PathBuf>,
-    is_settled: bool,
+    /// Locked while it is looked.
+    aside: Mutex<Vec<SetAside>>,
 }
 
 impl Sandbox {
@@ -98,25 +110,52 @@ impl Sandbox {
         confinement: Option<&Confinement>,
     ) -> Option<ControlWatch> {
         let confinement = confinement.filter(|confinement| confinement.floor && !confinement.places.is_empty())?;
-        let mut watch = ControlWatch {
+        let mut watch = WatchedCommand {
             sandbox: self.clone(),
             files: files(),
             places: confinement.places.clone(),
             before: FoundControl::default(),
             links: BTreeMap::new(),
             made: BTreeSet::new(),
-            is_settled: false,
+            aside: Mutex::default(),
         };
         watch.before = watch.found()?;
         let all = watch.before.files.iter().chain(&watch.before.repositories);
         watch.links = all.filter_map(|path| Some((path.clone(), link_state(path)?))).collect();
         let repositories = watch.before.repositories.iter();
         watch.made = repositories.filter(|git| self.made_repositories.has(git)).cloned().collect();
-        Some(watch)
+        let watched = Arc::new(watch);
+        // Without a runtime, as in tests, it is looked at the end alone.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(look_while_it_runs(Arc::downgrade(&watched)));
+        }
+        Some(ControlWatch { watched, is_settled: false })
+    }
+}
+
+/// A command in the background may run without end.
+async fn look_while_it_runs(watched: Weak<WatchedCommand>) {
+    loop {
+        tokio::time::sleep(LOOK_EACH).await;
+        let Some(watched) = watched.upgrade() else { return };
+        // The last look tells about errors.
+        _ = tokio::task::spawn_blocking(move || watched.look()).await;
     }
 }
 
 impl ControlWatch {
+    /// Sets aside what was made, and returns all that was since the command began. Called when the command has ended. Blocks.
+    ///
+    /// # Errors
+    /// The folders cannot be looked at, in words for people.
+    pub fn settle(mut self) -> Result<Vec<SetAside>, String> {
+        self.is_settled = true;
+        self.watched.look()?;
+        Ok(std::mem::take(&mut self.watched.aside.lock()))
+    }
+}
+
+impl WatchedCommand {
     /// `None` if there are too many folders.
     fn found(&self) -> Option<FoundControl> {
         let mut all = FoundControl::default();
@@ -128,13 +167,14 @@ impl ControlWatch {
         Some(all)
     }
 
-    /// Sets aside what was made. Called when the command has ended. Blocks.
-    ///
-    /// # Errors
-    /// The folders cannot be looked at, in words for people.
-    pub fn settle(mut self) -> Result<Vec<SetAside>, String> {
-        self.is_settled = true;
-        self.set_aside()
+    /// Sets aside what was made since the last look.
+    fn look(&self) -> Result<(), String> {
+        let mut all = self.aside.lock();
+        for file in self.set_aside()? {
+            tracing::info!("{}", file.words());
+            all.push(file);
+        }
+        Ok(())
     }
 
     fn set_aside(&self) -> Result<Vec<SetAside>, String> {
@@ -172,12 +212,10 @@ impl ControlWatch {
 
 impl Drop for ControlWatch {
     fn drop(&mut self) {
-        if self.is_settled {
-            return;
-        }
-        match self.set_aside() {
-            Ok(aside) => aside.iter().for_each(|file| tracing::warn!("{}", file.words())),
-            Err(why) => tracing::warn!("after a confined command: {why}"),
+        if !self.is_settled
+            && let Err(why) = self.watched.look()
+        {
+            tracing::warn!("after a confined command: {why}");
         }
     }
 }
@@ -218,11 +256,14 @@ fn rename_aside(path: &Path) -> Result<PathBuf, String> {
         let now = path.with_file_name(own);
         match rustix::fs::renameat_with(CWD, path, CWD, &now, RenameFlags::NOREPLACE) {
             Ok(()) => return Ok(now),
+            Err(rustix::io::Errno::EXIST) if number == MAX_NAMES - 1 => {
+                return std::fs::rename(path, &now).map(|()| now).map_err(|error| error.to_string());
+            }
             Err(rustix::io::Errno::EXIST) => {}
             Err(error) => return Err(error.to_string()),
         }
     }
-    Err("every other name is taken".to_owned())
+    Err("it has no other name".to_owned())
 }
 
 fn number_of(path: &Path) -> Option<FileNumber> {
@@ -285,9 +326,11 @@ mod tests {
             ("echo x > x; mkdir b; mv x b/.envrc; ln -s nowhere b/.mcp.json", vec!["b/.envrc", "b/.mcp.json"]),
             ("ln -sfn elsewhere .envrc", vec![".envrc"]),
             ("ln -s ../dangling b/.envrc", vec!["b/.envrc"]),
+            ("mkdir conf; ln -s conf .claude; ln -s ../conf c; ln -s conf .config", vec![".claude", ".config"]),
+            ("mkdir -p d/e; ln -s ../../conf d/e/.vscode; echo x > conf/settings.json", vec!["d/e/.vscode"]),
             // Others' code.
             ("mkdir -p node_modules/p; echo x > node_modules/p/.envrc; mkdir .venv; echo x > .venv/.envrc", vec![]),
-            ("echo x > code; rm code; mkdir c; echo x > old/code", vec![]),
+            ("echo x > code; rm code; mkdir z; echo x > old/code", vec![]),
         ] {
             assert_eq!(test.aside(script), expected, "{script}");
         }
@@ -324,6 +367,11 @@ mod tests {
             ("git -C c config core.hooksPath x", vec!["c/config", "c/hooks"]),
             ("git init -q d; git -C d config alias.st '!x'", vec!["d/.git"]),
             ("git init -q e; git -C e config include.path x", vec!["e/.git"]),
+            (
+                "mkdir -p h/objects h/refs; echo 'ref: refs/heads/main' > h/HEAD; printf '[core]\nrepositoryformatversion=0\n\
+                 bare=false\nworktree=%s/h\nfsmonitor=touch %s/x #\n' \"$PWD\" \"$PWD\" > h/config",
+                vec!["h/config"],
+            ),
             (
                 "mkdir -p g/objects g/refs f; echo 'ref: refs/heads/x' > g/HEAD; echo 'gitdir: ../g' > f/.git; printf \
               '[core]\nfsmonitor = x\n' > g/config",

@@ -22,6 +22,7 @@ use toold_proto::level::Level;
 use toold_proto::tool::Category;
 
 use super::git_control::GitControl;
+use super::home_settings::SettingsOnFloor;
 use super::network::{self, hosts::NetworkHosts};
 use super::secret_index::{FoundControl, SecretCounts, TooMany};
 use super::surroundings::{seen, without};
@@ -38,6 +39,8 @@ const MAX_REPOSITORIES: usize = 32;
 /// Instead of a secret, what lies beside it is shown, if that is no more than this. Else the secret is covered, which is
 /// faster, but shows in its mode and size.
 const MAX_BESIDE: usize = 128;
+/// Folders in a linked folder that are looked at for files that run code later.
+const LINKED_DEPTH: usize = 2;
 /// More is not shown: a program gets only so many arguments.
 const MAX_SHOWN: usize = 4096;
 
@@ -280,6 +283,15 @@ impl Sandbox {
         }
         let beside_much = !kernel.bare && counts.beside > MAX_BESIDE && counts.secrets <= MAX_COVERS;
         covered.extend(secrets(home, &[]));
+        let SettingsOnFloor { seen: settings, mut replaced, hidden } =
+            self.home_settings.on_floor(home, command.environment);
+        covered.retain(|path| !settings.contains(path));
+        covered.extend(hidden);
+        // Those in the session's folders are its own.
+        replaced.retain(|(path, _)| !places.iter().any(|place| path.starts_with(place)));
+        if kernel.bare {
+            covered.extend(std::mem::take(&mut replaced).into_iter().map(|(path, _)| path));
+        }
         covered.extend(policy.private.iter().filter(|path| path.exists()).cloned());
         covered.extend(
             files.named_to_read().filter(|path| files.keeps_from_reading(path, path.is_dir()) && path.exists()),
@@ -310,6 +322,10 @@ impl Sandbox {
         let named = floor.reads.iter().chain(command.seen).cloned().chain([command.cwd.to_owned()]);
         let mut all = seen(home, &places, command.environment, command.needs);
         all.extend(named.filter(|path| path.exists()));
+        all.extend(settings);
+        if floor.rights.credentials >= FloorCredentials::Exposed {
+            all.extend(rules.expose.iter().filter(|path| path.is_absolute() && path.exists()).cloned());
+        }
         // A mount covers what lies in a writable folder: the program may make files beside it, and reads those. It also
         // covers what lies beside many files.
         let is_covered = |path: &PathBuf| {
@@ -340,6 +356,7 @@ impl Sandbox {
             places,
             protected,
             masked,
+            replaced,
             seen,
             listed,
             exposable,
@@ -372,9 +389,19 @@ impl Sandbox {
         places: &[PathBuf],
         known: (Option<&Path>, &GuardedFiles),
     ) -> Result<(BTreeSet<PathBuf>, GitControl), TooMany> {
-        let FoundControl { files, repositories } = self.found_control(places, known)?;
+        let FoundControl { files: found, repositories } = self.found_control(places, known)?;
+        let (home, guarded) = known;
         let mut git = GitControl::default();
-        repositories.iter().for_each(|repository| git.add(repository, known.0));
+        repositories.iter().for_each(|repository| git.add(repository, home));
+        places.iter().for_each(|place| git.add_of_person(place, home));
+        let mut files = BTreeSet::new();
+        for file in found {
+            match file.is_symlink() && !guarded.is_kept(&file, false) {
+                true => files.extend(kept_below(&file, guarded, LINKED_DEPTH)),
+                false => _ = files.insert(file),
+            }
+        }
+        files.extend(home.into_iter().flat_map(|home| linked_settings(home, places)));
         Ok((files, git))
     }
 
@@ -533,6 +560,30 @@ fn make_temporary(path: &Path, session: &Session) -> Result<(), SandboxUnavailab
 
 /// The entries of a folder of the session that run code later, or that hold such files: what runs without an approval does
 /// not change them.
+/// What runs code later below a link to a folder, under the paths that it has there; where it really lies.
+fn kept_below(folder: &Path, files: &GuardedFiles, depth: usize) -> Vec<PathBuf> {
+    let mut kept = Vec::new();
+    for path in std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).take(MAX_BESIDE) {
+        if files.is_kept(&path, path.is_dir()) {
+            kept.extend(path.canonicalize());
+        } else if depth > 1 && path.is_dir() {
+            kept.extend(kept_below(&path, files, depth - 1));
+        }
+    }
+    kept
+}
+
+/// Settings in the home folder that are links into the session's folders, as those of a repository with dotfiles are: what
+/// the person's shell and programs start is decided there.
+fn linked_settings(home: &Path, places: &[PathBuf]) -> Vec<PathBuf> {
+    let entries = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let own = entries(home).filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"."));
+    let links = own.chain([".config", ".ssh"].iter().flat_map(|name| entries(&home.join(name))));
+    let links = links.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+    let is_inside = |target: &PathBuf| places.iter().any(|place| target != place && target.starts_with(place));
+    links.filter_map(|link| link.path().canonicalize().ok()).filter(is_inside).collect()
+}
+
 fn existing_protected(folder: &Path, policy: &Policy) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let is_protected = |path: &PathBuf| {

@@ -12,6 +12,8 @@ use crate::{files, git_settings};
 const MAX_CONFIG: u64 = 256 << 10;
 /// Files that settings include, one by another.
 const MAX_INCLUDED: usize = 32;
+/// The settings of a person, below the home folder.
+const OF_PERSON: [&str; 2] = [".config/git/config", ".gitconfig"];
 /// Repositories of submodules that are looked into.
 const MAX_MODULES: usize = 64;
 
@@ -67,7 +69,19 @@ impl GitControl {
         let config = own.join("config");
         self.existing.extend(Some(config).filter(|config| exists(config)));
         let top = if git.ends_with(".git") { top } else { git };
-        let mut left = vec![common.join("config"), own.join("config.worktree")];
+        self.follow(vec![common.join("config"), own.join("config.worktree")], top, home);
+        // What is relative there is so to each repository.
+        self.add_of_person(top, home);
+    }
+
+    /// Adds what the settings of the person name, as Git sees it in a folder.
+    pub(super) fn add_of_person(&mut self, top: &Path, home: Option<&Path>) {
+        let files = home.into_iter().flat_map(|home| OF_PERSON.map(|name| home.join(name)));
+        self.follow(files.collect(), top, home);
+    }
+
+    /// Adds what these files with settings include, and the folders of hooks that they name.
+    fn follow(&mut self, mut left: Vec<PathBuf>, top: &Path, home: Option<&Path>) {
         let mut read = BTreeSet::new();
         while let Some(config) = left.pop() {
             if read.len() == MAX_INCLUDED || !read.insert(config.clone()) {

@@ -340,7 +340,7 @@ impl ReadFolder {
             of_bare += usize::from(BARE.iter().any(|(own, is_folder)| name == *own && kind.is_dir() == *is_folder));
             if name == ".git" {
                 control.repositories.insert(path.clone());
-            } else if files.is_kept(&path, kind.is_dir()) {
+            } else if files.is_kept(&path, kind.is_dir()) || kind.is_symlink() && files.link_may_hold_kept(&path) {
                 control.files.insert(path.clone());
             }
             // What a link leads to is a secret itself, or not.
@@ -356,6 +356,7 @@ impl ReadFolder {
             }
         }
         if of_bare == BARE.len() {
+            control.files.remove(&folder.join("HEAD"));
             control.repositories.insert(folder.to_owned());
         }
         Self { stamp, is_recent, is_current: false, entries, folders, excluded, named, control }

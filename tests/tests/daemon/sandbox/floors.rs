@@ -64,6 +64,11 @@ fn among_secrets() -> Setup {
         .file("../home/note", "secret-of-the-person\n")
         .file("../other/code.txt", "secret-of-the-person\n")
         .file("../home/.ssh/id_ed25519", "secret-of-the-person\n")
+        .file("../home/.config/git/credentials", "https://me:secret-of-the-person@host\n")
+        .file("../home/.composer/auth.json", "{\"password\": \"secret-of-the-person\"}\n")
+        .file("../home/.gitconfig", "[github]\n\ttoken = ghp_secret-of-the-person\n[core]\n\tpager = shown\n")
+        .file("../home/.cargo/config.toml", "token = \"secret-of-the-person\"\n[shown]\n")
+        .file("../home/.npmrc", "registry=https://shown.example\n//shown.example/:_authToken=secret-of-the-person\n")
 }
 
 /// What `red.py` could do that none of these names, when `line` runs it; the file `arguments` has its arguments.
@@ -84,6 +89,7 @@ fn harm_done(daemon: &TestDaemon, line: &str, harmless: &[&str]) -> Vec<String> 
     let lines: Vec<&str> = said.lines().filter(|line| !line.starts_with('[')).collect();
     assert!(lines.len() > 50 && said.contains("\nall was tried"), "{said}");
     assert!(!said.contains("secret-of"), "{said}");
+    assert_eq!(said.matches("shown").count(), 3, "the settings without tokens: {said}");
     assert!(alive, "a process outside was ended");
     let done = lines.iter().filter_map(|line| line.strip_suffix(" done"));
     done.filter(|name| !harmless.contains(name)).map(str::to_owned).collect()
@@ -97,12 +103,15 @@ fn a_program_that_the_tables_wrongly_call_harmless_does_no_harm() {
     // The program of this name is in the tables as one that only reads.
     let program = "#!/bin/sh\nexec python3 \"$PWD/red.py\" $(cat \"$PWD/arguments\")\n";
     let daemon = with_program(among_secrets(), "uniq", program);
-    assert_eq!(harm_done(&daemon, "uniq kept.txt", &[]), [] as [&str; 0]);
+    assert_eq!(harm_done(&daemon, "uniq kept.txt", &WITHOUT_TOKENS), [] as [&str; 0]);
     let mut left: Vec<_> = std::fs::read_dir(daemon.work()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     left.sort();
     assert_eq!(left, [".env", "arguments", "deep", "folder", "kept.txt", "red.py"]);
     assert_eq!(std::fs::read_to_string(daemon.work().join("kept.txt")).unwrap(), "kept\n");
 }
+
+/// Settings that are shown, without the tokens in them.
+const WITHOUT_TOKENS: [&str; 3] = ["token in .gitconfig", "token in .cargo/config.toml", "token in .npmrc"];
 
 /// Changes in the session's folders.
 const CHANGES: [&str; 20] = [
@@ -138,7 +147,7 @@ fn a_build_changes_the_sessions_folders_and_nothing_else() {
     std::fs::write(daemon.work().join("build.sh"), build).unwrap();
     // These stay in the session's own network, or write in its folders from elsewhere.
     let within = ["UDP", "bound pair", "nested namespaces", "a program in memory"];
-    let harmless = [CHANGES.as_slice(), &within].concat();
+    let harmless = [CHANGES.as_slice(), &within, &WITHOUT_TOKENS].concat();
     assert_eq!(harm_done(&daemon, "sh build.sh", &harmless), [] as [&str; 0]);
     let beside: Vec<_> =
         std::fs::read_dir(daemon.setup.path("home")).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -207,17 +216,43 @@ fn files_that_run_code_later_are_set_aside_until_a_person_allows_them() {
     let expected = format!("it was set aside as {}", file("a/.vscode/tasks.json.not-allowed").display());
     assert!(text(&result).contains(&expected), "{result}");
     assert!(file("a/code").exists() && file("a/.mcp.json").exists() && !file("a/.vscode/tasks.json").exists());
-    // Those that are there stay as they are, and a command in the background is looked after as well.
-    std::fs::write(file("setup.sh"), "echo y > a/.mcp.json; echo y > old/.mcp.json; rm -rf old; echo x > .nvmrc\n")
-        .unwrap();
-    let started = wire.tool("bash", json!({"command": "sh setup.sh", "background": true}));
-    let output = json!({"shell_id": started["metadata"]["shell_id"], "wait_ms": 20_000});
-    let output = wire.tool("bash_output", output);
+    // A repository without `.git`, in which Git would run a program.
+    let script = "mkdir -p b/objects b/refs; echo 'ref: refs/heads/main' > b/HEAD\n\
+                  printf '[core]\\nfsmonitor=x\\n' > b/config; mkdir c; ln -s c .claude\n";
+    std::fs::write(file("setup.sh"), script).unwrap();
+    let result = bash(&mut wire, "sh setup.sh");
+    assert_eq!(result["metadata"]["set_aside"], json!([file(".claude"), file("b/config")]), "{result}");
+    // Those that are there stay as they are, and a command in the background is looked after while it runs.
+    let script = "echo y > a/.mcp.json; echo y > old/.mcp.json; rm -rf old; echo x > .nvmrc; exec sleep 1000\n";
+    std::fs::write(file("setup.sh"), script).unwrap();
+    wire.tool("bash", json!({"command": "sh setup.sh", "background": true}));
     until("the file is set aside", || file(".nvmrc.not-allowed").exists().then_some(()));
     for (name, content) in [("a/.mcp.json", "x\n"), ("old/.mcp.json", "{}\n")] {
-        assert_eq!(std::fs::read_to_string(file(name)).unwrap(), content, "{output}");
+        assert_eq!(std::fs::read_to_string(file(name)).unwrap(), content, "{name}");
     }
     assert!(!file(".nvmrc").exists());
+}
+
+/// What the person's own settings and dotfiles lead to in the session's folders decides what their programs start.
+#[test]
+fn settings_of_the_person_that_lie_in_the_sessions_folders_are_read_only() {
+    if !machine_has_floors() {
+        return;
+    }
+    let script = "for f in hooks/pre-commit inc/git.inc dot/bashrc; do echo x >> $f; done; echo x > hooks/pre-push; echo x > new\n";
+    let setup = Setup::new().file("write.sh", script);
+    let setup =
+        ["hooks/pre-commit", "inc/git.inc", "dot/bashrc"].iter().fold(setup, |setup, name| setup.file(name, "own\n"));
+    let work = setup.path("work");
+    let settings = format!("[core]\nhooksPath = {0}/hooks\n[include]\npath = {0}/inc/git.inc\n", work.display());
+    let daemon = at("develop", setup.file("../home/.gitconfig", &settings));
+    std::os::unix::fs::symlink(daemon.work().join("dot/bashrc"), daemon.setup.path("home/.bashrc")).unwrap();
+    let result = bash(&mut daemon.connect(), "sh write.sh");
+    assert!(daemon.work().join("new").exists(), "{result}");
+    for name in ["hooks/pre-commit", "inc/git.inc", "dot/bashrc"] {
+        assert_eq!(std::fs::read_to_string(daemon.work().join(name)).unwrap(), "own\n", "{name}: {result}");
+    }
+    assert!(!daemon.work().join("hooks/pre-push").exists(), "{result}");
 }
 
 /// Rules about files hold for commands that nobody approved, whatever the command is called and however it names the file.

@@ -54,6 +54,25 @@ tell("through /proc/self/cwd", lambda: write("/proc/self/cwd/new"))
 tell("its own image", lambda: write("/proc/self/exe", "r+b"))
 tell("a setting of the kernel", lambda: write("/proc/sys/kernel/hostname"))
 tell("a disk", lambda: os.open((["/dev/" + n for n in os.listdir("/sys/block")] or ["/dev/none"])[0], os.O_RDWR))
+def other_rights():
+    # Setting the bit, making a file with it, and making one without a name.
+    ways = [lambda: os.chmod("red.py", 0o4755), lambda: os.close(os.open("rights", os.O_CREAT | os.O_WRONLY, 0o4755)),
+            lambda: os.close(os.open(".", os.O_TMPFILE | os.O_WRONLY, 0o4755)),
+            lambda: call(452, -100, b"red.py", 0o4755, 0),
+            lambda: call(437, -100, b"rights", ctypes.create_string_buffer(struct.pack("=QQQ", 0o101, 0o4755, 0)), 24)]
+    for way in ways:
+        try:
+            way()
+        except OSError:
+            continue
+        return
+    raise OSError(1, "refused in all ways")
+
+tell("rights of its owner", other_rights)
+for name in ["loop-control", "userfaultfd", "kvm", "btrfs-control", "fuse", "net/tun", "mem", "kmsg", "tty0", "vcs"]:
+    tell("device " + name, lambda: os.open("/dev/" + name, os.O_RDONLY))
+for name in os.listdir("/sys/block"):
+    tell("disk " + name, lambda: os.open("/dev/" + name, os.O_RDONLY))
 tell("badness", lambda: write("/proc/%d/oom_score_adj" % pid))
 tell("the daemon's badness", lambda: write("/proc/%d/oom_score_adj" % os.getppid()))
 
@@ -65,6 +84,8 @@ tell("secret by descriptor of the folder", lambda: os.open(".env", os.O_RDONLY, 
 tell("secret by O_PATH", lambda: read("/proc/self/fd/%d" % os.open(".env", os.O_PATH)))
 tell("file of the home folder", lambda: read(home + "/note"))
 tell("key", lambda: read(home + "/.ssh/id_ed25519"))
+for name in [".config/git/credentials", ".gitconfig", ".cargo/config.toml", ".npmrc", ".composer/auth.json"]:
+    tell("token in " + name, lambda: read(home + "/" + name))
 tell("home folder", lambda: print(os.listdir(home)))
 tell("another project", lambda: read(os.path.dirname(work) + "/other/code.txt"))
 tell("the daemon's state", lambda: print(os.listdir(os.path.dirname(work) + "/state")))
@@ -113,6 +134,7 @@ tell("signal", lambda: os.kill(pid, 15))
 tell("signal to a thread", lambda: call(234 if X86 else 131, pid, pid, 15))
 tell("signal by descriptor", lambda: call(424, os.pidfd_open(pid), 15, 0, 0))
 tell("scheduling", lambda: os.sched_setaffinity(pid, os.sched_getaffinity(0)))
+tell("priority", lambda: os.setpriority(os.PRIO_PROCESS, pid, os.getpriority(os.PRIO_PROCESS, pid)))
 tell("limits", lambda: call(302 if X86 else 261, pid, 4, 0, ctypes.create_string_buffer(16)))
 tell("keys", lambda: call(250 if X86 else 219, 0, -4, 0))
 tell("bpf", lambda: call(321 if X86 else 280, 0, ctypes.create_string_buffer(64), 64))

@@ -11,6 +11,7 @@ pub const PROTECTED_WRITES: &[ProtectedPlace] = &[
     place("*.git/hooks/**", "git runs hooks, and programs that its configuration names"),
     place(".gitconfig", "git runs hooks, and programs that its configuration names"),
     place(".config/git/**", "git runs hooks, and programs that its configuration names"),
+    place("HEAD", "git takes the folder with it for a repository, and runs programs that its configuration names"),
     place(".githooks/**", "git runs it as a hook"),
     place(".husky/**", "git runs it as a hook"),
     place("hooks/applypatch-msg", "git runs it as a hook"),

@@ -29,14 +29,38 @@ pub(super) fn cover(paths: &[&PathBuf]) -> Result<(), String> {
     if let Some(file) = of_kernel.filter(|_| !paths.iter().any(|path| path.is_dir())) {
         return attach_all(paths, file, file);
     }
+    on_stage(|stage| {
+        let (file, folder) = (stage.join("file"), stage.join("folder"));
+        let made = OpenOptions::new().write(true).create_new(true).mode(0o0).open(&file).map(drop);
+        made.and_then(|()| DirBuilder::new().mode(0o0).create(&folder)).map_err(words)?;
+        attach_all(paths, of_kernel.unwrap_or(&file), &folder)
+    })
+}
+
+/// Shows other texts in the place of these files.
+pub(super) fn replace(files: &[(PathBuf, String)]) -> Result<(), String> {
+    on_stage(|stage| {
+        let file = stage.join("file");
+        for (path, text) in files {
+            let made = OpenOptions::new().write(true).create_new(true).mode(0o400).open(&file);
+            let made = made.and_then(|mut made| io::Write::write_all(&mut made, text.as_bytes()));
+            made.map_err(|error| format!("can't make what stands in for {}: {error}", path.display()))?;
+            change(path, "replace", |path| attach(&read_only_copy(&file)?, path))?;
+            // It stays where it is mounted.
+            std::fs::remove_file(&file).map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    })
+}
+
+/// Makes covers in a file system in memory, which is gone afterwards but for what was mounted elsewhere.
+fn on_stage(make: impl FnOnce(&Path) -> Result<(), String>) -> Result<(), String> {
+    let words = |error: io::Error| format!("can't make what covers secrets: {error}");
     let stage = STAGES.iter().map(Path::new).find(|stage| stage.is_dir()).ok_or("there is no /dev/shm and no /tmp")?;
-    mount(c"tmpfs", stage, NO_SUID | NO_DEVICES, c"size=16k,mode=0700").map_err(words)?;
-    let (file, folder) = (stage.join("file"), stage.join("folder"));
-    let made = OpenOptions::new().write(true).create_new(true).mode(0o0).open(&file).map(drop);
-    let made = made.and_then(|()| DirBuilder::new().mode(0o0).create(&folder)).map_err(words);
-    let covered = made.and_then(|()| attach_all(paths, of_kernel.unwrap_or(&file), &folder));
+    mount(c"tmpfs", stage, NO_SUID | NO_DEVICES, c"size=2m,mode=0700").map_err(words)?;
+    let made = make(stage);
     unmount(stage).map_err(words)?;
-    covered
+    made
 }
 
 fn unreadable_file() -> Result<&'static Path, String> {
