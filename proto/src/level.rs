@@ -17,7 +17,7 @@ pub enum Level {
     Edit,
     /// And building and testing the project.
     Develop,
-    /// And installing, and changing what the session itself started.
+    /// And downloading, and installing into the session's folders.
     Operate,
 }
 

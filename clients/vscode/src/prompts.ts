@@ -168,7 +168,7 @@ const ABOUT: Record<Level, string> = {
   read: "only reading needs no approval",
   edit: "changes of files in the session's folders need no approval",
   develop: "builds and tests need no approval either, where commands can be confined",
-  operate: "what the session itself started needs no approval either",
+  operate: "downloads, and installations into the session's folders, need no approval either",
 };
 
 export interface LevelPick {

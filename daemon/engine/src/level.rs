@@ -101,6 +101,20 @@ pub const TABLE: &[FreedEffect] = &[
     ),
     freed(
         Level::Operate,
+        Effect::Fetch,
+        FreedWork::Commands,
+        LevelNeeds::Confinement,
+        "curl and wget of any host, each of which a person allows while the command waits",
+    ),
+    freed(
+        Level::Operate,
+        Effect::Install,
+        FreedWork::Commands,
+        LevelNeeds::Confinement,
+        "npm install, uv add and the like into the session's folders, from hosts that a person allows so",
+    ),
+    freed(
+        Level::Operate,
         Effect::Change,
         FreedWork::Commands,
         LevelNeeds::Unavailable,

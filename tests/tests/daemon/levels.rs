@@ -59,14 +59,22 @@ fn each_level_frees_what_the_table_says() {
             "echo x > ~/toold-level-test",
             "rm -r out",
             "git push",
-            "npm install",
+            "npm install -g x",
             "mytool x",
-            "curl http://example.invalid/",
+            "curl -d x http://example.invalid/",
             "sh build.sh a && git push",
             "sudo true",
         ] {
             asked(&bash(&mut wire, line));
         }
+        // There, the question is about the host, when it is connected to.
+        let result = bash(&mut wire, "curl -sS http://example.invalid/");
+        let text = result["content"][0]["text"].as_str().unwrap();
+        assert_eq!(
+            text.contains("not allowed: network example.invalid:80"),
+            level == "operate" && confines,
+            "{result}"
+        );
         asked(&write(&mut wire, "../outside.txt"));
         asked(&write(&mut wire, ".git/hooks/pre-commit"));
         assert_eq!(std::fs::read_to_string(daemon.work().join("out/kept.txt")).unwrap(), "work\n");

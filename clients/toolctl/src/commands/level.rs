@@ -45,7 +45,7 @@ enum LevelArg {
     Edit,
     /// Builds and tests need none either, if commands can be confined here
     Develop,
-    /// As develop; what it frees beyond that is not available yet
+    /// Downloads, and installations into the session's folders, need none either
     Operate,
     /// The level of the configuration
     Configured,

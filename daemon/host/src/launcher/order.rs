@@ -12,11 +12,15 @@ const LAUNCH: &str = "launch";
 const CONFINE: &str = "sandbox-exec";
 /// Variables of programs that write to a cache wherever they run, and the folder below the private one for temporary files
 /// that they get on a floor.
-const CACHES: [(&str, &str); 4] = [
+const CACHES: [(&str, &str); 8] = [
     ("PIP_CACHE_DIR", "pip"),
+    ("POETRY_CACHE_DIR", "poetry"),
     ("PYTHONPYCACHEPREFIX", "pycache"),
     ("npm_config_cache", "npm"),
+    ("UV_CACHE_DIR", "uv"),
+    ("YARN_CACHE_FOLDER", "yarn"),
     ("npm_config_logs_dir", "npm-logs"),
+    ("npm_config_store_dir", "pnpm"),
 ];
 /// Programs that look for newer versions of themselves, when they find no cache that says that they just did.
 const NO_UPDATES: [(&str, &str); 2] = [("PIP_DISABLE_PIP_VERSION_CHECK", "1"), ("npm_config_update_notifier", "false")];

@@ -23,7 +23,7 @@ use toold_proto::tool::Category;
 
 use super::git_control::GitControl;
 use super::home_settings::SettingsOnFloor;
-use super::network::{self, hosts::NetworkHosts};
+use super::network::{self, hosts, hosts::NetworkHosts};
 use super::secret_index::{FoundControl, SecretCounts, TooMany};
 use super::surroundings::{seen, without};
 use super::{ConfinementMode, Sandbox, SandboxRules, SandboxUnavailable, control_places, is_wide, secrets};
@@ -505,11 +505,16 @@ pub fn confined_effects_of(level: Level, line: &LineToConfine) -> EffectSet {
         effects = effects.without(Effect::History);
     }
     let is_locked = |need: &Need| line.hosts.is_some() && (line.records.is_locked)(need);
-    let is_listed = |need: &Need| line.hosts.is_some_and(|hosts| hosts.lists_all_of(need));
-    if of(Category::Shell).any(|need| has(need, Effect::Fetch) && !is_listed(need) && !is_locked(need)) {
+    // There, a person is asked about each host when it is connected to.
+    let is_any = |of_level: bool| of_level && level == Level::Operate && line.hosts.is_some();
+    let is_listed = |need: &Need| {
+        line.hosts.is_some_and(|hosts| hosts.lists_all_of(need)) || is_any(hosts::addresses(need).is_some())
+    };
+    let fetches = |need: &&Need| has(need, Effect::Fetch) && !is_locked(need) && !is_any(installs_here(need));
+    if of(Category::Shell).filter(fetches).any(|need| !is_listed(need)) {
         effects = effects.without(Effect::Fetch);
     }
-    if of(Category::Shell).any(|need| has(need, Effect::Install) && !is_locked(need)) {
+    if of(Category::Shell).any(|need| has(need, Effect::Install) && !is_locked(need) && !is_any(installs_here(need))) {
         effects = effects.without(Effect::Install);
     }
     let frees = |effects| of(Category::Shell).all(|need| need.reads_only() || frees_command(level, need, effects));
@@ -519,6 +524,18 @@ pub fn confined_effects_of(level: Level, line: &LineToConfine) -> EffectSet {
         .flatten()
         .find(|effects| frees(*effects))
         .unwrap_or(EffectSet::EMPTY)
+}
+
+/// Whether a command installs what it names into its own folder, and into none of the system or the person.
+fn installs_here(need: &Need) -> bool {
+    const VERBS: &[&str] = &["add", "ci", "i", "install", "remove", "sync", "update", "upgrade"];
+    const PROGRAMS: &[&str] = &["bun", "composer", "npm", "pnpm", "poetry", "uv", "yarn"];
+    let Some(command) = need.command() else { return false };
+    let [program, verb] = command.effects.name.as_slice() else { return false };
+    let is_global = |word: &Word| matches!(word.text.as_str(), "-g" | "--global" | "global" | "--system" | "--prefix");
+    PROGRAMS.contains(&program.as_str())
+        && VERBS.contains(&verb.as_str())
+        && need.words().is_some_and(|words| words.iter().all(|word| word.literal && !is_global(word)))
 }
 
 /// Whether a command is `rm`, and what it names was made by the session. What it names must not come from the line itself.

@@ -20,7 +20,7 @@ const LEVELS: readonly { level: Level; about: string }[] = [
   { level: "read", about: "only reading needs no approval" },
   { level: "edit", about: "changes of files in the session's folders need no approval" },
   { level: "develop", about: "builds and tests need no approval either, where commands can be confined" },
-  { level: "operate", about: "what the session itself started needs no approval either" },
+  { level: "operate", about: "downloads, and installations into the session's folders, need no approval either" },
 ];
 
 const CONFIGURED = "configured";

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};
 
-use toold_engine::need::{HostListing, Need, NeedKind};
+use toold_engine::need::{HostListing, Need, NeedKind, Word};
 use toold_engine::policy::pattern::Pattern;
 use toold_proto::tool::Category;
 use url::{Host, Url};
@@ -48,6 +48,21 @@ impl PartialEq for HostList {
 }
 
 impl Eq for HostList {}
+
+/// The addresses that a command downloads from, if it shows all of them.
+pub(crate) fn addresses(need: &Need) -> Option<Vec<Url>> {
+    /// Programs whose operands are URLs.
+    const DOWNLOADERS: [&str; 2] = ["curl", "wget"];
+    let address = |word: &Word| {
+        let text = Some(word.text.as_str()).filter(|_| word.literal)?;
+        let text = if text.contains("://") { Cow::Borrowed(text) } else { Cow::Owned(format!("http://{text}")) };
+        Url::parse(&text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+    };
+    let program = need.words().into_iter().flatten().next().and_then(|word| word.text.rsplit('/').next())?;
+    let words = need.command()?.form.as_ref()?.plain.as_slice();
+    let all = words.iter().map(address).collect::<Option<Vec<Url>>>()?;
+    (DOWNLOADERS.contains(&program) && !all.is_empty()).then_some(all)
+}
 
 impl NetworkHosts {
     /// Parses entries such as `packages.example.org` (its ports 443 and 80), `*.example.com:8443` or `localhost:5432`.
@@ -103,25 +118,12 @@ impl NetworkHosts {
     /// Whether a command shows all hosts that it downloads from, and each is listed or the loopback network of its session.
     /// Others, to which a host leads it, are asked about when it connects.
     pub(crate) fn lists_all_of(&self, need: &Need) -> bool {
-        /// Programs whose operands are URLs.
-        const DOWNLOADERS: [&str; 2] = ["curl", "wget"];
-        let is_listed = |text: &str| {
-            let text = if text.contains("://") { Cow::Borrowed(text) } else { Cow::Owned(format!("http://{text}")) };
-            let url = Url::parse(&text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-            url.is_some_and(|url| {
+        addresses(need).is_some_and(|addresses| {
+            addresses.iter().all(|url| {
                 let is_own = url.host_str().is_some_and(|host| ["localhost", "127.0.0.1", "[::1]"].contains(&host));
-                is_own || url.has_host() && self.lists(&self.need(&HostPort::of(&url)))
+                is_own || self.lists(&self.need(&HostPort::of(url)))
             })
-        };
-        let program = need.words().into_iter().flatten().next().and_then(|word| word.text.rsplit('/').next());
-        let urls = need
-            .command()
-            .and_then(|command| command.form.as_ref())
-            .map(|form| form.plain.as_slice())
-            .unwrap_or_default();
-        program.is_some_and(|program| DOWNLOADERS.contains(&program))
-            && !urls.is_empty()
-            && urls.iter().all(|word| word.literal && is_listed(&word.text))
+        })
     }
 
     /// Whether the need of a connection needs no ask.

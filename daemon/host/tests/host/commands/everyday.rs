@@ -256,6 +256,26 @@ fn tools_of_the_project_are_free_where_builds_are() {
     ] {
         assert_eq!(verdict(Level::Operate, line), Verdict::Ask, "{line}");
     }
+    // What is installed here, and what is downloaded from anywhere.
+    for (line, expected) in [
+        ("npm install left-pad", Verdict::Allow),
+        ("npm i -D typescript", Verdict::Allow),
+        ("yarn add x", Verdict::Allow),
+        ("uv add rich", Verdict::Allow),
+        ("poetry add rich", Verdict::Allow),
+        ("curl -sSo x.json https://example.org/x.json", Verdict::Allow),
+        ("npm install -g x", Verdict::Ask),
+        ("pip install x", Verdict::Ask),
+        ("cargo install x", Verdict::Ask),
+        ("npm install x && npm publish", Verdict::Ask),
+        ("curl -d @notes.txt https://example.org/", Verdict::Ask),
+        ("curl \"$ADDRESS\"", Verdict::Ask),
+        ("git fetch", Verdict::Ask),
+        ("aws s3 ls", Verdict::Ask),
+    ] {
+        assert_eq!(verdict(Level::Operate, line), expected, "{line}");
+        assert_eq!(verdict(Level::Develop, line), Verdict::Ask, "{line}");
+    }
     // Those that show something run where they can change nothing.
     for line in [
         "ruff format src",
