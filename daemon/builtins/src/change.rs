@@ -506,6 +506,16 @@ impl PlannedChange {
         let (size, limit) = (after.content.as_ref().map_or(0, Vec::len), MAX_BYTES);
         ensure!(size as u64 <= limit, "{size} bytes are too many for one file: at most {limit}");
         let old = before.as_ref().map(|before| before.bytes.as_slice());
+        // `read` shows the text of its cells, and the file has them as JSON.
+        let is_notebook = target.path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("ipynb"));
+        if is_notebook && old.is_some_and(is_json) && after.content.as_deref().is_some_and(|content| !is_json(content))
+        {
+            bail!(
+                "{} was not changed: it is a notebook, and would no longer be valid JSON. Give the text as it stands in the \
+                 JSON, with \\n for a line end and \\\" for a quote, or rewrite the cell with a program",
+                target.shown
+            );
+        }
         let diff = diff::of_contents(old, after.content.as_deref(), &target.shown);
         let known = |Before { bytes, digest, mode, identity, .. }| KnownContent { bytes, digest, mode, identity };
         Ok(Self { target, before: before.map(known), after, diff })
@@ -596,6 +606,10 @@ impl PlannedChange {
         }
         output
     }
+}
+
+fn is_json(bytes: &[u8]) -> bool {
+    serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok()
 }
 
 /// Creates a file. `mode` holds its permission bits.

@@ -13,6 +13,23 @@ pub(crate) fn of_lines<'a>(old: &'a [&'a str], new: &'a [&'a str]) -> TextDiff<'
     TextDiff::configure().algorithm(Algorithm::Myers).timeout(MAX_TIME).newline_terminated(true).diff_slices(old, new)
 }
 
+/// A unified diff with these names in its header. Lines that do not end with `\n` are marked, as in Git: for `similar`, `\r` ends a
+/// line too.
+pub(crate) fn unified(diff: &TextDiff<'_, '_, str>, [from, to]: [&str; 2]) -> String {
+    let mut text = String::new();
+    for (n, hunk) in diff.unified_diff().context_radius(3).iter_hunks().enumerate() {
+        if n == 0 {
+            text.push_str(&format!("--- {from}\n+++ {to}\n"));
+        }
+        text.push_str(&format!("{}\n", hunk.header()));
+        for change in hunk.iter_changes() {
+            let end = if change.value().ends_with('\n') { "" } else { "\n\\ No newline at end of file\n" };
+            text.push_str(&format!("{}{}{end}", change.tag(), change.value()));
+        }
+    }
+    text
+}
+
 /// How `new` is made from `old`, in order.
 pub(crate) fn steps(old: &[&str], new: &[&str]) -> Vec<DiffOp> {
     of_lines(old, new).ops().to_vec()

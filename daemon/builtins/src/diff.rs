@@ -1,7 +1,7 @@
 //! Unified diffs, for users who are asked for permission and for models that check their changes.
 
 use crate::bad_bytes;
-use crate::comparison::{lines, of_lines};
+use crate::comparison::{lines, of_lines, unified};
 use crate::document::{Document, TextForm};
 
 /// Longer diffs are truncated: nobody reads them.
@@ -54,9 +54,8 @@ pub(crate) fn diff(old: Option<&str>, new: Option<&str>, name: &str) -> Diff {
         }
     }
     let header = |side: &str, is_there: bool| if is_there { format!("{side}/{name}") } else { "/dev/null".to_owned() };
-    let (before, after) = (header("a", old.is_some()), header("b", new.is_some()));
-    let text = text_diff.unified_diff().context_radius(3).header(&before, &after).to_string();
-    let mut text = bad_bytes::shown(&text).into_owned();
+    let mut text =
+        bad_bytes::shown(&unified(&text_diff, [&header("a", old.is_some()), &header("b", new.is_some())])).into_owned();
     if text.len() > MAX_BYTES {
         let mut end = text.floor_char_boundary(MAX_BYTES);
         end = text[..end].rfind('\n').map_or(end, |line| line + 1);
@@ -87,6 +86,10 @@ mod tests {
             "--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+a\n\\ No newline at end of file\n"
         );
         assert_eq!(diff(Some("a"), Some("a"), "f").text, "");
+        assert_eq!(
+            diff(Some("a\nb\r"), Some("a\nB\r"), "f").text,
+            "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n a\n-b\r\n\\ No newline at end of file\n+B\r\n\\ No newline at end of file\n"
+        );
     }
 
     #[test]

@@ -13,13 +13,14 @@ use crate::text::{Charset, charset};
 /// The size limit of files that tools change, before and after the change.
 pub(crate) const MAX_BYTES: u64 = 10 * 1024 * 1024;
 
-/// A decoded text. If all lines of the file end with `\r\n`, they end with `\n` in `text`. Bytes that are not valid
-/// UTF-8 are characters of [`bad_bytes`].
+/// A decoded text. If all lines of the file end with `\r\n`, or all with `\r`, they end with `\n` in `text`. Bytes that are
+/// not valid UTF-8 are characters of [`bad_bytes`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Document {
     pub(crate) text: String,
     pub(crate) charset: Charset,
-    pub(crate) crlf: bool,
+    /// The line end of the file for which `\n` stands.
+    pub(crate) line_end: &'static str,
 }
 
 impl Document {
@@ -33,8 +34,9 @@ impl Document {
     /// The encoding, byte order mark and line ends of a file, as far as they can be told, with no text; `None` for a binary
     /// file.
     pub(crate) fn form_of(bytes: &[u8]) -> Option<Self> {
-        let crlf = TextForm::of(bytes)?.line_ends == Some("CRLF");
-        Some(Self { text: String::new(), charset: charset(bytes, true)?, crlf })
+        let charset = charset(bytes, true)?;
+        let line_end = line_end_of(&charset.encoding.decode_with_bom_removal(bytes).0);
+        Some(Self { text: String::new(), charset, line_end })
     }
 
     /// A later version of this file: the guess of an encoding does not change.
@@ -57,32 +59,51 @@ impl Document {
             }
             false => charset.encoding.decode_with_bom_removal(bytes).0,
         };
-        let breaks = text.matches('\n').count();
-        let crlf = breaks > 0 && text.matches("\r\n").count() == breaks && text.matches('\r').count() == breaks;
-        let text = if crlf { text.replace("\r\n", "\n") } else { text.into_owned() };
-        let document = Self { text, charset, crlf };
+        let line_end = line_end_of(&text);
+        let text = if line_end == "\n" { text.into_owned() } else { text.replace(line_end, "\n") };
+        let document = Self { text, charset, line_end };
         ensure!(
-            document.encode(&document.text)? == bytes,
+            document.encode_in(charset, &document.text)? == bytes,
             "it contains bytes that are not valid {}; an edit would damage them",
             charset.name()
         );
         Ok(document)
     }
 
-    /// Encodes `text` like this file: with its encoding, byte order mark and line ends.
+    /// Encodes `text` like this file: with its encoding, byte order mark and line ends. In UTF-8 if those bytes would be read as
+    /// another text, since no file names its encoding; [`TextForm::differences`] says so.
     ///
     /// # Errors
     /// Characters that the encoding does not have.
     pub(crate) fn encode(&self, text: &str) -> anyhow::Result<Vec<u8>> {
-        let text = if self.crlf { text.replace('\n', "\r\n") } else { text.to_owned() };
-        let marked = if self.charset.bom { format!("\u{feff}{text}") } else { text };
-        encode(&marked, self.charset.encoding)
+        let bytes = self.encode_in(self.charset, text)?;
+        let is_certain = self.charset.bom || self.charset.encoding == UTF_8;
+        Ok(if is_certain || is_read_as(&bytes, &self.with_line_ends(text)) { bytes } else { self.encode_utf8(text) })
+    }
+
+    /// As [`Document::encode`], in UTF-8.
+    pub(crate) fn encode_utf8(&self, text: &str) -> Vec<u8> {
+        self.with_line_ends(text).into_owned().into_bytes()
+    }
+
+    fn encode_in(&self, charset: Charset, text: &str) -> anyhow::Result<Vec<u8>> {
+        let text = self.with_line_ends(text);
+        let marked = if charset.bom { Cow::Owned(format!("\u{feff}{text}")) } else { text };
+        encode(&marked, charset.encoding)
+    }
+
+    fn with_line_ends<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        if self.line_end == "\n" { Cow::Borrowed(text) } else { Cow::Owned(text.replace('\n', self.line_end)) }
     }
 
     /// The text of an argument, with the line ends of `self.text`.
     pub(crate) fn adopt(&self, text: &str) -> String {
         let text = text.strip_prefix('\u{feff}').filter(|_| self.charset.bom).unwrap_or(text);
-        if self.crlf { text.replace("\r\n", "\n") } else { text.to_owned() }
+        match self.line_end {
+            "\n" => text.to_owned(),
+            "\r" => text.replace("\r\n", "\n").replace('\r', "\n"),
+            _ => text.replace("\r\n", "\n"),
+        }
     }
 
     /// The same for a part of the text, whose line ends are those of the file if all of them are LF.
@@ -145,7 +166,7 @@ impl TextForm {
         let (text, _) = charset.encoding.decode_with_bom_removal(bytes);
         let (all, crlf) = (text.matches('\n').count(), text.matches("\r\n").count());
         let line_ends = match (all, crlf) {
-            (0, _) => None,
+            (0, _) => text.contains('\r').then_some("CR"),
             (_, 0) => Some("LF"),
             (all, crlf) if all == crlf => Some("CRLF"),
             _ => Some("mixed"),
@@ -174,12 +195,37 @@ impl TextForm {
         words
     }
 
+    /// Words for what a later version of the file has kept of this form, if that is not usual.
+    pub(crate) fn kept_in(self, new: &[u8]) -> Vec<String> {
+        let Some(after) = Self::of(new) else { return Vec::new() };
+        let ends = self.line_ends.filter(|ends| *ends != "LF" && after.line_ends == Some(ends));
+        // The name is that of the encoding that was used: in the new text, another one may look as likely.
+        let encoding = (after.charset != Charset::UTF8 && self.charset != Charset::UTF8).then(|| self.encoding());
+        let words = [ends.map(|ends| format!("line ends ({ends})")), encoding.map(|name| format!("encoding ({name})"))];
+        words.into_iter().flatten().collect()
+    }
+
     /// Whether this text may have the encoding of the other one. Encodings without a mark are guesses.
     fn may_be_as(self, other: Self) -> bool {
         let is_extended_ascii = !other.charset.bom && other.charset.encoding.is_ascii_compatible();
         let are_guesses = [self, other].iter().all(|form| form.charset.is_legacy());
         self.charset == other.charset || are_guesses || (self.is_plain && is_extended_ascii)
     }
+}
+
+/// The line end that all lines have, if it is `\r\n` or `\r`; otherwise `\n`.
+fn line_end_of(text: &str) -> &'static str {
+    let [all, crlf, cr] = ["\n", "\r\n", "\r"].map(|end| text.matches(end).count());
+    match (all, cr) {
+        (0, 1..) => "\r",
+        (1.., _) if crlf == all && cr == all => "\r\n",
+        _ => "\n",
+    }
+}
+
+/// Whether tools read this text from these bytes.
+fn is_read_as(bytes: &[u8], text: &str) -> bool {
+    charset(bytes, true).is_some_and(|charset| charset.encoding.decode_with_bom_removal(bytes).0 == text)
 }
 
 fn encode(text: &str, encoding: &'static Encoding) -> anyhow::Result<Vec<u8>> {
@@ -209,13 +255,21 @@ mod tests {
     #[test]
     fn line_ends_mark_and_encoding_come_back() {
         let utf16: Vec<u8> = "\u{feff}ä\r\nb\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
-        let cases: [&[u8]; 6] =
-            [b"a\nb", b"a\r\nb\r\n", b"a\r\nb\n", b"\xef\xbb\xbfa\r\n", &utf16, b"Gr\xfcn ist die Wiese\r\n"];
+        let cases: [&[u8]; 7] = [
+            b"a\nb",
+            b"a\r\nb\r\n",
+            b"a\r\nb\n",
+            b"a\rb\r",
+            b"\xef\xbb\xbfa\r\n",
+            &utf16,
+            b"Gr\xfcn ist die Wiese\r\n",
+        ];
         for bytes in cases {
             let document = Document::decode(bytes).unwrap();
             assert_eq!(document.encode(&document.text).unwrap(), bytes);
         }
         assert_eq!(Document::decode(&utf16).unwrap().text, "ä\nb\n");
+        assert_eq!(Document::decode(b"a\rb\r").unwrap().text, "a\nb\n");
         // Mixed line ends are kept.
         assert_eq!(Document::decode(b"a\r\nb\n").unwrap().text, "a\r\nb\n");
     }
@@ -231,6 +285,24 @@ mod tests {
         fn any_bytes_come_back_or_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             if let Ok(document) = Document::decode(&bytes) {
                 prop_assert_eq!(document.encode(&document.text).unwrap(), bytes);
+            }
+        }
+
+        /// The encoding of a file is guessed from its bytes, so a short text may look as if it had another one.
+        #[test]
+        fn a_new_text_is_read_back_as_it_was_given(
+            encoding in prop::sample::select(vec![
+                "windows-1252", "windows-1251", "windows-1253", "ISO-8859-2", "KOI8-R", "GBK", "Shift_JIS", "EUC-JP", "EUC-KR",
+                "Big5", "UTF-16LE", "UTF-16BE",
+            ]),
+            line_end in prop::sample::select(vec!["\n", "\r\n", "\r"]),
+            text in "[ab \n\u{e4}\u{e9}\u{df}\u{2116}\u{3b1}-\u{3c9}\u{430}-\u{44f}\u{4f60}\u{597d}\u{65e5}\u{ac00}-\u{d7a3}]{1,12}",
+        ) {
+            let encoding = Encoding::for_label(encoding.as_bytes()).unwrap();
+            let document = Document { text: String::new(), charset: Charset { encoding, bom: false }, line_end };
+            if let Ok(bytes) = document.encode(&text) {
+                let read = Document::decode(&bytes).unwrap();
+                prop_assert_eq!(read.with_line_ends(&read.text), document.with_line_ends(&text));
             }
         }
     }

@@ -120,18 +120,5 @@ fn edited(edits: &[Edit], target: &ChangeTarget, before: Option<&Before>) -> any
     let not_changed = || format!("{} was not changed", target.shown);
     let EditedText { text, notes } = apply(&document.text, &replacements).with_context(not_changed)?;
     let content = document.encode(&text).with_context(not_changed)?;
-    let is_notebook = target.path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("ipynb"));
-    // `read` shows the text of its cells, and the file has them as JSON.
-    if is_notebook && is_json(&before.bytes) && !is_json(&content) {
-        bail!(
-            "{} was not changed: it is a notebook, and would no longer be valid JSON. Give `new` as it stands in the JSON, \
-             with \\n for a line end and \\\" for a quote, or rewrite the cell with a program",
-            target.shown
-        );
-    }
     Ok(NewState { notes, ..NewState::of(content) })
-}
-
-fn is_json(bytes: &[u8]) -> bool {
-    serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok()
 }

@@ -24,9 +24,12 @@ pub(crate) struct TextLine {
     pub(crate) endless: bool,
 }
 
-/// Reads a text line by line. Lines end with `\n` or `\r\n`; the last one may have no line end.
+/// Reads a text line by line. Lines end with `\n` or `\r\n`, or all with `\r`; the last one may have no line end.
 pub(crate) struct LineReader<R> {
     reader: R,
+    pub(crate) charset: Charset,
+    /// The last byte of a line end.
+    line_end: u8,
     decoder: Decoder,
     bytes: Vec<u8>,
     /// How many bytes the next read may give.
@@ -46,6 +49,8 @@ impl<R: Read> LineReader<R> {
     pub(crate) fn new(reader: R, charset: Charset, max_chars: usize) -> Self {
         Self {
             reader,
+            charset,
+            line_end: b'\n',
             decoder: charset.encoding.new_decoder_with_bom_removal(),
             bytes: Vec::new(),
             chunk: FIRST_CHUNK,
@@ -56,6 +61,15 @@ impl<R: Read> LineReader<R> {
             had_errors: false,
             ended: true,
         }
+    }
+
+    /// For a text without `\n`.
+    pub(crate) fn with_cr(self, ends_with_cr: bool) -> Self {
+        Self { line_end: if ends_with_cr { b'\r' } else { b'\n' }, ..self }
+    }
+
+    pub(crate) fn has_cr(&self) -> bool {
+        self.line_end == b'\r'
     }
 
     /// The next line; `None` at the end.
@@ -75,7 +89,7 @@ impl<R: Read> LineReader<R> {
             }
             any = true;
             let rest = &self.text[self.used..];
-            let end = memchr::memchr(b'\n', rest.as_bytes());
+            let end = memchr::memchr(self.line_end, rest.as_bytes());
             let piece = &rest[..end.unwrap_or(rest.len())];
             let (from, until) = (self.used, self.used + piece.len());
             self.used = until + usize::from(end.is_some());
@@ -113,7 +127,7 @@ impl<R: Read> LineReader<R> {
                 self.ended = !open && self.ended;
                 return Ok(skipped + u64::from(open));
             }
-            match memchr::memchr(b'\n', &self.text.as_bytes()[self.used..]) {
+            match memchr::memchr(self.line_end, &self.text.as_bytes()[self.used..]) {
                 Some(end) => {
                     self.used += end + 1;
                     skipped += 1;
@@ -210,6 +224,13 @@ mod tests {
         check(b"a\nb\n", &[("a", 0, false), ("b", 0, false)]);
         check(b"a\r\n\r\nb\r", &[("a", 0, true), ("", 0, true), ("b\r", 0, false)]);
         check(b"a\rb\r\r\nc", &[("a\rb\r", 0, true), ("c", 0, false)]);
+    }
+
+    #[test]
+    fn lines_may_end_with_a_carriage_return_alone() {
+        let mut lines = LineReader::new(Slow(b"a\r\rb"), Charset::UTF8, 5).with_cr(true);
+        let read: Vec<_> = std::iter::from_fn(|| lines.read().unwrap()).map(|line| (line.text, line.crlf)).collect();
+        assert_eq!(read, [("a".to_owned(), false), (String::new(), false), ("b".to_owned(), false)]);
     }
 
     #[test]

@@ -23,7 +23,7 @@ use crate::notebook;
 use crate::paths::Located;
 use crate::pdf::{self, PdfPages};
 use crate::picture::{self, PictureProblem};
-use crate::text::{Charset, charset, counted};
+use crate::text::{Charset, charset, counted, ends_lines_with_cr};
 use crate::toolkit::Toolkit;
 
 /// Files up to this size are read completely, which gives exact totals; longer ones only as far as requested.
@@ -133,7 +133,7 @@ impl ReadTool {
     ) -> anyhow::Result<ToolOutput> {
         let size = content.len();
         let found = pdf::text_of(shown, content, pages, &self.toolkit, cx).await?;
-        let mut output = text(Cursor::new(found.text), Charset::UTF8, shown, page, AfterPage::Count)?;
+        let mut output = text(lines_of(found.text.as_bytes()), shown, page, LinesFrom::Elsewhere, AfterPage::Count)?;
         output.content.extend(found.note.map(Block::text));
         Ok(output.with("pages", found.pages).with("mime_type", "application/pdf").with("size", size))
     }
@@ -232,7 +232,7 @@ fn open(
     }
     let is_notebook = whole && !page.raw && path.extension().is_some_and(|ending| ending == "ipynb");
     if is_notebook && let Some(found) = notebook::text_of(&head) {
-        let mut output = text(Cursor::new(found.text), Charset::UTF8, shown, page, AfterPage::Count)?;
+        let mut output = text(lines_of(found.text.as_bytes()), shown, page, LinesFrom::Notebook, AfterPage::Count)?;
         output.content.push(Block::text("[a notebook, shown as text; to edit it, read it with raw=true]"));
         let output = output.with("cells", found.cells).with("path", path.to_string_lossy().as_ref()).with("size", size);
         return Ok(FileContent::Shown(output));
@@ -243,8 +243,15 @@ fn open(
         return Ok(FileContent::Shown(output.with("binary", true).with("size", size)));
     };
     let mut output = match rest {
-        None => text(Cursor::new(head), charset, shown, page, AfterPage::Count)?,
-        Some(rest) => text(Cursor::new(head).chain(rest), charset, shown, page, AfterPage::Leave)?,
+        None => {
+            let has_cr = ends_lines_with_cr(&head, charset);
+            let lines = LineReader::new(Cursor::new(head), charset, MAX_LINE).with_cr(has_cr);
+            text(lines, shown, page, LinesFrom::File, AfterPage::Count)?
+        }
+        Some(rest) => {
+            let lines = LineReader::new(Cursor::new(head).chain(rest), charset, MAX_LINE);
+            text(lines, shown, page, LinesFrom::File, AfterPage::Leave)?
+        }
     };
     output.metadata.insert("path".into(), path.to_string_lossy().into());
     output.metadata.insert("size".into(), size.into());
@@ -284,7 +291,7 @@ fn is_saved(path: &Path, buffer: &Buffer) -> bool {
 
 /// The text in the editor. Reading it does not count as having seen the file itself.
 fn unsaved(buffer: &Buffer, shown: &str, page: &ReadPage) -> anyhow::Result<ToolOutput> {
-    let mut output = text(Cursor::new(buffer.text.as_bytes()), Charset::UTF8, shown, page, AfterPage::Count)?;
+    let mut output = text(lines_of(buffer.text.as_bytes()), shown, page, LinesFrom::Elsewhere, AfterPage::Count)?;
     let note = format!("[unsaved text in {}, version {}; the file on the disk differs]", buffer.owner, buffer.version);
     output.content.push(Block::text(note));
     Ok(output.with("buffer", serde_json::json!({"owner": buffer.owner, "version": buffer.version})))
@@ -298,14 +305,28 @@ enum AfterPage {
     Leave,
 }
 
+/// Where the lines that are shown come from, and so whether a command can show the rest of a long one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LinesFrom {
+    File,
+    /// Made of a notebook, whose own lines are JSON.
+    Notebook,
+    /// No file has them.
+    Elsewhere,
+}
+
+fn lines_of(text: &[u8]) -> LineReader<&[u8]> {
+    LineReader::new(text, Charset::UTF8, MAX_LINE)
+}
+
 fn text(
-    reader: impl std::io::Read,
-    charset: Charset,
+    mut lines: LineReader<impl std::io::Read>,
     shown: &str,
     page: &ReadPage,
+    from: LinesFrom,
     rest: AfterPage,
 ) -> anyhow::Result<ToolOutput> {
-    let mut lines = LineReader::new(reader, charset, MAX_LINE);
+    let charset = lines.charset;
     let before = lines.skip(page.first - 1)?;
     let mut text = String::new();
     let (mut count, mut crlf, mut cut_lines) = (0u64, 0u64, 0u64);
@@ -362,6 +383,7 @@ fn text(
         text.pop();
     }
     let line_end = match (crlf, count) {
+        _ if lines.has_cr() => "cr",
         (0, _) => "lf",
         (crlf, count) if crlf == count || (crlf + 1 == count && !lines.ended) => "crlf",
         _ => "mixed",
@@ -378,22 +400,14 @@ fn text(
     if cut_lines > 0 {
         output = output.with("cut_lines", cut_lines);
         let (first, length) = first_cut.unwrap_or((page.first, MAX_LINE));
-        let is_utf8 = charset.encoding.name() == "UTF-8";
-        // `sed` keeps a byte order mark of UTF-8, and `iconv` drops that of UTF-16 if it has to find the order by it.
-        let mark = if charset.bom && is_utf8 && first == 1 { 3 } else { 0 };
-        let encoding = if charset.bom { "UTF-16" } else { charset.encoding.name() };
-        let file = shell_word(shown);
-        let text = match is_utf8 {
-            true => format!("sed -n {first}p {file}"),
-            false => format!("iconv -f {encoding} -t UTF-8 {file} | sed -n {first}p"),
+        let more = match from {
+            LinesFrom::File => {
+                format!("; read on within line {first} with bash: {}", rest_of(&lines, shown, first, length))
+            }
+            LinesFrom::Notebook => "; read the notebook with raw=true to come to all of it".to_owned(),
+            LinesFrom::Elsewhere => String::new(),
         };
-        let note = format!(
-            "[lines are shown up to {MAX_LINE} characters; read on within line {first} with bash: \
-             {text} | cut -b {}-{}]",
-            mark + length + 1,
-            mark + length * 10
-        );
-        output.content.push(Block::text(note));
+        output.content.push(Block::text(format!("[lines are shown up to {MAX_LINE} characters{more}]")));
     }
     if lines.had_errors {
         let changed = match charset.encoding == encoding_rs::UTF_8 {
@@ -407,11 +421,29 @@ fn text(
     Ok(output)
 }
 
-/// A path as a shell takes it; a placeholder for one that cannot be shown as it is.
+/// The command that shows a line of the file after its first bytes, as many as `length`.
+fn rest_of(lines: &LineReader<impl std::io::Read>, shown: &str, line: u64, length: usize) -> String {
+    let (charset, file) = (lines.charset, shell_word(shown));
+    let is_utf8 = charset.encoding == encoding_rs::UTF_8;
+    // `sed` keeps a byte order mark of UTF-8, and `iconv` drops that of UTF-16 if it has to find the order by it.
+    let mark = if charset.bom && is_utf8 && line == 1 { 3 } else { 0 };
+    let encoding = if charset.bom { "UTF-16" } else { charset.encoding.name() };
+    let text = match (is_utf8, lines.has_cr()) {
+        (true, false) => format!("sed -n {line}p {file}"),
+        (true, true) => format!("cat {file} | tr '\\r' '\\n' | sed -n {line}p"),
+        (false, false) => format!("iconv -f {encoding} -t UTF-8 {file} | sed -n {line}p"),
+        (false, true) => format!("iconv -f {encoding} -t UTF-8 {file} | tr '\\r' '\\n' | sed -n {line}p"),
+    };
+    format!("{text} | cut -b {}-{}", mark + length + 1, mark + length * 10)
+}
+
+/// A path as bash takes it. A quoted name has escapes that are those of `$'...'`, too.
 fn shell_word(shown: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "_@%+=:,./-".contains(c);
     match shown {
-        quoted if quoted.starts_with('"') => "FILE".to_owned(),
+        quoted if quoted.starts_with('"') && quoted.len() > 1 => {
+            format!("-- $'{}'", quoted[1..quoted.len() - 1].replace('\'', "\\'"))
+        }
         plain if plain.chars().all(is_plain) && !plain.starts_with('-') => plain.to_owned(),
         other => format!("-- '{}'", other.replace('\'', "'\\''")),
     }

@@ -28,7 +28,7 @@ use crate::blocking::{CancellableFile, check};
 use crate::buffers::Buffer;
 use crate::globs;
 use crate::search::collector::Collector;
-use crate::search::sniff::SniffedFile;
+use crate::search::sniff::{DecodedText, SniffedFile};
 
 /// Longer lines are shown in part.
 const MAX_LINE: usize = 1000;
@@ -167,6 +167,10 @@ impl FileSearch {
 
     pub(crate) fn query(&self) -> &SearchQuery {
         &self.query
+    }
+
+    pub(crate) fn place(&self) -> &SearchRoot {
+        &self.place
     }
 
     /// The results, if there are a few small files that the system has in memory: that takes no longer than to have another
@@ -526,13 +530,14 @@ impl<'a> SearchWorker<'a> {
         };
         let decoded = file.decoded(MAX_HEAP as u64);
         self.head = file.into_head();
-        match decoded? {
-            Some(text) => {
-                *hits = self.no_hits(path);
-                self.search_text(text.as_bytes(), hits)
-            }
-            None => searched,
+        let Some(DecodedText { text, has_same_bytes }) = decoded? else { return searched };
+        let of_bytes = std::mem::replace(hits, self.no_hits(path));
+        let searched_text = self.search_text(text.as_bytes(), hits);
+        if has_same_bytes && of_bytes.count > hits.count {
+            *hits = of_bytes;
+            return searched;
         }
+        searched_text
     }
 
     /// Over several lines, `\n` in the pattern stands for the line ends of the file.

@@ -56,6 +56,18 @@ pub(crate) fn charset(head: &[u8], whole: bool) -> Option<Charset> {
     Some(Charset { encoding: detector.guess(None, Utf8Detection::Deny), bom: false })
 }
 
+/// Whether the lines of a whole text end with `\r` alone, as on old Macs.
+pub(crate) fn ends_lines_with_cr(bytes: &[u8], charset: Charset) -> bool {
+    memchr::memchr(b'\r', bytes).is_some()
+        && match charset.encoding.is_ascii_compatible() {
+            true => !bytes.contains(&b'\n'),
+            false => {
+                let (text, _) = charset.encoding.decode_with_bom_removal(bytes);
+                text.contains('\r') && !text.contains('\n')
+            }
+        }
+}
+
 /// `1 file`, `2 files`.
 pub(crate) fn counted(n: u64, one: &str) -> String {
     format!("{n} {one}{}", if n == 1 { "" } else { "s" })

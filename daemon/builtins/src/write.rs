@@ -96,7 +96,11 @@ fn written(content: &str, mode: WriteMode, target: &ChangeTarget, before: Option
                 bail!("{} is a binary file, which `read` does not show: to replace it, remove it first", target.shown);
             }
             target.check_stamp(before)?;
-            Ok(form().map_or_else(|| NewState::of(content.as_bytes().to_vec()), |document| kept(&document, content)))
+            let Some(document) = form() else { return Ok(NewState::of(content.as_bytes().to_vec())) };
+            let text = document.rewritten(content);
+            // The diff says so, where the file's encoding does not have the characters.
+            let bytes = document.encode(&text).unwrap_or_else(|_| document.encode_utf8(&text));
+            Ok(NewState { notes: notes(before, &bytes, content, &text), ..NewState::of(bytes) })
         }
         // Appending loses nothing, so the session need not have read the file.
         WriteMode::Append => Ok(NewState::of(match document {
@@ -106,25 +110,12 @@ fn written(content: &str, mode: WriteMode, target: &ChangeTarget, before: Option
     }
 }
 
-/// `content` in the form of the file. In UTF-8 if the file's encoding does not have its characters; the diff says so.
-fn kept(document: &Document, content: &str) -> NewState {
-    let text = document.rewritten(content);
-    let Ok(bytes) = document.encode(&text) else { return NewState::of(content.as_bytes().to_vec()) };
-    let mut notes = Vec::new();
-    if bytes != content.as_bytes() {
-        let form = TextForm::of(&bytes);
-        let ends = form.and_then(|form| form.line_ends).filter(|ends| *ends != "LF");
-        let encoding = form.map(TextForm::encoding).filter(|name| name != "UTF-8");
-        let invalid = bad_bytes::has_any(&text).then(|| "bytes that are not valid UTF-8".to_owned());
-        let kept = [
-            ends.map(|ends| format!("line ends ({ends})")),
-            encoding.map(|name| format!("encoding ({name})")),
-            invalid,
-        ];
-        let kept: Vec<String> = kept.into_iter().flatten().collect();
-        if !kept.is_empty() {
-            notes.push(format!("the file keeps its {}", kept.join(" and ")));
-        }
+/// What the new bytes have of the old ones that the caller did not give.
+fn notes(before: &Before, bytes: &[u8], content: &str, text: &str) -> Vec<String> {
+    if bytes == content.as_bytes() {
+        return Vec::new();
     }
-    NewState { notes, ..NewState::of(bytes) }
+    let mut kept = TextForm::of(&before.bytes).map(|form| form.kept_in(bytes)).unwrap_or_default();
+    kept.extend(bad_bytes::has_any(text).then(|| "bytes that are not valid UTF-8".to_owned()));
+    (!kept.is_empty()).then(|| format!("the file keeps its {}", kept.join(" and "))).into_iter().collect()
 }

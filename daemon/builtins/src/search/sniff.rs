@@ -1,10 +1,10 @@
-//! A file that is searched as it is read, and then as text if it is in an encoding other than UTF-8.
+//! A file that is searched as it is read, and then as the text that `read` shows where that is another one.
 
 use std::io::{self, Read, Seek};
 
 use encoding_rs::UTF_8;
 
-use crate::text::charset;
+use crate::text::{charset, ends_lines_with_cr};
 
 /// As much as the searcher reads at once.
 const HEAD: usize = 64 * 1024;
@@ -21,10 +21,17 @@ pub(super) struct SniffedFile<F> {
     used: usize,
 }
 
+/// A file as text.
+pub(super) struct DecodedText {
+    pub(super) text: String,
+    /// The text is the bytes, with U+FFFD for those that are not valid: a pattern may also mean the bytes.
+    pub(super) has_same_bytes: bool,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SniffState {
     Unread,
-    /// UTF-8, or binary.
+    /// UTF-8 with lines that end with `\n`, or binary.
     Plain,
     /// The whole file decides.
     Doubtful,
@@ -60,9 +67,9 @@ impl<F: Read + Seek> SniffedFile<F> {
         Ok(bytes)
     }
 
-    /// The text as `read` shows it, of a file of at most `limit` bytes that has been read and is in another encoding than
-    /// UTF-8.
-    pub(super) fn decoded(&mut self, limit: u64) -> io::Result<Option<String>> {
+    /// The text as `read` shows it, of a file of at most `limit` bytes that has been read, where that is not what its bytes are:
+    /// in another encoding than UTF-8, with bytes that are not valid, or with lines that end with `\r` alone.
+    pub(super) fn decoded(&mut self, limit: u64) -> io::Result<Option<DecodedText>> {
         if self.state != SniffState::Doubtful {
             return Ok(None);
         }
@@ -72,8 +79,15 @@ impl<F: Read + Seek> SniffedFile<F> {
         if bytes.len() as u64 > limit {
             return Ok(None);
         }
-        let charset = charset(&bytes, true).filter(|charset| charset.encoding != UTF_8);
-        Ok(charset.map(|charset| charset.encoding.decode_with_bom_removal(&bytes).0.into_owned()))
+        let Some(charset) = charset(&bytes, true) else { return Ok(None) };
+        let has_cr = ends_lines_with_cr(&bytes, charset);
+        let is_utf8 = charset.encoding == UTF_8;
+        if is_utf8 && !has_cr && std::str::from_utf8(&bytes).is_ok() {
+            return Ok(None);
+        }
+        let text = charset.encoding.decode_with_bom_removal(&bytes).0;
+        let text = if has_cr { text.replace('\r', "\n") } else { text.into_owned() };
+        Ok(Some(DecodedText { text, has_same_bytes: is_utf8 && !has_cr }))
     }
 
     /// Reads the beginning, if that was not done.
@@ -82,7 +96,7 @@ impl<F: Read + Seek> SniffedFile<F> {
             self.filled = self.inner.read(&mut self.head)?;
             let head = &self.head[..self.filled];
             // One look at the beginning tells binary files.
-            let is_decoded = is_other(head) && charset(head, false).is_some_and(|found| found.encoding != UTF_8);
+            let is_decoded = is_other(head) && charset(head, false).is_some();
             self.state = if is_decoded { SniffState::Doubtful } else { SniffState::Plain };
             self.used = if head.starts_with(BOM) { BOM.len() } else { 0 };
         }
@@ -102,17 +116,14 @@ impl<F: Read + Seek> Read for SniffedFile<F> {
         }
         let length = self.inner.read(buffer)?;
         let chunk = &buffer[..length];
-        // A character may begin in the chunk before.
-        if self.state == SniffState::Plain
-            && !chunk.contains(&0)
-            && chunk.utf8_chunks().any(|part| part.invalid().len() == 1)
-        {
+        if self.state == SniffState::Plain && !chunk.contains(&0) && std::str::from_utf8(chunk).is_err() {
             self.state = SniffState::Doubtful;
         }
         Ok(length)
     }
 }
 
-fn is_other(chunk: &[u8]) -> bool {
-    chunk.contains(&0) || std::str::from_utf8(chunk).is_err()
+fn is_other(head: &[u8]) -> bool {
+    let has_cr = || memchr::memchr(b'\r', head).is_some() && !head.contains(&b'\n');
+    head.contains(&0) || std::str::from_utf8(head).is_err() || has_cr()
 }

@@ -292,7 +292,7 @@ async fn nothing_but_the_file_is_left_in_its_folder() {
 async fn write_keeps_what_read_does_not_show() {
     let test = BuiltinTest::new();
     let utf16 = |text: &str| -> Vec<u8> { text.encode_utf16().flat_map(u16::to_le_bytes).collect() };
-    let cases: [(&[u8], &str, &[u8], &str); 7] = [
+    let cases: [(&[u8], &str, &[u8], &str); 10] = [
         (
             b"\xef\xbb\xbfa\r\nb\r\n",
             "a\nc\n",
@@ -304,6 +304,20 @@ async fn write_keeps_what_read_does_not_show() {
         (&utf16("\u{feff}one\r\n"), "two\n", &utf16("\u{feff}two\r\n"), "encoding (UTF-16LE with BOM)"),
         // Mixed line ends: lines that stay keep theirs.
         (b"a\r\nb\nc\r\n", "a\nx\nb\nd\n", b"a\r\nx\r\nb\nd\n", "line ends (mixed)"),
+        (b"a\r\nb\nc\r\n", "a\nnew\n", b"a\r\nnew\r\n", "line ends: mixed -> CRLF"),
+        (
+            b"a\rb\rc\r",
+            "a\nnew\nc\n",
+            b"a\rnew\rc\r",
+            "@@ -1,3 +1,3 @@\n a\n-b\n+new\n c\n[the file keeps its line ends (CR)]",
+        ),
+        // In windows-1251, the new text would be read as another one.
+        (
+            b"\xcf\xf0\xe8\xe2\xe5\xf2 \xec\xe8\xf0\r\n\xe2\xf2\xee\xf0\xe0\xff \xf1\xf2\xf0\xee\xea\xe0\r\n",
+            "\u{434}\u{430}\n",
+            "\u{434}\u{430}\r\n".as_bytes(),
+            "encoding: windows-1251 -> UTF-8\n---",
+        ),
         // A byte that is not valid.
         (b"gr\xc3\xbcn\n\xff!\n", "rot\n\u{fffd}!\n", b"rot\n\xff!\n", "bytes that are not valid UTF-8"),
         // Line ends that the caller gives are what it wants where the file has none of its own.
@@ -315,6 +329,11 @@ async fn write_keeps_what_read_does_not_show() {
         let text = test.ok("write", json!({"path": "file", "content": content})).await;
         assert_eq!(std::fs::read(test.root.join("file")).unwrap(), new, "{text}");
         assert!(text.contains(words), "{words}: {text}");
+        // Either the form has changed, or it is kept.
+        for respect in ["encoding", "line ends"] {
+            let is_kept = text.contains(&format!("keeps its {respect}")) || text.contains(&format!("and {respect}"));
+            assert!(!is_kept || !text.contains(&format!("{respect}: ")), "{text}");
+        }
     }
 }
 
@@ -389,8 +408,8 @@ async fn a_change_of_the_form_of_a_text_is_in_result_and_diff() {
     test.write("file", b"caf\xe9\r\n");
     test.read("file").await;
     let result = test.call("write", json!({"path": "file", "content": "\u{6f22}\n"})).await;
-    assert_eq!(test.content("file"), "\u{6f22}\n");
-    let form = "diff --git a/file b/file\nencoding: windows-1252 -> UTF-8\nline ends: CRLF -> LF\n--- a/file\n";
+    assert_eq!(test.content("file"), "\u{6f22}\r\n");
+    let form = "diff --git a/file b/file\nencoding: windows-1252 -> UTF-8\n--- a/file\n";
     assert!(result.metadata["diff"].as_str().unwrap().starts_with(form), "{}", result.metadata["diff"]);
     assert!(result.text().contains("encoding: windows-1252 -> UTF-8"), "{}", result.text());
     // An edit changes neither, whatever the new text makes a guess of the encoding be.
@@ -467,6 +486,17 @@ async fn an_edit_leaves_a_notebook_valid() {
     test.read("n.ipynb").await;
     let text = test.bad("edit", json!({"path": "n.ipynb", "old": "y = 2", "new": "y = 3\nz = \"q\""})).await;
     assert!(text.contains("it is a notebook, and would no longer be valid JSON"), "{text}");
+    for (tool, arguments) in [
+        ("write", json!({"path": "n.ipynb", "content": "y = 3"})),
+        ("write", json!({"path": "n.ipynb", "content": "{", "mode": "append"})),
+        (
+            "apply_patch",
+            json!({"input": format!("*** Begin Patch\n*** Update File: n.ipynb\n@@\n-{notebook}\n+{{\n*** End Patch")}),
+        ),
+    ] {
+        let text = test.bad(tool, arguments).await;
+        assert!(text.contains("it is a notebook, and would no longer be valid JSON"), "{text}");
+    }
     test.ok("edit", json!({"path": "n.ipynb", "old": "y = 2", "new": "y = 3\\nz = 4"})).await;
 }
 

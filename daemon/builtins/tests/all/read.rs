@@ -58,9 +58,14 @@ async fn the_rest_of_a_long_line_is_read_as_the_hint_says() {
     let latin: Vec<u8> = format!("{line}\n").chars().map(|c| c as u8).collect();
     let bom = format!("\u{feff}{line}\n").into_bytes();
     let utf16: Vec<u8> = format!("\u{feff}{line}\n").encode_utf16().flat_map(u16::to_le_bytes).collect();
-    for (name, content) in
-        [("it's", format!("first\n{line}\n").into_bytes()), ("latin", latin), ("utf16", utf16), ("bom", bom)]
-    {
+    for (name, content) in [
+        ("it's", format!("first\n{line}\n").into_bytes()),
+        ("latin", latin),
+        ("utf16", utf16),
+        ("bom", bom),
+        ("new\nline's", format!("{line}\n").into_bytes()),
+        ("cr", format!("first\r{line}\r").into_bytes()),
+    ] {
         test.write(name, content);
         let text = test.read(name).await;
         let (_, hint) = text.rsplit_once("with bash: ").unwrap_or_else(|| panic!("{name}: {text}"));
@@ -75,11 +80,12 @@ async fn the_rest_of_a_long_line_is_read_as_the_hint_says() {
 async fn encodings_are_decoded_and_reported() {
     let test = BuiltinTest::strict();
     let utf16: Vec<u8> = "\u{feff}Grün\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
-    let cases: [(&str, &[u8], &str, &str); 4] = [
+    let cases: [(&str, &[u8], &str, &str); 5] = [
         ("utf8", b"Gr\xc3\xbcn\n", "UTF-8", "lf"),
         ("bom", b"\xef\xbb\xbfGr\xc3\xbcn\r\n", "UTF-8 with BOM", "crlf"),
         ("utf16", &utf16, "UTF-16LE", "crlf"),
         ("latin1", b"Gr\xfcn\n", "windows-1252", "lf"),
+        ("cr", "Grün\r".as_bytes(), "UTF-8", "cr"),
     ];
     for (name, bytes, encoding, line_end) in cases {
         test.write(name, bytes);
@@ -164,6 +170,10 @@ async fn notebooks_are_shown_as_cells_and_edited_as_json() {
     assert!(text.starts_with("1: [cell 1, code]\n2: print(1)\n3: [output]\n4: 1\n[a notebook,"), "{text}");
     assert_eq!(test.ok("read", json!({"path": "a.ipynb", "raw": true})).await, format!("1: {notebook}"));
     test.ok("edit", json!({"path": "a.ipynb", "old": "print(1)", "new": "print(2)"})).await;
+    let long = json!({"cells": [{"cell_type": "code", "source": "x".repeat(3000)}]});
+    test.write("long.ipynb", long.to_string());
+    let text = test.read("long.ipynb").await;
+    assert!(text.contains("[lines are shown up to 2000 characters; read the notebook with raw=true"), "{text}");
     test.write("text.ipynb", "no notebook");
     assert_eq!(test.read("text.ipynb").await, "1: no notebook");
 }

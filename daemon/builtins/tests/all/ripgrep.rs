@@ -98,7 +98,8 @@ fn test() -> BuiltinTest {
 
 fn rg(test: &BuiltinTest, arguments: &[String]) -> Vec<String> {
     let output = Command::new("rg")
-        .args(["--no-config", "--color=never", "--sort=path", "--crlf"])
+        // Decoded: a pattern matches U+FFFD where bytes are not valid, as in what `read` shows.
+        .args(["--no-config", "--color=never", "--sort=path", "--crlf", "--encoding=utf-8"])
         .args(arguments)
         .current_dir(&test.root)
         .stdin(std::process::Stdio::null())

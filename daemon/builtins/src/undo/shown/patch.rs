@@ -7,7 +7,7 @@ use std::path::Path;
 use toold_host::exclude::Exclusions;
 
 use super::{Shown, is_hidden};
-use crate::comparison::{lines, of_lines};
+use crate::comparison::{lines, of_lines, unified};
 use crate::journal::PathState;
 use crate::paths::quoted;
 
@@ -78,7 +78,7 @@ fn git_file(shown: &Shown) -> Result<Option<GitFile>, &'static str> {
         }
         PathState::Special { .. } => return Err("neither a file nor a link, and so left out of the patch"),
     };
-    let is_text = !content.contains(&0) && content != b"\r" && !content.ends_with(b"\r");
+    let is_text = !content.contains(&0);
     match std::str::from_utf8(content) {
         Ok(text) if is_text => Ok(Some(GitFile {
             mode: mode.unwrap_or(FILE | USUAL_MODE),
@@ -107,6 +107,6 @@ fn change((a, b): &(String, String), old: Option<&GitFile>, new: Option<&GitFile
     let diff = of_lines(&before, &after);
     let header = |name: &str, is_there: bool| if is_there { name.to_owned() } else { "/dev/null".to_owned() };
     let (from, to) = (header(a, old.is_some()), header(b, new.is_some()));
-    text.push_str(&diff.unified_diff().context_radius(3).header(&from, &to).to_string());
+    text.push_str(&unified(&diff, [&from, &to]));
     text
 }
