@@ -231,8 +231,9 @@ fn output(found: GlobResults, pattern: &str, max: usize, cwd: &Path) -> ToolOutp
     if total == 0 {
         let top = if pattern.starts_with('/') { "; a leading / stands for the folder that is searched" } else { "" };
         text.push_str(&format!(
-            "[no files match, of {}{top}{}]\n",
+            "[no files match, of {}{top}{}{}]\n",
             counted(found.seen, "file"),
+            globs::hint_about_sets(pattern),
             left_out::words(&found.left_out, cwd)
         ));
     } else if total > max as u64 {

@@ -6,8 +6,9 @@ use ignore::overrides::{Override, OverrideBuilder};
 
 use crate::paths;
 
-/// The globs of a text, relative to `root`. A text that names an existing file or folder stands for it, and so does a quoted
-/// name as tools print it; otherwise commas outside of braces separate globs, or are a part of names.
+/// The globs of a text, relative to `root`. A text that names an existing file or folder stands for it, and so do a quoted
+/// name as tools print it and the folders at the beginning of a glob; otherwise commas outside of braces separate globs, or are
+/// a part of names.
 ///
 /// # Errors
 /// A glob that is not valid, or that can match nothing.
@@ -42,12 +43,32 @@ fn list(text: &str, root: &Path) -> Vec<String> {
         return vec![format!("{not}{}", below(&escaped(bare), root))];
     }
     let parts: Vec<&str> = parts(text).into_iter().map(str::trim).filter(|part| !part.is_empty()).collect();
-    let mut globs: Vec<String> = parts.iter().map(|part| below(&part.replace("\\,", ","), root)).collect();
+    let mut globs: Vec<String> = parts.iter().map(|part| in_folders(&part.replace("\\,", ","), root)).collect();
     // Also the glob of names that have the commas themselves: a list matches such names only by chance.
     if parts.len() > 1 && parts.iter().all(|part| !part.starts_with('!')) {
-        globs.push(below(&text.replace("\\,", ","), root));
+        globs.push(in_folders(&text.replace("\\,", ","), root));
     }
     globs
+}
+
+/// The glob relative to `root`. Folders at its beginning that exist under the very names stand for themselves, although the names
+/// are globs by chance, such as `[id]` and `{x}`.
+fn in_folders(glob: &str, root: &Path) -> String {
+    let glob = below(glob, root);
+    let (not, bare) = glob.strip_prefix('!').map_or(("", &*glob), |bare| ("!", bare));
+    let (slash, bare) = bare.strip_prefix('/').map_or(("", bare), |bare| ("/", bare));
+    let (mut folder, mut literal, mut rest) = (root.to_owned(), String::new(), bare);
+    while let Some((name, more)) = rest.split_once('/').filter(|(name, _)| !["", ".."].contains(name)) {
+        let is_glob = name.contains(['[', '{', '*', '?', '\\']);
+        folder.push(name);
+        if is_glob && (matches_itself(name, root) || !folder.symlink_metadata().is_ok_and(|facts| facts.is_dir())) {
+            break;
+        }
+        literal.push_str(&if is_glob { escaped(name) } else { name.to_owned() });
+        literal.push('/');
+        rest = more;
+    }
+    format!("{not}{slash}{literal}{rest}")
 }
 
 /// Whether a name is one that it matches as globs.
@@ -110,6 +131,16 @@ pub(crate) fn named_path(glob: &str, root: &Path) -> Option<PathBuf> {
     bare.contains('/').then(|| root.join(bare))
 }
 
+/// For globs that match nothing, a word about a set of characters that may be meant as a name, such as `[id]`; or nothing.
+pub(crate) fn hint_about_sets(globs: &str) -> String {
+    let is_word = |set: &&str| set.len() > 1 && set.chars().all(|c| c.is_alphabetic() || c == '.' || c == '_');
+    let sets = globs.split('[').skip(1).filter_map(|rest| rest.split_once(']')).map(|(set, _)| set);
+    match { sets }.find(is_word) {
+        Some(name) => format!("; [{name}] stands for one of these characters, and [[]{name}] for the name"),
+        None => String::new(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,6 +158,12 @@ mod tests {
         assert_eq!(list("*.rs", folder.path()), ["*.rs"]);
         assert_eq!(list("[id]", folder.path()), ["[[]id[]]"]);
         assert_eq!(list("a,b", folder.path()), ["a,b"]);
+        for name in ["app/[id]/{x}", "app/*"] {
+            std::fs::create_dir_all(folder.path().join(name)).unwrap();
+        }
+        assert_eq!(list("app/[id]/**/*.tsx", folder.path()), ["app/[[]id[]]/**/*.tsx"]);
+        assert_eq!(list("!./app/[id]/{x}/[ab]", folder.path()), ["!/app/[[]id[]]/[{]x[}]/[ab]"]);
+        assert_eq!(list("app/[no]/*,app/*/[id]/a", folder.path())[..2], ["app/[no]/*", "app/*/[id]/a"]);
         assert_eq!(list("./src/a.ts,/nowhere/at/all/b", root), ["/src/a.ts", "/b", "/src/a.ts,/nowhere/at/all/b"]);
         assert_eq!(list(r#""a\nb[1]""#, root), ["a\nb[[]1[]]"]);
     }

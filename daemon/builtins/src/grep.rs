@@ -14,6 +14,7 @@ use toold_proto::tool::Category;
 use crate::blocking::blocking;
 use crate::buffers::Buffer;
 use crate::builtin::{Builtin, READS, ToolFacts};
+use crate::globs;
 use crate::near_names::{self, MissingKind};
 use crate::paths::{self, ReadableTree};
 use crate::search::{FileHits, FileSearch, RowKind, SearchMode, SearchQuery, SearchResults, SearchRoot, Window};
@@ -131,12 +132,12 @@ impl Builtin for GrepTool {
             false => blocking(cx, move |_| prepare()).await?,
         };
         if is_quick && let Some(found) = search.in_place(&cx.cancel)? {
-            return output(&found, search.query(), window, &cwd, max_bytes);
+            return output(&found, &search, window, &cwd, max_bytes);
         }
         blocking(cx, move |cancel| {
             let _turn = turn;
             let found = search.run(cancel)?;
-            output(&found, search.query(), window, &cwd, max_bytes)
+            output(&found, &search, window, &cwd, max_bytes)
         })
         .await
     }
@@ -176,11 +177,12 @@ fn plan(
 /// Nothing could be searched: there is no result.
 fn output(
     found: &SearchResults,
-    query: &SearchQuery,
+    search: &FileSearch,
     window: Window,
     cwd: &Path,
     max_bytes: usize,
 ) -> anyhow::Result<ToolOutput> {
+    let query = search.query();
     if found.searched == 0 && found.problem_count > 0 {
         anyhow::bail!(
             "nothing was searched: {}; check the permissions, or search another file or folder",
@@ -216,10 +218,10 @@ fn output(
         ));
     } else if total == 0 {
         let binary = if found.binary > 0 { format!("; {} of them binary", found.binary) } else { String::new() };
-        let none = if found.searched == 0 { "; no file fits `path`, `include` and `type`" } else { "" };
         text.push_str(&format!(
-            "[no matches in {}{binary}{none}{}]\n",
+            "[no matches in {}{binary}{}{}]\n",
             counted(found.searched, "file"),
+            if found.searched == 0 { no_file_fits(search.place()) } else { String::new() },
             left_out::words(&found.left_out, cwd)
         ));
     } else if shown == 0 {
@@ -260,6 +262,18 @@ fn output(
         .with("shown", shown)
         .with("truncated", next < total)
         .with("problems", found.problem_count))
+}
+
+/// Which of the arguments leave no file to search.
+fn no_file_fits(place: &SearchRoot) -> String {
+    let include = place.include.as_deref();
+    let sets = include.map(globs::hint_about_sets).unwrap_or_default();
+    match (include, &place.file_type) {
+        (Some(_), Some(_)) => format!("; no file fits `include` and `type`{sets}"),
+        (Some(_), None) => format!("; no file fits `include`{sets}"),
+        (None, Some(_)) => "; no file is of this `type`".to_owned(),
+        (None, None) => String::new(),
+    }
 }
 
 /// The matches from `window.skip` on, each with its context.

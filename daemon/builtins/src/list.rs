@@ -21,6 +21,7 @@ use toold_proto::tool::Category;
 
 use crate::blocking::{blocking, check};
 use crate::builtin::{Builtin, READS, ToolFacts};
+use crate::journal::SpecialKind;
 use crate::near_names::{self, MissingKind};
 use crate::paths::{self, ReadableTree};
 use crate::text::counted;
@@ -130,6 +131,7 @@ enum EntryKind {
     File,
     Folder,
     Link,
+    Special(SpecialKind),
     /// Named by an ignore file, or Git's own folder: not expanded.
     Ignored,
     /// A file that an ignore file names.
@@ -191,7 +193,8 @@ impl FolderListing {
         let kind = match kind {
             kind if kind.is_dir() => EntryKind::Folder,
             kind if kind.is_symlink() => EntryKind::Link,
-            _ => EntryKind::File,
+            kind if kind.is_file() => EntryKind::File,
+            kind => EntryKind::Special(SpecialKind::of(kind)),
         };
         self.add(path.to_owned(), kind);
     }
@@ -199,7 +202,7 @@ impl FolderListing {
     fn add(&mut self, path: PathBuf, kind: EntryKind) {
         match kind {
             EntryKind::Folder => self.folders += 1,
-            EntryKind::File | EntryKind::Link | EntryKind::Unjudged => {
+            EntryKind::File | EntryKind::Link | EntryKind::Special(_) | EntryKind::Unjudged => {
                 self.files += 1;
                 for above in path.ancestors().skip(1) {
                     if let Some(folder) = self.entries.get_mut(above) {
@@ -264,6 +267,7 @@ fn output(tree: &FolderListing, root: &Path, name: &str, depth: usize, max: usiz
                 let target = files::link_target(&root.join(path)).unwrap_or_default();
                 writeln!(text, "{indent}{name} -> {}", paths::quoted(target.as_os_str()))
             }
+            EntryKind::Special(what) => writeln!(text, "{indent}{name}  ({})", what.words()),
             EntryKind::File => match stats.size(&root.join(path)) {
                 Some(bytes) => writeln!(text, "{indent}{name}  {}", size(bytes)),
                 None => writeln!(text, "{indent}{name}"),

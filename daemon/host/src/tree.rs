@@ -24,7 +24,8 @@ pub struct Tree {
     pub skips_hidden: bool,
     /// Whether hidden folders are entered if Git tracks files in them.
     pub enters_tracked: bool,
-    /// Gets what the ignore files and the last two filters leave out, and the links, which no walk follows.
+    /// Gets what the ignore files and the last two filters leave out, the links, which no walk follows, and what nobody can search,
+    /// such as pipes.
     pub left_out: Option<Arc<SkippedPlaces>>,
 }
 
@@ -36,6 +37,8 @@ pub enum LeftOutReason {
     Link,
     /// Git's own folder.
     Repository,
+    /// A pipe, a socket or a device.
+    Special,
 }
 
 /// Files and folders that a walk left out. They were not judged: whoever shows them does that first.
@@ -72,6 +75,8 @@ pub struct VisitedEntry<'a> {
     pub name: &'a OsStr,
     pub is_folder: bool,
     pub is_link: bool,
+    /// Neither a file nor one of the two.
+    pub is_special: bool,
     /// 0 for the root of the walk.
     pub depth: usize,
 }
@@ -108,10 +113,11 @@ impl TreeWalk {
     pub fn parallel(&self) -> WalkBuilder {
         let (mut walk, filter) = (WalkBuilder::new(&self.root), self.filter.clone());
         walk.standard_filters(false).filter_entry(move |entry| {
-            let (is_folder, is_link) =
-                entry.file_type().map_or((false, false), |kind| (kind.is_dir(), kind.is_symlink()));
+            let kind = entry.file_type();
+            let (is_folder, is_link) = kind.map_or((false, false), |kind| (kind.is_dir(), kind.is_symlink()));
+            let is_special = kind.is_some_and(|kind| !kind.is_file()) && !is_folder && !is_link;
             let (path, name, depth) = (entry.path(), entry.file_name(), entry.depth());
-            filter(&VisitedEntry { path, name, is_folder, is_link, depth })
+            filter(&VisitedEntry { path, name, is_folder, is_link, is_special, depth })
         });
         walk
     }
@@ -156,7 +162,8 @@ impl TreeWalk {
         for (name, kind) in names {
             let path = folder.join(&name);
             let (is_folder, is_link) = (kind.is_dir(), kind.is_symlink());
-            let entry = VisitedEntry { path: &path, name: &name, is_folder, is_link, depth: depth + 1 };
+            let is_special = !kind.is_file() && !is_folder && !is_link;
+            let entry = VisitedEntry { path: &path, name: &name, is_folder, is_link, is_special, depth: depth + 1 };
             if !(self.filter)(&entry) {
                 if found.left_out.len() < most {
                     found.left_out.push((path, kind));
@@ -210,8 +217,9 @@ impl Tree {
         let left_out = self.left_out.clone();
         let filter = Arc::new(move |entry: &VisitedEntry<'_>| {
             let is_visited = self.has(entry) && wanted(entry);
-            if let Some(left_out) = self.left_out.as_ref().filter(|_| is_visited && entry.is_link) {
-                left_out.add(entry, LeftOutReason::Link);
+            if let Some(left_out) = self.left_out.as_ref().filter(|_| is_visited && (entry.is_link || entry.is_special))
+            {
+                left_out.add(entry, if entry.is_link { LeftOutReason::Link } else { LeftOutReason::Special });
             }
             is_visited
         });
@@ -219,7 +227,7 @@ impl Tree {
     }
 
     fn has(&self, entry: &VisitedEntry<'_>) -> bool {
-        let VisitedEntry { path, name, is_folder, is_link, depth } = *entry;
+        let VisitedEntry { path, name, is_folder, is_link, depth, .. } = *entry;
         if depth == 0 {
             return true;
         }

@@ -30,13 +30,18 @@ pub(crate) fn is_repository(entry: &VisitedEntry<'_>, left_out: &SkippedPlaces) 
 
 /// `; left out: target/ (ignored), .cache/ (hidden); include_ignored=true takes them in`, or nothing.
 pub(crate) fn words(left_out: &[(PathBuf, bool, LeftOutReason)], cwd: &Path) -> String {
-    let is_taken_in = |reason: LeftOutReason| matches!(reason, LeftOutReason::Ignored | LeftOutReason::Hidden);
-    let taken_in = left_out.iter().filter(|(_, _, reason)| is_taken_in(*reason)).count();
-    let hint = match left_out.len() - taken_in {
-        _ if left_out.is_empty() => return String::new(),
-        0 => "include_ignored=true takes them in",
-        _ if taken_in == 0 => "to look into one, name it in `path`",
-        _ => "include_ignored=true takes in those that are ignored or hidden; to look into others, name one in `path`",
+    if left_out.is_empty() {
+        return String::new();
+    }
+    let count = |reasons: &[LeftOutReason]| left_out.iter().filter(|(_, _, reason)| reasons.contains(reason)).count();
+    let taken_in = count(&[LeftOutReason::Ignored, LeftOutReason::Hidden]);
+    let hint = match (taken_in, count(&[LeftOutReason::Link, LeftOutReason::Repository])) {
+        (0, 0) => "",
+        (_, 0) => "; include_ignored=true takes them in",
+        (0, _) => "; to look into one, name it in `path`",
+        _ => {
+            "; include_ignored=true takes in those that are ignored or hidden; to look into others, name one in `path`"
+        }
     };
     let named = left_out.iter().take(MAX_NAMES).map(|(path, is_folder, reason)| {
         let why = match reason {
@@ -44,11 +49,12 @@ pub(crate) fn words(left_out: &[(PathBuf, bool, LeftOutReason)], cwd: &Path) -> 
             LeftOutReason::Hidden => "hidden",
             LeftOutReason::Link => "a link",
             LeftOutReason::Repository => "Git's own",
+            LeftOutReason::Special => "not a file",
         };
         format!("{}{} ({why})", paths::shown(path, cwd), if *is_folder { "/" } else { "" })
     });
     let named: Vec<String> = named.collect();
     let more = left_out.len().saturating_sub(MAX_NAMES);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("; left out: {}{more}; {hint}", named.join(", "))
+    format!("; left out: {}{more}{hint}", named.join(", "))
 }

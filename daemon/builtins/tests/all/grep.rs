@@ -211,10 +211,8 @@ async fn links_are_not_followed_out_of_the_tree() {
     symlink(outside.join("file"), test.root.join("file")).unwrap();
     check(
         test.ok("grep", json!({"pattern": "match"})).await,
-        &[
-            "[no matches in 0 files; no file fits `path`, `include` and `type`; left out: file (a link), link (a link); \
-           to look into one, name it in `path`]",
-        ],
+        &["[no matches in 0 files; left out: file (a link), link (a link); \
+           to look into one, name it in `path`]"],
     );
     assert!(test.bad("grep", json!({"pattern": "match", "path": "link"})).await.starts_with("not allowed"));
 }
@@ -295,12 +293,22 @@ async fn texts_are_searched_as_read_shows_them() {
     test.write("g.txt", b"\xd6\xd0\xce\xc4 text\n");
     test.write("l.txt", b"caf\xe9 here\n");
     test.write("u.txt", utf16);
+    test.write("bad.txt", b"gr\xc3\xbc\xc3\xb6\xc3\xa4\nline2 \xff\nbytes \xfe\n");
+    test.write("cut.txt", "a whol\u{e9} page\n".repeat(9000) + "last");
+    let cut = std::fs::OpenOptions::new().append(true).open(test.root.join("cut.txt")).unwrap();
+    std::io::Write::write_all(&mut &cut, b" \xe2\x82").unwrap();
+    test.write("cr.txt", b"one\rtwo\rthree\r");
     test.write("image", b"\x89PNG\0\0\0 caf\xe9 word");
     for (pattern, expected) in [
         ("\u{4e2d}\u{6587}", "g.txt:1:\u{4e2d}\u{6587} text"),
         ("caf\u{e9}", "l.txt:1:caf\u{e9} here"),
         ("here", "l.txt:1:caf\u{e9} here"),
         ("word", "u.txt:1:plain word"),
+        ("line2 .$", "bad.txt:2:line2 \u{fffd}"),
+        ("line2 \u{fffd}", "bad.txt:2:line2 \u{fffd}"),
+        ("(?-u:bytes \\xfe)", "bad.txt:3:bytes \u{fffd}"),
+        ("last .$", "cut.txt:9001:last \u{fffd}"),
+        ("^two$", "cr.txt:2:two"),
     ] {
         check(test.ok("grep", json!({"pattern": pattern})).await, &[expected]);
     }
@@ -318,7 +326,15 @@ async fn includes_are_taken_as_callers_write_them() {
         ("./src/b.py", vec!["src/b.py"]),
         (&absolute, vec!["src/b.py"]),
         ("src/app/[id]/page.tsx", vec!["src/app/[id]/page.tsx"]),
-        ("*.nope", vec!["[no matches in 0 files; no file fits `path`, `include` and `type`]"]),
+        ("src/app/[id]/*", vec!["src/app/[id]/page.tsx"]),
+        ("src/app/[id]/**/*.tsx", vec!["src/app/[id]/page.tsx"]),
+        (
+            "**/[slug]/*",
+            vec![
+                "[no matches in 0 files; no file fits `include`; [slug] stands for one of these characters, and [[]slug] for the name]",
+            ],
+        ),
+        ("*.nope", vec!["[no matches in 0 files; no file fits `include`]"]),
     ] {
         let arguments = json!({"pattern": "one", "include": include, "output_mode": "files"});
         check(test.ok("grep", arguments).await, &expected);
@@ -361,7 +377,7 @@ async fn nothing_found_says_what_was_left_out() {
         test.ok("grep", json!({"pattern": "writer", "include_ignored": true})).await,
         &["scripts/writer.py:1:writer"],
     );
-    let named = "[no matches in 0 files; no file fits `path`, `include` and `type`; left out: scripts/writer.py \
+    let named = "[no matches in 0 files; left out: scripts/writer.py \
                  (ignored); include_ignored=true takes them in]";
     check(test.ok("grep", json!({"pattern": "writer", "path": "scripts"})).await, &[named]);
     // Folders that Git tracks files in are no secret.
@@ -380,6 +396,18 @@ async fn nothing_found_says_what_was_left_out() {
     test.rule(Category::FileRead, &test.root.join("scripts/**").to_string_lossy(), Verdict::Deny);
     let text = test.ok("grep", json!({"pattern": "writer"})).await;
     assert!(!text.contains("scripts"), "{text}");
+}
+
+#[tokio::test]
+async fn what_is_no_file_is_named_where_nothing_is_found() {
+    let test = BuiltinTest::strict();
+    let _socket = std::os::unix::net::UnixListener::bind(test.root.join("door")).unwrap();
+    check(test.ok("grep", json!({"pattern": "x"})).await, &["[no matches in 0 files; left out: door (not a file)]"]);
+    check(
+        test.ok("glob", json!({"pattern": "door"})).await,
+        &["[no files match, of 0 files; left out: door (not a file)]"],
+    );
+    check(test.ok("list", json!({})).await, &["./", "  door  (a socket)", "[1 file in 0 folders]"]);
 }
 
 #[tokio::test]

@@ -138,13 +138,17 @@ async fn links_are_found_by_their_names_and_linked_folders_are_named_when_nothin
             lines.sort();
             assert_eq!(lines.join(" "), expected, "{pattern} in {path}");
         }
-        let none = "[no matches in 0 files; no file fits `path`, `include` and `type`";
-        for arguments in [
-            json!({"pattern": "needle", "path": "pk"}),
-            json!({"pattern": "needle", "path": "pk", "include": "*.rs"}),
-            json!({"pattern": "needle", "path": "pk", "type": "rust"}),
+        for (arguments, none) in [
+            (json!({"pattern": "needle", "path": "pk"}), ""),
+            (json!({"pattern": "needle", "path": "pk", "include": "*.rs"}), "; no file fits `include`"),
+            (json!({"pattern": "needle", "path": "pk", "type": "rust"}), "; no file is of this `type`"),
+            (
+                json!({"pattern": "needle", "path": "pk", "type": "rust", "include": "*"}),
+                "; no file fits `include` and `type`",
+            ),
         ] {
-            assert_eq!(test.ok("grep", arguments).await, format!("{none}{}", links(&["pk/linked"])));
+            let expected = format!("[no matches in 0 files{none}{}", links(&["pk/linked"]));
+            assert_eq!(test.ok("grep", arguments).await, expected);
         }
         assert_eq!(test.ok("grep", json!({"pattern": "needle", "path": "pk/linked"})).await, "real/a.rs:1:needle");
         let left = "; left out: .git/ (Git's own)";
