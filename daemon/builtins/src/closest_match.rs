@@ -7,11 +7,15 @@ use similar::DiffOp;
 
 use crate::bad_bytes;
 use crate::comparison::{chars, steps};
+use crate::look_alikes;
 
 /// Time limit of the search for similar lines.
 const MAX_TIME: Duration = Duration::from_millis(200);
 /// Lines of the file that are shown.
 const MAX_SHOWN: usize = 30;
+
+/// In what texts differ that look the same.
+const LOOK_ALIKES: &str = "characters that look the same";
 
 /// A normalization: lines that differ in one respect only become equal.
 type Simplify = fn(&str) -> String;
@@ -39,22 +43,27 @@ pub(crate) fn help_for(subject: &str, text: &str, old: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let wanted: Vec<&str> = old.lines().collect();
     // A text that differs in one respect only is almost certainly the intended one.
-    let ways: [(&str, Simplify); 4] = [
+    let ways: [(&str, Simplify); 5] = [
         ("indentation or spaces", squeezed),
         ("quotes or dashes", plain_quotes),
         ("line ends", |line| line.trim_end_matches('\r').to_owned()),
+        (LOOK_ALIKES, look_alikes::seen),
         ("upper and lower case", str::to_lowercase),
     ];
-    for (what, simplify) in ways {
-        if let Some(at) = find(&lines, &wanted, simplify) {
-            let _ = write!(
-                words,
-                ", but {} only in {what}:\n{}",
-                differing(at, wanted.len()),
-                shown(&lines, at, wanted.len())
-            );
-            return words;
-        }
+    let found = ways.iter().find_map(|(what, simplify)| Some((*what, find(&lines, &wanted, *simplify)?, wanted.len())));
+    let found = found.or_else(|| without_blank_lines(&lines, &wanted).map(|(at, count)| ("blank lines", at, count)));
+    if let Some((what, at, count)) = found {
+        let there = lines[at..lines.len().min(at + count)].join("\n");
+        let unseen = look_alikes::difference_of(old, &there, true).filter(|_| what == LOOK_ALIKES);
+        let unseen = unseen.map(|what| format!(" (the file has {what})"));
+        let _ = write!(
+            words,
+            ", but {} only in {what}{}:\n{}",
+            differing(at, count),
+            unseen.unwrap_or_default(),
+            shown(&lines, at, count)
+        );
+        return words;
     }
     match nearest(&lines, &wanted) {
         Some((at, alike)) => {
@@ -111,6 +120,19 @@ fn find(lines: &[&str], wanted: &[&str], simplify: Simplify) -> Option<usize> {
         [only] => lines.iter().position(|line| line.contains(only.as_str())),
         _ => None,
     })
+}
+
+/// Where the lines are, and how many, if both texts had no blank lines.
+fn without_blank_lines(lines: &[&str], wanted: &[&str]) -> Option<(usize, usize)> {
+    let filled = |lines: &[&str]| -> Vec<(usize, String)> {
+        let numbered = lines.iter().enumerate().map(|(at, line)| (at, squeezed(line)));
+        numbered.filter(|(_, line)| !line.is_empty()).collect()
+    };
+    let (lines, wanted) = (filled(lines), filled(wanted));
+    let is_here = |window: &[(usize, String)]| window.iter().zip(&wanted).all(|(there, line)| there.1 == line.1);
+    let found = lines.windows(wanted.len().max(1)).find(|window| wanted.len() > 1 && is_here(window))?;
+    let (first, last) = (found.first()?.0, found.last()?.0);
+    Some((first, last + 1 - first))
 }
 
 /// Where the lines are most similar, and how similar.
@@ -186,6 +208,21 @@ mod tests {
         check(text, "Println(Greeting);", "upper and lower case:\n3: \tprintln(greeting);");
         check(text, "let greetings = 'hullo';", "the nearest text is at line 2");
         check(text, "1: fn main() {", "line numbers");
+        let text = "first line\r\nlet name = \"Cafe\u{301}\";\r\n\r\nimport sys\r\n10 \u{212b} wide\r\n\u{1112}\u{1161}\u{11ab}\r\n";
+        check(
+            text,
+            "Caf\u{e9}",
+            "line 2 differs only in characters that look the same (the file has U+0301, written in JSON as",
+        );
+        check(text, "10 \u{c5} wide", "line 5 differs only in characters that look the same (the file has U+212B, ");
+        check(text, "\u{d55c}", "line 6 differs only in characters that look the same");
+        check("Caf\u{e9} here\n", "Cafe\u{301}", "the file has U+00E9, written in JSON as Caf\\u00e9 here):");
+        check(text, "let name = \"Cafe\u{301}\";\nimport sys", "lines 2 to 4 differ only in blank lines:\n2: let name");
+        check(
+            "def f():\n    return 1\ndef g():\n",
+            "    return 1\n\ndef g():",
+            "lines 2 to 3 differ only in blank lines",
+        );
     }
 
     #[test]

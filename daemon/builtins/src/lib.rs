@@ -53,6 +53,7 @@ mod front_matter;
 mod globs;
 mod lines;
 mod locked_installs;
+mod look_alikes;
 mod loose;
 mod made_control;
 mod named_hosts;

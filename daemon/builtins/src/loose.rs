@@ -9,7 +9,7 @@ use crate::bad_bytes;
 use crate::comparison::{chars, steps};
 
 /// The spaces that look like a plain one: no-break, figure, narrow no-break and ideographic.
-fn is_odd_space(c: char) -> bool {
+pub(crate) fn is_odd_space(c: char) -> bool {
     matches!(c, '\u{a0}' | '\u{2007}' | '\u{202f}' | '\u{3000}')
 }
 

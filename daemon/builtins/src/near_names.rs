@@ -15,6 +15,7 @@ use toold_host::read_access::ReadAccess;
 use toold_host::tree::Tree;
 use toold_proto::nearest::likeness;
 
+use crate::look_alikes;
 use crate::paths;
 
 /// How many names of each kind are given.
@@ -25,6 +26,8 @@ const MAX_VISITED: usize = 20_000;
 const MAX_TIME: Duration = Duration::from_millis(300);
 /// How alike two names must be, by [`likeness`].
 const MIN_ALIKE: f64 = 0.85;
+/// More than any likeness: the names cannot be told apart by looking at them.
+const SAME_LOOK: f64 = 2.0;
 
 /// The kind of the missing thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,49 +68,25 @@ fn beside(folder: &Path, name: &str, kind: MissingKind, access: &ReadAccess, cx:
     if !access.may_read(folder, true, &mut exclusions) {
         return Vec::new();
     }
+    let look = look_alikes::seen(name);
     let mut scored: Vec<(f64, String)> = Vec::new();
     for (other, of_kind) in files::list(folder, MAX_ENTRIES).unwrap_or_default() {
         let Some(other) = other.to_str() else { continue };
-        let alike = likeness(name, other);
+        let alike = if look_alikes::seen(other) == look { SAME_LOOK } else { likeness(name, other) };
         let path = folder.join(other);
         let is_folder = of_kind.is_dir();
         let fits = (is_folder || of_kind.is_file()) && kind.is_of(is_folder);
         if alike >= MIN_ALIKE && fits && access.may_read(&path, is_folder, &mut exclusions) {
-            scored.push((alike, paths::shown(&path, &cx.cwd) + &unlike(name, other)));
+            let unlike = look_alikes::difference(name, other).map(|what| format!(" (its name has {what})"));
+            scored.push((alike, paths::shown(&path, &cx.cwd) + &unlike.unwrap_or_default()));
         }
     }
     scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-    scored.into_iter().take(MAX_NAMES).map(|(_, name)| name).collect()
-}
-
-/// Words for characters of `other` that look like those of `name`: what is shown is not enough to write them.
-fn unlike(name: &str, other: &str) -> String {
-    let is_odd = |c: &char| !c.is_ascii() && (c.is_whitespace() || is_invisible(*c) || is_combining(*c));
-    let mut odd: Vec<char> = other.chars().filter(is_odd).filter(|c| !name.contains(*c)).collect();
-    odd.sort_unstable();
-    odd.dedup();
-    if odd.is_empty() {
-        return String::new();
+    // Nothing else is meant, then.
+    if scored.first().is_some_and(|(alike, _)| *alike == SAME_LOOK) {
+        scored.retain(|(alike, _)| *alike == SAME_LOOK);
     }
-    let codes: Vec<String> = odd.iter().map(|c| format!("U+{:04X}", u32::from(*c))).collect();
-    format!(" (its name has {}, written in JSON as {})", codes.join(", "), escaped(other, &odd))
-}
-
-fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}')
-}
-
-fn is_combining(c: char) -> bool {
-    matches!(c, '\u{300}'..='\u{36f}')
-}
-
-/// The name with these characters as JSON escapes.
-fn escaped(name: &str, odd: &[char]) -> String {
-    let escape = |c: char| match odd.contains(&c) {
-        true => format!("\\u{:04x}", u32::from(c)),
-        false => c.to_string(),
-    };
-    name.chars().map(escape).collect()
+    scored.into_iter().take(MAX_NAMES).map(|(_, name)| name).collect()
 }
 
 fn elsewhere(name: &str, kind: MissingKind, missing: &Path, access: &Arc<ReadAccess>, cx: &Cx) -> Vec<String> {

@@ -27,6 +27,7 @@ use toold_proto::permission::Verdict;
 
 use crate::blocking::with_heartbeat;
 use crate::journal::SpecialKind;
+use crate::look_alikes::turns_text;
 
 /// The resolved path of an argument.
 #[derive(Clone)]
@@ -243,12 +244,12 @@ pub(crate) fn shown(path: &Path, cwd: &Path) -> String {
     }
 }
 
-/// A name that is one line of text, as Git writes it: one with control characters, or that is not UTF-8, is in double quotes,
-/// with escapes as in C.
+/// A name that is one line of text, as Git writes it: one with control characters, also those that change the direction of text,
+/// or that is not UTF-8, is in double quotes, with escapes as in C.
 pub(crate) fn quoted(name: &OsStr) -> String {
     if let Some(plain) = name.to_str()
         && !plain.starts_with('"')
-        && !plain.contains(char::is_control)
+        && !plain.contains(is_control)
     {
         return plain.to_owned();
     }
@@ -260,7 +261,7 @@ pub(crate) fn quoted(name: &OsStr) -> String {
                 '\n' => text.push_str("\\n"),
                 '\t' => text.push_str("\\t"),
                 '\r' => text.push_str("\\r"),
-                c if c.is_control() => push_octal(c.encode_utf8(&mut [0; 4]).as_bytes(), &mut text),
+                c if is_control(c) => push_octal(c.encode_utf8(&mut [0; 4]).as_bytes(), &mut text),
                 c => text.push(c),
             }
         }
@@ -268,6 +269,10 @@ pub(crate) fn quoted(name: &OsStr) -> String {
     }
     text.push('"');
     text
+}
+
+fn is_control(c: char) -> bool {
+    c.is_control() || turns_text(c)
 }
 
 /// The name of which [`quoted`] makes this text, if that put it in quotes.
@@ -320,6 +325,7 @@ mod tests {
             (b"new\nline", r#""new\nline""#),
             (b"bad\xff", r#""bad\377""#),
             (b"\"in quotes\" ", r#""\"in quotes\" ""#),
+            ("\u{202e}gnp.exe".as_bytes(), r#""\342\200\256gnp.exe""#),
             (b"\x1b[2J\\\xc2\x9b", r#""\033[2J\\\302\233""#),
         ] {
             let name = OsStr::from_bytes(name);

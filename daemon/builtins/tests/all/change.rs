@@ -503,9 +503,23 @@ async fn an_edit_leaves_a_notebook_valid() {
 #[tokio::test]
 async fn look_alikes_are_named_with_what_differs() {
     let test = BuiltinTest::new();
-    test.write("Screenshot at 1.01.11\u{202f}AM.txt", "x");
-    let text = test.bad("read", json!({"path": "Screenshot at 1.01.11 AM.txt"})).await;
-    assert!(text.contains("U+202F, written in JSON as Screenshot at 1.01.11\\u202fAM.txt"), "{text}");
+    for name in
+        ["Screenshot at 1.01.11\u{202f}AM.txt", "caf\u{e9}.txt", "cafe\u{301} 2.txt", "bidi\u{202e}.txt", "trail.txt "]
+    {
+        test.write(name, "x");
+    }
+    for (name, words) in [
+        ("Screenshot at 1.01.11 AM.txt", "U+202F, written in JSON as Screenshot at 1.01.11\\u202fAM.txt)"),
+        ("cafe\u{301}.txt", "did you mean caf\u{e9}.txt (its name has U+00E9, written in JSON as caf\\u00e9.txt)?"),
+        (
+            "bidi.txt",
+            "did you mean \"bidi\\342\\200\\256.txt\" (its name has U+202E, written in JSON as bidi\\u202e.txt)?",
+        ),
+        ("trail.txt", "did you mean trail.txt  (its name has a space at its end)?"),
+    ] {
+        let text = test.bad("read", json!({"path": name})).await;
+        assert!(text.contains(words), "{text}");
+    }
 }
 
 #[tokio::test]
