@@ -24,10 +24,10 @@ use toold_host::sandbox::control_watch::ControlWatch;
 
 use crate::journal::contents::KeptContents;
 use crate::journal::{
-    BESIDE_ANOTHER_DAEMON, BESIDE_THE_BACKGROUND, ChangingCall, Journal, JournalScope, PathChange, made,
+    BESIDE_ANOTHER_DAEMON, BESIDE_THE_BACKGROUND, CHANGED_BEFORE, ChangingCall, Journal, JournalScope, PathChange, made,
 };
 use crate::stamps::FileDigest;
-use index::{FolderIndex, WindowChanges};
+use index::FolderIndex;
 
 /// How long a command waits for the index, before it and after it.
 const MAX_WAIT: Duration = Duration::from_millis(300);
@@ -412,22 +412,24 @@ fn record(
     mut lost: Option<String>,
 ) -> Option<NotUndoable> {
     let Ok(contents) = journal.contents() else { return lost.map(NotUndoable::all) };
-    let (mut own, mut shared): (Vec<PathChange>, Vec<PathChange>) = Default::default();
+    let (mut own, mut shared, mut contested): (Vec<PathChange>, Vec<PathChange>, Vec<PathChange>) = Default::default();
     let mut shared_with: BTreeSet<String> = BTreeSet::new();
     let mut gone: Vec<PathBuf> = Vec::new();
     for folder in folders {
-        let WindowChanges { own: of_call, shared: of_several, shared_with: others, not_kept, lost: why } =
-            folder.index.lock().close(contents, id);
-        gone.extend(not_kept);
-        own.extend(of_call);
-        shared.extend(of_several);
-        shared_with.extend(others);
-        lost = lost.or(why);
+        let changes = folder.index.lock().close(contents, id);
+        gone.extend(changes.not_kept);
+        own.extend(changes.own);
+        shared.extend(changes.shared);
+        contested.extend(changes.contested);
+        shared_with.extend(changes.shared_with);
+        lost = lost.or(changes.lost);
     }
     shared_with.extend(beside.clone());
     let (gone_with_own, gone_with_shared) = if own.is_empty() { (&[][..], &gone[..]) } else { (&gone[..], &[][..]) };
-    let recorded = journal.record_without(call, own, beside, gone_with_own);
-    let shared_with = shared_with.into_iter().collect();
+    let shared_with: Vec<String> = shared_with.into_iter().collect();
+    // A record of its own, so that the rest of the call can be undone while the other one goes on.
+    let recorded = journal.record(call, contested, [shared_with.clone(), vec![CHANGED_BEFORE.to_owned()]].concat());
+    let recorded = recorded.and_then(|_| journal.record_without(call, own, beside, gone_with_own));
     let recorded = recorded.and_then(|_| journal.record_without(call, shared, shared_with, gone_with_shared));
     for folder in folders {
         folder.index.lock().note_recorded(id);

@@ -41,6 +41,8 @@ pub(crate) const AFTER_A_KILL: &str = "whoever changed files until the daemon ra
 pub(crate) const BESIDE_THE_BACKGROUND: &str = "whoever else changed files while it ran in the background";
 /// The same for what changed while a daemon and its successor ran commands.
 pub(crate) const BESIDE_ANOTHER_DAEMON: &str = "a command of the daemon that ran beside this one during a restart";
+/// The same for what another call that went on had changed before this one began.
+pub(crate) const CHANGED_BEFORE: &str = "a call that had changed the same files before and went on";
 /// How long changes are kept.
 const MAX_AGE: Duration = Duration::from_secs(7 * 24 * 3600);
 
@@ -184,12 +186,19 @@ pub struct ChangeFilter {
     pub agent: Option<String>,
     /// Only those that changed something in this folder.
     pub below: Option<PathBuf>,
+    /// Only those of this session, and those that it may have made as well as another one.
+    pub session: Option<SessionId>,
 }
 
 impl ChangeFilter {
     pub fn has(&self, record: &ChangeRecord) -> bool {
         let is_below = |folder: &PathBuf| record.changes.iter().any(|change| change.path.0.starts_with(folder));
+        let may_be_of = |session: &SessionId| {
+            let is_its = |call: &String| call.split_once('/').is_some_and(|(id, _)| id == session.as_str());
+            record.session_id == *session || record.shared_with.iter().any(is_its)
+        };
         self.since.is_none_or(|since| record.at >= since)
+            && self.session.as_ref().is_none_or(may_be_of)
             && self.below.as_ref().is_none_or(is_below)
             && self.agent.as_ref().is_none_or(|agent| record.agent.as_ref() == Some(agent))
     }
@@ -417,9 +426,10 @@ impl ChangeRecord {
         }
     }
 
-    /// Whether somebody else may have made the changes when no daemon ran. They are not undone with the rest of the call.
+    /// Whether somebody else made the changes as likely as the call: when no daemon ran, or a call that changes these files again
+    /// and again. They are not undone with the rest of the call.
     pub(crate) fn is_doubtful(&self) -> bool {
-        self.shared_with.iter().any(|other| other == AFTER_A_KILL)
+        self.shared_with.iter().any(|other| [AFTER_A_KILL, CHANGED_BEFORE].contains(&other.as_str()))
     }
 
     /// Whether no other call made the changes.

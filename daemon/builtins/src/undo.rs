@@ -82,7 +82,7 @@ pub fn preview(
     let plan = Plan::of(&records)?;
     let contents = toolkit.journal.contents().map_err(|_| UndoError::Nothing)?;
     let mut exclusions = Exclusions::default();
-    let (mut shown, mut opened) = (Vec::new(), OpenedFolders::default());
+    let (mut shown, mut used, mut opened) = (Vec::new(), 0, OpenedFolders::default());
     for (path, step) in &plan.steps {
         let now = Present::at(path)?;
         plan.check((path, step), &now, UndoAttempt::First, &toolkit.journal)?;
@@ -96,7 +96,9 @@ pub fn preview(
             }
             None => None,
         };
-        shown.push((path.clone(), shown::preview_of(path, folder, now, before, &mut exclusions)));
+        let diff = shown::preview_of(path, (folder, used), now, before, &mut exclusions);
+        used += diff.len();
+        shown.push((path.clone(), diff));
     }
     Ok(shown)
 }

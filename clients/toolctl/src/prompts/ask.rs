@@ -202,9 +202,33 @@ fn show_diff_up_to(diff: &str, most: usize, out: &mut impl Write) -> io::Result<
     }
     let hidden = diff.lines().count().saturating_sub(most);
     if hidden > 0 {
-        writeln!(out, "  {WARN}{hidden} more lines are not shown{WARN:#}")?;
+        writeln!(out, "  {WARN}{hidden} more lines are not shown{}{WARN:#}", plain(&files_after(diff, most)))?;
     }
     Ok(())
+}
+
+/// The files that only the lines after the first `most` are about: `, of a, b`.
+fn files_after(diff: &str, most: usize) -> String {
+    const MAX: usize = 20;
+    let (mut names, mut old) = (Vec::new(), "");
+    for line in diff.lines().skip(most) {
+        if let Some(name) = line.strip_prefix("--- ") {
+            old = name;
+        } else if let Some(new) = line.strip_prefix("+++ ") {
+            let name = if new == "/dev/null" { old.strip_prefix("a/") } else { new.strip_prefix("b/") };
+            names.extend(name);
+        } else if let Some((name, _)) = line.strip_prefix("# ").and_then(|line| line.split_once(": ")) {
+            names.push(name);
+        }
+    }
+    names.retain(|name| !name.starts_with("by "));
+    let more = names.len().saturating_sub(MAX);
+    names.truncate(MAX);
+    match (names.as_slice(), more) {
+        ([], _) => String::new(),
+        (names, 0) => format!(", of {}", names.join(", ")),
+        (names, more) => format!(", of {} and {more} more files", names.join(", ")),
+    }
 }
 
 /// The keys, one line each; the line shows exactly what is stored.

@@ -91,6 +91,8 @@ struct CallWindow {
     touched: BTreeMap<PathBuf, Option<KnownEntry>>,
     /// The other calls that may have changed a path.
     shared: HashMap<PathBuf, BTreeSet<String>>,
+    /// The paths that it may have changed, and the newest call when it first did.
+    changed: HashMap<PathBuf, u64>,
     /// Paths that the daemon's own tools change, and record themselves.
     others: HashSet<PathBuf>,
     /// Files and folders that were left out of the index and that are gone now.
@@ -105,6 +107,8 @@ pub(super) struct WindowChanges {
     pub(super) own: Vec<PathChange>,
     /// Changes that other calls may have made, too.
     pub(super) shared: Vec<PathChange>,
+    /// The same, of paths that another call that still runs had changed before this one began, such as the log of a server.
+    pub(super) contested: Vec<PathChange>,
     pub(super) shared_with: BTreeSet<String>,
     /// Files and folders that were removed while the call ran, and that were left out of the index: nothing of them is kept.
     pub(super) not_kept: Vec<PathBuf>,
@@ -220,6 +224,7 @@ impl FolderIndex {
             opened,
             touched: BTreeMap::new(),
             shared: HashMap::new(),
+            changed: HashMap::new(),
             others: HashSet::new(),
             gone: BTreeSet::new(),
             lost: None,
@@ -321,14 +326,20 @@ impl FolderIndex {
             match window.shared.remove(&path) {
                 None => changes.own.push(change),
                 Some(names) => {
+                    let is_earlier = |other: &CallWindow| {
+                        names.contains(&other.name) && other.changed.get(&path).is_some_and(|newest| *newest < id)
+                    };
+                    match self.windows.iter().any(is_earlier) {
+                        true => changes.contested.push(change),
+                        false => changes.shared.push(change),
+                    }
                     changes.shared_with.extend(names);
-                    changes.shared.push(change);
                     // Recorded once. What the others do to it from now on is a change of its own.
                     self.windows.iter_mut().for_each(|other| _ = other.touched.remove(&path));
                 }
             }
         }
-        changes.lost = lost_for_ever(changes.own.iter().chain(&changes.shared));
+        changes.lost = lost_for_ever(changes.own.iter().chain(&changes.shared).chain(&changes.contested));
         changes
     }
 
@@ -755,12 +766,14 @@ impl FolderIndex {
             .filter(|window| window.may_write)
             .map(|window| (window.id, window.name.clone()))
             .collect();
+        let newest = self.windows.iter().map(|window| window.id).max().unwrap_or_default();
         for window in &mut self.windows {
             // A command that only reads, as far as is known, did it only if nothing else may have.
             if !window.may_write && !names.is_empty() {
                 continue;
             }
             window.touched.entry(path.to_owned()).or_insert_with(|| old.clone());
+            window.changed.entry(path.to_owned()).or_insert(newest);
             let others = names.iter().filter(|(id, _)| *id != window.id).map(|(_, name)| name.clone());
             let others: BTreeSet<String> = others.collect();
             if !others.is_empty() {

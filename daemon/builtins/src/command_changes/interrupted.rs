@@ -34,7 +34,7 @@ fn record_left(journal: &Journal, log: &LeftLog) {
     };
     let end = log.alive_until() + TO_END;
     for (id, call) in calls {
-        let WindowChanges { own, shared, shared_with, .. } = index.finish(id);
+        let WindowChanges { own, shared, contested, shared_with, .. } = index.finish(id);
         if is_recorded(&call) {
             continue;
         }
@@ -44,7 +44,7 @@ fn record_left(journal: &Journal, log: &LeftLog) {
         let _ = journal.record(&call, certain, Vec::new());
         let mut others: Vec<String> = shared_with.into_iter().collect();
         others.push(AFTER_A_KILL.to_owned());
-        let _ = journal.record(&call, [shared, later].concat(), others);
+        let _ = journal.record(&call, [shared, contested, later].concat(), others);
     }
 }
 

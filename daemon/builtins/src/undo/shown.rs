@@ -21,6 +21,8 @@ use crate::toolkit::Toolkit;
 const MAX_DIFF: usize = 1 << 20;
 /// Bytes of a patch.
 const MAX_PATCH: usize = 4 << 20;
+/// Bytes of the names of files whose changes are left out of either.
+const MAX_NAMES: usize = 256 << 10;
 
 /// What several calls did to one path together.
 struct NetChange<'a> {
@@ -44,7 +46,7 @@ enum MovedFiles {
 /// are relative to `folder` where they can be. Contents that are not kept any more are not shown. Blocks.
 pub fn combined_diff(toolkit: &Toolkit, records: &[ChangeRecord], folder: Option<&Path>) -> String {
     let mut exclusions = Exclusions::default();
-    combined(toolkit, records, MAX_DIFF, MovedFiles::Together, |path, from, old, new| {
+    combined(toolkit, records, folder, (MAX_DIFF, MovedFiles::Together), |path, from, old, new| {
         let new_name = name(path, folder);
         let Some(from) = from else { return diff_of(path, &new_name, old, new, &mut exclusions) };
         let old_name = name(from, folder);
@@ -63,7 +65,7 @@ pub fn combined_diff(toolkit: &Toolkit, records: &[ChangeRecord], folder: Option
 /// Blocks.
 pub fn patch(toolkit: &Toolkit, records: &[ChangeRecord], folder: &Path) -> String {
     let mut exclusions = Exclusions::default();
-    combined(toolkit, records, MAX_PATCH, MovedFiles::Apart, |path, _, old, new| {
+    combined(toolkit, records, Some(folder), (MAX_PATCH, MovedFiles::Apart), |path, _, old, new| {
         patch::of_path(path, folder, &old, &new, &mut exclusions).unwrap_or_else(|why| {
             let name = name(path, Some(folder));
             format!("# {name}: {why}\n")
@@ -74,8 +76,8 @@ pub fn patch(toolkit: &Toolkit, records: &[ChangeRecord], folder: &Path) -> Stri
 fn combined(
     toolkit: &Toolkit,
     records: &[ChangeRecord],
-    most: usize,
-    moved: MovedFiles,
+    folder: Option<&Path>,
+    (most, moved): (usize, MovedFiles),
     mut of_path: impl FnMut(&Path, Option<&Path>, Shown, Shown) -> String,
 ) -> String {
     let Ok(contents) = toolkit.journal.contents() else { return String::new() };
@@ -93,9 +95,10 @@ fn combined(
         join_moved(&mut nets);
     }
     let mut text = String::new();
-    for (path, NetChange { before, after, from, by }) in nets {
-        if text.len() > most {
-            text.push_str("# The rest is left out: the diff is too long.\n");
+    let count = nets.len();
+    for (number, (path, NetChange { before, after, from, by })) in nets.into_iter().enumerate() {
+        if text.len() > most + MAX_NAMES {
+            text.push_str(&format!("# {} more files are left out: the diff is too long\n", count - number));
             break;
         }
         for record in by {
@@ -116,9 +119,23 @@ fn combined(
             let kept = digest.and_then(|digest| contents.get(digest).ok().or_else(|| on_disk(path, digest)));
             Some((state, kept))
         };
-        text.push_str(&of_path(path, from, content_of(before), content_of(after)));
+        let part = of_path(path, from, content_of(before), content_of(after));
+        text.push_str(&fitting(part, most.saturating_sub(text.len()), path, folder));
     }
     text
+}
+
+/// The diff of one path, or a line that it is left out: one that is too long is no reason to leave out the others.
+fn fitting(part: String, room: usize, path: &Path, folder: Option<&Path>) -> String {
+    match length_in_answer(&part) <= room {
+        true => part,
+        false => format!("# {}: left out, {} bytes are too many for this diff\n", name(path, folder), part.len()),
+    }
+}
+
+/// About as long as the text is in JSON, where control characters are long.
+fn length_in_answer(text: &str) -> usize {
+    text.len() + 5 * text.bytes().filter(|byte| byte.is_ascii_control() && !b"\n\t".contains(byte)).count()
 }
 
 /// Joins each file that is gone from where it was with the one that was made of it.
@@ -163,15 +180,16 @@ fn is_hidden(path: &Path, exclusions: &mut Exclusions) -> bool {
     is_secret(path) || exclusions.reason(path, false).is_some()
 }
 
-/// The diff from what is at a path to what was there.
+/// The diff from what is at a path to what was there. `used` is the length of those before it.
 pub(super) fn preview_of(
     path: &Path,
-    folder: Option<&Path>,
+    (folder, used): (Option<&Path>, usize),
     now: Shown,
     before: Shown,
     exclusions: &mut Exclusions,
 ) -> String {
-    diff_of(path, &name(path, folder), now, before, exclusions)
+    let diff = diff_of(path, &name(path, folder), now, before, exclusions);
+    fitting(diff, MAX_DIFF.saturating_sub(used), path, folder)
 }
 
 /// The diff between two states of a path. The contents of secret and excluded files are not shown.

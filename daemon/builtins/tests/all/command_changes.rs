@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::json;
 use toold_builtins::journal::{ChangeFilter, ChangeRecord, JournalScope, Selection};
 use toold_builtins::undo::{UndoError, combined_diff, history, undo};
-use toold_proto::tool::CallId;
+use toold_proto::tool::{CallId, SessionId};
 
 use crate::builtin_test::BuiltinTest;
 
@@ -169,6 +169,12 @@ async fn a_change_while_two_commands_run_may_be_of_both() {
     command(&test, "fore", "echo x > made").await;
     let records = records(&test);
     assert_eq!((records.len(), records[0].shared_with.len()), (1, 1), "{records:?}");
+    // It is a change of the session that may have made it, whoever's record it is.
+    let (other, _) = records[0].shared_with[0].split_once('/').unwrap();
+    let filter = |id: &str| ChangeFilter { session: Some(SessionId::parse(id).unwrap()), ..ChangeFilter::default() };
+    let mut of_others = records[0].clone();
+    of_others.session_id = SessionId::parse("elsewhere").unwrap();
+    assert!(filter(other).has(&of_others) && filter("elsewhere").has(&of_others) && !filter("no").has(&of_others));
     let all = taken_back(&test, Selection::All(ChangeFilter::default())).await;
     assert!(matches!(all, Err(UndoError::Nothing)));
     taken_back(&test, of("fore")).await.unwrap();
@@ -193,6 +199,33 @@ async fn what_changes_beside_a_background_command_is_undone_only_when_it_is_name
     assert!(diff.contains("(or by whoever else changed files while it ran in the background)"), "{diff}");
     taken_back(&test, of("server")).await.unwrap();
     assert!(!test.root.join("up").exists());
+}
+
+#[tokio::test]
+async fn a_call_is_undone_although_a_background_command_goes_on_to_write() {
+    let test = BuiltinTest::new();
+    repository(&test);
+    let server = json!({"command": "echo 1 > served; touch target/up; read line", "background": true, "tty": true});
+    test.ok("bash", server).await;
+    toold_test_kit::until("it runs", || test.root.join("target/up").exists().then_some(()));
+    command(&test, "fore", "echo x > made; echo 2 >> served").await;
+    test.write("served", "3\n");
+    let diff = combined_diff(&test.toolkit, &records(&test), None);
+    assert!(diff.contains(", a call that had changed the same files before and went on)\n"), "{diff}");
+    taken_back(&test, of("fore")).await.unwrap();
+    assert!(!test.root.join("made").exists());
+    assert_eq!(test.content("served"), "3\n");
+    test.ok("kill_shell", json!({"shell_id": "sh_1"})).await;
+}
+
+#[tokio::test]
+async fn a_long_change_does_not_hide_others() {
+    let test = BuiltinTest::new();
+    test.write("a", "x\n");
+    command(&test, "one", "seq 1 1000000 > long; echo other > y").await;
+    let patch = toold_builtins::undo::patch(&test.toolkit, &records(&test), &test.root);
+    assert!(patch.contains("\n# long: left out, ") && patch.contains("+++ b/y\n"), "{}", patch.len());
+    assert!(patch.len() < 10_000);
 }
 
 #[tokio::test]

@@ -34,18 +34,19 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
 }
 
 async fn history(request: MethodRequest, params: FileHistory) -> Result<FileChanges, ErrorObjectOwned> {
+    let mut filter = filter(params.since.as_deref(), params.agent)?;
     let session = match (params.all, params.session_id) {
         (true, session_id) => {
             decides("files.history of other sessions", &request)?;
-            // It may have ended.
-            session_id
+            // It may have ended, and records of other sessions name it where either of them may have made a change.
+            filter.session = session_id;
+            None
         }
         (false, session_id) => Some(request.session(session_id.as_ref())?.id.clone()),
     };
     if params.diff {
         decides("files.history with a diff", &request)?;
     }
-    let filter = filter(params.since.as_deref(), params.agent)?;
     let builtins = request.services.builtins.clone();
     blocking(move || {
         let whose = session.as_ref().map_or(JournalScope::Everybody, JournalScope::Session);
@@ -66,7 +67,7 @@ async fn history(request: MethodRequest, params: FileHistory) -> Result<FileChan
 
 fn filter(since: Option<&str>, agent: Option<String>) -> Result<ChangeFilter, ErrorObjectOwned> {
     let since = since.map(|since| read_since(since, SystemTime::now())).transpose();
-    Ok(ChangeFilter { since: since.map_err(|why| invalid_params(&why))?, agent, below: None })
+    Ok(ChangeFilter { since: since.map_err(|why| invalid_params(&why))?, agent, ..ChangeFilter::default() })
 }
 
 fn describe(record: &ChangeRecord, change: &PathChange) -> FileChange {
