@@ -79,6 +79,7 @@ impl ApplyPatchTool {
     fn change(&self, input: &str, cx: &Cx) -> anyhow::Result<Change> {
         let mut targets: Vec<(ChangeTarget, Basis)> = Vec::new();
         let mut place = |path: &str, basis: Basis| -> anyhow::Result<usize> {
+            change::check_names_file(path)?;
             let target = ChangeTarget::new(&self.toolkit, path, cx)?;
             let known = targets.iter().position(|(other, _)| other.path == target.path);
             let at = known.unwrap_or(targets.len());

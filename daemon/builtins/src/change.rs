@@ -612,6 +612,12 @@ fn is_json(bytes: &[u8]) -> bool {
     serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok()
 }
 
+/// Fails for the name of a folder, into which the caller may mean to put a file.
+pub(crate) fn check_names_file(path: &str) -> anyhow::Result<()> {
+    ensure!(!path.ends_with('/'), "{path} names a folder: give the path of a file");
+    Ok(())
+}
+
 /// Creates a file. `mode` holds its permission bits.
 pub(crate) fn create(path: &Path, content: &[u8], mode: Option<u32>) -> Result<(), ReplaceError> {
     replace(path, content, Expected::Absent)?;

@@ -79,7 +79,10 @@ impl Builtin for GlobTool {
     async fn run(&self, input: GlobInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
         let tree = ReadableTree::open(input.path.as_deref(), cx).await?;
         let other_kind = tree.other_kind();
-        let ReadableTree { root, kind, access, cwd, is_quick, turn } = tree;
+        let ReadableTree { root, kind, dangling, access, cwd, is_quick, turn } = tree;
+        if let Some(why) = dangling {
+            anyhow::bail!(why);
+        }
         let shown = paths::shown(&root, &cwd);
         anyhow::ensure!(
             !kind.is_some_and(|kind| kind.is_file()),

@@ -110,7 +110,10 @@ impl Builtin for GrepTool {
     async fn run(&self, input: GrepInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
         let tree = ReadableTree::open(input.path.as_deref(), cx).await?;
         let other_kind = tree.other_kind();
-        let ReadableTree { root, kind, access, cwd, is_quick, turn } = tree;
+        let ReadableTree { root, kind, dangling, access, cwd, is_quick, turn } = tree;
+        if let Some(why) = dangling {
+            anyhow::bail!(why);
+        }
         let buffers = self.toolkit.buffers.of_project(cx.session.project());
         let max_bytes = cx.engine.settings.load().max_result_text.saturating_sub(1024);
         let Some(kind) = kind else {

@@ -74,7 +74,10 @@ impl Builtin for ListTool {
     async fn run(&self, input: ListInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
         let tree = ReadableTree::open(input.path.as_deref(), cx).await?;
         let other_kind = tree.other_kind();
-        let ReadableTree { root, kind, access, cwd, is_quick, turn } = tree;
+        let ReadableTree { root, kind, dangling, access, cwd, is_quick, turn } = tree;
+        if let Some(why) = dangling {
+            anyhow::bail!(why);
+        }
         let shown = paths::shown(&root, &cwd);
         let is_file = kind.is_some_and(|kind| kind.is_file());
         anyhow::ensure!(!is_file, "{shown} is a file, and not a folder: use `read`");
@@ -113,11 +116,14 @@ struct FolderListing {
     entries: BTreeMap<PathBuf, ListEntry>,
     files: u64,
     folders: u64,
-    problems: u64,
+    /// Places that could not be read, and why.
+    problems: Vec<String>,
     /// Files that ignore files name.
     ignored: u64,
     /// Not everything was visited.
     more: bool,
+    /// The folder itself could not be read.
+    is_unread: bool,
 }
 
 struct ListEntry {
@@ -170,8 +176,9 @@ impl FolderWalk {
             listing.see(&self.root, path, *kind);
         }
         let mut exclusions = self.exclusions.lock();
-        let unread = found.problems.iter().filter_map(|error| self.access.problem(error, &mut exclusions)).count();
-        listing.problems += (unread + self.ignore_files.problems().len()) as u64;
+        listing.problems.extend(found.problems.iter().filter_map(|error| self.access.problem(error, &mut exclusions)));
+        listing.is_unread = found.entries.is_empty() && !listing.problems.is_empty();
+        listing.problems.extend(self.ignore_files.problems());
         for (path, _) in found.left_out.iter().filter(|(path, _)| path.to_str().is_none()) {
             if self.access.may_name(path, &mut exclusions)
                 && let Ok(path) = path.strip_prefix(&self.root)
@@ -237,6 +244,9 @@ impl FolderListing {
 }
 
 fn output(tree: &FolderListing, root: &Path, name: &str, depth: usize, max: usize) -> ToolOutput {
+    if tree.is_unread {
+        return ToolOutput::error(format!("nothing was listed: {}", tree.problems.join("; ")));
+    }
     let level = |path: &Path| path.components().count();
     let mut chosen: Vec<&PathBuf> = tree.entries.keys().filter(|path| level(path) <= depth).collect();
     let within = chosen.len();
@@ -286,8 +296,10 @@ fn output(tree: &FolderListing, root: &Path, name: &str, depth: usize, max: usiz
         let entries = if left_out == 1 { "entry" } else { "entries" };
         let _ = write!(text, "; {left_out} {entries} not shown: {how}");
     }
-    if tree.problems > 0 {
-        let _ = write!(text, "; {} could not be read", counted(tree.problems, "place"));
+    if !tree.problems.is_empty() {
+        let first: Vec<&str> = tree.problems.iter().take(5).map(String::as_str).collect();
+        let places = counted(tree.problems.len() as u64, "place");
+        let _ = write!(text, "; {places} could not be read: {}", first.join("; "));
     }
     text.push(']');
     ToolOutput::text(text)
@@ -295,7 +307,7 @@ fn output(tree: &FolderListing, root: &Path, name: &str, depth: usize, max: usiz
         .with("folders", tree.folders)
         .with("shown", chosen.len())
         .with("truncated", left_out > 0 || tree.more)
-        .with("problems", tree.problems)
+        .with("problems", tree.problems.len())
 }
 
 fn size(bytes: u64) -> String {

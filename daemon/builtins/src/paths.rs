@@ -171,6 +171,8 @@ pub(crate) struct ReadableTree {
     pub(crate) access: Arc<ReadAccess>,
     /// The type of the entry at the root; `None` if there is none.
     pub(crate) kind: Option<FileType>,
+    /// Words for a root that does not exist and to which a link leads.
+    pub(crate) dangling: Option<String>,
     /// The call's working folder, for [`shown`].
     pub(crate) cwd: PathBuf,
     /// Whether a folder of a few files may be read in place: its ignore files are short.
@@ -190,6 +192,11 @@ impl ReadableTree {
         let located = Self::locate(path, cx)?;
         located.require_read(cx).await?;
         let kind = located.kind.or_else(|| files::facts(&located.path).ok().flatten().map(|facts| facts.kind));
+        let is_link = || located.named.symlink_metadata().is_ok_and(|facts| facts.is_symlink());
+        let dangling = (kind.is_none() && !located.hides_its_target() && is_link()).then(|| {
+            let [link, target] = [&located.named, &located.path].map(|path| shown(path, &cx.cwd));
+            format!("{link} is a link to {target}, which does not exist")
+        });
         let root = located.path;
         let is_folder = kind.is_some_and(|kind| kind.is_dir());
         let access = with_exclusions(cx, |exclusions| {
@@ -203,7 +210,7 @@ impl ReadableTree {
             turn = waiting => turn.map_err(|_| ToolError::Cancelled)?,
         };
         let is_quick = IgnoreFiles::are_short(&root, &access);
-        Ok(Self { root, kind, access, cwd: cx.cwd.clone(), is_quick, turn })
+        Ok(Self { root, kind, dangling, access, cwd: cx.cwd.clone(), is_quick, turn })
     }
 
     /// What is at the root, in words, if it is no folder; `None` for a folder and for nothing.

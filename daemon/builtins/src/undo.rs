@@ -8,7 +8,7 @@ mod plan;
 mod restore;
 mod shown;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -126,9 +126,13 @@ pub async fn undo(
         }
         plan = Plan::of(&records)?;
     }
-    let paths = plan.steps.keys().cloned().collect();
+    let mut paths: Vec<PathBuf> = plan.steps.keys().cloned().collect();
+    let made: BTreeSet<PathBuf> =
+        plan.steps.iter().filter(|(_, step)| step.before.is_none()).map(|(path, _)| path.clone()).collect();
     let (locked, session) = (toolkit.clone(), session.clone());
     with_paths_locked(toolkit, plan, move |plan| undo_all(&locked, &session, plan, &records)).await?;
+    // A folder in which others have made something since stays.
+    paths.retain(|path| !made.contains(path) || !path.is_dir());
     Ok(paths)
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anyhow::{bail, ensure};
+use anyhow::bail;
 use serde::Deserialize;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
@@ -73,7 +73,7 @@ impl Builtin for WriteTool {
 
 impl WriteTool {
     fn change(&self, input: WriteInput, cx: &Cx) -> anyhow::Result<Change> {
-        ensure!(!input.path.ends_with('/'), "{} names a folder: give the path of a file", input.path);
+        change::check_names_file(&input.path)?;
         let target = ChangeTarget::new(&self.toolkit, &input.path, cx)?;
         let given = input.content.len();
         let change = Change::of_file(target, Basis::NewText, move |target, before| {

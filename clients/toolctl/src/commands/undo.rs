@@ -78,8 +78,8 @@ pub(crate) async fn run(args: UndoArgs, globals: &Globals) -> anyhow::Result<u8>
         (None, None) => {
             let changes = recorded(&client, None, &cwd).await?;
             let Some(last) = changes.iter().rev().find(|change| !change.undone) else {
-                let why = "there is no change below this folder to undo: what commands change in folders that Git ignores, and \
-                           outside of their session's folders, is not kept";
+                let why = "there is no change below this folder to undo: what commands change in `.git`, in folders that Git \
+                           ignores, and outside of their session's folders, is not kept";
                 return Err(not_found(why));
             };
             if !last.shared_with.is_empty() {

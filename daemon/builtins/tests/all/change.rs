@@ -473,6 +473,9 @@ async fn words_about_paths_lead_on() {
     test.write("f.txt", "x");
     let text = test.bad("write", json!({"path": "dir/", "content": "x"})).await;
     assert_eq!(text, "dir/ names a folder: give the path of a file");
+    let moved = "*** Begin Patch\n*** Update File: other\n*** Move to: dir/\n-caf\u{e9} !\n+x\n*** End Patch";
+    let text = test.bad("apply_patch", json!({"input": moved})).await;
+    assert!(text.ends_with("dir/ names a folder: give the path of a file"), "{text}");
     let text = test.bad("write", json!({"path": "f.txt/x", "content": "x"})).await;
     assert_eq!(text.matches("Not a directory").count(), 1, "{text}");
 }

@@ -272,6 +272,9 @@ async fn what_can_find_nothing_says_so() {
         ("glob", json!({"pattern": "../*"}), "a glob with `..` matches nothing: name the folder in `path`"),
         ("grep", json!({"pattern": "x", "include": "a/../*.rs"}), "a glob with `..` matches nothing"),
         ("read", json!({"path": "dangling"}), "dangling is a link to nowhere, which does not exist"),
+        ("list", json!({"path": "dangling"}), "dangling is a link to nowhere, which does not exist"),
+        ("glob", json!({"path": "dangling", "pattern": "*"}), "dangling is a link to nowhere, which does not exist"),
+        ("grep", json!({"path": "dangling", "pattern": "x"}), "dangling is a link to nowhere, which does not exist"),
         (
             "read",
             json!({"path": "file:///etc/none"}),

@@ -273,6 +273,18 @@ async fn changes_in_a_folder_that_may_not_be_read_are_not_undone() {
     }
 }
 
+/// It is not said of what stays that it was undone.
+#[tokio::test]
+async fn a_folder_stays_in_which_others_made_something_since() {
+    let test = started();
+    bash(&test, "call", "mkdir -p new/in; echo x > new/in/f").await;
+    outside(&test, "echo y > new/other");
+    let of_call = Selection::Call(CallId::parse("call").unwrap());
+    let undone = undo(&test.toolkit, &test.session, JournalScope::Everybody, &of_call).await.unwrap();
+    assert_eq!(undone, [test.root.join("new/in"), test.root.join("new/in/f")]);
+    assert_eq!(test.content("new/other"), "y\n");
+}
+
 /// A path that somebody else brought back is no reason to refuse the rest.
 #[tokio::test]
 async fn what_is_as_before_counts_as_undone() {

@@ -43,9 +43,19 @@ fn parsed(error: &ValidationError<'_>) -> Option<Fix> {
     let to = match (only, from) {
         (JsonType::Array, Value::Object(_)) => Value::Array(vec![from.clone()]),
         (JsonType::Boolean, Value::String(text)) => match text.as_str() {
-            "true" | "True" => Value::Bool(true),
-            "false" | "False" => Value::Bool(false),
+            "true" | "True" | "TRUE" => Value::Bool(true),
+            "false" | "False" | "FALSE" => Value::Bool(false),
             _ => return None,
+        },
+        (JsonType::Integer, Value::String(text)) => {
+            // `2.0`, which is a whole number as JSON, too.
+            let whole =
+                text.strip_suffix(".0").filter(|whole| whole.bytes().all(|byte| b"-0123456789".contains(&byte)));
+            serde_json::from_str(whole.unwrap_or(text)).ok()?
+        }
+        (JsonType::Array, Value::String(text)) => match serde_json::from_str(text).ok()? {
+            single @ Value::Object(_) => Value::Array(vec![single]),
+            list => list,
         },
         (_, Value::String(text)) => serde_json::from_str(text).ok()?,
         _ => return None,

@@ -54,10 +54,12 @@ pub(crate) fn event(given: Option<&str>, value: &Value) -> String {
     named.unwrap_or_default().to_owned()
 }
 
-/// Whether the event ends the agent's turn or its conversation, in the words of `permissions.done`; `None` for other events.
+/// Whether the event ends the agent's turn or its conversation, in the words of `permissions.done`; `None` for other events. A new
+/// prompt ends the turn before it: agents report no end of a turn that a person interrupts.
 pub(crate) fn end_of(event: &str) -> Option<&'static str> {
     match event {
         "Stop" | "stop" | "AfterAgent" | "agentStop" | "session.idle" => Some("turn"),
+        "UserPromptSubmit" | "BeforeAgent" | "beforeSubmitPrompt" | "userPromptSubmitted" => Some("turn"),
         "SessionEnd" | "sessionEnd" => Some("conversation"),
         _ => None,
     }

@@ -59,6 +59,14 @@ fn advice(expected: JsonTypeSet, value: &Value) -> Option<String> {
         Value::Bool(_) | Value::Number(_) | Value::Null | Value::Array(_) | Value::Object(_) => None,
     };
     direct.or_else(|| {
+        // A list as a text that is not JSON: as a list of one text, it would not be what is meant either.
+        if let Value::String(text) = value
+            && wants(JsonType::Array)
+            && text.trim_start().starts_with(['[', '{'])
+            && let Err(error) = serde_json::from_str::<Value>(text)
+        {
+            return Some(format!("it is a text that is not valid JSON ({error}): send a list"));
+        }
         let single = wants(JsonType::Array) && !value.is_null() && !value.is_array();
         let text = Some(value.to_string()).filter(|text| single && text.chars().count() <= MAX_QUOTED);
         text.map(|text| format!("send a single one as [{text}]"))

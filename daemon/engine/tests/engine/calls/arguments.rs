@@ -177,6 +177,11 @@ async fn values_that_could_mean_two_things_are_refused_with_words_to_act_on() {
             "expected an integer of at most 9007199254740992, got 9007199254740994",
         ),
         (json!({"type": "array"}), json!("x"), "expected an array, got \"x\": send a single one as [\"x\"]"),
+        (
+            json!({"type": "array"}),
+            json!("[1,]"),
+            "expected an array, got \"[1,]\": it is a text that is not valid JSON (trailing comma at line 1 column 4): send a list",
+        ),
         (json!({"type": "object"}), json!([1]), "expected an object, got an array of 1"),
         (json!({"type": "integer", "minimum": 1}), json!(0), "expected at least 1, got 0"),
         (
@@ -244,6 +249,8 @@ async fn texts_are_the_values_that_the_schema_leaves_as_their_only_reading() {
     let edits = json!([{"old": "a"}]);
     for (sent, fixes) in [
         (json!({"limit": "1", "all": "true"}), 2),
+        (json!({"limit": "2.0", "all": "TRUE"}), 2),
+        (json!({"edits": "{\"old\": \"a\"}"}), 1),
         (json!({"edits": "[{\"old\": \"a\"}]"}), 1),
         (json!({"edits": ["{\"old\": \"a\"}"]}), 1),
         (json!({"edits": {"old": "a"}}), 1),
