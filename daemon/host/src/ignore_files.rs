@@ -20,6 +20,7 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use crate::exclude::Exclusions;
 use crate::file_facts;
 use crate::files::{self, OpenError};
+use crate::git_index;
 use crate::pattern_budget::{MAX_BYTES, MAX_FOLDERS, MAX_PATTERNS, take_room};
 use crate::read_access::ReadAccess;
 
@@ -152,11 +153,7 @@ impl IgnoreFiles {
         };
         let Ok(inside) = folder.strip_prefix(top) else { return false };
         let mut known = self.known.lock();
-        let index = known
-            .indexes
-            .entry(top.to_owned())
-            .or_insert_with(|| files::read_whole(&git.join("index"), MAX_INDEX).ok().map(Arc::new))
-            .clone();
+        let index = known.indexes.entry(top.to_owned()).or_insert_with(|| tracked_names(&git).map(Arc::new)).clone();
         drop(known);
         index.is_some_and(|index| has_entry_below(&index, inside.as_os_str().as_bytes()))
     }
@@ -306,8 +303,30 @@ fn own_git_folder(folder: &Path) -> Option<Option<PathBuf>> {
     Some(Some(folder.join(OsStr::from_bytes(line.trim_ascii()))))
 }
 
-/// Whether a file below `folder` is in an index (gitformat-index(5), versions 2 and 3; in version 4, names are not whole,
-/// and the answer is no).
+/// The index in a form in which all names are whole, with the entries of a split index.
+fn tracked_names(git: &Path) -> Option<Vec<u8>> {
+    let read = |name: &str| files::read_whole(&git.join(name), MAX_INDEX).ok();
+    let whole = |index: Vec<u8>| match index.get(4..8) {
+        Some(b"\0\0\0\x04") => with_whole_names(&index).unwrap_or_default(),
+        _ => index,
+    };
+    let index = read("index")?;
+    let shared = git_index::shared_part(&index).and_then(|name| read(&name));
+    Some([whole(index), shared.map(whole).unwrap_or_default()].concat())
+}
+
+/// The names of an index of version 4 as version 2 has them.
+fn with_whole_names(index: &[u8]) -> Option<Vec<u8>> {
+    let mut whole = b"DIRC\0\0\0\x02".to_vec();
+    for name in git_index::entries(index)?.into_keys() {
+        whole.extend(u16::try_from(name.len()).unwrap_or(u16::MAX).min(0xfff).to_be_bytes());
+        whole.extend(name);
+        whole.push(0);
+    }
+    Some(whole)
+}
+
+/// Whether a file below `folder` is in an index with whole names (gitformat-index(5), versions 2 and 3).
 fn has_entry_below(index: &[u8], folder: &[u8]) -> bool {
     let version = index.get(4..8).and_then(|bytes| bytes.try_into().ok()).map(u32::from_be_bytes);
     if !index.starts_with(b"DIRC") || !matches!(version, Some(2 | 3)) {

@@ -39,6 +39,7 @@ pub mod files;
 pub mod folder_events;
 mod folder_names;
 pub mod folders;
+mod git_index;
 mod git_settings;
 pub mod ignore_files;
 mod pattern_budget;

@@ -399,6 +399,26 @@ async fn nothing_found_says_what_was_left_out() {
 }
 
 #[tokio::test]
+async fn hidden_folders_are_searched_in_every_form_of_git_s_index() {
+    for form in [["--index-version", "2"], ["--index-version", "4"], ["--split-index", "-q"]] {
+        let test = BuiltinTest::strict();
+        for name in [".github/ci", "sub/.cfg/a", "sub/.cfg/b"] {
+            test.write(name, "needle\n");
+        }
+        let update = ["update-index", form[0], form[1]];
+        for arguments in [["init", "-q", "."].as_slice(), &["add", "-A"], &update] {
+            let git = std::process::Command::new("git").args(arguments).current_dir(&test.root).output().unwrap();
+            assert!(git.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&git.stderr));
+        }
+        test.write("sub/.untracked/c", "needle\n");
+        check(
+            test.ok("grep", json!({"pattern": "needle", "output_mode": "files"})).await,
+            &[".github/ci", "sub/.cfg/a", "sub/.cfg/b"],
+        );
+    }
+}
+
+#[tokio::test]
 async fn what_is_no_file_is_named_where_nothing_is_found() {
     let test = BuiltinTest::strict();
     let _socket = std::os::unix::net::UnixListener::bind(test.root.join("door")).unwrap();

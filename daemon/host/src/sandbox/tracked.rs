@@ -2,24 +2,19 @@
 //!
 //! The index itself proves nothing, since a command that may change it can list any file: the content must match.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use sha1::{Digest, Sha1};
 
 use crate::checked_out::git_folder;
 use crate::files;
+use crate::git_index::{IndexEntries, OBJECT, entries};
 
 /// A larger index is not read, and its files count as untracked.
 const MAX_INDEX: u64 = 64 << 20;
 /// Secrets are small.
 const MAX_FILE: u64 = 1 << 20;
-/// Times, device, inode, mode, owners and size, before the name of an object.
-const FACTS: usize = 40;
-const OBJECT: usize = 20;
-
-/// The objects of an index, by the names of their files.
-type IndexEntries = BTreeMap<Vec<u8>, [u8; OBJECT]>;
 
 /// Where Git would look up a file: the nearest repository above it.
 #[derive(Debug)]
@@ -55,54 +50,6 @@ fn blob(content: &[u8]) -> [u8; OBJECT] {
     hash.update(format!("blob {}\0", content.len()));
     hash.update(content);
     hash.finalize().into()
-}
-
-/// The entries of an index in the versions 2 to 4, by name; `None` for another file.
-fn entries(index: &[u8]) -> Option<IndexEntries> {
-    let rest = index.strip_prefix(b"DIRC")?;
-    let number = |bytes: &[u8]| Some(u32::from_be_bytes(*bytes.first_chunk::<4>()?));
-    let (version, count) = (number(rest)?, number(rest.get(4..)?)?);
-    if !(2..=4).contains(&version) {
-        return None;
-    }
-    let (mut at, mut found, mut last) = (12, BTreeMap::new(), Vec::new());
-    for _ in 0..count {
-        let entry = index.get(at..)?;
-        let object = *entry.get(FACTS..)?.first_chunk::<OBJECT>()?;
-        let flags = u16::from_be_bytes(*entry.get(FACTS + OBJECT..)?.first_chunk::<2>()?);
-        let mut start = FACTS + OBJECT + 2;
-        if flags & 0x4000 != 0 {
-            start += 2;
-        }
-        if version == 4 {
-            let (dropped, length) = offset(entry.get(start..)?)?;
-            start += length;
-            last.truncate(last.len().checked_sub(dropped)?);
-        } else {
-            last.clear();
-        }
-        let name = entry.get(start..)?;
-        let end = name.iter().position(|byte| *byte == 0)?;
-        last.extend_from_slice(&name[..end]);
-        let length = start + end;
-        // The older versions pad entries to eight bytes, with at least one zero.
-        at += if version == 4 { length + 1 } else { (length / 8 + 1) * 8 };
-        found.insert(last.clone(), object);
-    }
-    Some(found)
-}
-
-/// A number in Git's form of offsets, and its length.
-fn offset(bytes: &[u8]) -> Option<(usize, usize)> {
-    let mut value = 0usize;
-    for (at, byte) in bytes.iter().enumerate().take(5) {
-        value = (value << 7) | usize::from(byte & 0x7f);
-        if byte & 0x80 == 0 {
-            return Some((value, at + 1));
-        }
-        value += 1;
-    }
-    None
 }
 
 #[cfg(test)]
