@@ -64,3 +64,16 @@ pub(crate) fn shared_part(index: &[u8]) -> Option<String> {
     let hex: String = object.iter().map(|byte| format!("{byte:02x}")).collect();
     Some(format!("sharedindex.{hex}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_files_have_no_entries() {
+        assert_eq!(entries(b""), None);
+        assert_eq!(entries(b"DIRC\0\0\0\x09\0\0\0\0"), None);
+        assert_eq!(entries(b"DIRC\0\0\0\x02\0\0\0\x01short"), None);
+        assert_eq!(offset(&[0x80, 0x80, 0x80, 0x80, 0x80, 0]), None);
+    }
+}

@@ -284,6 +284,15 @@ mod tests {
     }
 
     #[test]
+    fn files_of_which_no_line_is_shown_are_named() {
+        let diff = "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-1\n-2\n+3\n--- a/gone\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n# by bash in call 1: rm y\n# y: left out\n";
+        let mut out = Vec::new();
+        show_diff_up_to(diff, 4, &mut out).unwrap();
+        let text = anstream::adapter::strip_str(&String::from_utf8(out).unwrap()).to_string();
+        assert!(text.ends_with("  8 more lines are not shown, of gone, y\n"), "{text}");
+    }
+
+    #[test]
     fn prompt_shows_the_question_and_what_is_stored() {
         let mut out = Vec::new();
         show(&ask(), &mut out).unwrap();

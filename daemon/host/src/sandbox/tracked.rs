@@ -87,12 +87,4 @@ mod tests {
             assert!(!tracked(".env"));
         }
     }
-
-    #[test]
-    fn other_files_have_no_entries() {
-        assert_eq!(entries(b""), None);
-        assert_eq!(entries(b"DIRC\0\0\0\x09\0\0\0\0"), None);
-        assert_eq!(entries(b"DIRC\0\0\0\x02\0\0\0\x01short"), None);
-        assert_eq!(offset(&[0x80, 0x80, 0x80, 0x80, 0x80, 0]), None);
-    }
 }
