@@ -81,10 +81,11 @@ fn install_keeps_other_entries_of_each_client_and_can_be_undone() {
         std::fs::write(&file, &before).unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
 
-        // Without a terminal, the change is shown and not made.
+        // Without a terminal, the change is shown and not made, as in a dry run.
         let refused = run(&setup, &[client]);
         assert!(!refused.status.success());
         let shown = String::from_utf8(refused.stdout).unwrap();
+        assert_eq!(done(&setup, &[client, "--dry-run"]), shown, "{client}");
         assert!(shown.starts_with(file.to_str().unwrap()), "{client}: {shown}");
         assert!(shown.lines().any(|line| line.starts_with('+') && line.contains("toold")), "{client}: {shown}");
         assert_eq!(std::fs::read_to_string(&file).unwrap(), before);
@@ -116,6 +117,15 @@ fn install_keeps_other_entries_of_each_client_and_can_be_undone() {
         assert!(undone.lines().any(|line| line.starts_with('-') && line.contains("toold")), "{client}: {undone}");
         assert_eq!(std::fs::read_to_string(&file).unwrap(), before, "{client}");
         assert!(!run(&setup, &[client, "--undo", "--yes"]).status.success(), "{client}: there is nothing to undo");
+
+        // An entry of this name may be the person's own.
+        let theirs = before.replace("\"other\"", "\"toold\"").replace(".other]", ".toold]");
+        assert_ne!(theirs, before);
+        std::fs::write(&file, &theirs).unwrap();
+        for arguments in [&["--yes"][..], &["--profile", "all", "--yes"], &["--undo", "--yes"]] {
+            done(&setup, &[&[client], arguments].concat());
+        }
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), theirs, "{client}");
     }
 }
 
@@ -166,10 +176,10 @@ fn installing_again_keeps_what_the_user_added_to_the_entry() {
         done(&setup, &[client, "--yes"]);
         let text = std::fs::read_to_string(&file).unwrap();
         let changed = match client {
-            "codex" => format!("{text}env = {{ KEY = \"value\" }}\n").replace("toolctl\"", "elsewhere\""),
+            "codex" => format!("{text}env = {{ KEY = \"value\" }}\n").replace("toolctl\"", "elsewhere/toolctl\""),
             _ => text
                 .replace("\"command\"", "\"env\": {\"KEY\": \"value\"}, \"command\"")
-                .replace("toolctl\"", "elsewhere\""),
+                .replace("toolctl\"", "elsewhere/toolctl\""),
         };
         assert_ne!(text, changed);
         std::fs::write(&file, &changed).unwrap();
@@ -201,7 +211,7 @@ fn installing_again_keeps_arguments_and_changes_the_profile_only_when_told() {
         assert!(done(&setup, &[client, "--profile", "all", "--yes"]).contains("gets all tools"), "{client}");
         assert_eq!(arguments(), json!(["mcp", "--profile", "all"]), "{client}");
         let text = std::fs::read_to_string(&file).unwrap().replace("\"mcp\"", "\"mcp\", \"--listing\", \"deferred\"");
-        std::fs::write(&file, text.replace("toolctl\"", "elsewhere\"")).unwrap();
+        std::fs::write(&file, text.replace("toolctl\"", "elsewhere/toolctl\"")).unwrap();
         done(&setup, &[client, "--yes"]);
         assert_eq!(arguments(), json!(["mcp", "--listing", "deferred", "--profile", "all"]), "{client}");
         done(&setup, &[client, "--profile", "web", "--yes"]);

@@ -64,7 +64,9 @@ pub(crate) fn file(agent: HookAgent) -> PathBuf {
         HookAgent::Codex => in_named_folder("CODEX_HOME", "hooks.json"),
         HookAgent::Copilot => in_named_folder("COPILOT_HOME", "hooks/toold.json"),
         HookAgent::Vscode => in_named_folder("COPILOT_HOME", "hooks/toold-vscode.json"),
-        HookAgent::Gemini | HookAgent::Cursor | HookAgent::Opencode | HookAgent::QwenCode => None,
+        HookAgent::Gemini => in_named_folder("GEMINI_CLI_HOME", ".gemini/settings.json"),
+        HookAgent::QwenCode => in_named_folder("QWEN_HOME", "settings.json"),
+        HookAgent::Cursor | HookAgent::Opencode => None,
     };
     if let Some(moved) = moved {
         return moved;
@@ -128,11 +130,13 @@ fn own_prefix(text: &str) -> Option<String> {
 
 /// Whether the agent runs its command lines so that toold can confine them, as far as the person's settings tell.
 pub(super) fn confines_in(agent: HookAgent, home: &Path) -> bool {
-    if agent != HookAgent::ClaudeCode {
-        return false;
-    }
-    let prefix = config_file::read(&home.join(file(agent))).ok().flatten().and_then(|text| own_prefix(&text));
-    prefix.is_some_and(|value| prefix::fail_of(Path::new(&value)).is_some() && Path::new(&value).is_file())
+    let text = config_file::read(&home.join(file(agent))).ok().flatten().unwrap_or_default();
+    has_own_prefix(agent, &text) && own_prefix(&text).is_some_and(|value| Path::new(&value).is_file())
+}
+
+/// Whether the text puts `toolctl confine` before the agent's command lines.
+pub(crate) fn has_own_prefix(agent: HookAgent, text: &str) -> bool {
+    agent == HookAgent::ClaudeCode && own_prefix(text).is_some_and(|value| prefix::fail_of(Path::new(&value)).is_some())
 }
 
 /// Makes what a text of [`with_hooks`] names beside the program.
@@ -140,10 +144,9 @@ pub(super) fn confines_in(agent: HookAgent, home: &Path) -> bool {
 /// # Errors
 /// It cannot be made.
 pub(crate) fn make_links(agent: HookAgent, text: &str, program: &str) -> anyhow::Result<()> {
-    let ours = own_prefix(text).filter(|value| prefix::fail_of(Path::new(value)).is_some());
-    match ours {
-        Some(value) if agent == HookAgent::ClaudeCode => prefix::make_link(Path::new(&value), Path::new(program)),
-        _ => Ok(()),
+    match own_prefix(text).filter(|_| has_own_prefix(agent, text)) {
+        Some(value) => prefix::make_link(Path::new(&value), Path::new(program)),
+        None => Ok(()),
     }
 }
 
@@ -159,9 +162,7 @@ pub(crate) fn without_hooks(agent: HookAgent, text: &str, before: &str) -> anyho
     for (event, _) in items(agent, &HookCommand::NONE) {
         text = jsonc::without_items(&text, &[HOLDER, event], before, |item| is_ours(agent, item))?;
     }
-    if agent == HookAgent::ClaudeCode
-        && own_prefix(&text).is_some_and(|value| prefix::fail_of(Path::new(&value)).is_some())
-    {
+    if has_own_prefix(agent, &text) {
         text = jsonc::without_member(&text, ENVIRONMENT, prefix::VARIABLE, before)?;
     }
     Ok(text)
@@ -232,10 +233,9 @@ pub(crate) fn fail_in(agent: HookAgent, text: &str) -> Option<FailArg> {
 /// For an agent without hooks: a denial where the agent can be told to deny what a missing hook would have judged.
 pub(crate) fn default_fail(agent: HookAgent) -> FailArg {
     match agent {
-        HookAgent::ClaudeCode => FailArg::Closed,
+        HookAgent::ClaudeCode | HookAgent::Cursor => FailArg::Closed,
         HookAgent::Codex
         | HookAgent::Gemini
-        | HookAgent::Cursor
         | HookAgent::Copilot
         | HookAgent::Opencode
         | HookAgent::QwenCode

@@ -36,13 +36,16 @@ pub(crate) struct AgentsInstallArgs {
     #[arg(long, value_name = "NAME", conflicts_with = "undo")]
     profile: Option<String>,
     /// How the hooks answer when no daemon runs: with a denial, or not at all, so that the agent decides by its own rules. Without it, an
-    /// installation that is there keeps its choice; a new one for Claude Code is closed, which also denies when toolctl is
-    /// gone, and all others are open
+    /// installation that is there keeps its choice; a new one for Claude Code or Cursor is closed, which also denies when
+    /// toolctl is gone, and all others are open
     #[arg(long, value_enum, conflicts_with = "undo")]
     fail: Option<FailArg>,
     /// Remove what was installed
     #[arg(long)]
     undo: bool,
+    /// Show the changes, and make none
+    #[arg(long, conflicts_with = "yes")]
+    dry_run: bool,
     /// Do not ask for confirmation
     #[arg(long, short)]
     yes: bool,
@@ -69,7 +72,8 @@ async fn change_entry(install: &AgentsInstallArgs, both: bool, globals: &Globals
     if install.undo && both && !has_entry {
         return Ok(OK);
     }
-    install::run(McpInstallArgs::of(client, install.profile.clone(), install.undo, install.yes), globals).await
+    let entry = McpInstallArgs::of(client, install.profile.clone());
+    install::run(entry.with(install.undo, install.dry_run, install.yes), globals).await
 }
 
 async fn change_hooks(install: &AgentsInstallArgs, globals: &Globals, right: &PersonWrites) -> anyhow::Result<()> {
@@ -102,7 +106,7 @@ async fn change_hooks(install: &AgentsInstallArgs, globals: &Globals, right: &Pe
     }
     write!(out, "{}", difference(&file, &before, after.as_deref().unwrap_or_default()))?;
     let verb = if install.undo { "Remove the hooks from" } else { "Write" };
-    if !install.yes && !confirm(&format!("{verb} {}?", file.display())).await? {
+    if install.dry_run || !install.yes && !confirm(&format!("{verb} {}?", file.display())).await? {
         return Ok(());
     }
     if install.undo {

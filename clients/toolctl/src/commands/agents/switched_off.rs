@@ -1,4 +1,4 @@
-//! Settings of agents that keep installed hooks from running.
+//! Settings, options and variables of agents that keep installed hooks from running.
 
 use std::path::{Path, PathBuf};
 
@@ -13,53 +13,103 @@ use crate::config_file;
 /// An agent that has the hooks and does not run them.
 pub(crate) struct SwitchedOff {
     pub(crate) agent: &'static str,
-    /// The file with the setting, or the folder of the running agent that was started with it.
+    /// The file with the setting, or the folder in which the agent runs or would be started with it.
     pub(crate) file: PathBuf,
     /// As it is written there.
     pub(crate) setting: &'static str,
 }
 
+/// What a command line has to have beside an option for the hooks to be off.
+#[derive(Clone, Copy)]
+enum OptionValue {
+    Any,
+    /// Not the person's settings among the sources.
+    WithoutUser,
+    /// One of these words.
+    OneOf(&'static [&'static str]),
+    /// Settings that switch the hooks off, or a file of them.
+    Settings,
+}
+
 /// Options of an agent's command line with which it does not run the hooks of the person's settings.
-const OFF_OPTIONS: &[(HookAgent, &str)] = &[
-    (HookAgent::ClaudeCode, "--bare"),
-    (HookAgent::ClaudeCode, "--safe-mode"),
-    (HookAgent::ClaudeCode, "--setting-sources"),
-    (HookAgent::QwenCode, "--bare"),
-    (HookAgent::QwenCode, "--safe-mode"),
+const OFF_OPTIONS: &[(HookAgent, &str, OptionValue)] = &[
+    (HookAgent::ClaudeCode, "--bare", OptionValue::Any),
+    (HookAgent::ClaudeCode, "--safe-mode", OptionValue::Any),
+    (HookAgent::ClaudeCode, "--setting-sources", OptionValue::WithoutUser),
+    (HookAgent::ClaudeCode, "--settings", OptionValue::Settings),
+    (HookAgent::Codex, "--disable", OptionValue::OneOf(&["hooks", "codex_hooks"])),
+    (HookAgent::Opencode, "--pure", OptionValue::Any),
+    (HookAgent::QwenCode, "--bare", OptionValue::Any),
+    (HookAgent::QwenCode, "--safe-mode", OptionValue::Any),
 ];
 
-/// A running agent of this user that was started with an option that switches the hooks off.
+/// Variables with which an agent does not run the hooks, and how they are shown.
+const OFF_VARIABLES: &[(HookAgent, &str, &str)] = &[
+    (HookAgent::ClaudeCode, "CLAUDE_CODE_SAFE_MODE", "the variable CLAUDE_CODE_SAFE_MODE"),
+    (HookAgent::ClaudeCode, "CLAUDE_CODE_SIMPLE", "the variable CLAUDE_CODE_SIMPLE"),
+    (HookAgent::Opencode, "OPENCODE_PURE", "the variable OPENCODE_PURE"),
+];
+
+/// The variable that switches the hooks off. `value`: what a variable has.
+fn off_variable(agent: HookAgent, value: impl Fn(&str) -> Option<String>) -> Option<&'static str> {
+    let is_on = |name: &str| value(name).is_some_and(|value| !matches!(&*value, "" | "0" | "false"));
+    let (_, _, shown) = OFF_VARIABLES.iter().find(|(of, name, _)| *of == agent && is_on(name))?;
+    Some(shown)
+}
+
+/// A running agent of this user that was started with an option or a variable that switches the hooks off.
 fn running_without(agent: HookAgent) -> Option<SwitchedOff> {
     let processes = std::fs::read_dir("/proc").ok()?;
     processes.flatten().find_map(|process| {
-        let line = std::fs::read(process.path().join("cmdline")).ok()?;
-        let words: Vec<&str> =
-            line.split(|byte| *byte == 0).filter_map(|word| std::str::from_utf8(word).ok()).collect();
-        let setting = off_option(agent, &words)?;
+        let texts = |name: &str| -> Option<Vec<String>> {
+            let bytes = std::fs::read(process.path().join(name)).ok()?;
+            Some(bytes.split(|byte| *byte == 0).map(|text| String::from_utf8_lossy(text).into_owned()).collect())
+        };
+        let line = texts("cmdline")?;
+        let words: Vec<&str> = line.iter().map(String::as_str).collect();
+        let options = options_of(agent, &words)?;
         // Only processes of this user tell.
         let folder = std::fs::read_link(process.path().join("cwd")).ok()?;
+        let setting = off_option(agent, options, &folder).or_else(|| {
+            let variables = texts("environ")?;
+            let value = |name: &str| variables.iter().find_map(|text| text.strip_prefix(name)?.strip_prefix('='));
+            off_variable(agent, |name| value(name).map(str::to_owned))
+        })?;
         Some(SwitchedOff { agent: agent.name(), file: folder, setting })
     })
 }
 
-/// The option in the command line of the agent's program, which may be run by an interpreter.
-fn off_option(agent: HookAgent, words: &[&str]) -> Option<&'static str> {
-    let is_agents = |word: &&&str| Path::new(word).file_stem().is_some_and(|name| name == agent.program());
-    let at = words.iter().take(2).position(|word| is_agents(&word))?;
-    let options = words.get(at + 1..)?;
-    let (_, option) = OFF_OPTIONS.iter().find(|(of, option)| {
-        let names =
-            |word: &&str| word.strip_prefix(option).is_some_and(|rest| rest.is_empty() || rest.starts_with('='));
-        *of == agent && options.iter().any(names) && !(*option == "--setting-sources" && loads_user(options))
-    })?;
-    Some(option)
+/// The options in the command line of the agent's program, which may be run by an interpreter.
+fn options_of<'a>(agent: HookAgent, words: &'a [&'a str]) -> Option<&'a [&'a str]> {
+    let is_agents = |word: &&str| Path::new(word).file_stem().is_some_and(|name| name == agent.program());
+    let at = words.iter().take(2).position(is_agents)?;
+    words.get(at + 1..)
 }
 
-/// Whether `--setting-sources` names the person's settings.
-fn loads_user(options: &[&str]) -> bool {
-    let behind = options.iter().skip_while(|word| **word != "--setting-sources").nth(1).copied();
-    let joined = options.iter().find_map(|word| word.strip_prefix("--setting-sources="));
-    behind.or(joined).is_some_and(|sources| sources.split(',').any(|source| source.trim() == "user"))
+/// The option that switches the hooks off. `folder`: where the agent runs.
+fn off_option(agent: HookAgent, options: &[&str], folder: &Path) -> Option<&'static str> {
+    let (_, option, _) = OFF_OPTIONS.iter().filter(|(of, _, _)| *of == agent).find(|(_, option, wanted)| {
+        options.iter().enumerate().any(|(at, word)| {
+            let value = match word.strip_prefix(option).map(|rest| (rest, rest.strip_prefix('='))) {
+                Some(("", _)) => options.get(at + 1).copied().unwrap_or_default(),
+                Some((_, Some(value))) => value,
+                _ => return false,
+            };
+            match wanted {
+                OptionValue::Any => true,
+                OptionValue::WithoutUser => !value.split(',').any(|source| source.trim() == "user"),
+                OptionValue::OneOf(words) => words.contains(&value),
+                OptionValue::Settings => {
+                    let text = match value.trim_start().starts_with('{') {
+                        true => Some(value.to_owned()),
+                        false => config_file::read(&folder.join(value)).ok().flatten(),
+                    };
+                    text.is_some_and(|text| DISABLE_ALL.is_in(jsonc::whole(&text).as_ref()))
+                }
+            }
+        })
+    })?;
+    Some(option)
 }
 
 /// Where Claude Code reads the settings of an organisation.
@@ -70,19 +120,58 @@ pub(crate) const MANAGED: &str = if cfg!(target_os = "macos") {
 };
 
 /// A setting that switches hooks off.
+#[derive(Clone, Copy)]
 struct OffSetting {
     path: &'static [&'static str],
-    off: bool,
+    off: OffValue,
     /// As it is written.
     text: &'static str,
 }
 
-const DISABLE_ALL: OffSetting = OffSetting { path: &["disableAllHooks"], off: true, text: "\"disableAllHooks\": true" };
+#[derive(Clone, Copy)]
+enum OffValue {
+    Is(bool),
+    /// A list with this text.
+    Lists(&'static str),
+}
+
+impl OffSetting {
+    fn is_in(self, settings: Option<&Value>) -> bool {
+        let found = settings.and_then(|settings| self.path.iter().try_fold(settings, |value, name| value.get(name)));
+        match (found, self.off) {
+            (Some(Value::Bool(is)), OffValue::Is(off)) => *is == off,
+            (Some(Value::Array(items)), OffValue::Lists(text)) => items.iter().any(|item| item == text),
+            _ => false,
+        }
+    }
+}
+
+const DISABLE_ALL: OffSetting =
+    OffSetting { path: &["disableAllHooks"], off: OffValue::Is(true), text: "\"disableAllHooks\": true" };
 const MANAGED_ONLY: OffSetting =
-    OffSetting { path: &["allowManagedHooksOnly"], off: true, text: "\"allowManagedHooksOnly\": true" };
+    OffSetting { path: &["allowManagedHooksOnly"], off: OffValue::Is(true), text: "\"allowManagedHooksOnly\": true" };
+const PLUGINS_ONLY: OffSetting = OffSetting {
+    path: &["strictPluginOnlyCustomization"],
+    off: OffValue::Is(true),
+    text: "\"strictPluginOnlyCustomization\": true",
+};
+const PLUGIN_HOOKS_ONLY: OffSetting = OffSetting {
+    off: OffValue::Lists("hooks"),
+    text: "\"strictPluginOnlyCustomization\": [\"hooks\"]",
+    ..PLUGINS_ONLY
+};
 const GEMINI_OFF: OffSetting =
-    OffSetting { path: &["hooksConfig", "enabled"], off: false, text: "\"hooksConfig.enabled\": false" };
-const CODEX_OFF: OffSetting = OffSetting { path: &["features", "hooks"], off: false, text: "features.hooks = false" };
+    OffSetting { path: &["hooksConfig", "enabled"], off: OffValue::Is(false), text: "\"hooksConfig.enabled\": false" };
+const GEMINI_WITHOUT: OffSetting = OffSetting {
+    path: &["hooksConfig", "disabled"],
+    off: OffValue::Lists("toold"),
+    text: "\"hooksConfig.disabled\": [\"toold\"]",
+};
+const CODEX_OFF: OffSetting =
+    OffSetting { path: &["features", "hooks"], off: OffValue::Is(false), text: "features.hooks = false" };
+/// The earlier name of the feature.
+const CODEX_OFF_BEFORE: OffSetting =
+    OffSetting { path: &["features", "codex_hooks"], off: OffValue::Is(false), text: "features.codex_hooks = false" };
 
 /// All agents that have hooks of toold which do not run in the current folder.
 pub(crate) fn switched_off() -> Vec<SwitchedOff> {
@@ -91,52 +180,68 @@ pub(crate) fn switched_off() -> Vec<SwitchedOff> {
     agents.filter_map(|agent| switched_off_here(agent, &home)).collect()
 }
 
-/// The setting that keeps the hooks of this agent from running in the current folder.
+/// What keeps the hooks of this agent from running in the current folder.
 pub(super) fn switched_off_here(agent: HookAgent, home: &Path) -> Option<SwitchedOff> {
     let cwd = std::env::current_dir().unwrap_or_default();
-    of(agent, home, &cwd, Path::new(MANAGED)).or_else(|| running_without(agent))
+    let here = || {
+        let setting = off_variable(agent, |name| std::env::var(name).ok())?;
+        Some(SwitchedOff { agent: agent.name(), file: cwd.clone(), setting })
+    };
+    of(agent, home, &cwd, Path::new(MANAGED)).or_else(here).or_else(|| running_without(agent))
+}
+
+/// The setting in the files of the person and of the machine that keeps the hooks of this agent from running.
+pub(crate) fn switched_off_everywhere(agent: HookAgent, home: &Path) -> Option<SwitchedOff> {
+    of(agent, home, Path::new("/"), Path::new(MANAGED))
 }
 
 fn of(agent: HookAgent, home: &Path, cwd: &Path, managed: &Path) -> Option<SwitchedOff> {
-    let mut settings: Vec<(PathBuf, OffSetting)> = vec![];
-    match agent {
+    let own = home.join(hooks_file::file(agent));
+    let above = || cwd.ancestors().filter(|folder| *folder != home);
+    // The files, and the settings that switch the hooks off in any of them.
+    let parts: Vec<(Vec<PathBuf>, &[OffSetting])> = match agent {
         HookAgent::ClaudeCode => {
-            settings.push((managed.to_owned(), DISABLE_ALL));
-            settings.push((managed.to_owned(), MANAGED_ONLY));
+            let parts = managed.with_extension("d");
+            let entries = std::fs::read_dir(parts).into_iter().flatten().flatten().map(|entry| entry.path());
+            let of_machine = std::iter::once(managed.to_owned()).chain(entries).collect();
             // A repository's settings count in all its folders.
-            for folder in cwd.ancestors().filter(|folder| *folder != home) {
-                for name in ["settings.local.json", "settings.json"] {
-                    settings.push((folder.join(".claude").join(name), DISABLE_ALL));
-                }
-            }
-            settings.push((home.join(hooks_file::file(agent)), DISABLE_ALL));
+            let of_projects = above().flat_map(|folder| {
+                ["settings.local.json", "settings.json"].map(|name| folder.join(".claude").join(name))
+            });
+            vec![
+                (of_machine, &[DISABLE_ALL, MANAGED_ONLY, PLUGINS_ONLY, PLUGIN_HOOKS_ONLY]),
+                (of_projects.chain([own]).collect(), &[DISABLE_ALL]),
+            ]
         }
-        HookAgent::Gemini => settings.push((home.join(hooks_file::file(agent)), GEMINI_OFF)),
+        HookAgent::Gemini => {
+            let files = ["/etc/gemini-cli/settings.json".into(), cwd.join(".gemini/settings.json"), own];
+            vec![(files.into(), &[GEMINI_OFF, GEMINI_WITHOUT])]
+        }
         HookAgent::QwenCode => {
-            settings.push(("/etc/qwen-code/settings.json".into(), DISABLE_ALL));
-            for folder in cwd.ancestors().filter(|folder| *folder != home) {
-                settings.push((folder.join(".qwen/settings.json"), DISABLE_ALL));
-            }
-            settings.push((home.join(hooks_file::file(agent)), DISABLE_ALL));
+            let of_projects = above().map(|folder| folder.join(".qwen/settings.json"));
+            let of_machine = [PathBuf::from("/etc/qwen-code/settings.json")];
+            vec![(of_machine.into_iter().chain(of_projects).chain([own]).collect(), &[DISABLE_ALL])]
         }
-        HookAgent::Codex => settings.push((home.join(McpClient::Codex.file()), CODEX_OFF)),
-        HookAgent::Cursor | HookAgent::Copilot | HookAgent::Opencode | HookAgent::Vscode => {}
-    }
-    let found = settings.into_iter().find(|(file, setting)| is_set(file, setting));
-    found.map(|(file, setting)| SwitchedOff { agent: agent.name(), file, setting: setting.text })
-}
-
-fn is_set(file: &Path, setting: &OffSetting) -> bool {
-    let Some(text) = config_file::read(file).ok().flatten() else { return false };
-    let value = match file.extension().is_some_and(|end| end == "toml") {
-        true => {
-            let settings = text.parse::<toml::Table>().ok().and_then(|table| serde_json::to_value(table).ok());
-            settings
-                .and_then(|settings| setting.path.iter().try_fold(&settings, |value, name| value.get(name)).cloned())
+        HookAgent::Codex => {
+            let of_machine = ["config.toml", "managed_config.toml"].map(|name| Path::new("/etc/codex").join(name));
+            let of_projects = above().map(|folder| folder.join(".codex/config.toml"));
+            let own = home.join(McpClient::Codex.file());
+            let files = of_machine.into_iter().chain(of_projects).chain([own]).collect();
+            vec![(files, &[CODEX_OFF, CODEX_OFF_BEFORE])]
         }
-        false => jsonc::member(&text, setting.path),
+        HookAgent::Cursor | HookAgent::Copilot | HookAgent::Opencode | HookAgent::Vscode => vec![],
     };
-    value == Some(Value::Bool(setting.off))
+    parts.into_iter().flat_map(|(files, settings)| files.into_iter().map(move |file| (file, settings))).find_map(
+        |(file, settings)| {
+            let text = config_file::read(&file).ok().flatten()?;
+            let whole = match file.extension().is_some_and(|end| end == "toml") {
+                true => text.parse::<toml::Table>().ok().and_then(|table| serde_json::to_value(table).ok()),
+                false => jsonc::whole(&text),
+            };
+            let setting = settings.iter().find(|setting| setting.is_in(whole.as_ref()))?.text;
+            Some(SwitchedOff { agent: agent.name(), file, setting })
+        },
+    )
 }
 
 #[cfg(test)]
@@ -145,45 +250,87 @@ mod tests {
 
     #[test]
     fn an_option_of_the_command_line_switches_hooks_off() {
-        let option = |line: &str| off_option(HookAgent::ClaudeCode, &line.split(' ').collect::<Vec<_>>());
-        assert_eq!(option("/usr/bin/claude -p x --bare"), Some("--bare"));
-        assert_eq!(option("node /opt/claude.js --safe-mode"), Some("--safe-mode"));
-        assert_eq!(option("claude --setting-sources project"), Some("--setting-sources"));
-        assert_eq!(option("claude --setting-sources=project,local"), Some("--setting-sources"));
-        for line in ["claude", "claude --setting-sources user,project", "claude --setting-sources=user", "vi --bare"] {
-            assert_eq!(option(line), None, "{line}");
-        }
-    }
-
-    #[test]
-    fn a_setting_that_switches_hooks_off_is_found() {
-        let home = tempfile::tempdir().unwrap();
-        let file = home.path().join(".claude/settings.json");
-        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-        let is_off = |text: &str| {
-            std::fs::write(&file, text).unwrap();
-            of(HookAgent::ClaudeCode, home.path(), Path::new("/"), Path::new("/nowhere")).is_some()
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("off.json"), "{\"disableAllHooks\": true}").unwrap();
+        std::fs::write(folder.path().join("on.json"), "{}").unwrap();
+        let option = |agent, line: &str| {
+            let words: Vec<&str> = line.split(' ').collect();
+            off_option(agent, options_of(agent, &words)?, folder.path())
         };
-        assert!(is_off("{\"disableAllHooks\": true, // for now\n}"));
-        assert!(!is_off("{\"disableAllHooks\": false}") && !is_off("{}") && !is_off("{"));
+        use HookAgent::{ClaudeCode, Codex, Opencode};
+        for (agent, line, found) in [
+            (ClaudeCode, "/usr/bin/claude -p x --bare", "--bare"),
+            (ClaudeCode, "node /opt/claude.js --safe-mode", "--safe-mode"),
+            (ClaudeCode, "claude --setting-sources project", "--setting-sources"),
+            (ClaudeCode, "claude --setting-sources=project,local", "--setting-sources"),
+            (ClaudeCode, "claude --settings off.json", "--settings"),
+            (ClaudeCode, "claude --settings={\"disableAllHooks\":true}", "--settings"),
+            (Codex, "codex exec --disable hooks x", "--disable"),
+            (Codex, "codex --disable=codex_hooks", "--disable"),
+            (Opencode, "opencode run --pure", "--pure"),
+        ] {
+            assert_eq!(option(agent, line), Some(found), "{line}");
+        }
+        for (agent, line) in [
+            (ClaudeCode, "claude"),
+            (ClaudeCode, "claude --setting-sources user,project"),
+            (ClaudeCode, "claude --setting-sources=user"),
+            (ClaudeCode, "claude --settings on.json"),
+            (ClaudeCode, "claude --settings none.json"),
+            (ClaudeCode, "vi --bare"),
+            (Codex, "codex --disable web_search"),
+            (Codex, "codex --pure"),
+        ] {
+            assert_eq!(option(agent, line), None, "{line}");
+        }
     }
 
     #[test]
-    fn settings_of_a_repository_and_of_an_organisation_switch_hooks_off_too() {
+    fn a_variable_switches_hooks_off() {
+        let off = |agent, name: &str, value: &str| {
+            off_variable(agent, |known| (known == name).then(|| value.to_owned())).is_some()
+        };
+        assert!(off(HookAgent::ClaudeCode, "CLAUDE_CODE_SIMPLE", "1"));
+        assert!(off(HookAgent::ClaudeCode, "CLAUDE_CODE_SAFE_MODE", "true"));
+        assert!(off(HookAgent::Opencode, "OPENCODE_PURE", "1"));
+        assert!(!off(HookAgent::Opencode, "OPENCODE_PURE", "0") && !off(HookAgent::Codex, "OPENCODE_PURE", "1"));
+    }
+
+    #[test]
+    fn settings_of_persons_projects_and_organisations_switch_hooks_off() {
         let top = tempfile::tempdir().unwrap();
-        let (home, managed) = (top.path().join("home"), top.path().join("managed.json"));
-        let below = home.join("src/app/deep");
-        std::fs::create_dir_all(below.join("x")).unwrap();
-        let found = || of(HookAgent::ClaudeCode, &home, &below, &managed).map(|off| (off.file, off.setting));
-        assert_eq!(found(), None);
-        for file in ["settings.json", "settings.local.json"] {
-            let file = home.join("src/app/.claude").join(file);
-            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-            std::fs::write(&file, "{\"disableAllHooks\": true}").unwrap();
-            assert_eq!(found(), Some((file.clone(), DISABLE_ALL.text)));
-            std::fs::remove_file(file).unwrap();
+        let (home, managed) = (top.path().join("home"), top.path().join("managed-settings.json"));
+        let cwd = home.join("src/app");
+        use HookAgent::{ClaudeCode, Codex, Gemini, QwenCode};
+        let found = |agent| of(agent, &home, &cwd, &managed).map(|off| (off.file, off.setting));
+        let all_off = "{\"disableAllHooks\": true, // for now\n}";
+        let only_plugins = "{\"strictPluginOnlyCustomization\": [\"skills\", \"hooks\"]}";
+        for (agent, file, text, setting) in [
+            (ClaudeCode, "home/.claude/settings.json", all_off, DISABLE_ALL),
+            (ClaudeCode, "home/src/.claude/settings.json", all_off, DISABLE_ALL),
+            (ClaudeCode, "home/src/app/.claude/settings.local.json", all_off, DISABLE_ALL),
+            (ClaudeCode, "managed-settings.json", "{\"allowManagedHooksOnly\": true}", MANAGED_ONLY),
+            (ClaudeCode, "managed-settings.json", only_plugins, PLUGIN_HOOKS_ONLY),
+            (ClaudeCode, "managed-settings.json", "{\"strictPluginOnlyCustomization\": true}", PLUGINS_ONLY),
+            (ClaudeCode, "managed-settings.d/10-x.json", "{\"allowManagedHooksOnly\": true}", MANAGED_ONLY),
+            (Gemini, "home/.gemini/settings.json", "{\"hooksConfig\": {\"enabled\": false}}", GEMINI_OFF),
+            (Gemini, "home/.gemini/settings.json", "{\"hooksConfig\": {\"disabled\": [\"toold\"]}}", GEMINI_WITHOUT),
+            (Gemini, "home/src/app/.gemini/settings.json", "{\"hooksConfig\": {\"enabled\": false}}", GEMINI_OFF),
+            (QwenCode, "home/src/.qwen/settings.json", all_off, DISABLE_ALL),
+            (Codex, "home/.codex/config.toml", "features.hooks = false", CODEX_OFF),
+            (Codex, "home/.codex/config.toml", "[features]\ncodex_hooks = false", CODEX_OFF_BEFORE),
+            (Codex, "home/src/app/.codex/config.toml", "features.hooks = false", CODEX_OFF),
+        ] {
+            let path = top.path().join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            assert_eq!(found(agent), None, "before {file}");
+            for on in ["{\"disableAllHooks\": false}", "{}", "{", ""] {
+                std::fs::write(&path, on).unwrap();
+                assert_eq!(found(agent), None, "{file}: {on}");
+            }
+            std::fs::write(&path, text).unwrap();
+            assert_eq!(found(agent), Some((path.clone(), setting.text)), "{text}");
+            std::fs::remove_file(&path).unwrap();
         }
-        std::fs::write(&managed, "{\"allowManagedHooksOnly\": true}").unwrap();
-        assert_eq!(found(), Some((managed.clone(), MANAGED_ONLY.text)));
     }
 }

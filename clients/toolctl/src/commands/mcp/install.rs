@@ -40,6 +40,9 @@ pub(crate) struct McpInstallArgs {
     /// Remove the entry
     #[arg(long)]
     undo: bool,
+    /// Show the change, and make none
+    #[arg(long, conflicts_with = "yes")]
+    dry_run: bool,
     /// Do not ask for confirmation
     #[arg(long, short)]
     yes: bool,
@@ -72,6 +75,8 @@ impl McpClient {
         let moved = match self {
             Self::ClaudeCode => in_named_folder("CLAUDE_CONFIG_DIR", ".claude.json"),
             Self::Codex => in_named_folder("CODEX_HOME", "config.toml"),
+            Self::GeminiCli => in_named_folder("GEMINI_CLI_HOME", ".gemini/settings.json"),
+            Self::QwenCode => in_named_folder("QWEN_HOME", "settings.json"),
             _ => None,
         };
         if let Some(moved) = moved {
@@ -194,6 +199,19 @@ impl McpClient {
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 
+    /// Whether the entry starts this program, of this installation or another.
+    fn has_own_entry(self, text: &str) -> bool {
+        let command = match self {
+            Self::Codex => toml_table::member(text, self.holder(), NAME, "command"),
+            _ => jsonc::member(text, &[self.holder(), NAME, "command"]),
+        };
+        let command = command.map(|command| command.get(0).cloned().unwrap_or(command));
+        let is_ours = |command: &Value| {
+            command.as_str().is_some_and(|command| Path::new(command).file_name() == Path::new("toolctl").file_name())
+        };
+        command.as_ref().is_some_and(is_ours) && self.arguments(text).is_some_and(|words| words.contains(&"mcp".into()))
+    }
+
     pub(crate) fn has_entry(self, text: &str) -> bool {
         match self {
             Self::Codex => toml_table::has_table(text, self.holder(), NAME),
@@ -204,8 +222,13 @@ impl McpClient {
 
 impl McpInstallArgs {
     /// For the client's own file.
-    pub(crate) fn of(client: McpClient, profile: Option<String>, undo: bool, yes: bool) -> Self {
-        Self { client, file: None, profile, undo, yes }
+    pub(crate) fn of(client: McpClient, profile: Option<String>) -> Self {
+        Self { client, file: None, profile, undo: false, dry_run: false, yes: false }
+    }
+
+    /// As the options of another command say.
+    pub(crate) fn with(self, undo: bool, dry_run: bool, yes: bool) -> Self {
+        Self { undo, dry_run, yes, ..self }
     }
 }
 
@@ -244,7 +267,7 @@ pub(crate) async fn run(install: McpInstallArgs, globals: &Globals) -> anyhow::R
     if !install.undo {
         writeln!(out, "{}", about_profile(install.client, install.client.profile(text).as_deref()))?;
     }
-    if !install.yes && !confirm(&question).await? {
+    if install.dry_run || !install.yes && !confirm(&question).await? {
         return Ok(OK);
     }
     if install.undo {
@@ -253,8 +276,8 @@ pub(crate) async fn run(install: McpInstallArgs, globals: &Globals) -> anyhow::R
         return Ok(OK);
     }
     made_folders::create_for(&file)?;
-    // When the entry is only updated, the backup from before the first one stays.
-    if !install.client.has_entry(&before) {
+    // When the entry is only updated, the backup from before the first one stays. One of the same name may be the person's.
+    if !install.client.has_own_entry(&before) {
         back_up(&backup, now.as_deref(), &right)?;
     }
     replace(&file, text, &right)?;

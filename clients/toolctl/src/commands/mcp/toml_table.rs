@@ -50,6 +50,12 @@ pub(crate) fn has_table(text: &str, holder: &str, name: &str) -> bool {
     document.get(holder).and_then(|servers| servers.get(name)).is_some()
 }
 
+/// The text of a member of the table `holder.name`; `None` if there is none, or the text is not TOML.
+pub(crate) fn member(text: &str, holder: &str, name: &str, key: &str) -> Option<Value> {
+    let document = parse(text).ok()?;
+    Some(document.get(holder)?.get(name)?.get(key)?.as_str()?.into())
+}
+
 /// The texts of an array in the table `holder.name`; `None` if there is none, or the text is not TOML.
 pub(crate) fn strings(text: &str, holder: &str, name: &str, key: &str) -> Option<Vec<String>> {
     let document = parse(text).ok()?;
