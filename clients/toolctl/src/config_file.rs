@@ -1,6 +1,8 @@
 //! Configuration files, the user's own and those of other programs, as commands change them.
 
+use std::fs::OpenOptions;
 use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -73,8 +75,13 @@ pub(crate) fn appended(text: &str, part: &str) -> String {
 pub(crate) async fn write_checked(file: &Path, text: &str, right: &PersonWrites) -> anyhow::Result<()> {
     let folder = file.parent().context("the file is in no folder")?;
     std::fs::create_dir_all(folder).with_context(|| format!("can't create {}", folder.display()))?;
-    let candidate = folder.join(format!(".config-{}.toml", std::process::id()));
-    replace(&candidate, text, right)?;
+    // Under the name by which a process that comes after one that was killed here finds what it left.
+    remove_leftovers(file);
+    let candidate = beside(file);
+    let written = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&candidate);
+    written
+        .and_then(|mut written| written.write_all(text.as_bytes()))
+        .with_context(|| format!("can't write {}", candidate.display()))?;
     let check = ["config".as_ref(), "check".as_ref(), "--".as_ref(), candidate.as_ref()];
     let wrong = program::errors(&check).await;
     std::fs::remove_file(&candidate).with_context(|| format!("can't remove {}", candidate.display()))?;
@@ -103,10 +110,15 @@ pub(crate) fn replace(file: &Path, text: &str, _: &PersonWrites) -> anyhow::Resu
 /// The same for a file that only toolctl reads.
 pub(crate) fn replace_own(file: &Path, text: &str) -> anyhow::Result<()> {
     remove_leftovers(file);
+    toold_files::replace(file, &beside(file), text.as_bytes(), FileReplacement::KeepsMode(0o600))
+        .with_context(|| format!("can't write {}", file.display()))
+}
+
+/// The temporary file of this process beside a file.
+fn beside(file: &Path) -> PathBuf {
     let mut beside = file.as_os_str().to_owned();
     beside.push(format!("{BESIDE}{}", std::process::id()));
-    toold_files::replace(file, beside.as_ref(), text.as_bytes(), FileReplacement::KeepsMode(0o600))
-        .with_context(|| format!("can't write {}", file.display()))
+    beside.into()
 }
 
 /// The ending of the name of a temporary file that replaces another one; the number of the process that writes it follows.

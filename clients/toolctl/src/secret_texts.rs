@@ -5,13 +5,17 @@ pub(crate) fn is_secret_name(name: &str) -> bool {
     let name = name.trim_start_matches('-').to_lowercase();
     let has = |part: &&str| name.contains(*part);
     let words = || name.split(|c: char| !c.is_ascii_alphanumeric());
-    ["token", "secret", "passw", "apikey", "credential", "authorization", "cookie", "private"].iter().any(has)
+    ["token", "secret", "passw", "apikey", "credential", "authorization", "cookie", "private", "webhook"]
+        .iter()
+        .any(has)
         || words().any(|word| ["key", "pat", "pwd", "auth", "pass", "dsn", "pw"].contains(&word))
 }
 
 /// Whether the text looks like a key: a known beginning, or long without words.
 pub(crate) fn is_secret_text(text: &str) -> bool {
-    const STARTS: [&str; 14] = [
+    const STARTS: [&str; 16] = [
+        "https://hooks.slack.com/services/",
+        "https://discord.com/api/webhooks/",
         "ghp_",
         "gho_",
         "ghs_",
@@ -27,14 +31,26 @@ pub(crate) fn is_secret_text(text: &str) -> bool {
         "AIza",
         "eyJ",
     ];
+    let is_key = || text.len() >= 24 && is_mixed(text) && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    STARTS.iter().any(|start| text.len() > start.len() + 12 && text.starts_with(start))
+        || text.contains("PRIVATE KEY-----")
+        || is_key()
+}
+
+/// Whether a part of the path of a URL looks like a key. The names of packages, which may be as long, are lower case.
+pub(crate) fn is_secret_part(part: &str) -> bool {
+    let bare = part.trim_end_matches('=');
+    let has = |is: fn(char) -> bool| bare.contains(is);
+    let is_of = |is: fn(char) -> bool| bare.chars().all(|c| is(c) || "_-+.~".contains(c));
+    let is_random = has(|c| c.is_ascii_uppercase()) && has(|c| c.is_ascii_lowercase());
+    let is_id = bare.len() >= 32 && is_of(|c| c.is_ascii_hexdigit());
+    is_secret_text(part)
+        || bare.len() >= 24 && is_mixed(bare) && is_of(|c| c.is_ascii_alphanumeric()) && (is_random || is_id)
+}
+
+fn is_mixed(text: &str) -> bool {
     let count = |is: fn(&char) -> bool| text.chars().filter(is).count();
-    let is_key = || {
-        text.len() >= 24
-            && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-            && count(|c| c.is_ascii_digit()) >= 3
-            && count(|c| c.is_ascii_alphabetic()) >= 3
-    };
-    STARTS.iter().any(|start| text.len() > start.len() + 12 && text.starts_with(start)) || is_key()
+    count(|c| c.is_ascii_digit()) >= 3 && count(|c| c.is_ascii_alphabetic()) >= 3
 }
 
 /// Whether the text is a URL with a password.
@@ -114,6 +130,12 @@ fn without_secret(value: &str, key: &str) -> String {
     if let Some((name, _)) = shown.split_once(['=', ':']).filter(|(name, _)| is_secret_name(name)) {
         shown = format!("{name}{}{HIDDEN}", &shown[name.len()..=name.len()]);
     }
+    if let Some((scheme, rest)) = shown.split_once("://") {
+        let (address, query) = rest.split_at(rest.find('?').unwrap_or(rest.len()));
+        let (host, path) = address.split_at(address.find('/').unwrap_or(address.len()));
+        let parts = path.split('/').map(|part| if is_secret_part(part) { HIDDEN } else { part });
+        shown = format!("{scheme}://{host}{}{query}", parts.collect::<Vec<_>>().join("/"));
+    }
     if let Some((address, query)) = shown.split_once('?') {
         let parameters = query.split('&').map(|parameter| match parameter.split_once('=') {
             Some((name, value)) if is_secret_name(name) || is_secret_text(value) => format!("{name}={HIDDEN}"),
@@ -144,6 +166,14 @@ mod tests {
             (
                 r#""PATH": "/usr/bin", "author": "me", "keybindings": "vim""#,
                 r#""PATH": "/usr/bin", "author": "me", "keybindings": "vim""#,
+            ),
+            (
+                r#""https://a.example/api/s/NzY1YWJjZGVmMDEyMzQ1Njc4OWFiY2RlZg==/mcp?b=c""#,
+                r#""https://a.example/api/s/***/mcp?b=c""#,
+            ),
+            (
+                r#""https://a.example/chrome-devtools-mcp-2025-11-03/mcp""#,
+                r#""https://a.example/chrome-devtools-mcp-2025-11-03/mcp""#,
             ),
             ("it's one line\n\"token\": \"x\"", "it's one line\n\"token\": \"***\""),
         ] {

@@ -489,6 +489,28 @@ fn hooks_that_were_changed_or_removed_are_found_and_repaired() {
         machine.done(&["setup", "--yes"]);
         machine.done(&["setup", "--check"]);
     }
+    // Settings of the person that leave the hooks where they are, and without effect.
+    let codex = machine.home(".codex/config.toml");
+    let codex_on = fs::read_to_string(&codex).unwrap();
+    for (path, value, words) in [
+        ("/disableAllHooks", json!(true), "claude-code does not run the hooks: take \"disableAllHooks\": true out of"),
+        ("/env/CLAUDE_CODE_SHELL_PREFIX", json!("/other"), "claude-code does not confine its commands any more"),
+        ("", json!({}), "codex does not run the hooks: take features.hooks = false out of"),
+    ] {
+        let mut settings = whole.clone();
+        match path {
+            "" => fs::write(&codex, format!("features.hooks = false\n{codex_on}")).unwrap(),
+            "/disableAllHooks" => settings["disableAllHooks"] = value,
+            path => *settings.pointer_mut(path).unwrap() = value,
+        }
+        fs::write(&file, settings.to_string()).unwrap();
+        let check = machine.toolctl(&["setup", "--check"]);
+        let told = String::from_utf8_lossy(&check.stdout);
+        assert!(told.contains(words) && check.status.code() == Some(1), "{told}");
+    }
+    fs::write(&file, whole.to_string()).unwrap();
+    fs::write(&codex, codex_on).unwrap();
+    machine.done(&["setup", "--check"]);
     machine.done(&["setup", "--undo", "--yes"]);
     assert!(!fs::read_to_string(&file).unwrap().contains("toolctl"));
 }
@@ -506,6 +528,91 @@ fn names_that_mean_other_sources_and_names_that_stand_twice_are_no_trap() {
     let told = machine.done(&["setup", "--yes"]);
     assert!(told.contains("is a name in it twice?"), "{told}");
     machine.done(&["setup", "--check"]);
+}
+
+#[test]
+fn entries_that_toold_cannot_take_stay_and_the_others_move() {
+    let stays = [
+        ("wss", json!({"type": "ws", "url": "wss://example.invalid/ws"}), "is not an http or https URL"),
+        ("bare", json!({"url": "example.invalid/mcp"}), "is not an http or https URL"),
+        ("empty", json!({"url": ""}), "toold does not take it"),
+        ("words", json!({"command": "x", "args": "one two"}), "its args is not a list"),
+    ];
+    let mut servers: serde_json::Map<String, Value> =
+        stays.iter().map(|(name, entry, _)| ((*name).to_owned(), entry.clone())).collect();
+    servers.insert("good".to_owned(), json!({"command": "x", "args": ["--port", 8080]}));
+    let machine = with_cursor(&json!({"mcpServers": servers}).to_string());
+    // Servers of a project that is gone.
+    let gone = json!({"projects": {machine.home("gone").to_str().unwrap(): {"mcpServers": {"old": {"command": "y"}}}}});
+    fs::write(machine.home(".claude.json"), gone.to_string()).unwrap();
+    // In VS Code, servers stand in one of two files, and new ones are read from the other.
+    let code = machine.home(".config/Code/User/settings.json");
+    fs::create_dir_all(code.parent().unwrap()).unwrap();
+    fs::write(&code, r#"{"mcp": {"servers": {"coded": {"command": "z"}}}}"#).unwrap();
+    let told = machine.done(&["setup", "--yes"]);
+    for (name, entry, why) in stays {
+        let line = told.lines().find(|line| line.trim_start().starts_with(name));
+        assert!(line.is_some_and(|line| line.contains(why)), "{name}: {told}");
+        assert_eq!(machine.json(".cursor/mcp.json")["mcpServers"][name], entry);
+    }
+    assert!(told.contains("the folder of its project is gone"), "{told}");
+    let good = machine.json(".cursor/mcp.json")["mcpServers"]["good"].take();
+    assert_eq!(good["args"], json!(["mcp", "--source", "good"]), "{good}");
+    let config = fs::read_to_string(machine.daemon.setup.path("config/toold/config.toml")).unwrap();
+    assert!(config.contains("args = [\"--port\", \"8080\"]") && !config.contains("servers.old"), "{config}");
+    let settings = machine.json(".config/Code/User/settings.json");
+    assert_eq!(settings, json!({"mcp": {"servers": {"coded": bridge("coded")}}}));
+    assert_ne!(machine.json(".config/Code/User/mcp.json")["servers"]["toold"], Value::Null);
+}
+
+#[test]
+fn a_setup_that_was_killed_comes_back_byte_for_byte() {
+    let machine = SetupMachine::new();
+    machine.unlock();
+    let before = machine.files();
+    machine.done(&["setup", "--yes"]);
+    // The record is written first: these are the files of a setup that was killed after it.
+    for path in machine.files().keys().filter(|path| !before.contains_key(*path)) {
+        fs::remove_file(path).unwrap();
+    }
+    for (path, (text, _)) in &before {
+        fs::write(path, text).unwrap();
+    }
+    // No process has such a number.
+    let config = machine.daemon.setup.path("config/toold/config.toml.new-2147483646");
+    fs::write(&config, TOKEN).unwrap();
+    machine.done(&["setup", "--yes"]);
+    assert!(!config.exists());
+    machine.done(&["setup", "--check"]);
+    let undone = machine.done(&["setup", "--undo", "--yes"]);
+    assert!(undone.contains(" 0 entry by entry"), "{undone}");
+    assert_eq!(machine.files(), before);
+}
+
+#[test]
+fn a_file_of_a_repository_elsewhere_is_never_changed_and_a_new_one_is_nobody_s() {
+    let machine = SetupMachine::new();
+    let git = |arguments: &[&str]| {
+        let mut command = machine.daemon.setup.command(Path::new("git"));
+        let output = command.current_dir(machine.home("")).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+    };
+    let repositories = [(".dotfiles", ".gemini/settings.json"), (".local/share/yadm/repo.git", ".qwen/settings.json")];
+    let mut before = Vec::new();
+    for (repository, file) in repositories {
+        git(&["init", "-q", "--bare", repository]);
+        git(&[&format!("--git-dir={repository}"), "--work-tree=.", "add", file]);
+        before.push(fs::read(machine.home(file)).unwrap());
+    }
+    // Its folder for plugins is not there yet.
+    git(&["init", "-q", ".config/opencode"]);
+    let told = machine.done(&["setup", "--yes"]);
+    for ((_, file), before) in repositories.iter().zip(before) {
+        assert_eq!(fs::read(machine.home(file)).unwrap(), before, "{told}");
+        assert!(told.contains(&format!("{}: tracked by Git", machine.home(file).display())), "{told}");
+    }
+    assert!(machine.home(".config/opencode/plugins/toold.js").exists(), "{told}");
+    assert_ne!(machine.json(".cursor/mcp.json")["mcpServers"]["toold"], Value::Null);
 }
 
 #[test]
@@ -661,7 +768,11 @@ fn purge_packs_what_the_person_wrote_for_the_person_alone() {
         String::from_utf8(output.stdout).unwrap()
     };
     done(&["setup", "--yes"]);
+    let state = setup.path("state/toold");
+    fs::create_dir(state.join("theirs")).unwrap();
+    fs::write(state.join("theirs/mine.txt"), "mine").unwrap();
     let told = done(&["setup", "--undo", "--purge", "--yes"]);
+    assert!(told.contains("/toold/theirs\n") && !told.contains("toold.db-wal"), "{told}");
     assert!(told.contains("Will be packed into") && told.contains("Will be removed:"), "{told}");
     assert!(told.contains("To remove the programs"), "{told}");
     let mut found = fs::read_dir(setup.path("home")).unwrap().map(|entry| entry.unwrap().path());
@@ -669,9 +780,17 @@ fn purge_packs_what_the_person_wrote_for_the_person_alone() {
     assert_eq!(archive.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     let list = setup.command(Path::new("tar")).arg("-tzf").arg(&archive).output().unwrap();
     let list = String::from_utf8(list.stdout).unwrap();
-    assert!(list.contains("plugins/mine.lua") && !list.contains("secrets.json"), "{list}");
+    for file in ["plugins/mine.lua", "toold/toold.db", "theirs/mine.txt"] {
+        assert!(list.contains(file), "{file}: {list}");
+    }
+    assert!(!list.contains("secrets.json") && !list.contains("setup.json") && !list.contains("log/"), "{list}");
     assert!(!setup.path("config/toold").exists() && !setup.path("state/toold").exists());
     assert!(!fs::read_to_string(setup.path("home/.qwen/settings.json")).unwrap().contains("toolctl"));
+    // Again: there is nothing to pack, and no daemon is started that makes something.
+    done(&["setup", "--undo", "--purge", "--yes"]);
+    assert!(!setup.path("config/toold").exists() && !setup.path("state/toold").exists());
+    let names = fs::read_dir(setup.path("home")).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(names.filter(|name| name.to_string_lossy().ends_with(".tar.gz")).count(), 1);
 }
 
 /// All folders of the person that are empty.

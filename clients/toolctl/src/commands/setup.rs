@@ -8,6 +8,7 @@ mod allowances;
 mod apply;
 mod bridge;
 mod check;
+mod checked;
 mod figures;
 mod folders;
 mod level;
@@ -120,13 +121,12 @@ pub(crate) async fn run(args: SetupArgs, globals: &Globals) -> anyhow::Result<u8
     check_servers(&args, &plan, record.as_ref())?;
     let mut allowed = args.allowed.clone();
     if !args.json {
-        output::print(&page::render(&plan))?;
+        output::print(&page::render(&plan, false))?;
     }
     let offers = !args.yes && !plan.allowances.is_empty();
     if plan.is_empty() && chosen.is_empty() && allowed.is_empty() && !offers {
         return done(&args, &plan, None);
     }
-    let mut level = None;
     if !args.yes {
         chosen.extend(choose_folders(&plan, &chosen)?);
         allowed.extend(choose_servers(&plan, &allowed)?);
@@ -134,7 +134,9 @@ pub(crate) async fn run(args: SetupArgs, globals: &Globals) -> anyhow::Result<u8
         if !taken.is_empty() {
             plan = SetupPlan::new(&input.plan_input(&names, keeps_secrets, &taken))?;
         }
-        level = level::ask(&plan.config).await?;
+        if let Some(level) = level::ask(&plan.config).await? {
+            plan.set_level(&level)?;
+        }
         if !confirm("Set toold up like this?").await? {
             return Ok(OK);
         }
@@ -145,7 +147,7 @@ pub(crate) async fn run(args: SetupArgs, globals: &Globals) -> anyhow::Result<u8
     {
         crate::commands::secrets::unlock_if_asked(&client).await?;
     }
-    let choices = apply::Choices { folders: chosen, allowed, level };
+    let choices = apply::Choices { folders: chosen, allowed };
     apply::run(&plan, record.clone(), &choices, &input.program, &client, &right).await?;
     let figures = figures::measure(&plan, &choices.allowed, &client).await;
     done(&args, &plan, Some(&figures))
@@ -213,9 +215,10 @@ struct SetupInput<'a> {
     home: &'a std::path::Path,
     program: String,
     config: PathBuf,
-    cwd: PathBuf,
     record: Option<&'a SetupRecord>,
     rules: rules::AgentRules,
+    folders: Vec<folders::WorkFolder>,
+    servers: servers::MachineServers,
 }
 
 impl SetupInput<'_> {
@@ -234,19 +237,31 @@ impl SetupInput<'_> {
             rules: &self.rules,
             keeps_secrets,
             taken,
-            cwd: &self.cwd,
+            folders: &self.folders,
+            servers: &self.servers,
         }
     }
 }
 
 async fn input<'a>(home: &'a std::path::Path, record: Option<&'a SetupRecord>) -> anyhow::Result<SetupInput<'a>> {
+    let cwd = std::env::current_dir().context("can't determine the current folder")?;
+    let folders = folders::lately(home);
+    let mut projects: Vec<PathBuf> = folders.iter().map(|folder| folder.path.clone()).collect();
+    // Where no agent worked, only an untracked file of a repository is surely the person's own.
+    let here = cwd.ancestors().find(|folder| folder.join(".git").exists());
+    if let Some(here) = here.filter(|here| folders::is_possible(here, home))
+        && !projects.iter().any(|project| project == here)
+    {
+        projects.push(here.to_owned());
+    }
     Ok(SetupInput {
         home,
         program: install::program()?,
         config: config_file::find().await?,
-        cwd: std::env::current_dir().context("can't determine the current folder")?,
         record,
         rules: rules::read_all(home).only_valid().await?,
+        servers: servers::MachineServers::read(home, &projects).only_valid().await?,
+        folders,
     })
 }
 
@@ -259,7 +274,7 @@ fn show(plan: &SetupPlan, folders: &[PathBuf], place: PlaceForSecrets, args: &Se
             print_json(&page)?;
         }
         false => {
-            output::print(&page::render(plan))?;
+            output::print(&page::render(plan, true))?;
             for folder in folders {
                 output::print(&format!("Every agent may work in {}.\n", one_line(&folder.display().to_string())))?;
             }
@@ -335,8 +350,8 @@ async fn choose_allowances(plan: &SetupPlan, client: &Client) -> anyhow::Result<
             "shell" => effects(client, rule.pattern.trim_end_matches(" *")).await?,
             _ => String::new(),
         };
-        let frees = if frees.is_empty() { frees } else { format!("  {frees}") };
-        labels.push(format!("{} {}  {}{frees}", rule.category, one_line(&rule.pattern), rule.agent));
+        let frees = if frees.is_empty() { rule.frees().to_owned() } else { frees };
+        labels.push(format!("{} {}  {}  {frees}", rule.category, one_line(&rule.pattern), rule.agent));
         offered.push(rule);
     }
     let question = "Rules of one agent that all agents get (none is fine):";

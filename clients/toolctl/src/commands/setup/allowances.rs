@@ -39,6 +39,17 @@ impl AgentAllowance {
         Some(Self { agent, text: text.to_owned(), category, pattern, tools })
     }
 
+    /// What it frees, in words; of a command, only the daemon knows more.
+    pub(super) fn frees(&self) -> &'static str {
+        match self.category {
+            "shell" => "runs the command",
+            "file.read" => "reads these files",
+            "file.write" => "changes these files",
+            "network" => "fetches from there",
+            _ => "calls tools of the server",
+        }
+    }
+
     /// A rule of toold's configuration.
     pub(super) fn table(&self) -> Table {
         let members = [("category", self.category), ("pattern", &self.pattern), ("action", "allow")];

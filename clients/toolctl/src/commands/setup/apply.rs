@@ -16,9 +16,8 @@ use toold_proto::workspace::NameWorkspace;
 use crate::commands::agents::hooks_file;
 use crate::commands::hook::HookAgent;
 use crate::commands::mcp::install;
-use crate::commands::setup::level;
 use crate::commands::setup::plan::{SetupChange, SetupPlan};
-use crate::commands::setup::record::{SetupLock, SetupRecord, TextStep, hash};
+use crate::commands::setup::record::{SetupLock, SetupRecord};
 use crate::config_file::{self, read, replace};
 use crate::made_folders;
 use crate::new_grant::allowing;
@@ -30,7 +29,6 @@ pub(super) struct Choices {
     pub(super) folders: Vec<PathBuf>,
     /// Servers whose tools need no question.
     pub(super) allowed: Vec<String>,
-    pub(super) level: Option<String>,
 }
 
 /// The record is written before the files: a process that is killed in between leaves what `--undo` takes back.
@@ -70,7 +68,7 @@ pub(super) async fn run(
         add(&mut record, change);
     }
     let written = match record.write() {
-        Ok(()) => write_all(plan, choices.level.as_deref(), &mut record, right).await,
+        Ok(()) => write_all(plan, right).await,
         Err(error) => Err(error),
     };
     if let Err(error) = written {
@@ -118,32 +116,24 @@ async fn forget(client: &Client, names: &[&str]) {
 fn add(record: &mut SetupRecord, change: &SetupChange) {
     let before = change.before.as_deref();
     let file = record.file(&change.path, before);
-    if file.after == hash(before.unwrap_or_default()) {
-        file.steps.extend(change.steps.iter().cloned());
-    } else {
-        // Somebody changed it since: its bytes before cannot be had again, its entries can.
-        file.steps.clear();
-        file.before.clear();
-    }
-    file.after = hash(&change.after);
+    file.extend(before.unwrap_or_default(), &change.after, change.steps.iter().cloned());
     for entry in &change.entries {
         file.entries.retain(|known| known.path != entry.path);
         file.entries.push(entry.clone());
     }
-    file.added.extend(change.added.iter().cloned());
-    file.blocks.extend(change.blocks.iter().cloned());
-    if change.hooks.is_some() {
+    // A setup that was killed may have named them.
+    let new = change.added.iter().filter(|path| !file.added.contains(path)).cloned().collect::<Vec<_>>();
+    file.added.extend(new);
+    let new = change.blocks.iter().filter(|block| !file.blocks.contains(block)).cloned().collect::<Vec<_>>();
+    file.blocks.extend(new);
+    if let Some(agent) = change.hooks.as_deref().and_then(HookAgent::named) {
         file.hooks.clone_from(&change.hooks);
+        file.confines = hooks_file::has_own_prefix(agent, &change.after);
     }
 }
 
 /// Puts all files back when one cannot be written.
-async fn write_all(
-    plan: &SetupPlan,
-    level: Option<&str>,
-    record: &mut SetupRecord,
-    right: &PersonWrites,
-) -> anyhow::Result<()> {
+async fn write_all(plan: &SetupPlan, right: &PersonWrites) -> anyhow::Result<()> {
     let mut done: Vec<&SetupChange> = Vec::new();
     for change in &plan.changes {
         let written = match (change.path == plan.config, made_folders::create_for(&change.path)) {
@@ -159,18 +149,6 @@ async fn write_all(
             return Err(error);
         }
         done.push(change);
-    }
-    // Last, and on its own: a level that is not accepted must not stop the rest.
-    if let Some(level) = level {
-        let before = read(&plan.config)?;
-        let text = before.clone().unwrap_or_default();
-        let after = level::with_level(&text, level)?;
-        made_folders::create_for(&plan.config)?;
-        config_file::write_checked(&plan.config, &after, right).await?;
-        let file = record.file(&plan.config, before.as_deref());
-        file.steps.extend(TextStep::between(&text, &after, &[]));
-        file.after = hash(&after);
-        record.write()?;
     }
     Ok(())
 }

@@ -1,8 +1,12 @@
 //! `toolctl setup --check`: whether everything is as setup left it.
 
+use std::path::Path;
+
 use serde_json::json;
 
 use crate::commands::agents::hooks_file;
+use crate::commands::agents::switched_off::switched_off_everywhere;
+use crate::commands::confine::prefix::VARIABLE;
 use crate::commands::hook::HookAgent;
 use crate::commands::setup::plan::SetupPlan;
 use crate::commands::setup::record::{ChangedEntry, ChangedFile, SetupRecord, is_bridge};
@@ -18,13 +22,14 @@ pub(super) fn run(
     as_json: bool,
 ) -> anyhow::Result<u8> {
     let Some(record) = record else { return not_set_up(as_json) };
-    let (mut drift, mut removed): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+    let (mut drift, mut without_effect, mut removed) = (Vec::new(), Vec::new(), Vec::new());
     for file in &record.files {
         let Some(text) = read(&file.path)? else {
             drift.push(format!("{} is gone", file.path.display()));
             continue;
         };
         drift.extend(changed(file, &text));
+        without_effect.extend(hooks_without_effect(file, &text, input.home));
         removed.extend(without_bridge(file, &text));
     }
     if record.program != input.program {
@@ -46,6 +51,8 @@ pub(super) fn run(
             .map(|denial| format!("deny {} {} holds in one agent only", denial.category, denial.pattern)),
     );
     drift.dedup();
+    let is_repairable = !drift.is_empty();
+    drift.extend(without_effect);
     let waiting: Vec<String> =
         plan.waiting().map(|left| format!("{}: {} stays: {}", left.file.display(), left.name, left.why)).collect();
     let words = json!({"ok": drift.is_empty(), "drift": drift, "waiting": waiting, "removed": removed});
@@ -53,11 +60,12 @@ pub(super) fn run(
         let end = match drift.as_slice() {
             [] => "everything is as setup left it\n".to_owned(),
             lines => {
-                let advice = match plan.is_empty() {
-                    true => "run `toolctl setup --undo`, then `toolctl setup`, to set it up again",
-                    false => "run `toolctl setup` to repair it",
+                let advice = match (plan.is_empty(), is_repairable) {
+                    (true, false) => "",
+                    (true, true) => "run `toolctl setup --undo`, then `toolctl setup`, to set it up again\n",
+                    (false, _) => "run `toolctl setup` to repair it\n",
                 };
-                format!("{}\n{advice}\n", plain(&lines.join("\n")))
+                format!("{}\n{advice}", plain(&lines.join("\n")))
             }
         };
         waiting.iter().chain(&removed).map(|line| format!("{}\n", plain(line))).collect::<String>() + &end
@@ -84,6 +92,25 @@ fn without_bridge(file: &ChangedFile, text: &str) -> Vec<String> {
         format!("{}: {} does not start the bridge any more, and stays so", file.path.display(), entry.path.join("."))
     };
     removed.map(line).collect()
+}
+
+/// Whole hooks that the agent's settings keep from their work. Setup does not overrule a setting of the person.
+fn hooks_without_effect(file: &ChangedFile, text: &str, home: &Path) -> Vec<String> {
+    let Some(agent) = file.hooks.as_deref().and_then(HookAgent::named) else { return Vec::new() };
+    let name = agent.name();
+    let off = switched_off_everywhere(agent, home).map(|off| {
+        let file = off.file.display();
+        format!("{name} does not run the hooks: take {} out of {file}", off.setting)
+    });
+    let is_unconfined = file.confines && !hooks_file::has_own_prefix(agent, text);
+    let unconfined = is_unconfined.then(|| {
+        format!(
+            "{name} does not confine its commands any more: take {VARIABLE} out of \"env\" in {}, then run `toolctl agents \
+             install {name} --hooks`",
+            file.path.display()
+        )
+    });
+    off.into_iter().chain(unconfined).collect()
 }
 
 fn changed(file: &ChangedFile, text: &str) -> Vec<String> {

@@ -1,5 +1,6 @@
 //! What setup brought: servers and processes before and after, their memory, and the tokens of their lists of tools.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -7,15 +8,17 @@ use tokio::time::timeout;
 use toold_client::Client;
 use toold_proto::cost::MeasureTools;
 use toold_proto::daemon::NoParams;
-use toold_proto::mcp::RestartMcpServer;
+use toold_proto::mcp::{McpServerState, RestartMcpServer};
 use toold_proto::method::{McpRestart, McpServersList, ToolsCost};
 
 use crate::commands::setup::plan::SetupPlan;
-use crate::output::{counted, plain};
+use crate::commands::setup::record::SetupRecord;
+use crate::output::{counted, one_line, plain};
 
 pub(super) struct Figures {
     agents: usize,
     hooks: usize,
+    /// Of this setup and those before.
     entries: usize,
     servers: usize,
     /// Resident memory of the servers that could be started, and of as many processes as there are entries.
@@ -23,8 +26,8 @@ pub(super) struct Figures {
     /// Memory of a bridge, as this process has it.
     bridge_bytes: Option<u64>,
     tokens: Option<(u64, u64)>,
-    /// Servers that did not start.
-    failed: Vec<String>,
+    /// Servers of this setup that did not start or were not reached, and why, such as a login that only the agent had.
+    failed: Vec<(String, Option<String>)>,
     /// Servers whose calls toold asks about.
     asked: Vec<String>,
 }
@@ -49,29 +52,35 @@ pub(super) async fn measure(plan: &SetupPlan, allowed: &[String], client: &Clien
         Some(server.instances.iter().filter_map(|instance| instance.memory_bytes).sum::<u64>())
             .filter(|bytes| *bytes > 0)
     };
-    let entries_of = |name: &str| plan.moves.iter().filter(|(_, source)| source == name).count() as u64;
-    let measured: Vec<(u64, u64)> = plan
-        .sources
-        .iter()
-        .filter_map(|source| memory_of(&source.name).map(|bytes| (bytes * entries_of(&source.name), bytes)))
-        .collect();
-    let failed = plan.sources.iter().filter(|source| !source.launch.is_remote() && memory_of(&source.name).is_none());
+    // That of all setups: this one may have added a server to those of earlier ones.
+    let record = SetupRecord::read().ok().flatten().unwrap_or_default();
+    let entries: Vec<&str> =
+        record.files.iter().flat_map(|file| &file.entries).map(|entry| entry.source.as_str()).collect();
+    let names: BTreeSet<&str> = entries.iter().copied().collect();
+    let entries_of = |name: &str| entries.iter().filter(|source| **source == name).count() as u64;
+    let measured: Vec<(u64, u64)> =
+        names.iter().filter_map(|name| memory_of(name).map(|bytes| (bytes * entries_of(name), bytes))).collect();
+    let failed = plan.sources.iter().filter_map(|source| {
+        let server = list.iter().find(|server| server.name == source.name);
+        let runs = server.is_some_and(|server| server.state == McpServerState::Running);
+        (!runs).then(|| (source.name.clone(), server.and_then(|server| server.error.clone())))
+    });
     let costs = client.call::<ToolsCost>(MeasureTools::default()).await.ok();
     let tokens = costs.map(|costs| {
         let of = |name: &str| costs.sources.iter().find(|cost| cost.source.name == name).map(|cost| cost.all);
-        let all = plan.sources.iter().filter_map(|source| of(&source.name));
+        let all = names.iter().filter_map(|name| of(name));
         all.fold((0, 0), |(tools, tokens), cost| (tools + cost.tools, tokens + cost.tokens))
     });
     Figures {
         agents: plan.places.iter().filter(|place| place.is_set_up() && !plan.leaves(place)).count(),
-        hooks: plan.new_hooks.len(),
-        entries: plan.moves.len(),
-        servers: plan.sources.len(),
+        hooks: record.files.iter().filter(|file| file.hooks.is_some()).count(),
+        entries: entries.len(),
+        servers: names.len(),
         memory: (!measured.is_empty())
             .then(|| measured.iter().fold((0, 0), |(before, after), (all, one)| (before + all, after + one))),
         bridge_bytes: own_bytes(),
         tokens: tokens.filter(|(tools, _)| *tools > 0),
-        failed: failed.map(|source| source.name.clone()).collect(),
+        failed: failed.collect(),
         asked: plan.sources.iter().map(|source| source.name.clone()).filter(|name| !allowed.contains(name)).collect(),
     }
 }
@@ -109,8 +118,9 @@ impl Figures {
         if let Some((tools, tokens)) = self.tokens {
             text.push_str(&format!("Their {tools} tools take about {tokens} tokens of a model, as before.\n"));
         }
-        for name in &self.failed {
-            text.push_str(&format!("not started yet: {}; toolctl mcp servers shows why\n", plain(name)));
+        for (name, why) in &self.failed {
+            let why = why.as_deref().and_then(|why| why.lines().next()).unwrap_or("toolctl mcp servers shows why");
+            text.push_str(&format!("not started yet: {}: {}\n", one_line(name), one_line(why)));
         }
         if !self.asked.is_empty() {
             text.push_str(&format!(
@@ -133,7 +143,7 @@ impl Figures {
             "bridge_bytes": self.bridge_bytes,
             "tools": self.tokens.map(|(tools, _)| tools),
             "tokens": self.tokens.map(|(_, tokens)| tokens),
-            "not_started": self.failed,
+            "not_started": self.failed.iter().map(|(name, _)| name).collect::<Vec<_>>(),
         })
     }
 }

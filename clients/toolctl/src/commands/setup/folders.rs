@@ -11,6 +11,7 @@ use crate::commands::mcp::jsonc;
 use crate::commands::setup::servers::read;
 
 /// A folder, the agents that worked there, and when the last one did if that is known.
+#[derive(Clone)]
 pub(super) struct WorkFolder {
     pub(super) path: PathBuf,
     pub(super) agents: Vec<&'static str>,

@@ -20,7 +20,7 @@ const KEY: &str = "level";
 /// The person gave up.
 pub(super) async fn ask(config: &Path) -> anyhow::Result<Option<String>> {
     let text = config_file::read(config)?.unwrap_or_default();
-    let configured: toml::Table = text.parse()?;
+    let configured: toml::Table = text.parse().with_context(|| format!("can't read {}", config.display()))?;
     let is_set = configured.get(TABLE).is_some_and(|table| table.get(KEY).is_some());
     let schema = program::text(&["config".as_ref(), "schema".as_ref()]).await?;
     let schema: Value = serde_json::from_str(&schema).context("can't read the schema of the configuration")?;
@@ -35,9 +35,10 @@ pub(super) async fn ask(config: &Path) -> anyhow::Result<Option<String>> {
     let current = property["default"].as_str().unwrap_or(levels[0]);
     let at = levels.iter().position(|level| *level == current).unwrap_or(0);
     let prompt = Select::new("What may agents do without asking?", levels);
-    let prompt = prompt.with_starting_cursor(at).with_help_message(&about);
+    // Space ticks in the lists before this one, and would leave none of the levels here.
+    let prompt = prompt.without_filtering().with_starting_cursor(at).with_help_message(&about);
     match terminal::answered(prompt.prompt())? {
-        Some(level) if level == current => Ok(None),
+        // Also the one that holds without being set, so that a later setup does not ask again.
         Some(level) => Ok(Some(level.to_owned())),
         None => Err(interrupted("nothing is changed")),
     }

@@ -9,9 +9,10 @@ use crate::commands::hook::HookAgent;
 use crate::commands::setup::figures::Figures;
 use crate::commands::setup::plan::SetupPlan;
 use crate::config_file::difference;
-use crate::output::{BOLD, DIM, NAME, WARN, one_line, plain};
+use crate::output::{BOLD, DIM, NAME, WARN, counted, one_line, plain};
 
-pub(super) fn render(plan: &SetupPlan) -> String {
+/// `with_all`: with the differences of all files; else with one of an agent's, and what the others are in words.
+pub(super) fn render(plan: &SetupPlan, with_all: bool) -> String {
     let mut text = String::new();
     let mut part = |title: &str, lines: Vec<String>| {
         if !lines.is_empty() {
@@ -46,8 +47,10 @@ pub(super) fn render(plan: &SetupPlan) -> String {
         let users: Vec<&str> = entries.map(|(server, _)| server.place.name).collect();
         let secrets: Vec<String> = source.secrets().into_iter().map(|(name, _)| name).collect();
         let hidden = if secrets.is_empty() { String::new() } else { format!("; secrets: {}", secrets.join(", ")) };
+        // The agents keep logins for themselves.
+        let login = if source.launch.may_want_login() { "; if it wants a login: log in again in toold" } else { "" };
         format!(
-            "{NAME}{}{NAME:#}  {}  {DIM}from {}{hidden}{DIM:#}",
+            "{NAME}{}{NAME:#}  {}  {DIM}from {}{hidden}{login}{DIM:#}",
             one_line(&source.name),
             one_line(&source.launch.shown()),
             users.join(", ")
@@ -84,8 +87,8 @@ pub(super) fn render(plan: &SetupPlan) -> String {
     let asked = plan.rules.asked.iter().map(|(agent, rule)| format!("{agent} asks about {}", one_line(rule)));
     part("Rules that go on to hold in their agent alone", own.chain(asked).chain(whole).collect());
     let allowances = plan.allowances.iter().map(|rule| {
-        let pattern = one_line(&rule.pattern);
-        format!("allow {} {pattern}  {DIM}from {}: {}{DIM:#}", rule.category, rule.agent, one_line(&rule.text))
+        let (pattern, frees) = (one_line(&rule.pattern), rule.frees());
+        format!("allow {} {pattern}  {frees}  {DIM}from {}: {}{DIM:#}", rule.category, rule.agent, one_line(&rule.text))
     });
     part("Of these, you can let hold for all agents (setup asks; none is taken by itself)", allowances.collect());
     let folders = plan.folders.iter().map(|folder| {
@@ -97,7 +100,9 @@ pub(super) fn render(plan: &SetupPlan) -> String {
     let problems = problems.map(|problem| format!("{WARN}{}{WARN:#}", one_line(&problem)));
     part("Left alone", problems.collect());
     let secrets = plan.secrets();
-    for change in &plan.changes {
+    let example = plan.changes.iter().position(|change| !change.entries.is_empty()).unwrap_or(0);
+    let mut is_left_out = false;
+    for (at, change) in plan.changes.iter().enumerate() {
         let before = change.before.as_deref().unwrap_or_default();
         let path = one_line(&change.path.display().to_string());
         // Hooks are many lines of the same: they are counted.
@@ -111,10 +116,20 @@ pub(super) fn render(plan: &SetupPlan) -> String {
             continue;
         }
         let shown = difference(&change.path, before, &bare);
+        if !with_all && at != example {
+            let lines = |sign: char| shown.lines().filter(|line| line.starts_with(sign)).count() as u64;
+            let (new, old) = (counted(lines('+') + more as u64, "line"), lines('-'));
+            text.push_str(&format!("{path}: {new} more, {old} less\n"));
+            is_left_out = true;
+            continue;
+        }
         text.push_str(&plain(&hidden(shown, &secrets)));
         if more > 0 {
             text.push_str(&format!("{path}: and the hooks of toold, {more} lines more\n"));
         }
+    }
+    if is_left_out {
+        text.push_str(&format!("{DIM}toolctl setup --dry-run shows all differences{DIM:#}\n"));
     }
     text
 }

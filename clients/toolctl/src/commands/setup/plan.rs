@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use toml::{Table, Value};
 use toold_proto::mcp::WITHOUT_FILES_AND_SHELL;
 use toold_proto::tool::SourceKind;
@@ -11,7 +12,8 @@ use crate::commands::agents::hooks_file::{self, HookCommand};
 use crate::commands::hook::installed;
 use crate::commands::mcp::{jsonc, toml_table};
 use crate::commands::setup::allowances::AgentAllowance;
-use crate::commands::setup::folders::{self, WorkFolder};
+use crate::commands::setup::folders::WorkFolder;
+use crate::commands::setup::level;
 use crate::commands::setup::places::{PLACES, Place};
 use crate::commands::setup::record::{ChangedEntry, ChangedFile, KeptText, SetupRecord, TextStep};
 use crate::commands::setup::rules::{AgentDenial, AgentRules};
@@ -85,8 +87,8 @@ pub(super) struct PlanInput<'a> {
     pub(super) keeps_secrets: bool,
     /// What the person ticked of [`SetupPlan::allowances`].
     pub(super) taken: &'a [AgentAllowance],
-    /// A folder whose project files are read, beside those where agents worked.
-    pub(super) cwd: &'a Path,
+    pub(super) folders: &'a [WorkFolder],
+    pub(super) servers: &'a MachineServers,
 }
 
 impl PlannedSource {
@@ -106,18 +108,13 @@ impl SetupPlan {
     /// toold's own configuration cannot be read.
     pub(super) fn new(input: &PlanInput<'_>) -> anyhow::Result<Self> {
         let places: Vec<Place> = PLACES.into_iter().filter(|place| place.is_here(input.home)).collect();
-        let folders = folders::lately(input.home);
-        let mut projects: Vec<PathBuf> = folders.iter().map(|folder| folder.path.clone()).collect();
-        // Where no agent worked, only an untracked file of a repository is surely the person's own.
-        let here = input.cwd.ancestors().find(|folder| folder.join(".git").exists());
-        if let Some(here) = here.filter(|here| folders::is_possible(here, input.home))
-            && !projects.iter().any(|project| project == here)
-        {
-            projects.push(here.to_owned());
-        }
-        let found = MachineServers::read(input.home, &projects);
+        let found = input.servers.clone();
         let config_before = config_file::read(input.config)?;
-        let configured: Table = config_before.as_deref().unwrap_or_default().parse()?;
+        let configured: Table = config_before
+            .as_deref()
+            .unwrap_or_default()
+            .parse()
+            .with_context(|| format!("can't read {}", input.config.display()))?;
         let rules = input.rules.clone();
         let mut plan = Self {
             places,
@@ -130,7 +127,7 @@ impl SetupPlan {
             denials: rules.denials.iter().filter(|rule| !has_rule(&configured, &rule.table())).cloned().collect(),
             allowances: Vec::new(),
             rules,
-            folders,
+            folders: input.folders.to_vec(),
             new_hooks: Vec::new(),
             new_entries: Vec::new(),
             returned: Vec::new(),
@@ -337,8 +334,9 @@ impl SetupPlan {
         for place in self.places.clone() {
             let Some(client) = place.client else { continue };
             let files = place.server_files(input.home);
-            // opencode reads either of two.
-            let Some((file, _)) = files.iter().find(|(file, _)| file.exists()).or(files.first()) else { continue };
+            // opencode reads either of two. A file in which the servers are elsewhere, as in VS Code's older one, is not for new ones.
+            let mut takes = files.iter().filter(|(_, holder)| *holder == [client.holder()]);
+            let Some((file, _)) = takes.clone().find(|(file, _)| file.exists()).or(takes.next()) else { continue };
             let file = config_file::behind_links(file);
             if self.is_unread(&file) {
                 continue;
@@ -401,6 +399,21 @@ impl SetupPlan {
             }
         }
         self.changes.retain(|change| !change.steps.is_empty());
+    }
+
+    /// Sets the level in toold's own configuration.
+    ///
+    /// # Errors
+    /// The configuration cannot be read.
+    pub(super) fn set_level(&mut self, level: &str) -> anyhow::Result<()> {
+        let config = self.config.clone();
+        if let Some(change) = self.change(&config) {
+            let after = level::with_level(&change.after, level)?;
+            change.becomes(after, &[]);
+        }
+        // The first again, as in `extend_config`.
+        self.changes.sort_by_key(|change| change.path != config);
+        Ok(())
     }
 
     /// The servers and the rules, at the end of toold's own configuration.

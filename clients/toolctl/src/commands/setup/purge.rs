@@ -1,5 +1,6 @@
 //! `toolctl setup --undo --purge`: packs what the person wrote or nobody else has, then removes all data of toold.
 
+use std::ffi::OsStr;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -28,9 +29,66 @@ use crate::exit::OK;
 use crate::globals::Globals;
 use crate::output::{self, one_line};
 
-/// What is in the state folder and nowhere else: grants and the audit log, what undo needs, todo lists and notes.
-const STATE: [&str; 3] = ["undo", "sessions", "temporary-names"];
-const SECRETS: &str = "secrets.json";
+/// What toold makes in the state folder and makes again, or has no use without the programs. All else there is packed: the
+/// database with grants and the audit log, what undo needs, notes, and files that toold does not know.
+const MADE_AGAIN: [&str; 21] = [
+    "agent-processes",
+    "bundled",
+    "daemon.json",
+    "daemon.lock",
+    "hooks",
+    "log",
+    "made-folders.json",
+    "mcp",
+    "observing.json",
+    "observing.new",
+    "paused.json",
+    "paused.new",
+    "provided-tools.json",
+    "registrations",
+    "remotes",
+    "setup.json",
+    "spool",
+    "strict-rules.json",
+    "toold.json",
+    "toold.lock",
+    "toold.sock",
+];
+/// Secrets, tokens and keys.
+const SECRETS: [&str; 7] =
+    ["admin-token", "fleet", "instance", "mcp-token", "mcp-tokens", "secrets.json", "secrets.new"];
+
+/// Whether there is nothing to pack and to remove.
+pub(super) async fn is_needless() -> anyhow::Result<bool> {
+    let config = config_file::find().await?;
+    Ok(!config.parent().is_some_and(Path::exists) && !state_folder().is_some_and(|state| state.exists()))
+}
+
+/// What goes into the archive of what is there now.
+fn to_pack(config: &Path, state: &Path, with_secrets: bool) -> anyhow::Result<Vec<PathBuf>> {
+    let mut packed: Vec<PathBuf> = config.exists().then(|| config.to_owned()).into_iter().collect();
+    let entries = match std::fs::read_dir(state) {
+        Ok(entries) => entries.collect::<Result<Vec<_>, _>>()?,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(error).with_context(|| format!("can't read {}", state.display())),
+    };
+    let is_packed = |path: &PathBuf| {
+        let is_in = |names: &[&str]| names.iter().any(|name| path.file_name() == Some(OsStr::new(name)));
+        !is_in(&MADE_AGAIN) && (with_secrets || !is_in(&SECRETS))
+    };
+    let mut of_state: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).filter(is_packed).collect();
+    of_state.sort();
+    packed.extend(of_state);
+    Ok(packed)
+}
+
+/// A file in the home folder that is not there yet.
+fn archive_name(home: &Path) -> PathBuf {
+    let date = Local::now().format("%Y-%m-%d-%H%M%S").to_string();
+    let others = (2..).map(|number| format!("{date}-{number}"));
+    let names = [date.clone()].into_iter().chain(others).map(|name| home.join(format!("toold-{name}.tar.gz")));
+    names.into_iter().find(|archive| !archive.exists()).unwrap_or_else(|| home.join(format!("toold-{date}.tar.gz")))
+}
 
 pub(super) async fn run(args: &SetupArgs, client: &Client, globals: &Globals) -> anyhow::Result<u8> {
     let home = install::home()?;
@@ -38,16 +96,9 @@ pub(super) async fn run(args: &SetupArgs, client: &Client, globals: &Globals) ->
     let config_file = config_file::find().await?;
     let config = config_file.parent().context("the configuration is in no folder")?.to_owned();
     let is_kept = is_tracked(&config_file) || config.join(".git").exists();
-    let archive = home.join(format!("toold-{}.tar.gz", Local::now().format("%Y-%m-%d-%H%M%S")));
-    let database = database_path(&state);
+    let archive = archive_name(&home);
     let socket = find_socket().ok();
-    let mut packed: Vec<PathBuf> = vec![config.clone()];
-    packed.extend(["", "-wal", "-shm"].map(|end| PathBuf::from(format!("{}{end}", database.display()))));
-    packed.extend(STATE.map(|name| state.join(name)));
-    if args.with_secrets {
-        packed.push(state.join(SECRETS));
-    }
-    packed.retain(|path| path.exists());
+    let packed = to_pack(&config, &state, args.with_secrets)?;
     let mut removed = vec![state.clone()];
     if !is_kept {
         removed.push(config.clone());
@@ -56,11 +107,17 @@ pub(super) async fn run(args: &SetupArgs, client: &Client, globals: &Globals) ->
     let mut out = output::stdout();
     let show = |path: &Path| one_line(&path.display().to_string());
     writeln!(out, "Will be packed into {}, for you alone:", show(&archive))?;
-    for path in &packed {
+    // The files beside the database are a part of it, and go when the daemon stops.
+    let is_part =
+        |path: &&PathBuf| path.to_string_lossy().starts_with(&*format!("{}-", database_path(&state).display()));
+    for path in packed.iter().filter(|path| !is_part(path)) {
         writeln!(out, "  {}", show(path))?;
     }
     if !args.with_secrets {
-        writeln!(out, "  without the stored secrets; --with-secrets packs their file, too, if they are in one")?;
+        writeln!(
+            out,
+            "  without the stored secrets; --with-secrets packs their file, too, if they are in one, and the daemon's tokens"
+        )?;
     }
     writeln!(out, "Will be removed:")?;
     for path in &removed {
@@ -82,8 +139,7 @@ pub(super) async fn run(args: &SetupArgs, client: &Client, globals: &Globals) ->
     let secrets = client.call::<SecretsList>(NoParams {}).await?;
     stop::run(stop::StopArgs::default(), globals).await?;
     // The daemon removed some as it stopped.
-    packed.retain(|path| path.exists());
-    pack(&archive, &packed)?;
+    pack(&archive, &to_pack(&config, &state, args.with_secrets)?)?;
     // A keyring is outside of the folders. The daemon is started once more for it, and stopped.
     if secrets.store == toold_proto::secret::SecretStoreKind::Keyring
         && !secrets.secrets.is_empty()

@@ -35,6 +35,9 @@ pub(super) struct ChangedFile {
     /// Hashes of the file before the first step and after the last one.
     pub(super) before: String,
     pub(super) after: String,
+    /// What the file was between two setups. One that was killed may not have written it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    between: Vec<FileStage>,
     /// In the order in which they were made.
     pub(super) steps: Vec<TextStep>,
     pub(super) entries: Vec<ChangedEntry>,
@@ -44,9 +47,19 @@ pub(super) struct ChangedFile {
     /// The agent whose hooks are in the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) hooks: Option<String>,
+    /// They also put `toolctl confine` before the agent's command lines.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) confines: bool,
     /// Parts of toold's own configuration, as they were added.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) blocks: Vec<String>,
+}
+
+/// The file after a number of steps.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct FileStage {
+    steps: usize,
+    hash: String,
 }
 
 /// Bytes that were replaced: `len` of them stand at `at` now, where `old` was.
@@ -177,11 +190,9 @@ impl ChangedFile {
         now: &str,
         secret: &dyn Fn(&str) -> Option<String>,
     ) -> anyhow::Result<Option<String>> {
-        if hash(now) != self.after {
-            return Ok(None);
-        }
+        let Some(made) = self.steps_in(now) else { return Ok(None) };
         let mut text = now.to_owned();
-        for step in self.steps.iter().rev() {
+        for step in self.steps[..made].iter().rev() {
             let range = step.at..step.at + step.len;
             if text.get(range.clone()).is_none() {
                 return Ok(None);
@@ -189,6 +200,34 @@ impl ChangedFile {
             text = spliced(&text, range, &step.old.filled(secret)?);
         }
         Ok(Some(text).filter(|text| hash(text) == self.before))
+    }
+
+    /// The number of steps that led to this text; `None` if somebody else changed it.
+    fn steps_in(&self, text: &str) -> Option<usize> {
+        let hash = hash(text);
+        let last = (hash == self.after).then_some(self.steps.len());
+        let between = || self.between.iter().find(|stage| stage.hash == hash).map(|stage| stage.steps);
+        last.or_else(between).or_else(|| (hash == self.before).then_some(0)).filter(|made| *made <= self.steps.len())
+    }
+
+    /// Adds what changes the text `before` into `after`.
+    pub(super) fn extend(&mut self, before: &str, after: &str, steps: impl IntoIterator<Item = TextStep>) {
+        match self.steps_in(before) {
+            // Those of a setup that did not come to write them were not made.
+            Some(made) => {
+                self.steps.truncate(made);
+                self.between.retain(|stage| stage.steps < made);
+                self.between.push(FileStage { steps: made, hash: hash(before) });
+                self.steps.extend(steps);
+            }
+            // Somebody changed it since: its bytes before cannot be had again, its entries can.
+            None => {
+                self.steps.clear();
+                self.between.clear();
+                self.before.clear();
+            }
+        }
+        self.after = hash(after);
     }
 
     pub(super) fn form(&self) -> ConfigForm {
@@ -324,11 +363,19 @@ mod tests {
             [" ", "  a ", "a", " a\u{2003}"],
         ] {
             let mut file = ChangedFile { before: hash(texts[0]), ..ChangedFile::default() };
+            file.after = file.before.clone();
             for pair in texts.windows(2) {
-                file.steps.extend(TextStep::between(pair[0], pair[1], &[]));
+                // A setup that was killed before it wrote, and the next one.
+                for after in ["never", pair[1]] {
+                    file.extend(pair[0], after, TextStep::between(pair[0], after, &[]));
+                    for text in [pair[0], pair[1]] {
+                        let original = file.original(text, &|_| None).unwrap();
+                        assert!(original.is_none_or(|original| original == texts[0]), "{text}");
+                    }
+                    assert_eq!(file.original(pair[0], &|_| None).unwrap().as_deref(), Some(texts[0]));
+                }
+                assert_eq!(file.original(pair[1], &|_| None).unwrap().as_deref(), Some(texts[0]));
             }
-            file.after = hash(texts[3]);
-            assert_eq!(file.original(texts[3], &|_| None).unwrap().as_deref(), Some(texts[0]));
             assert_eq!(file.original("other", &|_| None).unwrap(), None);
         }
     }

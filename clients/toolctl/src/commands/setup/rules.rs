@@ -3,15 +3,14 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use serde_json::Value;
 use toml::Table;
 
 use crate::commands::mcp::install::below_home;
+use crate::commands::mcp::jsonc;
+use crate::commands::setup::checked::refusal;
 use crate::commands::setup::servers::read;
 use crate::commands::setup::text::ConfigForm;
-use crate::config_file::replace_own;
-use crate::program;
 
 /// A denial of an agent, as a rule of toold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +56,7 @@ fn rules_in(home: &Path, of_opencode: &Path) -> AgentRules {
     for name in ["opencode.json", "opencode.jsonc"] {
         opencode(&of_opencode.join(name), &mut rules);
     }
+    gemini_policies(&home.join(".gemini/policies"), &mut rules);
     codex(&home.join(".codex/rules"), &mut rules);
     rules
 }
@@ -99,16 +99,9 @@ impl AgentRules {
 /// As [`AgentRules::only_valid`].
 pub(super) async fn are_valid(rules: impl IntoIterator<Item = Table>) -> anyhow::Result<bool> {
     let rules: Vec<toml::Value> = rules.into_iter().map(toml::Value::Table).collect();
-    if rules.is_empty() {
-        return Ok(true);
-    }
     let permission = Table::from_iter([("rules".to_owned(), rules.into())]);
-    let text = toml::to_string(&Table::from_iter([("permission".to_owned(), toml::Value::Table(permission))]))?;
-    let file = std::env::temp_dir().join(format!("toold-setup-{}.toml", std::process::id()));
-    replace_own(&file, &text)?;
-    let checked = program::text(&["config".as_ref(), "check".as_ref(), "--".as_ref(), file.as_ref()]).await;
-    std::fs::remove_file(&file).with_context(|| format!("can't remove {}", file.display()))?;
-    Ok(checked.is_ok())
+    let configuration = Table::from_iter([("permission".to_owned(), toml::Value::Table(permission))]);
+    Ok(refusal(&configuration).await?.is_none())
 }
 
 fn value(file: &Path) -> Value {
@@ -217,26 +210,123 @@ fn codex(folder: &Path, rules: &mut AgentRules) {
     for file in files {
         let Ok(text) = read(&file) else { continue };
         for rule in text.split("prefix_rule(").skip(1) {
-            let rule = rule.split_once(')').map_or(rule, |(rule, _)| rule);
-            let list = rule.split_once("pattern").and_then(|(_, rest)| rest.split_once('[')).map(|(_, rest)| rest);
-            let list = list.and_then(|rest| rest.split_once(']')).map(|(list, _)| format!("[{list}]"));
-            // Alternatives for one word are lists in the list, which this does not read.
-            let words: Option<Vec<String>> = list.and_then(|list| serde_json::from_str(&list).ok());
-            let shown = match &words {
-                // A word with blanks is one word.
-                Some(words) if words.iter().any(|word| word.contains(' ')) => format!("{words:?}"),
-                Some(words) => words.join(" "),
-                None => "a rule with alternatives".to_owned(),
+            let list = rule.split_once("pattern").and_then(|(_, rest)| first_list(rest));
+            let rest = list.and_then(|list| rule.split_once(list)).map_or(rule, |(_, rest)| rest);
+            let decision = rest.split_once(')').map_or(rest, |(rest, _)| rest);
+            let lines = list.and_then(|list| word_lists(&jsonc::whole(list)?));
+            // A word with blanks is one word.
+            let shown = |words: &Vec<String>| match words.iter().any(|word| word.contains(' ')) {
+                true => format!("{words:?}"),
+                false => words.join(" "),
             };
-            if rule.contains("\"forbidden\"") {
-                let words = words.filter(|words| !words.is_empty());
-                let pattern = words.map(|words| format!("{} *", words.join(" ")));
-                rules.add("codex", &file, &shown, "shell", pattern.into_iter().collect());
-            } else if rule.contains("\"allow\"") {
-                rules.allowed.push(("codex", shown));
-            } else if rule.contains("\"prompt\"") {
-                rules.asked.push(("codex", shown));
+            let texts: Vec<String> = match &lines {
+                Some(lines) => lines.iter().map(shown).collect(),
+                None => vec![rule.split_whitespace().collect::<Vec<_>>().join(" ")],
+            };
+            if decision.contains("\"forbidden\"") {
+                for (at, text) in texts.iter().enumerate() {
+                    let words = lines.as_ref().and_then(|lines| lines.get(at)).filter(|words| !words.is_empty());
+                    let pattern = words.map(|words| format!("{} *", words.join(" ")));
+                    rules.add("codex", &file, text, "shell", pattern.into_iter().collect());
+                }
+            } else if decision.contains("\"allow\"") {
+                rules.allowed.extend(texts.into_iter().map(|text| ("codex", text)));
+            } else if decision.contains("\"prompt\"") {
+                rules.asked.extend(texts.into_iter().map(|text| ("codex", text)));
             }
+        }
+    }
+}
+
+/// The first list in the text, with its brackets.
+fn first_list(text: &str) -> Option<&str> {
+    let start = text.find('[')?;
+    let (mut depth, mut is_quoted, mut is_escaped) = (0_usize, false, false);
+    for (at, c) in text[start..].char_indices() {
+        match c {
+            _ if is_escaped => is_escaped = false,
+            '\\' if is_quoted => is_escaped = true,
+            '"' => is_quoted = !is_quoted,
+            '[' if !is_quoted => depth += 1,
+            ']' if !is_quoted => {
+                depth -= 1;
+                if depth == 0 {
+                    return text.get(start..=start + at);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The lists of words that a list means, in which a list stands for one of its words; `None` if it is another one, or means too
+/// many.
+fn word_lists(list: &Value) -> Option<Vec<Vec<String>>> {
+    const MAX_LISTS: usize = 100;
+    let mut lines: Vec<Vec<String>> = vec![Vec::new()];
+    for word in list.as_array()? {
+        let words: Vec<&str> = match word {
+            Value::Array(words) => words.iter().map(Value::as_str).collect::<Option<_>>()?,
+            word => vec![word.as_str()?],
+        };
+        let with = |line: &Vec<String>| {
+            let line = line.clone();
+            words.iter().map(move |word| [line.as_slice(), &[(*word).to_owned()]].concat()).collect::<Vec<_>>()
+        };
+        lines = lines.iter().flat_map(with).collect();
+        if lines.len() > MAX_LISTS {
+            return None;
+        }
+    }
+    Some(lines)
+}
+
+/// `[[rule]]` in files of TOML, where of several rules the one of the highest priority counts.
+fn gemini_policies(folder: &Path, rules: &mut AgentRules) {
+    const READ: [&str; 5] = ["toolName", "commandPrefix", "decision", "priority", "denyMessage"];
+    let files = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut files: Vec<PathBuf> = files.filter(|file| file.extension().is_some_and(|end| end == "toml")).collect();
+    files.sort();
+    let policies = files.into_iter().flat_map(|file| {
+        let whole = read(&file).ok().and_then(|text| ConfigForm::Toml.read(&text)).unwrap_or_default();
+        let policies = whole["rule"].as_array().cloned().unwrap_or_default();
+        policies.into_iter().map(move |policy| (file.clone(), policy))
+    });
+    let policies: Vec<(PathBuf, Value)> = policies.collect();
+    let one_or_more = |value: &Value| -> Vec<String> {
+        let one = value.as_str().map(str::to_owned).into_iter();
+        one.chain(texts(value).map(str::to_owned)).collect()
+    };
+    let priority = |policy: &Value| policy["priority"].as_f64().unwrap_or_default();
+    for (file, policy) in &policies {
+        let tools = one_or_more(&policy["toolName"]);
+        let prefixes = one_or_more(&policy["commandPrefix"]);
+        let is_read = policy.as_object().is_some_and(|members| members.keys().all(|name| READ.contains(&&**name)));
+        let is_command = is_read && !prefixes.is_empty() && tools == ["run_shell_command"];
+        let texts: Vec<String> = match is_command {
+            true => prefixes.iter().map(|prefix| format!("run_shell_command({prefix})")).collect(),
+            false => vec![policy.to_string()],
+        };
+        match policy["decision"].as_str() {
+            Some("deny") => {
+                for (at, text) in texts.iter().enumerate() {
+                    let prefix = prefixes.get(at).filter(|_| is_command);
+                    // Another rule that counts more frees a part of it there.
+                    let has_exception = policies.iter().any(|(_, other)| {
+                        let others = one_or_more(&other["commandPrefix"]);
+                        let is_part = |other: &String| prefix.is_some_and(|prefix| other.starts_with(prefix.as_str()));
+                        other["decision"] != "deny"
+                            && priority(other) >= priority(policy)
+                            && (others.is_empty() || others.iter().any(is_part))
+                    });
+                    let patterns = prefix.filter(|_| !has_exception).map(|prefix| beginnings(prefix));
+                    rules.add("gemini", file, text, "shell", patterns.unwrap_or_default());
+                }
+            }
+            Some("allow") => rules.allowed.extend(texts.into_iter().map(|text| ("gemini", text))),
+            Some("ask_user") => rules.asked.extend(texts.into_iter().map(|text| ("gemini", text))),
+            _ => {}
         }
     }
 }
@@ -379,7 +469,14 @@ mod tests {
         );
         write(
             ".codex/rules/default.rules",
-            "prefix_rule(pattern = [\"sudo\"], decision = \"forbidden\")\nprefix_rule(pattern=[\"ls\"], decision=\"allow\")\n",
+            "prefix_rule(pattern = [\"sudo\"], decision = \"forbidden\")\nprefix_rule(pattern=[\"ls\"], decision=\"allow\")\n\
+             prefix_rule(\n  pattern = [\"git\", [\"fetch\", \"pull)\"],],\n  decision = \"forbidden\",\n)\n",
+        );
+        write(
+            ".gemini/policies/a.toml",
+            "[[rule]]\ntoolName = \"run_shell_command\"\ncommandPrefix = [\"shutdown\", \"npm\"]\ndecision = \"deny\"\npriority = 100\n\
+             [[rule]]\ntoolName = \"run_shell_command\"\ncommandPrefix = \"npm test\"\ndecision = \"allow\"\npriority = 200\n\
+             [[rule]]\ntoolName = \"run_shell_command\"\ncommandRegex = \"rm .*\"\ndecision = \"deny\"\npriority = 300\n",
         );
         let rules = rules_in(home.path(), &home.path().join(".config/opencode"));
         let shown: Vec<String> =
@@ -397,12 +494,17 @@ mod tests {
                 "shell dd *",
                 "shell git push* *",
                 "shell terraform *",
-                "shell sudo *"
+                "shell shutdown *",
+                "shell sudo *",
+                "shell git fetch *",
+                "shell git pull) *"
             ]
         );
         let left: Vec<(&str, &str)> = rules.left.iter().map(|(agent, text)| (*agent, text.as_str())).collect();
-        assert_eq!(left, [("claude-code", "Bash"), ("gemini", "web_fetch"), ("opencode", "bash *--force*")]);
+        assert_eq!(left[..3], [("claude-code", "Bash"), ("gemini", "web_fetch"), ("opencode", "bash *--force*")]);
+        assert_eq!(left[3], ("gemini", "run_shell_command(npm)"));
+        assert!(left[4].1.contains("rm .*") && left.len() == 5, "{left:?}");
         let allowed: Vec<&str> = rules.allowed.iter().map(|(agent, _)| *agent).collect();
-        assert_eq!(allowed, ["claude-code", "cursor", "codex"]);
+        assert_eq!(allowed, ["claude-code", "cursor", "gemini", "codex"]);
     }
 }

@@ -1,6 +1,7 @@
 //! MCP servers in the files of agents: how each is started, which of its texts are secrets, and why some are left alone.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -8,15 +9,18 @@ use serde_json::{Map, Value};
 use toml::Table;
 
 use crate::commands::hook::mcp_servers::runs_this;
+use crate::commands::mcp::install;
 use crate::commands::setup::bridge::{bridge, settings};
+use crate::commands::setup::checked::refusal;
 use crate::commands::setup::places::{PLACES, Place};
 use crate::commands::setup::text::ConfigForm;
-use crate::secret_texts::{has_password, is_secret_name, is_secret_text, password};
+use crate::secret_texts::{has_password, is_secret_name, is_secret_part, is_secret_text, password};
 
 /// The largest file that is read, in bytes. Claude Code keeps much else in its own.
 const MAX_BYTES: u64 = 32 << 20;
 
 /// A server in a file of an agent.
+#[derive(Clone)]
 pub(super) struct FoundServer {
     pub(super) place: Place,
     /// With links resolved.
@@ -29,6 +33,7 @@ pub(super) struct FoundServer {
 }
 
 /// A server that stays where it is.
+#[derive(Clone)]
 pub(super) struct LeftServer {
     pub(super) place: Place,
     pub(super) file: PathBuf,
@@ -37,6 +42,7 @@ pub(super) struct LeftServer {
 }
 
 /// A file that cannot be read.
+#[derive(Clone)]
 pub(super) struct UnreadFile {
     pub(super) place: Place,
     pub(super) file: PathBuf,
@@ -44,7 +50,7 @@ pub(super) struct UnreadFile {
 }
 
 /// All servers of the machine.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct MachineServers {
     pub(super) movable: Vec<FoundServer>,
     pub(super) left: Vec<LeftServer>,
@@ -91,6 +97,29 @@ impl MachineServers {
         found
     }
 
+    /// Leaves the servers that toold does not take where they are, such as one with an address of another kind: one of them
+    /// must not stop the others.
+    ///
+    /// # Errors
+    /// As for [`refusal`].
+    pub(super) async fn only_valid(mut self) -> anyhow::Result<Self> {
+        let numbered = |(at, server): (usize, &FoundServer)| (format!("{}-{at}", server.name()), server.plain_table());
+        if refusal(&of_servers(self.movable.iter().enumerate().map(numbered))).await?.is_none() {
+            return Ok(self);
+        }
+        for server in std::mem::take(&mut self.movable) {
+            let name = server.name().to_owned();
+            match refusal(&of_servers([(name.clone(), server.plain_table())])).await? {
+                None => self.movable.push(server),
+                Some(why) => {
+                    let why = format!("toold does not take it: {why}");
+                    self.left.push(LeftServer { place: server.place, file: server.file, name, why });
+                }
+            }
+        }
+        Ok(self)
+    }
+
     fn read_file(&mut self, place: Place, file: &Path, holder: &[String], project: Option<&Path>, home: &Path) {
         let text = match read(file) {
             Ok(text) => text,
@@ -121,10 +150,12 @@ impl MachineServers {
                     continue;
                 }
                 let path = [holder.clone(), vec![name.clone()]].concat();
+                let is_gone = project.as_deref().is_some_and(|project| !project.is_dir());
                 let read = ServerLaunch::read(place, name, entry, project.as_deref(), home);
                 let span = form.find(&text, &path);
                 let is_tracked = *tracked.get_or_insert_with(|| is_tracked(file));
                 let why = match (read, span) {
+                    (Ok(_), _) if is_gone => "the folder of its project is gone".to_owned(),
                     (Ok(_), _) if is_tracked => "the file is tracked by Git".to_owned(),
                     (Ok(launch), Some(span))
                         if launch.secrets.values().all(|secret| text[span.range.clone()].contains(secret)) =>
@@ -133,7 +164,7 @@ impl MachineServers {
                         self.movable.push(FoundServer { place, file, path, kept, launch });
                         continue;
                     }
-                    (Ok(_), _) => "its entry cannot be changed safely".to_owned(),
+                    (Ok(_), _) => "its entry cannot be changed safely, or has a secret with escapes".to_owned(),
                     (Err(why), _) => why,
                 };
                 self.left.push(LeftServer { place, file: file.to_owned(), name: name.clone(), why });
@@ -145,6 +176,11 @@ impl MachineServers {
 impl FoundServer {
     pub(super) fn name(&self) -> &str {
         self.path.last().map_or("", String::as_str)
+    }
+
+    /// Its table with the names of its secrets in their places.
+    fn plain_table(&self) -> Table {
+        self.launch.table(&str::to_owned)
     }
 
     /// The entry that starts the bridge in place of the server.
@@ -199,8 +235,9 @@ impl ServerLaunch {
         text
     }
 
-    pub(super) fn is_remote(&self) -> bool {
-        self.url.is_some()
+    /// Whether its agent may have a login for it, which stays there: it is reached without a header of its own.
+    pub(super) fn may_want_login(&self) -> bool {
+        self.url.is_some() && !self.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"))
     }
 
     /// Reads an entry of any client.
@@ -218,25 +255,34 @@ impl ServerLaunch {
         if entry.get("envFile").is_some() {
             return Err("it reads a file of variables (envFile)".to_owned());
         }
-        let text = |value: &Value| translated(place, value.as_str().unwrap_or_default(), home);
-        let texts = |value: &Value| -> Result<BTreeMap<String, String>, String> {
-            let members = value.as_object().into_iter().flatten();
-            members
-                .map(|(name, value)| match value {
-                    Value::String(value) => Ok((name.clone(), translated(place, value, home)?)),
-                    Value::Number(_) | Value::Bool(_) => Ok((name.clone(), value.to_string())),
-                    _ => Err(format!("{name} is not a text")),
-                })
-                .collect()
+        // Agents write numbers without quotes, too. What is of another form is not guessed at.
+        let text = |name: &str, value: &Value| match value {
+            Value::String(value) => translated(place, value, home),
+            Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
+            _ => Err(format!("{name} is not a text")),
         };
-        let list = |value: &Value| -> Result<Vec<String>, String> {
-            value.as_array().into_iter().flatten().map(text).collect()
+        let texts = |member: &str, value: &Value| -> Result<BTreeMap<String, String>, String> {
+            match value {
+                Value::Null => Ok(BTreeMap::new()),
+                Value::Object(members) => {
+                    members.iter().map(|(name, value)| Ok((name.clone(), text(name, value)?))).collect()
+                }
+                _ => Err(format!("its {member} is not an object")),
+            }
+        };
+        let list = |member: &str, value: &Value| -> Result<Vec<String>, String> {
+            let of_list = |item: &Value| text(&format!("a part of {member}"), item);
+            match value {
+                Value::Null => Ok(Vec::new()),
+                Value::Array(items) => items.iter().map(of_list).collect(),
+                _ => Err(format!("its {member} is not a list")),
+            }
         };
         let mut launch = Self::default();
         match &entry["command"] {
-            Value::String(_) => launch.command = Some(text(&entry["command"])?),
-            Value::Array(words) => {
-                let mut words: Vec<String> = words.iter().map(text).collect::<Result<_, _>>()?;
+            Value::String(_) => launch.command = Some(text("command", &entry["command"])?),
+            Value::Array(_) => {
+                let mut words = list("command", &entry["command"])?;
                 if !words.is_empty() {
                     launch.command = Some(words.remove(0));
                     launch.args = words;
@@ -244,32 +290,33 @@ impl ServerLaunch {
             }
             // Zed's older form.
             Value::Object(command) => {
-                launch.command = command.get("path").map(text).transpose()?;
-                launch.args = command.get("args").map(list).transpose()?.unwrap_or_default();
-                launch.env = command.get("env").map(texts).transpose()?.unwrap_or_default();
+                launch.command = command.get("path").map(|path| text("path", path)).transpose()?;
+                launch.args = list("args", command.get("args").unwrap_or(&Value::Null))?;
+                launch.env = texts("env", command.get("env").unwrap_or(&Value::Null))?;
             }
             _ => {}
         }
-        launch.args.extend(list(&entry["args"])?);
+        launch.args.extend(list("args", &entry["args"])?);
         for member in ["env", "environment"] {
-            launch.env.extend(texts(&entry[member])?);
+            launch.env.extend(texts(member, &entry[member])?);
         }
-        for variable in entry["env_vars"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-            launch.env.insert(variable.to_owned(), variable_of(variable, None)?);
+        for variable in list("env_vars", &entry["env_vars"])? {
+            let value = variable_of(&variable, None)?;
+            launch.env.insert(variable, value);
         }
         for member in ["headers", "http_headers"] {
-            launch.headers.extend(texts(&entry[member])?);
+            launch.headers.extend(texts(member, &entry[member])?);
         }
-        for (header, variable) in entry["env_http_headers"].as_object().into_iter().flatten() {
-            launch.headers.insert(header.clone(), variable_of(variable.as_str().unwrap_or_default(), None)?);
+        for (header, variable) in texts("env_http_headers", &entry["env_http_headers"])? {
+            launch.headers.insert(header, variable_of(&variable, None)?);
         }
         if let Some(variable) = entry["bearer_token_env_var"].as_str() {
             launch.headers.insert("Authorization".to_owned(), format!("Bearer {}", variable_of(variable, None)?));
         }
-        let url = ["url", "httpUrl", "serverUrl"].into_iter().find_map(|member| entry.get(member));
-        launch.url = url.map(text).transpose()?;
+        let url = ["url", "httpUrl", "serverUrl"].into_iter().find_map(|member| Some((member, entry.get(member)?)));
+        launch.url = url.map(|(member, url)| text(member, url)).transpose()?;
         launch.cwd = match (entry.get("cwd"), project) {
-            (Some(cwd), _) => Some(text(cwd)?),
+            (Some(cwd), _) => Some(text("cwd", cwd)?),
             (None, Some(project)) if launch.command.is_some() => Some(project.display().to_string()),
             (None, _) => None,
         };
@@ -284,18 +331,35 @@ impl ServerLaunch {
             (Some(_), Some(_)) => return Err("its entry has both a command and a URL".to_owned()),
             (Some(_), None) | (None, Some(_)) => {}
         }
-        let is_relative = |word: &&String| *word == "." || word.starts_with("./") || word.starts_with("../");
-        let first = self.command.iter().find(|command| command.contains('/') && !command.starts_with(['/', '~']));
-        let relative = first.or_else(|| self.args.iter().find(is_relative));
-        match relative {
+        if self.cwd.as_deref().is_some_and(|cwd| !cwd.starts_with(['/', '~'])) {
+            return Err("its cwd is not an absolute path".to_owned());
+        }
+        match self.relative_word() {
             Some(word) if project.is_none() && self.cwd.is_none() => {
                 Err(format!("{word} depends on the folder that the agent works in"))
             }
-            _ if self.cwd.as_deref().is_some_and(|cwd| !cwd.starts_with(['/', '~'])) => {
-                Err("its cwd is not an absolute path".to_owned())
-            }
             _ => Ok(()),
         }
+    }
+
+    /// The first text that names something in the working folder.
+    fn relative_word(&self) -> Option<&str> {
+        let is_in_folder = |command: &&String| command.contains('/') && !command.starts_with(['/', '~']);
+        if let Some(command) = self.command.iter().find(is_in_folder) {
+            return Some(command);
+        }
+        let mut before = self.command.as_deref().unwrap_or_default();
+        let shell = Path::new(before).file_name().and_then(|name| name.to_str());
+        let is_shell = shell.is_some_and(|shell| ["sh", "bash", "dash", "zsh", "fish", "ksh"].contains(&shell));
+        for argument in &self.args {
+            let is_script = is_shell && before.starts_with('-') && before.ends_with('c');
+            let is_folder = FOLDER_OPTIONS.contains(&before) && is_relative(argument);
+            if is_folder || depends_on_folder(argument) || is_script && script_depends_on_folder(argument) {
+                return Some(argument);
+            }
+            before = argument;
+        }
+        self.env.values().map(String::as_str).find(|value| starts_in_folder(value))
     }
 
     fn find_secrets(&mut self) {
@@ -311,30 +375,19 @@ impl ServerLaunch {
                 found.push((name.clone(), rest.to_owned()));
             }
         }
-        let mut before = "";
-        for argument in &self.args {
-            if let Some((option, value)) = argument.split_once('=').filter(|(option, _)| option.starts_with('-')) {
-                if is_secret_name(option) || is_secret_text(value) {
-                    found.push((option.trim_start_matches('-').to_owned(), value.to_owned()));
-                }
-            } else if before.starts_with('-') && is_secret_name(before) && !argument.starts_with('-') {
-                found.push((before.trim_start_matches('-').to_owned(), argument.clone()));
-            } else if let Some((_, token)) = argument.split_once("Bearer ") {
-                found.push(("Authorization".to_owned(), token.to_owned()));
-            } else if is_secret_text(argument) || has_password(argument) {
-                found.push(("ARGUMENT".to_owned(), argument.clone()));
-            } else if let Some((name, value)) = argument.split_once(['=', ':']).filter(|(name, _)| is_secret_name(name))
-                && !value.contains(['/', ' '])
-            {
-                found.push((name.to_owned(), value.to_owned()));
-            }
-            before = argument;
+        found.extend(secret_arguments(self.args.iter().map(String::as_str)));
+        // A line for a shell has words of its own.
+        for line in self.args.iter().filter(|argument| argument.contains(char::is_whitespace)) {
+            let words = line.split(|c: char| c.is_whitespace() || ";|&".contains(c));
+            found.extend(secret_arguments(words.map(|word| word.trim_matches(['"', '\'']))));
         }
         if let Some(url) = &self.url {
             if let Some(password) = password(url) {
                 found.push(("URL_PASSWORD".to_owned(), password.to_owned()));
             }
-            let (_, query) = url.split_once('?').unwrap_or_default();
+            let (address, query) = url.split_once('?').unwrap_or((url, ""));
+            let parts = address.split('/').skip(3).filter(|part| is_secret_part(part));
+            found.extend(parts.map(|part| ("URL".to_owned(), part.to_owned())));
             for (name, value) in query.split('&').filter_map(|part| part.split_once('=')) {
                 if is_secret_name(name) || is_secret_text(value) {
                     found.push((name.to_owned(), value.to_owned()));
@@ -353,6 +406,76 @@ impl ServerLaunch {
             }
         }
     }
+}
+
+/// The secrets among these words, with their names: those after an option, behind a name, or by themselves.
+fn secret_arguments<'a>(words: impl Iterator<Item = &'a str>) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut before = "";
+    for word in words {
+        if let Some((option, value)) = word.split_once('=').filter(|(option, _)| option.starts_with('-')) {
+            if is_secret_name(option) || is_secret_text(value) {
+                found.push((option.trim_start_matches('-').to_owned(), value.to_owned()));
+            }
+        } else if before.starts_with('-') && is_secret_name(before) && !word.starts_with('-') {
+            found.push((before.trim_start_matches('-').to_owned(), word.to_owned()));
+        } else if let Some((_, token)) = word.split_once("Bearer ") {
+            found.push(("Authorization".to_owned(), token.to_owned()));
+        } else if is_secret_text(word) || has_password(word) {
+            found.push(("ARGUMENT".to_owned(), word.to_owned()));
+        } else if let Some((name, value)) = word.split_once(['=', ':']).filter(|(name, _)| is_secret_name(name))
+            && !value.contains(['/', ' '])
+        {
+            found.push((name.to_owned(), value.trim_matches(['"', '\'']).to_owned()));
+        }
+        before = word;
+    }
+    found
+}
+
+/// A configuration with these servers.
+fn of_servers(servers: impl IntoIterator<Item = (String, Table)>) -> Table {
+    let servers: Table = servers.into_iter().map(|(name, table)| (name, table.into())).collect();
+    let mcp = Table::from_iter([("servers".to_owned(), servers.into())]);
+    Table::from_iter([("mcp".to_owned(), mcp.into())])
+}
+
+/// Options whose value is a folder.
+const FOLDER_OPTIONS: [&str; 7] = ["--directory", "--dir", "--cwd", "--workdir", "--root", "--prefix", "-C"];
+
+/// Whether the path begins with the working folder, by name.
+fn starts_in_folder(path: &str) -> bool {
+    matches!(path, "." | "..") || path.starts_with("./") || path.starts_with("../")
+}
+
+/// Whether a path that begins with none of the marks of other places is below the working folder.
+fn is_relative(path: &str) -> bool {
+    !path.is_empty() && !path.starts_with(['/', '~', '-', '@', '$']) && !path.contains("://")
+}
+
+/// Whether an argument names something in the working folder: by its beginning, or because it is a file of a program or of
+/// settings. Other words with a slash are the names of packages and images, as a rule.
+fn depends_on_folder(argument: &str) -> bool {
+    const FILES: [&str; 20] = [
+        "cjs", "conf", "db", "ini", "jar", "js", "json", "lua", "mjs", "mts", "php", "pl", "py", "rb", "sh", "sqlite",
+        "toml", "ts", "yaml", "yml",
+    ];
+    // `--dir=./data`, `DB=data.db`, `./data:/data`
+    let mut pieces = argument.split(['=', ':', ',']);
+    let value = argument.split_once('=').map_or(argument, |(_, value)| value);
+    let is_file = |path: &str| {
+        is_relative(path)
+            && !path.contains(char::is_whitespace)
+            && Path::new(path).extension().is_some_and(|end| FILES.iter().any(|known| end == *known))
+    };
+    pieces.any(starts_in_folder) || is_file(argument) || is_file(value)
+}
+
+/// Whether a line for a shell names something in the working folder, or the folder itself.
+fn script_depends_on_folder(script: &str) -> bool {
+    let is_separator = |c: char| c.is_whitespace() || ";|&()<>`\"'".contains(c);
+    let is_folder = |word: &str| matches!(word, "pwd" | "$PWD") || word.starts_with("$PWD/");
+    script.split(is_separator).any(|word| depends_on_folder(word) || is_folder(word))
 }
 
 /// A part of the name of a secret.
@@ -420,6 +543,10 @@ fn translated(place: Place, text: &str, home: &Path) -> Result<String, String> {
 /// # Errors
 /// The variable has neither a value here nor a default.
 fn variable_of(variable: &str, default: Option<&str>) -> Result<String, String> {
+    // The daemon's have nothing to do with the agent's.
+    if matches!(variable, "PWD" | "OLDPWD") || variable.ends_with("_PROJECT_DIR") {
+        return Err(format!("the variable {variable} is known to the agent alone"));
+    }
     match default {
         Some(default) => Ok(format!("${{env:{variable}:-{default}}}")),
         None if std::env::var_os(variable).is_some() => Ok(format!("${{env:{variable}}}")),
@@ -444,18 +571,41 @@ pub(super) fn read(file: &Path) -> Result<String, String> {
 
 /// Whether Git tracks the file, also where it cannot be asked.
 pub(super) fn is_tracked(file: &Path) -> bool {
-    let (Some(folder), Some(name)) = (file.parent(), file.file_name()) else { return false };
-    if !file.ancestors().any(|above| above.join(".git").exists()) {
-        return false;
-    }
-    let mut git = Command::new("git");
-    git.arg("-C").arg(folder).args(["-c", "core.fsmonitor=false", "ls-files", "--error-unmatch", "--"]).arg(name);
-    for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
-        git.env_remove(variable);
-    }
-    let status = git.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    // The folders of a file that is not there yet may not be there, either.
+    let Some(folder) = file.ancestors().skip(1).find(|folder| folder.is_dir()) else { return false };
+    let Ok(below) = file.strip_prefix(folder) else { return false };
+    let ls_files = |options: &[&OsStr]| {
+        let mut git = Command::new("git");
+        git.arg("-C").arg(folder).args(options);
+        git.args(["-c", "core.fsmonitor=false", "ls-files", "--error-unmatch", "--"]).arg(below);
+        for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
+            git.env_remove(variable);
+        }
+        let status = git.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        status.ok().and_then(|status| status.code())
+    };
     // 1: it knows the folder, and does not track the file.
-    status.map_or(true, |status| status.code() != Some(1))
+    if file.ancestors().any(|above| above.join(".git").exists()) && ls_files(&[]) != Some(1) {
+        return true;
+    }
+    let Ok(home) = install::home() else { return false };
+    let home = home.canonicalize().unwrap_or(home);
+    // Such a repository that does not answer is one of something else.
+    folder.starts_with(&home)
+        && bare_repositories(&home).iter().any(|repository| {
+            let options = ["--git-dir".as_ref(), repository.as_os_str(), "--work-tree".as_ref(), home.as_os_str()];
+            ls_files(&options) == Some(0)
+        })
+}
+
+/// The repositories beside the files that they may track: people keep those of their settings in one whose work tree is the home
+/// folder, as yadm and vcsh do.
+fn bare_repositories(home: &Path) -> Vec<PathBuf> {
+    let yadm = [".local/share/yadm/repo.git", ".config/yadm/repo.git"].map(|name| home.join(name));
+    let inside = [home.to_owned(), home.join(".config"), home.join(".config/vcsh/repo.d"), home.join(".local/share")];
+    let entries = inside.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
+    let is_repository = |folder: &PathBuf| folder.join("HEAD").is_file() && folder.join("objects").is_dir();
+    yadm.into_iter().chain(entries.map(|entry| entry.path())).filter(is_repository).collect()
 }
 
 #[cfg(test)]
@@ -522,6 +672,25 @@ mod tests {
                 "Authorization: Bearer ${secret:X_AUTHORIZATION}"
             ])
         );
+        for (text, hidden) in [
+            ("API_KEY=abcdef012345 exec /bin/srv.py", "API_KEY=${secret:X_API_KEY} exec /bin/srv.py"),
+            ("x --token 'abcdef01' | y", "x --token '${secret:X_TOKEN}' | y"),
+        ] {
+            let read = shown("cursor", json!({"command": "sh", "args": ["-c", text]}));
+            assert_eq!(read["args"], json!(["-c", hidden]));
+        }
+        for url in ["https://a.example/s/%/mcp", "https://a.example/%", "https://a.example/x?b=c&d=%"] {
+            let key = "NzY1YWJjZGVmMDEyMzQ1Njc4OWFiY2RlZg";
+            let read = shown("cursor", json!({"url": url.replace('%', key)}));
+            assert!(!read.to_string().contains(key) && read.to_string().contains("${secret:"), "{read}");
+        }
+        let read = shown(
+            "cursor",
+            json!({"command": "x", "env": {
+                "SLACK_WEBHOOK": "https://hooks.example/T0/B0/XXXX", "CREDS": "-----BEGIN PRIVATE KEY-----abc",
+            }}),
+        );
+        assert_eq!(read["env"], json!({"SLACK_WEBHOOK": "${secret:X_SLACK_WEBHOOK}", "CREDS": "${secret:X_CREDS}"}));
     }
 
     #[test]
@@ -536,10 +705,41 @@ mod tests {
             json!({"command": "x", "enabled": false}),
             json!({"command": "x", "envFile": ".env"}),
             json!({"settings": {}}),
+            json!({"command": "x", "args": "one two"}),
+            json!({"command": "x", "args": [["a"]]}),
+            json!({"command": "x", "args": [null]}),
+            json!({"command": "x", "env": ["A=b"]}),
+            json!({"command": "x", "env": {"A": null}}),
+            json!({"command": ["x", {}]}),
+            json!({"url": 3.5, "headers": "a"}),
+            json!({"command": "x", "args": ["--dir=./data"]}),
+            json!({"command": "docker", "args": ["run", "-v", "./data:/data", "image"]}),
+            json!({"command": "python3", "args": ["server.py"]}),
+            json!({"command": "node", "args": ["dist/index.js"]}),
+            json!({"command": "uv", "args": ["--directory", "tools", "run", "x"]}),
+            json!({"command": "env", "args": ["DB=./data.db", "x"]}),
+            json!({"command": "x", "env": {"DB": "./data.db"}}),
+            json!({"command": "sh", "args": ["-c", "exec ./x"]}),
+            json!({"command": "/bin/bash", "args": ["-lc", "cd $PWD/a; x"]}),
+            json!({"command": "x", "args": ["${PWD}"]}),
+            json!({"command": "x", "args": ["${CLAUDE_PROJECT_DIR:-.}"]}),
             json!({"command": "x", "url": "https://a.example"}),
         ] {
             assert!(launch("vscode", entry.clone()).is_err(), "{entry}");
         }
+        for args in [
+            json!(["-y", "@scope/server"]),
+            json!(["run", "-i", "mcp/github"]),
+            json!(["mcp-remote", "https://a.example/x.json"]),
+            json!(["/srv/server.py", "~/data.db", "--directory", "/srv"]),
+            json!(["-c", "cd /srv && exec x"]),
+        ] {
+            let found = launch("vscode", json!({"command": "sh", "args": args}));
+            assert!(found.is_ok(), "{args}: {found:?}");
+        }
+        let numbers =
+            launch("vscode", json!({"command": "x", "args": ["--port", 8080, true], "env": {"N": 1}})).unwrap();
+        assert_eq!((numbers.args.join(" "), numbers.env["N"].as_str()), ("--port 8080 true".to_owned(), "1"));
         assert!(launch("opencode", json!({"command": ["x", "{file:~/.key}"]})).is_err());
         assert!(launch("gemini", json!({"command": "x", "env": {"API_KEY": "$NO_SUCH_VARIABLE_HERE"}})).is_err());
         assert_eq!(launch("gemini", json!({"command": "x", "env": {"K": "$PATH"}})).unwrap().env["K"], "${env:PATH}");

@@ -42,6 +42,11 @@ struct Restored {
 }
 
 pub(super) async fn run(args: &SetupArgs, record: Option<SetupRecord>, globals: &Globals) -> anyhow::Result<u8> {
+    // A daemon that is started only for this would make what is to be removed.
+    if args.purge && record.is_none() && purge::is_needless().await? {
+        writeln!(output::stderr(), "there is nothing of toold here to remove")?;
+        return Ok(OK);
+    }
     let client = connection::open(globals).await?;
     let right = PersonWrites::with(Some(&client)).await?;
     let list = client.call::<SecretsList>(NoParams {}).await?;
@@ -50,7 +55,7 @@ pub(super) async fn run(args: &SetupArgs, record: Option<SetupRecord>, globals: 
             return purge::run(args, &client, globals).await;
         }
         if args.json {
-            print_json(&described(&[], &[]))?;
+            print_json(&described(&[], &[], false))?;
         }
         writeln!(output::stderr(), "setup has changed nothing here")?;
         return Ok(OK);
@@ -81,6 +86,12 @@ pub(super) async fn run(args: &SetupArgs, record: Option<SetupRecord>, globals: 
     if !args.json {
         let mut out = output::stdout();
         for file in &restored {
+            // What comes back as it was needs no look; a dry run shows it, too.
+            if file.is_exact && !args.dry_run {
+                let path = output::one_line(&file.path.display().to_string());
+                writeln!(out, "{path}: {}", if file.then.is_some() { "as before, byte for byte" } else { "goes" })?;
+                continue;
+            }
             let text = difference(
                 &file.path,
                 file.now.as_deref().unwrap_or_default(),
@@ -93,7 +104,7 @@ pub(super) async fn run(args: &SetupArgs, record: Option<SetupRecord>, globals: 
         }
     }
     if args.dry_run || args.json && !args.yes {
-        return if args.json { print_json(&described(&restored, &[])).map(|()| OK) } else { Ok(OK) };
+        return if args.json { print_json(&described(&restored, &[], false)).map(|()| OK) } else { Ok(OK) };
     }
     if !args.yes && !confirm(&format!("Give back {}?", output::counted(restored.len() as u64, "file"))).await? {
         return Ok(OK);
@@ -137,7 +148,7 @@ fn remove_copies(home: &Path) -> Vec<PathBuf> {
 
 fn report(args: &SetupArgs, restored: &[Restored], copies: &[PathBuf]) -> anyhow::Result<()> {
     if args.json {
-        return print_json(&described(restored, copies));
+        return print_json(&described(restored, copies, true));
     }
     let exact = restored.iter().filter(|file| file.is_exact).count();
     let mut out = output::stdout();
@@ -152,12 +163,13 @@ fn report(args: &SetupArgs, restored: &[Restored], copies: &[PathBuf]) -> anyhow
     Ok(())
 }
 
-fn described(restored: &[Restored], copies: &[PathBuf]) -> Value {
+/// `applied`: whether it was done, or only shown.
+fn described(restored: &[Restored], copies: &[PathBuf], applied: bool) -> Value {
     let files: Vec<Value> = restored
         .iter()
         .map(|file| serde_json::json!({"file": file.path, "exact": file.is_exact, "notes": file.notes}))
         .collect();
-    serde_json::json!({"undone": files, "removed_copies": copies})
+    serde_json::json!({"undone": files, "removed_copies": copies, "applied": applied})
 }
 
 fn hidden(mut text: String, secrets: &BTreeMap<String, String>) -> String {
