@@ -1,10 +1,14 @@
 //! A yes-or-no question to the user at the terminal.
 
 use std::io::Write;
+use std::time::Duration;
 
 use crate::exit::usage;
 use crate::keys::{self, AT_ONCE, KeyPress, KeyReader, key, write_raw};
 use crate::output::{self, BOLD};
+
+/// Many people press Enter after the key that is the answer. It is not the answer to what is asked next.
+const ENTER_WITHIN: Duration = Duration::from_millis(400);
 
 /// Asks on the terminal; anything but `y` is no.
 ///
@@ -33,6 +37,9 @@ pub(crate) async fn confirm_or_choose(question: &str, can_choose: bool) -> anyho
             event => break event.map(key),
         }
     };
+    if matches!(key, Some(KeyPress::Char(_))) {
+        keys.take_enter(ENTER_WITHIN).await;
+    }
     drop(keys);
     let (answer, word) = match key {
         Some(KeyPress::Char('y' | 'Y')) => (Some(true), "yes"),

@@ -124,19 +124,34 @@ fn ask(
     arguments: &mut Map<String, Value>,
 ) -> Result<(), InquireError> {
     let property = &schema["properties"][name];
-    let label = format!("{}:", one_line(name));
+    let label = label(property, name);
     let help = problem.map_or_else(|| help(schema, name), |problem| format!("invalid: {}", one_line(problem)));
+    // Without a help message, the keys are shown in its place, or nothing.
+    let help = Some(help.as_str()).filter(|help| !help.is_empty());
+    let current = arguments.get(name).or(property.get("default"));
     let value = match kind(property) {
-        InputKind::Choice(choices) => Some(choices[choose(&label, &help, &choices)?].clone()),
+        InputKind::Choice(choices) => {
+            let at = choices.iter().position(|choice| Some(&choice.value) == current).unwrap_or(0);
+            let mut prompt = Select::new(&label, shown(&choices)).with_starting_cursor(at);
+            prompt.help_message = help.or(prompt.help_message);
+            Some(choices[prompt.raw_prompt()?.index].value.clone())
+        }
         InputKind::Choices(choices) => {
-            let chosen = MultiSelect::new(&label, shown(&choices)).with_help_message(&help).raw_prompt()?;
-            Some(Value::Array(chosen.into_iter().map(|option| choices[option.index].clone()).collect()))
+            let is_current = |choice: &FormChoice| {
+                current.and_then(Value::as_array).is_some_and(|values| values.contains(&choice.value))
+            };
+            let at: Vec<usize> = (0..choices.len()).filter(|at| is_current(&choices[*at])).collect();
+            let mut prompt = MultiSelect::new(&label, shown(&choices)).with_default(&at);
+            prompt.help_message = help.or(prompt.help_message);
+            let chosen = prompt.raw_prompt()?;
+            Some(Value::Array(chosen.into_iter().map(|option| choices[option.index].value.clone()).collect()))
         }
         InputKind::Yes => {
-            let default = property["default"].as_bool().unwrap_or(false);
-            Some(Value::Bool(Confirm::new(&label).with_default(default).with_help_message(&help).prompt()?))
+            let mut prompt = Confirm::new(&label).with_default(current.and_then(Value::as_bool).unwrap_or(false));
+            prompt.help_message = help;
+            Some(Value::Bool(prompt.prompt()?))
         }
-        InputKind::Text => text(schema, name, &label, &help, arguments.get(name))?,
+        InputKind::Text => text(schema, name, &label, help, current)?,
     };
     match value {
         Some(value) => arguments.insert(name.to_owned(), value),
@@ -145,15 +160,49 @@ fn ask(
     Ok(())
 }
 
+/// The name of a field, and its title where that says more.
+fn label(property: &Value, name: &str) -> String {
+    let plain = |text: &str| text.to_lowercase().replace(['_', '-', ' '], "");
+    match property["title"].as_str().filter(|title| plain(title) != plain(name)) {
+        Some(title) => format!("{} ({}):", one_line(name), one_line(title)),
+        None => format!("{}:", one_line(name)),
+    }
+}
+
+/// A value to choose, and what a person reads.
+#[derive(Clone, Debug, PartialEq)]
+struct FormChoice {
+    value: Value,
+    shown: String,
+}
+
 enum InputKind {
-    Choice(Vec<Value>),
-    Choices(Vec<Value>),
+    Choice(Vec<FormChoice>),
+    Choices(Vec<FormChoice>),
     Yes,
     Text,
 }
 
+/// The values of `enum`, with the names of `enumNames` if there are any, or those of alternatives that are one value each.
+fn choices(schema: &Value) -> Option<Vec<FormChoice>> {
+    let in_text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let named = |value: &Value, name: Option<&Value>| FormChoice {
+        value: value.clone(),
+        shown: one_line(&name.and_then(Value::as_str).map_or_else(|| in_text(value), str::to_owned)),
+    };
+    let found = match (schema["enum"].as_array(), schema["oneOf"].as_array().or(schema["anyOf"].as_array())) {
+        (Some(values), _) => {
+            values.iter().enumerate().map(|(at, value)| named(value, schema["enumNames"].get(at))).collect()
+        }
+        (None, Some(parts)) => {
+            parts.iter().map(|part| Some(named(part.get("const")?, part.get("title")))).collect::<Option<Vec<_>>>()?
+        }
+        (None, None) => return None,
+    };
+    Some(found).filter(|found| !found.is_empty())
+}
+
 fn kind(property: &Value) -> InputKind {
-    let choices = |schema: &Value| schema["enum"].as_array().filter(|values| !values.is_empty()).cloned();
     if let Some(choices) = choices(property) {
         return InputKind::Choice(choices);
     }
@@ -164,19 +213,15 @@ fn kind(property: &Value) -> InputKind {
     }
 }
 
-fn shown(choices: &[Value]) -> Vec<String> {
-    choices.iter().map(|choice| choice.as_str().map_or_else(|| choice.to_string(), one_line)).collect()
-}
-
-fn choose(label: &str, help: &str, choices: &[Value]) -> Result<usize, InquireError> {
-    Ok(Select::new(label, shown(choices)).with_help_message(help).raw_prompt()?.index)
+fn shown(choices: &[FormChoice]) -> Vec<String> {
+    choices.iter().map(|choice| choice.shown.clone()).collect()
 }
 
 fn text(
     schema: &Value,
     name: &str,
     label: &str,
-    help: &str,
+    help: Option<&str>,
     current: Option<&Value>,
 ) -> Result<Option<Value>, InquireError> {
     let read = {
@@ -191,7 +236,8 @@ fn text(
         })
     };
     let current = current.map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
-    let mut prompt = Text::new(label).with_help_message(help).with_validator(validator);
+    let mut prompt = Text::new(label).with_validator(validator);
+    prompt.help_message = help;
     if let Some(current) = current.as_deref().filter(|text| !text.contains('\n')) {
         prompt = prompt.with_initial_value(current);
     }
@@ -248,8 +294,16 @@ fn fault(property: &Value, value: &Value) -> Option<String> {
     {
         return Some(wanted_items(&property["items"]));
     }
-    let number = value.as_f64()?;
     let bound = |name: &str| property[name].as_f64();
+    if let Some(text) = value.as_str() {
+        let length = text.chars().count() as f64;
+        return match (bound("minLength"), bound("maxLength")) {
+            (Some(least), _) if length < least => Some(format!("at least {least} characters")),
+            (_, Some(most)) if length > most => Some(format!("at most {most} characters")),
+            _ => None,
+        };
+    }
+    let number = value.as_f64()?;
     match (bound("minimum"), bound("maximum")) {
         (Some(least), _) if number < least => Some(format!("at least {least}")),
         (_, Some(most)) if number > most => Some(format!("at most {most}")),
@@ -270,6 +324,10 @@ mod tests {
                 "edits": {"type": "array", "items": {"type": "object", "required": ["label"],
                     "properties": {"about": {}, "label": {}}}},
                 "anything": {},
+                "name": {"type": "string", "title": "Your name", "minLength": 3, "maxLength": 5},
+                "env": {"enum": ["dev", "prod"], "enumNames": ["Development"]},
+                "level": {"oneOf": [{"const": 1, "title": "low"}, {"const": 2}], "title": "LEVEL"},
+                "mixed": {"oneOf": [{"const": 1}, {"type": "string"}]},
             },
             "required": ["path", "edits"],
         })
@@ -293,8 +351,23 @@ mod tests {
         check("limit", "many", Err("expected: integer"));
         check("limit", "0", Err("at least 1"));
         check("limit", "10", Err("at most 9"));
+        check("name", "ab", Err("at least 3 characters"));
+        check("name", "abcdef", Err("at most 5 characters"));
+        check("name", "äöü", Ok(Some(json!("äöü"))));
         check("edits", "", Err("required"));
         check("edits", "green,black", Err("expected: a list of objects, as JSON, with the members label, about?"));
+    }
+
+    #[test]
+    fn fields_and_choices_have_the_names_that_a_person_reads() {
+        let schema = schema();
+        let property = |name: &str| &schema["properties"][name];
+        let shown = |name: &str| choices(property(name)).map(|choices| super::shown(&choices));
+        assert_eq!(shown("env"), Some(vec!["Development".to_owned(), "prod".to_owned()]));
+        assert_eq!(shown("level"), Some(vec!["low".to_owned(), "2".to_owned()]));
+        assert_eq!((shown("mixed"), shown("path")), (None, None));
+        assert_eq!(label(property("name"), "name"), "name (Your name):");
+        assert_eq!(label(property("level"), "level"), "level:");
     }
 
     #[test]

@@ -80,6 +80,16 @@ impl KeyReader {
         is_alone
     }
 
+    /// Waits for Enter at most so long; other keys are dropped.
+    pub(crate) async fn take_enter(&mut self, within: Duration) {
+        let end = tokio::time::Instant::now() + within;
+        while let Ok(Some(next)) = tokio::time::timeout_at(end, self.next_event()).await {
+            if next.code == KeyCode::Enter {
+                return;
+            }
+        }
+    }
+
     /// The next key, mouse event, paste, or new size of the terminal; `None` when the terminal is gone. Cancel-safe.
     pub(crate) async fn next_terminal_event(&mut self) -> Option<Event> {
         self.events.recv().await

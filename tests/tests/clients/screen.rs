@@ -421,7 +421,7 @@ fn the_mouse_selects_rows_and_tabs_and_the_keyboard_copies() {
     terminal.press("c");
     terminal.wait_for("\x1b]52;c;a2lsbF9zaGVsbA==");
     terminal.press("\x1b[<0;3;2M");
-    terminal.wait_for("duration");
+    terminal.wait_for("last changes");
     terminal.press("q");
     let (status, written) = terminal.end();
     assert!(status.success(), "{written:?}");

@@ -30,7 +30,7 @@ pub(crate) struct ListArgs {
     source: Option<String>,
     /// Print JSON, as the daemon returns it
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 pub(crate) async fn run(args: ListArgs, globals: &Globals) -> anyhow::Result<u8> {

@@ -19,10 +19,10 @@ use crate::{connection, table};
 #[derive(Debug, Args)]
 pub(crate) struct SchemaArgs {
     /// The name of the tool
-    name: String,
+    pub(crate) name: String,
     /// Print JSON, with the full JSON Schema
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 pub(crate) async fn run(args: SchemaArgs, globals: &Globals) -> anyhow::Result<u8> {

@@ -9,29 +9,34 @@ use toold_proto::call::{FindTools, ListTools, ListingMode, ToolFormat};
 use toold_proto::cost::{ListCost, MeasureTools, ToolCosts};
 use toold_proto::method::{ToolsCost, ToolsList, ToolsSearch};
 
+use crate::commands::{list, schema};
 use crate::exit::{OK, TOOL_ERROR};
 use crate::globals::Globals;
 use crate::output::{self, DIM, first_sentence, one_line, print_answer, print_json};
 use crate::{connection, table, tool_names};
 
 /// List, search and describe the tools, and show what they cost
+///
+/// Without arguments, all tools as a table; with names, these tools and their arguments; with --format, as the API of a model's
+/// provider gets them.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct ToolsArgs {
     #[command(subcommand)]
     action: Option<ToolsAction>,
-    /// The output format
-    #[arg(long, short, value_enum, default_value_t)]
-    format: ToolFormatArg,
+    /// Print the definitions in this format
+    #[arg(long, short, value_enum, conflicts_with_all = ["query", "source", "json"])]
+    format: Option<ToolFormatArg>,
     /// Only these tools
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", conflicts_with_all = ["query", "source"])]
     names: Vec<String>,
+    #[command(flatten)]
+    list: list::ListArgs,
 }
 
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+#[derive(Clone, Copy, Debug, ValueEnum)]
 enum ToolFormatArg {
     /// toold's own
-    #[default]
     Native,
     /// Messages API
     Anthropic,
@@ -97,8 +102,16 @@ pub(crate) async fn run(args: ToolsArgs, globals: &Globals) -> anyhow::Result<u8
         Some(ToolsAction::Cost { format, json }) => return cost(format.into(), json, globals).await,
         None => {}
     }
+    let Some(format) = args.format.map(ToolFormat::from) else {
+        if args.names.is_empty() {
+            return list::run(args.list, globals).await;
+        }
+        for name in args.names {
+            schema::run(schema::SchemaArgs { name, json: args.list.json }, globals).await?;
+        }
+        return Ok(OK);
+    };
     let client = connection::open(globals).await?;
-    let format = args.format.into();
     tool_names::check(&client, &args.names).await?;
     let names = (!args.names.is_empty()).then_some(args.names);
     let params = ListTools { format: Some(format), names, ..ListTools::default() };

@@ -249,11 +249,13 @@ mod tests {
     fn empty_panels_say_why_they_are_empty() {
         let mut state = state();
         state.panel = Panel::Calls;
-        let screen = drawn(&mut state, 100, 20);
+        let screen = drawn(&mut state, 100, 40);
         assert!(
             screen.contains("nothing here") && screen.contains("durations of calls: none has ended yet"),
             "{screen}"
         );
+        let screen = drawn(&mut state, 80, 24);
+        assert!(screen.contains("last calls") && screen.contains("last changes"), "{screen}");
         press_char(&mut state, '/');
         press_char(&mut state, 'x');
         assert!(drawn(&mut state, 100, 20).contains("no row has these words"));

@@ -5,12 +5,13 @@ use toold_proto::session::{Mode, SessionInfo};
 use super::{Column, FILL, Tone, ViewCell, column};
 
 pub(crate) const COLUMNS: &[Column] = &[
-    column("SESSION", 10, 40, 0),
-    column("CLIENT", 8, 20, 1),
+    // Its first characters tell it from the others; the folder needs the room more.
+    column("SESSION", 10, FILL, 2),
+    column("CLIENT", 8, 20, 0),
     column("MODE", 7, 13, 3),
     column("LEVEL", 7, 8, 5),
     column("CALLS", 6, 8, 4),
-    column("FOLDER", 12, FILL, 2),
+    column("FOLDER", 12, FILL, 1),
 ];
 
 pub(crate) fn cells(session: &SessionInfo) -> Vec<ViewCell> {

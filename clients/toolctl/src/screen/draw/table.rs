@@ -17,12 +17,12 @@ use crate::views::{Column, FILL, SPARE, Tone};
 /// Between two columns.
 const GAP: u16 = 1;
 
-/// A panel that is lower than this has no room for the plot of durations.
-const PLOT_FROM: u16 = 14;
+/// A panel that is lower than this has no room for the plot of durations: calls and changes come first.
+const PLOT_FROM: u16 = 30;
 
 /// From these heights on, the calls that run have the last calls below them, and the last changes.
 const PAST_FROM: u16 = 8;
-const CHANGES_FROM: u16 = 24;
+const CHANGES_FROM: u16 = 14;
 
 /// A column that is shown, and how wide it is.
 #[derive(Debug, PartialEq, Eq)]
