@@ -345,8 +345,7 @@ fn servers_with_secrets_wait_until_there_is_a_place_for_them() {
 }
 
 /// Cursor's servers on one line, as programs write them.
-const ONE_LINE: &str =
-    r#"{ "mcpServers": { "memory": { "command": "python3", "args": ["SRV"], "env": {"TOKEN": "%TOKEN%"} } } }"#;
+const ONE_LINE: &str = r#"{ "mcpServers": { "memory": { "command": "python3", "args": ["SRV"], "env": {"TOKEN": "%TOKEN%", "CREDENTIALS": "{\"key\": \"-----BEGIN PRIVATE KEY-----\\n%TOKEN%\"}"} } } }"#;
 
 /// A machine whose only agent is Cursor, with these servers.
 fn with_cursor(text: &str) -> SetupMachine {

@@ -8,6 +8,7 @@ use crate::commands::agents::hooks_file::without_hooks;
 use crate::commands::hook::HookAgent;
 use crate::commands::setup::figures::Figures;
 use crate::commands::setup::plan::SetupPlan;
+use crate::commands::setup::record::escaped;
 use crate::config_file::difference;
 use crate::output::{BOLD, DIM, NAME, WARN, counted, one_line, plain};
 
@@ -136,7 +137,7 @@ pub(super) fn render(plan: &SetupPlan, with_all: bool) -> String {
 
 fn hidden(mut text: String, secrets: &[(String, String)]) -> String {
     for (_, value) in secrets {
-        text = text.replace(value, "***");
+        text = text.replace(&escaped(value), "***").replace(value, "***");
     }
     text
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use toold_client::place::state_folder;
 
 use crate::commands::setup::text::{ConfigForm, ServerEntryKind, spliced};
@@ -92,6 +93,14 @@ pub(super) struct KeptText(Vec<KeptPart>);
 enum KeptPart {
     Text(String),
     Secret(String),
+    /// One as it stands in a string of JSON or TOML, such as a text of JSON itself.
+    Escaped(String),
+}
+
+/// A text as it stands in a string of JSON, and most often in one of TOML.
+pub(super) fn escaped(text: &str) -> String {
+    let quoted = Value::from(text).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
 }
 
 impl KeptText {
@@ -108,7 +117,12 @@ impl KeptText {
         let mut secrets: Vec<_> = secrets.iter().collect();
         secrets.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
         for (name, value) in secrets {
-            parts = parts.into_iter().flat_map(|part| part.without(name, value)).collect();
+            parts = parts.into_iter().flat_map(|part| part.without(value, &KeptPart::Secret(name.clone()))).collect();
+            let escaped = escaped(value);
+            if escaped != *value {
+                let part = KeptPart::Escaped(name.clone());
+                parts = parts.into_iter().flat_map(|kept| kept.without(&escaped, &part)).collect();
+            }
         }
         self.0 = parts;
     }
@@ -122,8 +136,9 @@ impl KeptText {
         for part in &self.0 {
             match part {
                 KeptPart::Text(plain) => text.push_str(plain),
-                KeptPart::Secret(name) => {
-                    text.push_str(&secret(name).with_context(|| format!("the secret {name} is gone"))?);
+                KeptPart::Secret(name) | KeptPart::Escaped(name) => {
+                    let value = secret(name).with_context(|| format!("the secret {name} is gone"))?;
+                    text.push_str(&if matches!(part, KeptPart::Escaped(_)) { escaped(&value) } else { value });
                 }
             }
         }
@@ -132,12 +147,13 @@ impl KeptText {
 }
 
 impl KeptPart {
-    fn without(self, name: &str, value: &str) -> Vec<Self> {
+    /// The parts with `place` where the text has this value.
+    fn without(self, value: &str, place: &Self) -> Vec<Self> {
         let Self::Text(text) = self else { return vec![self] };
         let mut parts = Vec::new();
         for (at, piece) in text.split(value).enumerate() {
             if at > 0 {
-                parts.push(Self::Secret(name.to_owned()));
+                parts.push(place.clone());
             }
             if !piece.is_empty() {
                 parts.push(Self::Text(piece.to_owned()));
@@ -333,8 +349,9 @@ mod tests {
 
     #[test]
     fn a_kept_text_has_no_secret_and_is_whole_again() {
-        let secrets = [("A".to_owned(), "hidden-1".to_owned()), ("B".to_owned(), "hidden-22".to_owned())];
-        let text = "{\"a\": \"hidden-1\", \"b\": \"Bearer hidden-22\", \"c\": \"hidden-1\"}";
+        let secrets = [("A", "hidden-1"), ("B", "hidden-22"), ("C", "{\"key\":\"hidden\\n3\"}")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let text = "{\"a\": \"hidden-1\", \"b\": \"Bearer hidden-22\", \"c\": \"hidden-1\", \"d\": \"{\\\"key\\\":\\\"hidden\\\\n3\\\"}\"}";
         let kept = KeptText::new(text, &secrets);
         assert!(!serde_json::to_string(&kept).unwrap().contains("hidden"), "{kept:?}");
         let value = |name: &str| secrets.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());

@@ -13,6 +13,7 @@ use crate::commands::mcp::install;
 use crate::commands::setup::bridge::{bridge, settings};
 use crate::commands::setup::checked::refusal;
 use crate::commands::setup::places::{PLACES, Place};
+use crate::commands::setup::record::escaped;
 use crate::commands::setup::text::ConfigForm;
 use crate::secret_texts::{has_password, is_secret_name, is_secret_part, is_secret_text, password};
 
@@ -157,14 +158,12 @@ impl MachineServers {
                 let why = match (read, span) {
                     (Ok(_), _) if is_gone => "the folder of its project is gone".to_owned(),
                     (Ok(_), _) if is_tracked => "the file is tracked by Git".to_owned(),
-                    (Ok(launch), Some(span))
-                        if launch.secrets.values().all(|secret| text[span.range.clone()].contains(secret)) =>
-                    {
+                    (Ok(launch), Some(span)) if launch.secrets_are_in(&text[span.range.clone()]) => {
                         let (file, kept) = (file.to_owned(), settings(entry));
                         self.movable.push(FoundServer { place, file, path, kept, launch });
                         continue;
                     }
-                    (Ok(_), _) => "its entry cannot be changed safely, or has a secret with escapes".to_owned(),
+                    (Ok(_), _) => "its entry cannot be changed safely".to_owned(),
                     (Err(why), _) => why,
                 };
                 self.left.push(LeftServer { place, file: file.to_owned(), name: name.clone(), why });
@@ -223,6 +222,11 @@ impl ServerLaunch {
     /// The secret texts by their own names.
     pub(super) fn secrets(&self) -> impl Iterator<Item = (&str, &str)> {
         self.secrets.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// Whether each of them stands in the text of its entry, where it can be put back.
+    fn secrets_are_in(&self, text: &str) -> bool {
+        self.secrets.values().all(|secret| text.contains(secret) || text.contains(&escaped(secret)))
     }
 
     /// The command or URL for people, without secrets.

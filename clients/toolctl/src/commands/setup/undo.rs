@@ -20,7 +20,7 @@ use crate::commands::hook::HookAgent;
 use crate::commands::mcp::install::{self, McpClient};
 use crate::commands::mcp::{jsonc, toml_table};
 use crate::commands::secrets::unlock_if_asked;
-use crate::commands::setup::record::{ChangedEntry, ChangedFile, SetupLock, SetupRecord, is_bridge};
+use crate::commands::setup::record::{ChangedEntry, ChangedFile, SetupLock, SetupRecord, escaped, is_bridge};
 use crate::commands::setup::text::{ConfigForm, spliced};
 use crate::commands::setup::{SetupArgs, purge};
 use crate::config_file::{behind_links, difference, read, remove_leftovers, replace};
@@ -174,7 +174,7 @@ fn described(restored: &[Restored], copies: &[PathBuf], applied: bool) -> Value 
 
 fn hidden(mut text: String, secrets: &BTreeMap<String, String>) -> String {
     for value in secrets.values() {
-        text = text.replace(value, "***");
+        text = text.replace(&escaped(value), "***").replace(value, "***");
     }
     text
 }
