@@ -334,7 +334,8 @@ impl SetupPlan {
         for place in self.places.clone() {
             let Some(client) = place.client else { continue };
             let files = place.server_files(input.home);
-            // opencode reads either of two. A file in which the servers are elsewhere, as in VS Code's older one, is not for new ones.
+            // opencode reads either of two. A file in which servers stand elsewhere, as in the older one of VS Code, is not for new
+            // ones.
             let mut takes = files.iter().filter(|(_, holder)| *holder == [client.holder()]);
             let Some((file, _)) = takes.clone().find(|(file, _)| file.exists()).or(takes.next()) else { continue };
             let file = config_file::behind_links(file);
