@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{ArgMatches, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{ArgMatches, Command, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use toold_proto::nearest::nearest;
 
@@ -169,7 +169,18 @@ fn with_one_suggestion(mut error: clap::Error) -> clap::Error {
 
 /// Adds the nearest subcommand to the error of `toolctl help WORDS`, which has none.
 fn with_nearest(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
-    if error.kind() != ErrorKind::InvalidSubcommand || error.get(ContextKind::SuggestedSubcommand).is_some() {
+    if error.kind() != ErrorKind::InvalidSubcommand {
+        return error;
+    }
+    // The name of an agent is none, but says what is wanted.
+    if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
+        && let Ok(agent) = hook::HookAgent::from_str(word, true)
+    {
+        let install = ContextValue::Strings(vec![format!("agents install {}", agent.name())]);
+        error.insert(ContextKind::SuggestedSubcommand, install);
+        return error;
+    }
+    if error.get(ContextKind::SuggestedSubcommand).is_some() {
         return error;
     }
     let words = arguments.iter().skip(1).filter_map(|word| word.to_str()).filter(|word| !word.starts_with('-'));
@@ -267,7 +278,12 @@ mod tests {
 
     #[test]
     fn a_misspelt_subcommand_is_answered_by_the_nearest_one() {
-        for (typed, meant) in [("permisions", "'permissions'"), ("sttus", "'status'"), ("aprove", "'approve'")] {
+        for (typed, meant) in [
+            ("permisions", "'permissions'"),
+            ("sttus", "'status'"),
+            ("aprove", "'approve'"),
+            ("gemini-cli", "'agents install gemini'"),
+        ] {
             let error = parse(vec!["toolctl".into(), typed.into()]).unwrap_err().to_string();
             let tip = error.lines().find(|line| line.contains("tip:")).unwrap();
             assert!(tip.ends_with(&format!("a similar subcommand exists: {meant}")), "{error}");
