@@ -136,12 +136,19 @@ impl WordsPattern {
             };
         }
         let name = first.text.rsplit('/').next().unwrap_or_default();
-        (pattern.matches(name) || pattern.matches(&first.text))
-            && (may_become(rest, patterns, self.more)
+        // As the first word, too, a `*` stands for any words, or for none.
+        let spanning = if pattern.is_any() { &self.words } else { patterns };
+        let is_one = (pattern.matches(name) || pattern.matches(&first.text))
+            && (may_become(rest, patterns, self.more, StarMeaning::OneWord)
                 || match form {
-                    Some(form) => has_form(form, patterns, self.more),
-                    None => occurs_in_order(rest, patterns, self.more),
-                })
+                    Some(form) => has_form(form, spanning, self.more),
+                    None => occurs_in_order(rest, spanning, self.more),
+                });
+        let is_none = || {
+            let behind = Self { words: patterns.to_vec(), more: self.more };
+            pattern.is_any() && !patterns.is_empty() && behind.may_match(given, form)
+        };
+        is_one || is_none()
     }
 
     /// Whether the first words of the pattern occur in a line that could not be parsed.
@@ -242,8 +249,11 @@ fn has_form(form: &CommandForm, patterns: &[Wild], more: bool) -> bool {
         waiting.next_if(is_value);
     }
     match form.operation.filter(|_| more) {
-        Some(count) => chooses(&form.plain, count, &plain),
-        None => may_become(&form.plain, &plain, more),
+        Some(count) => {
+            plain.retain(|pattern| !pattern.is_any());
+            chooses(&form.plain, count, &plain)
+        }
+        None => may_become(&form.plain, &plain, more, StarMeaning::AnyWords),
     }
 }
 
@@ -318,9 +328,9 @@ pub(super) fn occurs_in_order(given: &[Word], patterns: &[Wild], more: bool) -> 
     let wanted: Vec<&Wild> = patterns().filter(|pattern| !is_option(pattern)).collect();
     if !more {
         let plain: Vec<Word> = plain.into_iter().cloned().collect();
-        return may_become(&plain, &wanted, false);
+        return may_become(&plain, &wanted, false, StarMeaning::AnyWords);
     }
-    occur_in_order(plain, wanted.into_iter())
+    occur_in_order(plain, wanted.into_iter().filter(|pattern| !pattern.is_any()))
 }
 
 /// Whether a word is the beginning of a long option.
@@ -343,18 +353,36 @@ fn occur_in_order<'w, 'p>(words: impl IntoIterator<Item = &'w Word>, wanted: imp
     wanted.peek().is_none()
 }
 
+/// What a `*` alone stands for, in front of other words of a rule that denies or asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StarMeaning {
+    OneWord,
+    /// Or none.
+    AnyWords,
+}
+
 /// Whether words can turn into a match of the patterns: a word that the shell still changes can
 /// become any number of words.
-fn may_become<W: Borrow<Wild>>(given: &[Word], patterns: &[W], more: bool) -> bool {
+fn may_become<W: Borrow<Wild>>(given: &[Word], patterns: &[W], more: bool, star: StarMeaning) -> bool {
+    let spans =
+        |at: usize| star == StarMeaning::AnyWords && patterns.get(at).is_some_and(|pattern| pattern.borrow().is_any());
+    let skip_stars = |reachable: &mut [bool]| {
+        for at in 0..patterns.len() {
+            reachable[at + 1] |= reachable[at] && spans(at);
+        }
+    };
     // `reachable[n]`: the words so far can become what the first n patterns match.
     let mut reachable = vec![false; patterns.len() + 1];
     reachable[0] = true;
+    skip_stars(&mut reachable);
     for word in given {
         let names = FileNames::of(word);
         let mut next = vec![false; patterns.len() + 1];
         for at in (0..=patterns.len()).filter(|at| reachable[*at]) {
             if at == patterns.len() {
                 next[at] |= more || !word.literal;
+            } else if spans(at) {
+                next[at] = true;
             } else if let Some(names) = &names {
                 let fits = patterns[at..].iter().take_while(|pattern| names.may_be((*pattern).borrow())).count();
                 next[at..=at + fits].fill(true);
@@ -364,6 +392,7 @@ fn may_become<W: Borrow<Wild>>(given: &[Word], patterns: &[W], more: bool) -> bo
                 next[at + 1] = true;
             }
         }
+        skip_stars(&mut next);
         reachable = next;
     }
     reachable[patterns.len()]
