@@ -124,6 +124,10 @@ pub struct JudgedCommand {
     /// asked about the command.
     #[serde(skip)]
     pub writes_in: Vec<String>,
+    /// The last parts of the paths of files that it reads in folders which are not known. If reading such a file may be denied, a
+    /// person is asked about the command.
+    #[serde(skip)]
+    pub reads_anywhere: Vec<String>,
     /// Commits whose files Git puts into its working tree.
     #[serde(skip)]
     pub checks_out: Option<CheckedOutCommits>,

@@ -384,10 +384,25 @@ fn doubted_by<'a>(
     rule.or_else(strict).map(|rule| format!("{why}, so it may be about this: {rule}"))
 }
 
+/// The rule or grant that denies reading a file of this name in some folder, in words.
+fn denied_name(policy: &Policy, grants: &[Grant], subject: &Subject, name: &str) -> Option<String> {
+    let any = Need::new(Category::FileRead, "");
+    let mut rules = policy.rules.iter().filter(|rule| rule.action == Verdict::Deny && rule.concerns(subject, &any));
+    let rule = rules.find(|rule| rule.pattern.may_match_name(name)).map(Rule::name);
+    let mut refusals = grants.iter().filter(|grant| grant.may_deny(subject, &any));
+    let denial = rule.or_else(|| Some(refusals.find(|grant| grant.pattern.may_match_name(name))?.describe()))?;
+    Some(format!("the folder of {name} is not known, so it may be about this: {denial}"))
+}
+
 /// The rule or grant that denies writing a file whose changes a command may throw away, or which it may write in a folder, in
 /// words.
 fn denied_change(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need) -> Option<String> {
     let (discarded, folders) = (&need.command()?.covers, &need.command()?.writes_in);
+    if let Some(denial) =
+        need.command()?.reads_anywhere.iter().find_map(|name| denied_name(policy, grants, subject, name))
+    {
+        return Some(denial);
+    }
     if discarded.is_empty() && folders.is_empty() {
         return None;
     }
@@ -558,6 +573,11 @@ pub fn strict_rule(
 /// Whether a path names a file known to hold secrets, which no tool reads.
 pub fn is_secret(path: &Path) -> bool {
     secrets::secret_name(path).is_some()
+}
+
+/// Whether a path leads through a folder whose keys are published with the code in it, such as `tests/fixtures`.
+pub fn is_published(path: &Path) -> bool {
+    secrets::is_published(&path.to_string_lossy())
 }
 
 /// Whether a path names a file that controls the daemon, which no tool writes.

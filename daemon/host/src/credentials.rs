@@ -4,8 +4,10 @@
 //! such as `.netrc`, are secrets by their names: see [`toold_engine::policy::is_secret`].
 
 use std::borrow::Cow;
+use std::io::Read;
 use std::path::Path;
 
+use toold_engine::policy::is_published;
 use toold_engine::redact::redact;
 
 use crate::git_settings::{self, Setting};
@@ -18,6 +20,7 @@ const MAX_SETTINGS: u64 = 1 << 20;
 
 /// Names of files with settings, in small letters.
 const NAMES: &[&str] = &[
+    ".bash_history",
     ".condarc",
     ".curlrc",
     "_curlrc",
@@ -28,21 +31,37 @@ const NAMES: &[&str] = &[
     ".hgrc",
     ".npmrc",
     ".mcp.json",
+    ".secrets.json",
+    ".secrets.toml",
+    ".secrets.yaml",
+    ".secrets.yml",
     ".sentryclirc",
     ".terraformrc",
     ".wgetrc",
     ".yarnrc",
+    ".zsh_history",
     "auth.json",
     "auth.toml",
     "bunfig.toml",
+    "client_secret.json",
+    "credentials",
+    "credentials.ini",
+    "credentials.toml",
+    "credentials.yaml",
+    "credentials.yml",
     "gradle.properties",
     "kubeconfig",
     "kubeconfig.yaml",
     "kubeconfig.yml",
+    "local.settings.json",
     "nuget.config",
     "pip.conf",
     "pip.ini",
     "rclone.conf",
+    "secrets.ini",
+    "secrets.json",
+    "secrets.yaml",
+    "secrets.yml",
     "settings.xml",
     "uv.toml",
 ];
@@ -128,7 +147,51 @@ fn is_named(path: &Path) -> bool {
     let above = || path.parent().and_then(Path::file_name).and_then(|name| name.to_str()).unwrap_or_default();
     NAMES.iter().any(|known| is(name, known))
         || PLACES.iter().any(|(folder, known)| is(name, known) && is(above(), folder))
-        || path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("kubeconfig"))
+        || ["kubeconfig", "tfvars"]
+            .iter()
+            .any(|known| path.extension().is_some_and(|ending| is(&ending.to_string_lossy(), known)))
+}
+
+/// So much of a file is looked at to see whether it is a key.
+const MAX_HEAD: usize = 16 << 10;
+
+/// Whether a file is a private key, or the credentials of an account, by its content: keys in the forms of RFC 7468, PuTTY and age,
+/// those of service accounts of Google, settings of AWS and of Kubernetes. A text that only quotes one, as tests do, is none.
+pub(crate) fn is_key(path: &Path) -> bool {
+    if is_published(path) {
+        return false;
+    }
+    let mut head = Vec::new();
+    let read = crate::files::open(path).ok().and_then(|file| file.take(MAX_HEAD as u64).read_to_end(&mut head).ok());
+    read.is_some() && is_text_of_key(&String::from_utf8_lossy(&head))
+}
+
+fn is_text_of_key(text: &str) -> bool {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', ';']));
+    let first = lines.clone().next().unwrap_or_default();
+    let has_key = |name: &str| {
+        let sets = |line: &str| {
+            let (key, value) = line.split_once(['=', ':']).unwrap_or_default();
+            let (key, value) = (key.trim_matches(['"', ' ', '-']), value.trim().trim_matches(['"', ',']));
+            key.eq_ignore_ascii_case(name) && value.len() >= TOKEN_LENGTH && !value.contains(['{', '<', '$'])
+        };
+        text.lines().any(|line| sets(line.trim()))
+    };
+    let is_private = |line: &str| {
+        line.strip_prefix("-----BEGIN ").is_some_and(|label| label.trim_end_matches('-').contains("PRIVATE KEY"))
+    };
+    let is_of_account = || {
+        let compact: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+        compact.contains("\"type\":\"service_account\"") && compact.contains("\"private_key\":\"")
+    };
+    match first.chars().next() {
+        Some('-') if first.starts_with("-----BEGIN ") => lines.any(is_private),
+        Some('{') => is_of_account(),
+        Some('[') => has_key("aws_secret_access_key"),
+        Some('P') if first.starts_with("PuTTY-User-Key-File-") => true,
+        Some('A') if first.starts_with("AGE-SECRET-KEY-1") => true,
+        _ => first.starts_with("apiVersion:") && has_key("client-key-data"),
+    }
 }
 
 /// Whether settings in any form hold a password or a token. A value that names a variable holds none.
@@ -248,6 +311,36 @@ mod tests {
     }
 
     #[test]
+    fn keys_are_known_by_their_content() {
+        for (text, expected) in [
+            ("-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n", true),
+            ("\n-----BEGIN CERTIFICATE-----\nA\n-----END CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----\nA\n", true),
+            ("PuTTY-User-Key-File-3: ssh-ed25519\n", true),
+            ("# created: 2026\n# public key: age1x\nAGE-SECRET-KEY-1QQQ\n", true),
+            ("{\n  \"type\": \"service_account\",\n  \"private_key\": \"-----BEGIN PRIVATE KEY-----\\nA\"\n}", true),
+            (
+                "[default]\naws_access_key_id = AKIAX\naws_secret_access_key = 0123456789012345678901234567890123456789\n",
+                true,
+            ),
+            (
+                "apiVersion: v1\nusers:\n- user:\n    client-key-data: LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRVktLS0tLQ\n",
+                true,
+            ),
+            ("-----BEGIN CERTIFICATE-----\nA\n-----END CERTIFICATE-----\n", false),
+            ("-----BEGIN PUBLIC KEY-----\nA\n", false),
+            ("const KEY: &str = \"-----BEGIN PRIVATE KEY-----\";\n", false),
+            ("# Keys\n\n    -----BEGIN PRIVATE KEY-----\n", true),
+            ("# Keys\n\nPut the text after -----BEGIN PRIVATE KEY----- here.\n", false),
+            ("{\"type\": \"service_account\"}", false),
+            ("[default]\naws_secret_access_key = <your secret access key here>\n", false),
+            ("apiVersion: v1\nkind: Service\n", false),
+            ("", false),
+        ] {
+            assert_eq!(is_text_of_key(text), expected, "{text}");
+        }
+    }
+
+    #[test]
     fn settings_with_a_password_or_a_token_are_known() {
         let folder = tempfile::tempdir().unwrap();
         let remote = |url: &str| format!("[core]\n\tbare = false\n[remote \"origin\"]\n\turl = {url}\n");
@@ -285,6 +378,13 @@ mod tests {
             (".cargo/config.toml", "[build]\ntarget-dir = \"t\"\n".to_owned(), false),
             (".cargo/config.toml", "[registries.r]\ntoken = \"abcdef\"\n".to_owned(), true),
             ("src/config.toml", "token = \"abcdef\"\n".to_owned(), false),
+            ("secrets.yml", "password: hunter2hunter2\n".to_owned(), true),
+            ("secrets.yml", "password: {{ .Values.password }}\n".to_owned(), false),
+            ("client_secret.json", "{\"installed\": {\"client_secret\": \"GOCSPX-abcdefghijklm\"}}".to_owned(), true),
+            ("local.settings.json", "{\"Values\": {\"FUNCTIONS_WORKER_RUNTIME\": \"node\"}}".to_owned(), false),
+            ("prod.tfvars", "db_password = \"hunter2hunter2\"\n".to_owned(), true),
+            ("prod.auto.tfvars", "region = \"eu\"\n".to_owned(), false),
+            (".bash_history", "ls\nexport API_TOKEN=abcdefabcdef\n".to_owned(), true),
         ] {
             let path = folder.path().join(name);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();

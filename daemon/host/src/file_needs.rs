@@ -7,13 +7,23 @@ use toold_engine::need::Need;
 use toold_engine::policy::is_secret;
 use toold_proto::tool::Category;
 
-use crate::credentials::holds_credentials;
+use crate::credentials::{holds_credentials, is_key};
 use crate::exclude::Exclusions;
 use crate::files::facts;
 
 /// The permission to read the file `resolved`.
 pub fn read_need(resolved: &Path, exclusions: &mut Exclusions) -> Need {
-    need(Category::FileRead, resolved, may_be_folder(resolved), exclusions)
+    let is_folder = may_be_folder(resolved);
+    let mut need = need(Category::FileRead, resolved, is_folder, exclusions);
+    // A file that is named by itself is looked at whatever its name is; those of a folder would be too many.
+    if !is_folder
+        && is_key(resolved)
+        && let Some(file) = need.file_mut()
+        && file.holds_secrets.is_empty()
+    {
+        file.holds_secrets.push(resolved.to_string_lossy().into_owned());
+    }
+    need
 }
 
 /// As [`read_need`], for a path of which the kind was just seen.
@@ -42,13 +52,24 @@ const MAX_CERTIFICATE: u64 = 1 << 20;
 
 /// Whether a file that a name makes a secret holds nothing but public certificates and keys, in the form of RFC 7468.
 pub(crate) fn is_certificate(path: &Path) -> bool {
-    if !path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("pem")) || !is_secret(path) {
+    let may_be_public = ["pem", "key"];
+    let is_named = |ending: &std::ffi::OsStr| may_be_public.iter().any(|known| ending.eq_ignore_ascii_case(known));
+    if !path.extension().is_some_and(is_named) || !is_secret(path) {
         return false;
     }
     let Ok(text) = crate::files::read_text(path, MAX_CERTIFICATE) else { return false };
     let labels = || text.lines().filter_map(|line| line.trim().strip_prefix("-----BEGIN "));
-    let public =
-        ["CERTIFICATE", "TRUSTED CERTIFICATE", "X509 CRL", "CERTIFICATE REQUEST", "PUBLIC KEY", "RSA PUBLIC KEY"];
+    let public = [
+        "CERTIFICATE",
+        "TRUSTED CERTIFICATE",
+        "X509 CRL",
+        "CERTIFICATE REQUEST",
+        "PUBLIC KEY",
+        "RSA PUBLIC KEY",
+        "SSH2 PUBLIC KEY",
+        "DH PARAMETERS",
+        "EC PARAMETERS",
+    ];
     let is_public = |label: &str| label.strip_suffix("-----").is_some_and(|label| public.contains(&label));
     labels().next().is_some() && labels().all(is_public) && !text.contains("PRIVATE KEY")
 }

@@ -42,7 +42,7 @@ mod zsh;
 pub use explain::{Explained, explain};
 #[doc(hidden)]
 pub use fuzz::fuzz_one;
-pub use other_shells::as_read_by;
+pub use other_shells::{as_read_by, is_zsh};
 #[doc(hidden)]
 pub use programs::listed::{TableListing, listings};
 pub use programs::{Note, withheld};
@@ -274,6 +274,8 @@ struct SimpleCommand {
     runs_input: bool,
     /// See [`JudgedCommand::hides_file`].
     hides_file: bool,
+    /// See [`JudgedCommand::reads_anywhere`].
+    reads_anywhere: Vec<String>,
     reads_only: bool,
     /// The matches of its wildcards were looked up, and none of them is an option.
     looked_up: bool,
@@ -317,6 +319,7 @@ impl SimpleCommand {
             never_free: false,
             runs_input: false,
             hides_file: false,
+            reads_anywhere: Vec::new(),
             reads_only: false,
             looked_up: false,
             script: None,
@@ -356,6 +359,7 @@ impl SimpleCommand {
             never_free: false,
             runs_input: false,
             hides_file: false,
+            reads_anywhere: Vec::new(),
             reads_only: is_harmless,
             looked_up: false,
             // Programs may run its value, as Git runs that of GIT_EDITOR.
@@ -420,6 +424,7 @@ impl SimpleCommand {
         self.never_free |= self.checks_out != other.checks_out;
         self.runs_input |= other.runs_input;
         self.hides_file |= other.hides_file;
+        self.reads_anywhere.extend(other.reads_anywhere);
         self.reads_only &= other.reads_only;
         self.looked_up |= other.looked_up;
     }
@@ -434,6 +439,7 @@ impl SimpleCommand {
             never_free: self.never_free,
             runs_input: self.runs_input,
             hides_file: self.hides_file,
+            reads_anywhere: self.reads_anywhere.clone(),
             reads_only: self.reads_only,
             script: self.script.clone(),
             form: self.form.clone(),

@@ -1,5 +1,6 @@
 //! The needs of an agent's own tool: those of the built-in tool that does the same.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -133,7 +134,7 @@ impl Deriving<'_> {
             Some(cwd) => self.folder(cwd)?,
             None => (self.cx.cwd.clone(), true),
         };
-        let mut needs = self.expanded(line, &folder, &mut Vec::new());
+        let mut needs = self.expanded(line, &folder, &mut SeenNames::default());
         if matches!(self.floor, AgentFloor::OfFree | AgentFloor::OfAll) {
             let (level, session) = (self.cx.level_once_chosen(), &self.cx.session);
             let files = GuardedFiles::of(&self.cx.engine, session);
@@ -152,29 +153,42 @@ impl Deriving<'_> {
         Ok(needs)
     }
 
-    /// The needs of a line, and of those that its aliases stand for. The names of functions are taken for what they say
-    /// only by rules that deny or ask. `seen` are the aliases that the line came from.
-    fn expanded(&self, line: &str, folder: &Path, seen: &mut Vec<String>) -> Vec<Need> {
-        let needs = bash::needs(line, folder, self.description, self.environment, self.cx);
-        let mut needs = shell_grammar::as_read_by(self.shell, line, needs);
+    /// The needs of a line, of those that its aliases stand for, and of its functions for any words. The names of functions are
+    /// taken for what they say only by rules that deny or ask.
+    fn expanded(&self, line: &str, folder: &Path, seen: &mut SeenNames) -> Vec<Need> {
+        let needs_in_bash = |line: &str| bash::needs(line, folder, self.description, self.environment, self.cx);
+        let mut needs = shell_grammar::as_read_by(self.shell, line, needs_in_bash);
         if self.types {
             needs = shell_grammar::with_typed_commands(line, needs);
         }
-        let Some(snapshot) = self.snapshot else { return needs };
-        let mut of_aliases = Vec::new();
-        for need in needs.iter_mut().filter(|need| need.category() == Category::Shell) {
+        let commands = needs.iter_mut().filter(|need| need.category() == Category::Shell);
+        let Some(snapshot) = self.snapshot else {
+            // Any of its names may be an alias or a function of the person's shell.
+            if shell_grammar::is_zsh(self.shell) {
+                commands.for_each(|need| need.always_asked = true);
+            }
+            return needs;
+        };
+        let mut of_names = Vec::new();
+        for need in commands {
             let words = need.words().unwrap_or_default();
-            match snapshot.meaning(words, seen) {
+            match snapshot.meaning(words, &seen.aliases) {
                 ShellName::Program => {}
-                ShellName::Alias(line) if seen.len() < MAX_ALIASES => {
-                    seen.extend(words.first().map(|word| word.text.clone()));
-                    of_aliases.extend(self.expanded(&line, folder, seen));
-                    seen.pop();
+                ShellName::Alias(line) if seen.aliases.len() < MAX_ALIASES => {
+                    seen.aliases.extend(words.first().map(|word| word.text.clone()));
+                    of_names.extend(self.expanded(&line, folder, seen));
+                    seen.aliases.pop();
+                }
+                ShellName::Function(definition) => {
+                    need.always_asked = true;
+                    if seen.functions.insert(definition.clone()) {
+                        of_names.extend(self.expanded(&definition, folder, seen).into_iter().map(in_function));
+                    }
                 }
                 ShellName::Alias(_) | ShellName::Unread => need.always_asked = true,
             }
         }
-        needs.extend(of_aliases);
+        needs.extend(of_names);
         needs
     }
 
@@ -278,6 +292,24 @@ impl Deriving<'_> {
     fn fetch(&self, url: &str) -> anyhow::Result<Vec<Need>> {
         Ok(vec![self.toolkit.web.http.need(&web_fetch::request(url)?)])
     }
+}
+
+/// Names that the shell has already replaced.
+#[derive(Default)]
+struct SeenNames {
+    /// Those that the line came from.
+    aliases: Vec<String>,
+    /// The definitions that were judged.
+    functions: BTreeSet<String>,
+}
+
+/// A need of a function's text. The files that the words of its call name are judged with the call, and a text that cannot be
+/// judged is a doubt about rules alone: the agent asks about the call.
+fn in_function(need: Need) -> Need {
+    need.with_command(|command| {
+        command.hides_file = false;
+        command.is_unjudged = false;
+    })
 }
 
 /// A place on the path that needs permission comes before the file.

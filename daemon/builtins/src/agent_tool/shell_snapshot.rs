@@ -5,7 +5,7 @@
 //! of functions and one of aliases. The functions `rg`, `find` and `grep` behind them are Claude Code's own, for programs
 //! that it contains.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use toold_engine::need::Word;
@@ -28,7 +28,8 @@ const ALIAS: &str = "alias -- ";
 pub(super) struct ShellSnapshot {
     /// `None` where the text of the alias cannot be read for certain.
     aliases: BTreeMap<String, Option<String>>,
-    functions: BTreeSet<String>,
+    /// With the text that defines the function, in the language of bash; `None` where it is not read.
+    functions: BTreeMap<String, Option<String>>,
 }
 
 /// The meaning of a command's first word in the agent's shell.
@@ -38,6 +39,8 @@ pub(super) enum ShellName {
     Program,
     /// This line.
     Alias(String),
+    /// A function that this text defines.
+    Function(String),
     /// Something that is not read.
     Unread,
 }
@@ -69,7 +72,15 @@ impl ShellSnapshot {
         let mut snapshot = Self::default();
         if let Some((_, behind)) = text.split_once(FUNCTIONS) {
             let functions = behind.split_once(OPTIONS).map_or(behind, |(functions, _)| functions);
-            snapshot.functions.extend(functions.lines().filter_map(function_name).map(str::to_owned));
+            let mut lines = functions.lines();
+            while let Some(line) = lines.next() {
+                let Some(name) = function_name(line) else { continue };
+                let definition = match line.strip_prefix("eval $'") {
+                    Some(quoted) => unescaped(quoted),
+                    None => definition_in_zsh(line, &mut lines),
+                };
+                snapshot.functions.insert(name.to_owned(), definition);
+            }
         }
         let mut rest = text.split_once(ALIASES).map_or("", |(_, aliases)| aliases);
         while let Some(alias) = rest.strip_prefix(ALIAS) {
@@ -97,8 +108,11 @@ impl ShellSnapshot {
                 ShellName::Alias([text.clone()].into_iter().chain(words).collect::<Vec<String>>().join(" "))
             }
             Some(_) => ShellName::Unread,
-            None if self.functions.contains(&name.text) => ShellName::Unread,
-            None => ShellName::Program,
+            None => match self.functions.get(&name.text) {
+                Some(Some(definition)) => ShellName::Function(definition.clone()),
+                Some(None) => ShellName::Unread,
+                None => ShellName::Program,
+            },
         }
     }
 }
@@ -108,6 +122,37 @@ fn function_name(line: &str) -> Option<&str> {
     let (name, _) = line.strip_prefix("eval $'").unwrap_or(line).split_once(" ()")?;
     let is_name = !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || "'\"$`;&|<>(){}#".contains(c));
     is_name.then_some(name)
+}
+
+/// The text behind `$'`, up to its end, with the escapes that bash writes.
+fn unescaped(quoted: &str) -> Option<String> {
+    let mut text = String::new();
+    let mut chars = quoted.chars();
+    loop {
+        match chars.next()? {
+            '\'' => return Some(text),
+            '\\' => text.push(match chars.next()? {
+                'n' => '\n',
+                't' => '\t',
+                same @ ('\\' | '\'' | '"') => same,
+                _ => return None,
+            }),
+            c => text.push(c),
+        }
+    }
+}
+
+/// The lines of a function, of which zsh indents all but the first and the last.
+fn definition_in_zsh<'a>(first: &'a str, rest: &mut impl Iterator<Item = &'a str>) -> Option<String> {
+    let mut text = first.to_owned();
+    loop {
+        let line = rest.next()?;
+        text.push('\n');
+        text.push_str(line);
+        if line == "}" {
+            return Some(text);
+        }
+    }
 }
 
 /// The text of a quoted word, and the lines behind its own; `None` for a text in another form than bash and zsh write.
@@ -163,7 +208,15 @@ mod tests {
         assert_eq!(meaning(BASH, "two"), alias("a\nb"));
         assert_eq!(meaning(ZSH, "G x"), alias("| grep x"));
         assert_eq!(meaning(ZSH, "plain"), alias("pwd"));
-        for (snapshot, name) in [(BASH, "git"), (BASH, "odd"), (BASH, "s"), (ZSH, "git"), (ZSH, "myfn")] {
+        for (snapshot, name, definition) in [
+            (BASH, "git", "git () \n{ \n    command git \"$@\"\n}"),
+            (ZSH, "git", "git () {\n\tcommand git \"$@\"\n}"),
+            (ZSH, "myfn", "myfn () {\n\techo hi\n}"),
+        ] {
+            assert_eq!(meaning(snapshot, name), ShellName::Function(definition.to_owned()), "{name}");
+        }
+        let unread = "#\n# Functions\neval $'f () \\n{ \\x41\\n}'\n";
+        for (snapshot, name) in [(BASH, "odd"), (BASH, "s"), (unread, "f")] {
             assert_eq!(meaning(snapshot, name), ShellName::Unread, "{name}");
         }
         for name in ["find", "late", "command", "x", "$gp", "ls"] {

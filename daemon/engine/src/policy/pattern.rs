@@ -254,6 +254,20 @@ impl Pattern {
         }
     }
 
+    /// Whether it may match a file with this last part of its path, in some folder.
+    pub(in crate::policy) fn may_match_name(&self, name: &str) -> bool {
+        match &self.kind {
+            PatternKind::Any => true,
+            PatternKind::Glob { .. } => {
+                let last = self.text.rsplit('/').next().unwrap_or_default();
+                // Alternatives may contain slashes.
+                let is_whole = last.matches('{').count() == last.matches('}').count();
+                !is_whole || glob_matcher(last).is_ok_and(|glob| glob.is_match(name))
+            }
+            PatternKind::Words(_) | PatternKind::Host(_) | PatternKind::ReadingTools(_) => false,
+        }
+    }
+
     /// Whether it may be about a command only because of what the shell makes of a word behind the program's name, and the
     /// command does not have the pattern's own words.
     pub fn depends_on_expansion(&self, need: &Need) -> bool {

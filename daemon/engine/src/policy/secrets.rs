@@ -47,7 +47,14 @@ const PUBLISHED: &[&str] = &[
     "dist-packages",
 ];
 /// The last part of the name of a template of variables, such as `.env.example` or `sample.env`.
-const TEMPLATES: &[&str] = &["example", "sample", "template", "dist", "defaults", "test"];
+const TEMPLATES: &[&str] =
+    &["example", "sample", "template", "tpl", "tmpl", "dist", "defaults", "test", "testing", "schema", "md", "ts"];
+/// Endings of templates that say their form.
+const FORMS: &[&str] = &[".json", ".yaml", ".yml", ".toml", ".txt"];
+/// The surroundings that a file `env.NAME` is for.
+const SURROUNDINGS: &[&str] = &["local", "dev", "development", "stage", "staging", "prod", "production"];
+/// Endings of copies that editors and people make.
+const COPIES: &[&str] = &["~", "#", ".bak", ".backup", ".old", ".orig", ".save", ".swp", ".swo", " copy"];
 const FOLDERS: &[&str] = &[".ssh", ".gnupg", ".aws", ".azure", ".kube", ".password-store"];
 /// The last parts of a path.
 const PLACES: &[&str] = &[
@@ -68,7 +75,7 @@ pub(super) fn secret_name(path: &Path) -> Option<&'static str> {
     // As text: a walk checks every file that it visits, and parsing paths took most of that time.
     let text = path.to_string_lossy();
     let parts = || text.rsplit('/').filter(|part| !matches!(*part, "" | "."));
-    let name = parts().next()?;
+    let name = original_name(parts().next()?);
     let named = |known: &&&'static str| known.eq_ignore_ascii_case(name);
     if let Some(file) = FILES.iter().find(named) {
         return Some(file);
@@ -94,13 +101,35 @@ pub(super) fn secret_name(path: &Path) -> Option<&'static str> {
         .copied()
 }
 
-/// `.env`, `.envrc`, `.env.NAME`, `.env-NAME`, `.env_NAME`, `NAME.env` and `.dev.vars.NAME`, except templates.
+/// The name of the file that this may be a copy of: `.env~`, `#.env#`, `id_rsa.bak`, `.id_rsa.swp`.
+fn original_name(name: &str) -> &str {
+    let mut original = name;
+    while let Some(shorter) = COPIES.iter().find_map(|copy| original.strip_suffix(copy)).filter(|rest| !rest.is_empty())
+    {
+        original = shorter;
+    }
+    let is_swap = name.ends_with(".swp") || name.ends_with(".swo");
+    let start = if is_swap { "." } else { "#" };
+    match original.strip_prefix(start) {
+        // `.env.swp` may be that of `env`, which is no secret.
+        Some(rest) if original != name && (!is_swap || !original.starts_with(".env")) => rest,
+        _ => original,
+    }
+}
+
+/// `.env`, `.envrc`, `.env.NAME`, `.env-NAME`, `.env_NAME`, `NAME.env`, `env.prod`, `NAME.env.prod` and `.dev.vars.NAME`, except
+/// templates.
 fn is_environment(name: &str) -> bool {
-    let is_named = name.rsplit('.').next().is_some_and(|last| last.eq_ignore_ascii_case("env"));
-    if !is_named && !name.starts_with('.') {
+    let last = name.rsplit('.').next().unwrap_or_default();
+    let is = |known: &&str| known.eq_ignore_ascii_case(last);
+    let is_of_surroundings = SURROUNDINGS.iter().any(is);
+    if !is(&"env") && !is_of_surroundings && !name.starts_with('.') {
         return false;
     }
     let name = name.to_ascii_lowercase();
+    if is_of_surroundings && name.split('.').rev().nth(1) == Some("env") {
+        return true;
+    }
     if let Some(start) = name.strip_suffix(".env") {
         return !is_template(start);
     }
@@ -109,6 +138,7 @@ fn is_environment(name: &str) -> bool {
 }
 
 fn is_template(name: &str) -> bool {
+    let name = FORMS.iter().find_map(|form| name.strip_suffix(form)).unwrap_or(name);
     name.rsplit(['.', '-', '_']).next().is_some_and(|last| TEMPLATES.contains(&last))
 }
 
@@ -143,7 +173,7 @@ pub(super) fn is_input(name: &str) -> bool {
     name == "terraform.tfvars"
 }
 
-fn is_published(path: &str) -> bool {
+pub(super) fn is_published(path: &str) -> bool {
     let is_in = |folder: &&str| {
         path.match_indices(folder).any(|(at, found)| {
             let before = path.split_at_checked(at).is_some_and(|(before, _)| before.ends_with('/'));
@@ -247,6 +277,20 @@ mod tests {
             "/p/serviceAccountKey.json",
             "/p/terraform.tfvars",
             "/p/terraform.tfstate",
+            "/p/.env~",
+            "/p/#.env#",
+            "/p/.env copy",
+            "/p/.env.bak",
+            "/p/.env.swp",
+            "/p/.envrc.old",
+            "/p/env.prod",
+            "/p/env.local",
+            "/p/example.env.local",
+            "/p/id_rsa.bak",
+            "/p/.id_rsa.swp",
+            "/p/server.key~",
+            "/p/.netrc.orig",
+            "/p/.env.json",
             "/p/tests/fixtures/.env",
             "/p/tests/fixtures/.ssh/config",
             "/p/tests/key.pem",
@@ -270,6 +314,21 @@ mod tests {
             "/p/example.env",
             "/p/test.env",
             "/p/app.sample.env",
+            "/p/.env.schema",
+            "/p/.env.d.ts",
+            "/p/.env.md",
+            "/p/.env.tpl",
+            "/p/.env.tmpl",
+            "/p/.env.sample.json",
+            "/p/.env.testing",
+            "/p/.env.example~",
+            "/p/env.d.ts",
+            "/p/env.rs",
+            "/p/env.bak",
+            "/p/notes~",
+            "/p/#notes#",
+            "/p/~",
+            "/p/src/local",
             "/p/tests/fixtures/server.key",
             "/p/tests/fixtures/tls/id_rsa",
             "/p/testdata/key.pem",

@@ -345,7 +345,10 @@ pub(super) fn evaluates_its_words(words: &[Word]) -> bool {
             !rest.iter().all(|word| word.literal && is_known(word))
         }
         "let" | "alias" | "coproc" | "bind" | "complete" | "compgen" | "enable" | "hash" | "fc" => true,
-        "set" => rest.iter().any(|word| !word.literal || word.text.contains('k')),
+        "set" => {
+            let options = rest.iter().take_while(|word| word.text != "--");
+            options.into_iter().any(|word| !word.literal || word.text.contains('k'))
+        }
         "declare" | "typeset" | "local" | "export" | "readonly" => {
             // A name that is not plain text may have a subscript, which is evaluated.
             let is_plain = |word: &Word| {

@@ -1,7 +1,6 @@
 //! Simple commands: their words, and what their programs do with them. Redirects are in [`super::redirects`], variables
 //! in [`super::assignments`], and the effects of a command on the shell in [`super::effects`].
 
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use toold_engine::effects::CommandEffects;
@@ -19,6 +18,9 @@ use super::{
     LineItem, MAX_DEPTH, MAX_NEEDS, ShellWalk, SimpleCommand, Unreadable, Walked, all, check, heredocs, places, shown,
     variables,
 };
+
+/// Variables that choose the folder of a `cd` behind them: `CDPATH=x cd y`.
+const CHOOSING_FOLDER: &[&str] = &["CDPATH", "HOME", "OLDPWD", "PWD"];
 
 impl<'t> ShellWalk<'_, '_, '_> {
     /// A simple command; `redirects` follow it.
@@ -64,8 +66,10 @@ impl<'t> ShellWalk<'_, '_, '_> {
         let reads_a_line =
             words.first().is_some_and(|name| name.is("read") || name.is("mapfile") || name.is("readarray"));
         let assigned = self.found.len();
+        let mut chooses_folder = false;
         for assignment in assignments {
             let name = assignment.child_by_field_name("name").map(|name| self.text(name)).unwrap_or_default();
+            chooses_folder |= CHOOSING_FOLDER.contains(&name);
             // The field separators, for this one command.
             let is_empty = assignment.child_by_field_name("value").is_none();
             if reads_a_line && name == "IFS" && !is_empty {
@@ -96,6 +100,9 @@ impl<'t> ShellWalk<'_, '_, '_> {
             None => self.simple(words, doubt, &raw)?,
         }
         self.settle_variables(assigned..run);
+        if chooses_folder && self.state.folders() != before.folders() {
+            self.state.enter(None);
+        }
         if hides_output {
             self.output = CommandOutput::Unknown;
         }
@@ -274,6 +281,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
             never_free: reading.never_free,
             runs_input: reading.runs_input,
             hides_file: reading.hides_file || std::mem::take(&mut self.hides_file) || is_grammar,
+            reads_anywhere: std::mem::take(&mut reading.reads_anywhere),
             reads_only: reading.reads_only && unsure.is_none(),
             unsure,
             looked_up,
@@ -445,8 +453,21 @@ impl<'t> ShellWalk<'_, '_, '_> {
         Some(without_runner.unwrap_or(&text).to_owned())
     }
 
+    /// Whether a command of the line got the variable in front of it.
+    fn is_given(&self, variable: &str) -> bool {
+        self.found.iter().any(|found| match found {
+            LineItem::Command(command) => {
+                command.target.split_once('=').is_some_and(|(name, _)| name.trim_end_matches('+') == variable)
+            }
+            LineItem::Redirect(_) | LineItem::File(_) => false,
+        })
+    }
+
     fn inner_script(&mut self, script: &str) -> Walked {
-        let state = self.state.for_child();
+        let mut state = self.state.for_child();
+        for name in CHOOSING_FOLDER.iter().filter(|name| self.is_given(name)) {
+            state.set(name, None);
+        }
         let not_parsed =
             || LineItem::Command(SimpleCommand::not_parsed(script, "toold cannot parse this script reliably"));
         let Ok(lifted) = heredocs::lift(script) else {
@@ -457,18 +478,20 @@ impl<'t> ShellWalk<'_, '_, '_> {
         inner.depth = self.depth;
         inner.statements = self.statements;
         inner.input = self.input.shared();
+        // What the line did before counts inside, too: a script may run a file that it has written.
+        let before = self.found.len();
+        inner.found = std::mem::take(&mut self.found);
         let outcome = inner.script();
         let (found, statements, state) = (std::mem::take(&mut inner.found), inner.statements, inner.state.clone());
         let unordered = std::mem::take(&mut inner.unordered);
         self.statements = statements;
+        self.found = found;
         match outcome {
-            Ok(()) => {
-                let before = self.found.len();
-                let moved = |range: Range<usize>| range.start + before..range.end.saturating_add(before);
-                self.unordered.extend(unordered.into_iter().map(moved));
-                self.found.extend(found);
+            Ok(()) => self.unordered.extend(unordered),
+            Err(Unreadable) => {
+                self.found.truncate(before);
+                self.found.push(not_parsed());
             }
-            Err(Unreadable) => self.found.push(not_parsed()),
         }
         // For `eval`, which changes this shell.
         self.state.or(&state);

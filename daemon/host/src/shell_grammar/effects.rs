@@ -15,7 +15,9 @@ impl ShellWalk<'_, '_, '_> {
             "cd" | "pushd" => {
                 let operand =
                     rest.iter().find(|word| !matches!(word.literal(), Some("-P" | "-L" | "--" | "-e" | "-n")));
-                let by_path = self.surroundings.environment.get("CDPATH").is_some() || self.state.is_set("CDPATH");
+                // `cdpath` is the list that zsh ties to it.
+                let by_path = self.surroundings.environment.get("CDPATH").is_some()
+                    || ["CDPATH", "cdpath"].iter().any(|name| self.state.is_set(name));
                 let home = self.home();
                 let options: Vec<_> = rest.iter().filter(|word| word.start().starts_with(['-', '+'])).collect();
                 let operands = rest.len() - options.len();
@@ -128,14 +130,16 @@ impl ShellWalk<'_, '_, '_> {
             "shopt" if rest.iter().any(|word| !word.is("-p") && !word.is("-q")) => self.state.lose(),
             "set" => {
                 let harmless = |word: &Arg| {
-                    let letters =
-                        |text: &str| text.len() > 1 && cut::after_first(text).chars().all(|c| "euxovET".contains(c));
+                    let letters = |text: &str| {
+                        text.len() > 1 && cut::after_first(text).chars().all(|c| "euxovETaCbhm".contains(c))
+                    };
                     word.literal().is_some_and(|text| {
-                        matches!(text, "pipefail" | "errexit" | "nounset" | "xtrace")
+                        matches!(text, "pipefail" | "errexit" | "nounset" | "xtrace" | "allexport" | "noclobber")
                             || text.starts_with(['-', '+']) && letters(text)
                     })
                 };
-                if !rest.iter().all(harmless) {
+                // What stands behind `--` are the shell's own arguments, whose values are known to nobody here.
+                if !rest.iter().take_while(|word| !word.is("--")).all(harmless) {
                     self.state.lose();
                 }
                 let exports_all = |word: &Arg| match word.literal() {

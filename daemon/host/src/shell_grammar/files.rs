@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use toold_engine::need::{CommandForm, Need};
-use toold_engine::policy::is_secret;
+use toold_engine::policy::{is_control, is_secret};
 use toold_proto::tool::Category;
 
 use super::arg::{Arg, WordPart};
@@ -169,6 +169,17 @@ pub(super) fn may_be_forbidden(arg: &Arg, how: FileAccess) -> bool {
     }
 }
 
+/// The last part of the path of a file that is read in a folder which is not known.
+fn name_anywhere(arg: &Arg, how: FileAccess) -> Option<String> {
+    match arg.pieces.last() {
+        Some(WordPart::Text(tail)) if how == FileAccess::Read => {
+            let name = tail.rsplit_once('/').map(|(_, name)| name).or(arg.literal())?;
+            Some(name.to_owned()).filter(|name| !matches!(name.as_str(), "" | "." | ".."))
+        }
+        _ => None,
+    }
+}
+
 impl ShellWalk<'_, '_, '_> {
     /// Looks up the names that leading wildcards match, where the program might take one for an option. True if that
     /// was done.
@@ -201,7 +212,9 @@ impl ShellWalk<'_, '_, '_> {
         for file in std::mem::take(&mut reading.files) {
             if let Err(why) = self.named_file(&file, &mut found) {
                 reading.hides_file |= may_be_forbidden(&file.arg, file.how);
+                reading.reads_anywhere.extend(name_anywhere(&file.arg, file.how));
                 reading.doubt(why);
+                found.extend(self.forbidden_anywhere(&file));
             }
         }
         // The words of a command with an option that may do more have no form.
@@ -222,7 +235,8 @@ impl ShellWalk<'_, '_, '_> {
             found.splice(0..0, sources.into_iter().map(removed));
         }
         if let Some(known) = reading.known.filter(|known| INTO_FOLDERS.contains(&known.name.as_str())) {
-            let is_known = name_what_is_put(&mut found, &known.name).is_some();
+            let is_merged = known.name != "rsync" && given(&["-T", "--no-target-directory"]);
+            let is_known = name_what_is_put(&mut found, &known.name, is_merged).is_some();
             let is_recursive = reading.form.as_ref().is_none_or(|form| {
                 let all = ["-r", "-a", "-R", "--recursive", "--archive"];
                 form.options.iter().any(|option| option.names.iter().any(|name| all.contains(&name.as_str())))
@@ -265,26 +279,17 @@ impl ShellWalk<'_, '_, '_> {
         folders.iter().flat_map(paths).map(real).collect()
     }
 
+    /// A file of the unknown folder that no tool touches in any folder, by its name alone. The line's folder stands for it.
+    fn forbidden_anywhere(&self, file: &FileUse) -> Option<NamedFile> {
+        let text = file.arg.literal().filter(|text| !text.is_empty() && file.how != FileAccess::List)?;
+        let anywhere = Path::new("/x").join(text);
+        let is_forbidden = is_secret(&anywhere) || file.how == FileAccess::Write && is_control(&anywhere);
+        is_forbidden.then(|| NamedFile::of(file, logical(&self.surroundings.cwd.join(text))))
+    }
+
     pub(super) fn named_file(&mut self, file: &FileUse, found: &mut Vec<NamedFile>) -> Result<(), String> {
         let unknown = || format!("the file that {} names is unknown", file.arg.raw);
-        let named = |path: PathBuf| NamedFile {
-            how: file.how,
-            path,
-            covers: None,
-            filter: file.filter.clone(),
-            puts: Vec::new(),
-            coming: Vec::new(),
-            overwrites: Vec::new(),
-            matched_in: None,
-            command: String::new(),
-            is_operand: file.is_operand,
-            is_elsewhere: file.arg.start().contains(':') && !file.arg.start().starts_with(['/', '.']),
-            is_target: false,
-            is_whole: file.is_whole,
-            copy_of: None,
-            unknown: None,
-            depth: 0,
-        };
+        let named = |path: PathBuf| NamedFile::of(file, path);
         match file.arg.pieces.as_slice() {
             [] | [WordPart::Pipe] => return Ok(()),
             [WordPart::Names(names)] => {
@@ -407,8 +412,9 @@ impl ShellWalk<'_, '_, '_> {
 }
 
 /// Notes the names that files get in the folders that they are put into: the last operand, or that of `-t`.
-/// For rsync, a folder with a slash at its end stands for the files in it. `None` if these are too many.
-fn name_what_is_put(files: &mut [NamedFile], program: &str) -> Option<()> {
+/// For rsync, a folder with a slash at its end stands for the files in it; with `is_merged`, each one does. `None` if these are
+/// too many.
+fn name_what_is_put(files: &mut [NamedFile], program: &str, is_merged: bool) -> Option<()> {
     let (is_rsync, copies_folders) = (program == "rsync", COPY_FOLDERS.contains(&program));
     // Options of rsync name files for other purposes.
     let is_option = |file: &NamedFile| file.how == FileAccess::Write && !file.is_operand && !is_rsync;
@@ -436,7 +442,8 @@ fn name_what_is_put(files: &mut [NamedFile], program: &str) -> Option<()> {
     for file in sources.into_iter().map(|at| &files[at]) {
         let text = file.path.as_os_str().as_encoded_bytes();
         let is_content = text.ends_with(b"/.") || text.ends_with(b"/..") || is_rsync && text.ends_with(b"/");
-        let below = if is_content { Some(OsStr::new("")) } else { file.path.file_name() };
+        let takes_content = |path: &Path| is_content || is_merged && path.is_dir();
+        let below = if takes_content(&file.path) { Some(OsStr::new("")) } else { file.path.file_name() };
         coming.extend(match &file.matched_in {
             _ if file.is_elsewhere => None,
             Some(folder) => Some(ComingFiles { from: folder.clone(), below: PathBuf::new() }),
@@ -444,18 +451,19 @@ fn name_what_is_put(files: &mut [NamedFile], program: &str) -> Option<()> {
         });
         let from = |path: &Path| Some(path.to_owned()).filter(|path| copies_folders && path.is_dir());
         let of = |path: &PathBuf| Some(PutFile { name: PathBuf::from(path.file_name()?), from: from(path) });
-        match (&file.covers, is_content) {
-            (None, _) if file.is_elsewhere => {
-                put.push(PutFile { name: PathBuf::from(file.elsewhere_name()), from: None });
+        if file.covers.is_none() && file.is_elsewhere {
+            put.push(PutFile { name: PathBuf::from(file.elsewhere_name()), from: None });
+            continue;
+        }
+        for path in file.covers.as_ref().map_or(std::slice::from_ref(&file.path), |several| &several.files) {
+            if !takes_content(path) || file.covers.is_some() && !is_merged {
+                put.extend(of(path));
+                continue;
             }
-            (Some(several), _) => put.extend(several.files.iter().filter_map(of)),
-            (None, false) => put.extend(of(&file.path)),
-            (None, true) => {
-                let inside = names::tree(&file.path, |_| true, |_| true)?;
-                let below = inside.iter().filter_map(|inside| inside.strip_prefix(&file.path).ok());
-                let firsts = below.filter_map(|below| below.iter().next());
-                put.extend(firsts.map(|first| PutFile { name: first.into(), from: from(&file.path.join(first)) }));
-            }
+            let inside = names::tree(path, |_| true, |_| true)?;
+            let below = inside.iter().filter_map(|inside| inside.strip_prefix(path).ok());
+            let firsts = below.filter_map(|below| below.iter().next());
+            put.extend(firsts.map(|first| PutFile { name: first.into(), from: from(&path.join(first)) }));
         }
     }
     put.sort();
@@ -495,6 +503,27 @@ const COMPILERS: &[&str] =
     &["gcc", "g++", "cc", "c++", "clang", "clang++", "rustc", "go", "ld", "javac", "cargo", "make"];
 
 impl NamedFile {
+    fn of(file: &FileUse, path: PathBuf) -> Self {
+        Self {
+            how: file.how,
+            path,
+            covers: None,
+            filter: file.filter.clone(),
+            puts: Vec::new(),
+            coming: Vec::new(),
+            overwrites: Vec::new(),
+            matched_in: None,
+            command: String::new(),
+            is_operand: file.is_operand,
+            is_elsewhere: file.arg.start().contains(':') && !file.arg.start().starts_with(['/', '.']),
+            is_target: false,
+            is_whole: file.is_whole,
+            copy_of: None,
+            unknown: None,
+            depth: 0,
+        }
+    }
+
     /// Whether it is written, and may be the file at this path, or a folder around it.
     pub(super) fn may_write(&self, path: &Path) -> bool {
         let program = self.command.split(' ').next().unwrap_or_default();
@@ -630,6 +659,7 @@ impl NamedFile {
             let input = needs[0].target.clone();
             if let Some(file) = needs[0].file_mut() {
                 file.no_secrets.push(input);
+                file.holds_secrets.clear();
             }
         }
         for put in &self.puts {
@@ -728,8 +758,30 @@ impl NamedFile {
     }
 }
 
+/// Options whose values are keys that a program uses and does not show.
+const KEY_OPTIONS: &[(&str, &[&str])] = &[
+    ("ssh", &["-i"]),
+    ("scp", &["-i"]),
+    ("sftp", &["-i"]),
+    ("curl", &["--key", "--cert", "-E", "--cacert", "--proxy-key", "--proxy-cert"]),
+];
+
 /// Whether the command takes a file with secrets as its own input, and does not show it.
 fn is_own_input(command: &str, path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let is_named = |word: &str| word.rsplit('/').next() == Some(name);
+    let is_value_of = |option: &str| {
+        let words: Vec<&str> = command.split_whitespace().collect();
+        words.windows(2).any(|pair| pair[0] == option && is_named(pair[1]))
+    };
+    let first = command.split_whitespace().next().and_then(|word| word.rsplit('/').next()).unwrap_or_default();
+    let uses_key = |(program, options): &(&str, &[&str])| {
+        let others = command.split_whitespace().filter(|word| is_named(word)).count();
+        *program == first && others == 1 && options.iter().any(|option| is_value_of(option))
+    };
+    if KEY_OPTIONS.iter().any(uses_key) {
+        return true;
+    }
     let mut words = command.split_whitespace().map(|word| word.rsplit('/').next().unwrap_or_default());
     let program = words.next().unwrap_or_default();
     let subcommand = words.find(|word| !word.starts_with('-')).unwrap_or_default();

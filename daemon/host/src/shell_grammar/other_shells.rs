@@ -14,11 +14,28 @@ use super::zsh::{self, ZshReading};
 /// Shells that read a line as bash does, or refuse it.
 const LIKE_BASH: &[&str] = &["bash", "sh", "dash", "ash", "rbash"];
 
-/// The needs of a line for the shell that runs it, from those that it has for bash. `shell`: its name or path.
-pub fn as_read_by(shell: &str, line: &str, mut needs: Vec<Need>) -> Vec<Need> {
-    let name = Path::new(shell).file_name().and_then(|name| name.to_str()).unwrap_or(shell).trim_start_matches('-');
+fn name_of(shell: &str) -> &str {
+    Path::new(shell).file_name().and_then(|name| name.to_str()).unwrap_or(shell).trim_start_matches('-')
+}
+
+/// `shell`: its name or path.
+pub fn is_zsh(shell: &str) -> bool {
+    name_of(shell) == "zsh"
+}
+
+/// The needs of a line for the shell that runs it, from those that lines have for bash. `shell`: its name or path.
+pub fn as_read_by(shell: &str, line: &str, mut needs_in_bash: impl FnMut(&str) -> Vec<Need>) -> Vec<Need> {
+    let mut needs = needs_in_bash(line);
+    let name = name_of(shell);
     if LIKE_BASH.contains(&name) {
         return needs;
+    }
+    // bash reads `> ! file` there, in which `file` is a word of the command.
+    if is_zsh(shell)
+        && let Some(other) = zsh::with_redirects_of_bash(line)
+    {
+        let is_about_file = |need: &Need| need.file().is_some() || need.hides_file();
+        needs.extend(needs_in_bash(&other).into_iter().filter(is_about_file));
     }
     let reading = if name == "zsh" { zsh::reading_of(line) } else { ZshReading::Differs };
     if reading == ZshReading::Alike {
@@ -48,7 +65,7 @@ mod tests {
         let environment = Environment::default();
         let cwd = Path::new("/nowhere");
         let mut surroundings = Surroundings { cwd, folders: &[], environment: &environment, may_read: &mut |_| true };
-        as_read_by(shell, line, needs(line, &mut surroundings))
+        as_read_by(shell, line, |line| needs(line, &mut surroundings))
     }
 
     #[test]

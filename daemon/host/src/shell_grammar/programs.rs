@@ -49,7 +49,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use toold_engine::effects::AddedEffect;
-use toold_engine::need::{CheckedOutCommits, CommandForm};
+use toold_engine::need::{CheckedOutCommits, CommandForm, FormOption};
 use toold_engine::policy::is_secret;
 
 use super::arg::Arg;
@@ -196,6 +196,8 @@ pub(super) struct Reading {
     pub(super) also: Vec<Vec<Arg>>,
     /// The tool that it runs is installed in the project, so that it fetches and installs nothing.
     pub(super) is_installed: bool,
+    /// The options that were read, where the command has no form.
+    pub(super) given: Vec<FormOption>,
     /// Why its effects are unknown.
     pub(super) unsure: Option<String>,
     /// The doubt is about which files it reads: its words run nothing.
@@ -208,6 +210,8 @@ pub(super) struct Reading {
     pub(super) never_free: bool,
     /// A file that it reads or writes may be one that no tool touches.
     pub(super) hides_file: bool,
+    /// See [`toold_engine::need::JudgedCommand::reads_anywhere`].
+    pub(super) reads_anywhere: Vec<String>,
     /// The command that it runs comes from elsewhere, so even all of its words do not show what it does.
     pub(super) is_open: bool,
     pub(super) reads_only: bool,

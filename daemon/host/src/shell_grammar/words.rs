@@ -19,6 +19,12 @@ impl<'t> ShellWalk<'_, '_, '_> {
     pub(super) fn tokens(&mut self, node: Node<'t>) -> Walked<Vec<WordToken>> {
         let mut tokens = Vec::new();
         self.append(node, &mut tokens)?;
+        if let [WordToken::Bare('~'), WordToken::Bare('+'), rest @ ..] = tokens.as_slice()
+            && matches!(rest.first(), None | Some(WordToken::Bare('/')))
+            && let [WordPart::Text(folder)] = self.variable("PWD", true).as_slice()
+        {
+            tokens.splice(..2, [WordToken::Whole(WordPart::Text(folder.clone()))]);
+        }
         Ok(tokens)
     }
 

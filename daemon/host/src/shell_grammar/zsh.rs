@@ -282,6 +282,37 @@ pub(super) fn reading_of(line: &str) -> ZshReading {
     }
 }
 
+/// The line with `>!`, `>>!`, `&>!` and the like as bash writes them, which overwrite a file in spite of `noclobber`; `None` where it
+/// has none. They count in quotes, too, since these may hold commands.
+pub(super) fn with_redirects_of_bash(line: &str) -> Option<String> {
+    let (mut written, mut rest) = (String::new(), line);
+    while let Some((before, behind)) = rest.split_once('>') {
+        written.push_str(before);
+        let more = behind.len() - behind.trim_start_matches(['>', '&']).len();
+        let (operator, behind) = behind.split_at_checked(more)?;
+        let is_both = before.ends_with('&');
+        match behind.strip_prefix(['!', '|']) {
+            Some(behind) => {
+                written.push_str(match (operator.contains('&'), operator.contains('>')) {
+                    (true, true) => "&>>",
+                    (true, false) => "&>",
+                    (false, true) => ">>",
+                    (false, false) if is_both => ">",
+                    (false, false) => ">|",
+                });
+                rest = behind;
+            }
+            None => {
+                written.push('>');
+                written.push_str(operator);
+                rest = behind;
+            }
+        }
+    }
+    written.push_str(rest);
+    (written != line).then_some(written)
+}
+
 fn is_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }

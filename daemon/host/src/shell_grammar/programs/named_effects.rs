@@ -220,7 +220,13 @@ const NAMED: &[(Effect, &[&str])] = &[
             "ansible-lint",
         ],
     ),
-    (Effect::Privilege, &["sudoedit", "gosu", "su-exec", "run0", "sudo-rs", "setcap", "usermod", "visudo"]),
+    (
+        Effect::Privilege,
+        &[
+            "sudoedit", "gosu", "su-exec", "run0", "sudo-rs", "setcap", "usermod", "visudo", "pkexec", "nsenter",
+            "setpriv", "gpasswd", "passwd", "chpasswd", "newgrp", "sg",
+        ],
+    ),
     (
         Effect::System,
         &[

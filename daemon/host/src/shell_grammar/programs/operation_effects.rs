@@ -8,6 +8,7 @@ use toold_engine::need::{CommandForm, FormOption};
 use toold_proto::effect::Effect;
 
 use super::known::ProgramTable;
+use super::options::is_of_engine;
 use super::{Reading, interpreters, named_effects, shell};
 use crate::shell_grammar::arg::Arg;
 
@@ -171,8 +172,12 @@ fn effects_by_tables(words: &[Arg], reading: &Reading, head: Option<usize>) -> C
         }
         if let Some(form) = &reading.form {
             let form = &without_folders_of_git(known, words, form);
-            effects.added.extend(rows.iter().filter_map(|row| by_option(row, form)));
+            effects.added.extend(rows.iter().filter_map(|row| by_option(row, known, form)));
             effects.added.extend(by_operands(&known.entry, words, form));
+        } else {
+            // The options that were read have their effects, whatever the others do.
+            let form = CommandForm { options: reading.given.clone(), ..CommandForm::default() };
+            effects.added.extend(rows.iter().filter_map(|row| by_option(row, known, &form)));
         }
         effects.added.extend(reading.added.iter().cloned());
     } else if let Some((_, modules)) = INTERPRETERS.iter().find(|(interpreter, _)| *interpreter == name) {
@@ -297,11 +302,14 @@ fn without_folders_of_git(known: &ProgramTable, words: &[Arg], form: &CommandFor
     form
 }
 
-fn by_option(row: &EffectRow, form: &CommandForm) -> Option<AddedEffect> {
+fn by_option(row: &EffectRow, known: &ProgramTable, form: &CommandForm) -> Option<AddedEffect> {
     let (option, value) = row.option.as_ref()?;
+    let is_of_engine = |given: &FormOption| {
+        !given.values.is_empty() && given.values.iter().all(|value| is_of_engine(&known.entry, option, value))
+    };
     let has_value = |given: &FormOption| match value {
         Some(value) => given.values.iter().any(|word| !word.literal || word.text == *value),
-        None => true,
+        None => !is_of_engine(given),
     };
     let given = form.options.iter().find(|given| given.names.contains(option) && has_value(given))?;
     let words = match value {

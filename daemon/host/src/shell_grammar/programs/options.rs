@@ -1,7 +1,7 @@
 //! Splits a command's words into options and operands as its program does (POSIX utility conventions; GNU
 //! `getopt_long`).
 
-use toold_engine::need::{CommandForm, FormOption};
+use toold_engine::need::{CommandForm, FormOption, Word};
 use toold_proto::cut;
 
 use super::in_folder::InFolder;
@@ -85,19 +85,25 @@ impl Parsed {
         if self.is_uncertain || self.given.iter().any(|given| given.name == "?") {
             return None;
         }
+        let options = self.options();
         // `docker container rm` is `docker rm`.
         let is_container =
             self.known.name.starts_with("docker container ") || self.known.name.starts_with("podman container ");
         let subcommands = self.subcommands.iter().skip(usize::from(is_container));
         let plain = subcommands.chain(&self.operands).chain(&self.rest).chain(&self.command);
+        Some(CommandForm { plain: plain.map(Arg::word).collect(), options, operation: None })
+    }
+
+    /// Each option that was read, with all its spellings.
+    fn options(&self) -> Vec<FormOption> {
         // `-race` and `--race` are one option of such a program.
         let two_dashes = |name: &String| (self.known.one_dash && !name.starts_with("--")).then(|| format!("-{name}"));
-        let options = self.given.iter().map(|given| FormOption {
+        let option = |given: &GivenOption| FormOption {
             names: [std::slice::from_ref(&given.name), self.spellings(&given.name), two_dashes(&given.name).as_slice()]
                 .concat(),
             values: given.values.iter().map(Arg::word).collect(),
-        });
-        Some(CommandForm { plain: plain.map(Arg::word).collect(), options: options.collect(), operation: None })
+        };
+        self.given.iter().map(option).collect()
     }
 
     fn spellings(&self, name: &str) -> &[String] {
@@ -111,6 +117,18 @@ impl Parsed {
     pub(crate) fn values(&self, names: &[&str]) -> impl Iterator<Item = &Arg> {
         self.given.iter().filter(move |given| names.contains(&given.name.as_str())).flat_map(|given| &given.values)
     }
+}
+
+/// Whether the option gives a container a volume of its engine, and no folder of this machine: `-v data:/var/lib`.
+pub(super) fn is_of_engine(entry: &str, option: &str, value: &Word) -> bool {
+    let is_name = |name: &str| {
+        name.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c))
+    };
+    matches!(entry, "docker run" | "docker compose run")
+        && matches!(option, "-v" | "--volume")
+        && value.literal
+        && value.text.split_once(':').is_some_and(|(name, place)| is_name(name) && place.starts_with('/'))
 }
 
 /// Parses the words after the program's name, including a subcommand's.
@@ -513,6 +531,9 @@ impl<'a> OptionParser<'a> {
     /// An option that is known to do more. What it runs, if anything, stands in its words, unless the shell changes them.
     fn unsure(&mut self, word: &Arg, name: &str, why: &str, attached: Option<Arg>) {
         let value = attached.as_ref().or_else(|| self.words.get(self.at));
+        if value.is_some_and(|value| is_of_engine(&self.known().entry, name, &value.word())) {
+            return self.take(word, name, &Takes::Words(1), attached);
+        }
         // The option of a wrapper may choose another command.
         self.parsed.reading.may_run_any |=
             value.is_some_and(|value| value.literal().is_none()) || self.known().command.is_some();
@@ -584,6 +605,9 @@ impl Parsed {
     pub(crate) fn into_reading(mut self) -> Reading {
         self.add_operands();
         self.reading.form = self.form();
+        if self.reading.form.is_none() {
+            self.reading.given = self.options();
+        }
         if let Some(folder) = &self.folder {
             let is_itself = |file: &FileUse| file.how == FileAccess::List && file.arg == *folder;
             for file in self.reading.files.iter_mut().filter(|file| file.folder.is_none() && !is_itself(file)) {

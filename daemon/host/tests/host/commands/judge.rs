@@ -106,7 +106,7 @@ pub(crate) fn judge_in(shell: &str, level: Level, line: &str, place: &CommandSet
         Environment::default().with([("HOME", place.home.as_os_str()), ("PATH", "/usr/bin:/bin".as_ref())]);
     let mut surroundings =
         Surroundings { cwd: &place.workspace, folders: &roots, environment: &environment, may_read: &mut may_read };
-    let mut needs = as_read_by(shell, line, needs(line, &mut surroundings));
+    let mut needs = as_read_by(shell, line, |line| needs(line, &mut surroundings));
     // `undo` keeps what is in files that Git does not ignore.
     let is_ignored = |path: &&Path| path.iter().any(|name| IGNORED.iter().any(|ignored| name == *ignored));
     let keeps = |files: &[&Path]| !files.iter().any(is_ignored);

@@ -320,3 +320,64 @@ fn an_installer_is_one_under_the_name_of_its_interpreter() {
     }
     wrong.none();
 }
+
+#[test]
+fn an_option_has_its_effect_beside_others_that_are_not_known() {
+    let project = TestProject::make();
+    let mut wrong = WrongLines::default();
+    let has = |line: &str, effect| effects_of(line, &project.place).contains(&effect);
+    for line in [
+        "docker run --privileged alpine",
+        "docker run --network host alpine",
+        "docker run --net=host alpine",
+        "docker run --pid host alpine",
+        "docker run --cap-add SYS_ADMIN alpine",
+        "docker run -v /:/h alpine",
+        "docker run -v ./x:/x alpine",
+        "docker run -v \"$PWD\":/x alpine",
+        "docker run --volume=/var/run/docker.sock:/s alpine",
+        "docker run --mount type=bind,src=/,dst=/h alpine",
+        "podman run --privileged x",
+        "docker exec --privileged web sh",
+        "docker compose run -v /:/h web sh",
+        "pkexec ls",
+        "nsenter -t 1 -m ls",
+        "setpriv --reuid 0 ls",
+        "gpasswd -a me docker",
+    ] {
+        wrong.expect(line, has(line, Effect::Privilege), true);
+    }
+    for line in ["docker run -v data:/x nginx", "docker run --network web nginx", "docker run -p 8080:80 nginx"] {
+        wrong.expect(line, has(line, Effect::Privilege), false);
+    }
+    for (line, effect) in [
+        ("git config user.name x", Effect::Write),
+        ("git config --global user.name x", Effect::System),
+        ("git remote update", Effect::Fetch),
+        ("npm view x", Effect::Fetch),
+        ("npm outdated", Effect::Fetch),
+        ("npm install -g x", Effect::System),
+        ("npm uninstall --global x", Effect::System),
+    ] {
+        wrong.expect(line, has(line, effect), true);
+    }
+    wrong.expect("git config user.name", has("git config user.name", Effect::Write), false);
+    wrong.none();
+    check(&[
+        (
+            &["allow shell docker run *", "allow shell npm install *"],
+            &[
+                "docker run -v data:/x nginx",
+                "docker run --network web nginx",
+                "docker run --rm -p 127.0.0.1:8080:80 nginx",
+                "npm install x",
+            ],
+            Allow,
+        ),
+        (
+            &["allow shell docker run *", "allow shell npm install *"],
+            &["docker run -v /:/h alpine", "docker run --network host alpine", "npm install -g x"],
+            Ask,
+        ),
+    ]);
+}

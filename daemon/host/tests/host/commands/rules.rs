@@ -7,10 +7,11 @@ use toold_engine::need::Need;
 use toold_engine::policy::suggest::suggestions;
 use toold_host::environment::Environment;
 use toold_host::shell_grammar::{Surroundings, needs};
+use toold_proto::level::Level;
 use toold_proto::permission::Verdict;
 
 use crate::commands::folders::{TestProject, git};
-use crate::commands::judge::{CommandSetting, RuleLine, judge};
+use crate::commands::judge::{CommandSetting, RuleLine, judge, judge_in};
 
 use Verdict::{Allow, Ask, Deny};
 
@@ -18,13 +19,18 @@ pub(crate) type RuleRow = (&'static [&'static str], &'static [&'static str], Ver
 
 #[track_caller]
 pub(crate) fn check(rows: &[RuleRow]) {
+    check_in("bash", rows);
+}
+
+#[track_caller]
+pub(crate) fn check_in(shell: &str, rows: &[RuleRow]) {
     let project = TestProject::make();
     let mut wrong = Vec::new();
     for (rules, lines, expected) in rows {
         let read: Vec<RuleLine> = rules.iter().map(|rule| RuleLine::parse(rule).unwrap()).collect();
         for line in *lines {
             let line = &line.replace("{project}", &project.place.workspace.to_string_lossy());
-            let judged = judge(line, &project.place, &read);
+            let judged = judge_in(shell, Level::Read, line, &project.place, &read);
             if judged.verdict != *expected {
                 let parts = judged.parts.iter().filter(|part| part.verdict == judged.verdict);
                 let why: Vec<String> = parts.map(|part| format!("{} ({})", part.target, part.rule)).collect();

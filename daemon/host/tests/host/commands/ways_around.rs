@@ -3,7 +3,7 @@
 
 use toold_proto::permission::Verdict;
 
-use crate::commands::rules::{RuleRow, check};
+use crate::commands::rules::{RuleRow, check, check_in};
 
 use Verdict::{Allow, Ask, Deny};
 
@@ -185,6 +185,159 @@ fn effects_and_files_that_the_words_only_imply_count() {
         (
             &["allow shell ssh web1 *"],
             &["ssh web1 'cd /srv && ls | head'", "ssh web1 docker ps --format '{{.Names}}'"],
+            Allow,
+        ),
+    ];
+    check(rows);
+}
+
+#[test]
+fn a_file_is_the_same_one_however_the_shell_comes_to_its_name() {
+    // Where the folder is not known, the last part of the path is compared.
+    let secret: &[&str] = &["allow shell **", "deny file.read **/docs/secret.txt"];
+    let rows: &[RuleRow] = &[
+        (secret, &["cat ~+/docs/secret.txt", "cd docs && cat ~+/secret.txt", "cat < ~+/docs/secret.txt"], Deny),
+        (
+            secret,
+            &[
+                "cat ~-/secret.txt",
+                "cat ~other/secret.txt",
+                "cat \"$d\"/secret.txt",
+                "CDPATH=docs cd a; cat secret.txt",
+                "CDPATH=docs builtin cd a && cat secret.txt",
+                "CDPATH=docs pushd a && cat secret.txt",
+                "CDPATH=docs bash -c 'cd a; cat secret.txt'",
+                "env CDPATH=docs bash -c 'cd a; cat secret.txt'",
+                "HOME=$PWD/docs cd; cat secret.txt",
+                "HOME=$PWD/docs bash -c 'cat ~/secret.txt'",
+                "env HOME=$PWD/docs bash -c 'cd; cat secret.txt'",
+                "CDPATH=docs; cd a; cat secret.txt",
+            ],
+            Ask,
+        ),
+        (secret, &["cat \"$d\"/other.txt", "FOO=1 cd docs; cat other.txt"], Allow),
+        // No folder makes it another file.
+        (
+            &["allow shell cat .env", "allow shell set *", "allow shell **"],
+            &[
+                "set -a; cat .env",
+                "set -e; cat .env",
+                "set -o posix; cat .env",
+                "shopt -s extglob; cat .env",
+                "set -f; cat ./.env",
+                "set -- x; cat .env",
+                "cd \"$d\"; cat .env",
+                "cd \"$d\" && cp x .toold/config.toml",
+            ],
+            Deny,
+        ),
+        (
+            &["allow shell make *"],
+            &["set -a; make test", "set -aeu; make test", "set -C; make test", "set -- kk; make"],
+            Allow,
+        ),
+    ];
+    check(rows);
+    let denied: &[&str] = &["allow shell **", "deny file.write **/deny.txt", "deny file.read **/docs/secret.txt"];
+    let rows: &[RuleRow] = &[
+        (
+            denied,
+            &[
+                "echo hi >! deny.txt",
+                "echo hi >!deny.txt",
+                "echo hi 1>! deny.txt",
+                "echo hi >! $PWD/deny.txt",
+                "echo hi >>! deny.txt",
+                "echo hi >>| deny.txt",
+                "echo hi &>! deny.txt",
+                "echo hi &>| deny.txt",
+                "echo hi >&! deny.txt",
+                "echo hi >>&! deny.txt",
+                "echo hi &>>! deny.txt",
+                "echo \"$(echo hi >! deny.txt)\"",
+                "echo hi >| deny.txt",
+            ],
+            Deny,
+        ),
+        (
+            denied,
+            &[
+                "cdpath=(docs); cd a; cat secret.txt",
+                "cdpath=(docs); cd a && echo x > deny.txt",
+                "cdpath+=(docs) && cd a && tee deny.txt",
+                "typeset -a cdpath=(docs); cd a; cat secret.txt",
+            ],
+            Ask,
+        ),
+    ];
+    check_in("zsh", rows);
+}
+
+#[test]
+fn a_file_that_the_line_writes_is_unknown_inside_of_scripts_too() {
+    check(&[
+        (
+            &["allow shell **", "allow file.write **", "deny shell git push *"],
+            &[
+                "echo 'git push' > x.sh; bash -c 'sh x.sh'",
+                "echo 'git push' > x.sh; tmux new -d 'sh x.sh'",
+                "cp docs/guide.md x.sh && sh -c './x.sh'",
+            ],
+            Ask,
+        ),
+        (
+            &["allow shell **", "allow file.write **", "deny shell git push *"],
+            &["echo x > a.txt; bash -c 'sh b.sh'"],
+            Allow,
+        ),
+    ]);
+}
+
+#[test]
+fn a_star_among_the_words_of_a_rule_that_denies_stands_for_any_words_or_none() {
+    let rows: &[RuleRow] = &[
+        (
+            &[
+                "allow shell **",
+                "deny shell kubectl * delete *",
+                "deny shell terraform * destroy *",
+                "deny shell cargo * publish *",
+            ],
+            &[
+                "kubectl delete pod x",
+                "kubectl -n x delete pod y",
+                "kubectl get pods -o name | xargs kubectl delete",
+                "terraform destroy",
+                "terraform -chdir=x destroy -auto-approve",
+                "cargo publish",
+                "cargo +nightly publish",
+            ],
+            Deny,
+        ),
+        (
+            &[
+                "allow shell **",
+                "deny shell * secrets *",
+                "deny shell * --force",
+                "deny shell git * push",
+                "deny shell aws * terminate-instances *",
+            ],
+            &[
+                "kubectl get secrets",
+                "gh secrets",
+                "secrets x",
+                "git push --force",
+                "rm --force",
+                "git push",
+                "git -C x push",
+                "aws ec2 terminate-instances",
+                "aws --profile p ec2 terminate-instances --x y",
+            ],
+            Deny,
+        ),
+        (
+            &["allow shell **", "deny shell git * push *", "deny shell kubectl * delete *", "deny shell docker * rm *"],
+            &["git commit -m push", "git log --grep push", "kubectl get pods", "docker run --rm x", "docker ps"],
             Allow,
         ),
     ];
