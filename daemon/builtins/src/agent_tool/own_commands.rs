@@ -3,7 +3,8 @@
 
 use std::path::Path;
 
-use toold_engine::need::{Need, Word};
+use toold_engine::effects::EffectSet;
+use toold_engine::need::{JudgedCommand, Need, Word};
 
 /// The daemon's client, by its file name.
 const CLIENT: &str = "toolctl";
@@ -54,12 +55,73 @@ const FORGET: &str = "forget";
 /// Options of every subcommand that take no value in the next word.
 const FLAGS: &[&str] = &["--no-start", "--plain", "--utc", "--json"];
 
-/// Forbids the command if it decides.
+/// Programs that run what the line gives them as input.
+const LATER: &[&str] = &["at", "batch", "crontab"];
+
+/// Forbids the command if it decides, or if a command that decides stands in a text that it may run.
 pub(super) fn forbid(need: &mut Need) {
-    if need.words().is_some_and(decides) {
+    if need.words().is_some_and(decides) || need.command().is_some_and(|command| may_decide(need, command)) {
         let why = "commands of toolctl that decide are a person's, and no agent runs them";
         need.forbidden.get_or_insert_with(|| why.to_owned());
     }
+}
+
+fn may_decide(need: &Need, command: &JudgedCommand) -> bool {
+    let line = need.line.as_deref().unwrap_or(&need.target);
+    let first = need.target.split_whitespace().next().unwrap_or_default();
+    // `cp toolctl t; ./t permissions grant`, and a link to it from before.
+    let is_renamed = || {
+        let words: Vec<&str> = need.target.split_whitespace().skip(1).collect();
+        let program = command.folder.as_deref().unwrap_or(Path::new("")).join(first);
+        let leads_to_it =
+            || program.canonicalize().is_ok_and(|real| real.file_name().is_some_and(|name| name == CLIENT));
+        first.contains('/') && is_deciding(&words) && (line.contains(CLIENT) || leads_to_it())
+    };
+    let runs_text = command.may_run_any || command.runs_written || command.runs_input || LATER.contains(&first);
+    // A search is for text, whatever the shell makes of its other words.
+    let only_reads = command.effects.all() == EffectSet::READING;
+    // Nothing is known of such a program.
+    let is_unknown = !command.reads_only && command.effects.all().is_empty() && !first.contains('=');
+    command
+        .elsewhere
+        .iter()
+        .any(|inner| inner.words.as_deref().is_some_and(decides) || inner.is_unsure && names_it(&inner.target))
+        || !only_reads && command.script.as_deref().is_some_and(names_it)
+        || !only_reads && runs_text && names_it(line)
+        || is_unknown && names_it(&need.target)
+        || is_renamed()
+}
+
+/// Whether a command that decides stands somewhere in the text, whatever quotes and expansions are around its words.
+fn names_it(text: &str) -> bool {
+    let words: Vec<&str> = text
+        .split(|c: char| c.is_whitespace() || "'\"`$();|&<>{},=\\".contains(c))
+        .filter(|word| !word.is_empty())
+        .collect();
+    let is_client = |word: &str| {
+        let name = word.rsplit('/').next().unwrap_or_default();
+        name == CLIENT || name.starts_with("toolct") && name.contains(['?', '*', '['])
+    };
+    words.iter().enumerate().any(|(at, word)| is_client(word) && is_deciding(words.get(at + 1..).unwrap_or_default()))
+}
+
+/// Subcommands without others that decide.
+const DECIDING: &[&str] = &["approve", "level", "pause", "resume", "restart", "setup", "stop"];
+
+/// Whether the words are a known subcommand that decides.
+fn is_deciding(words: &[&str]) -> bool {
+    let mut plain = words.iter().skip_while(|word| word.starts_with('-'));
+    let Some(first) = plain.next() else { return false };
+    let behind = plain.next();
+    let with_list = HARMLESS.iter().find(|(name, own)| name == first && !own.is_empty());
+    let is_help = words.iter().any(|word| matches!(*word, "--help" | "-h"));
+    !is_help
+        && match with_list {
+            Some((_, own)) => {
+                behind.is_some_and(|second| !second.starts_with('-') && *second != "help" && !own.contains(second))
+            }
+            None => DECIDING.contains(first),
+        }
 }
 
 fn decides(words: &[Word]) -> bool {
@@ -81,7 +143,8 @@ fn decides(words: &[Word]) -> bool {
     if own.is_empty() || rest.as_slice().is_empty() {
         return false;
     }
-    !next_plain(&mut rest).is_some_and(|second| second.literal && own.contains(&second.text.as_str()))
+    let shows = |second: &str| own.contains(&second) || second == "help";
+    !next_plain(&mut rest).is_some_and(|second| second.literal && shows(&second.text))
 }
 
 /// The next word that is neither an option of every subcommand nor the value of one.
@@ -128,6 +191,7 @@ mod tests {
             "toolctl audit changes forget --all",
             "toolctl daemon stop",
             "toolctl agents confine open x",
+            "toolctl permissions grant shell help",
             "/h/.local/state/toold/hooks/toolctl-confine-closed x",
             "toolctl-confine-open --help",
         ] {
@@ -148,6 +212,7 @@ mod tests {
             "toolctl call bash command=ls",
             "toolctl permissions grant --help",
             "toolctl --version",
+            "toolctl permissions help grant",
             "rg toolctl permissions grant",
             "mytoolctl permissions grant",
             "$x permissions grant",

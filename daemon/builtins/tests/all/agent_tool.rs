@@ -25,6 +25,16 @@ async fn judge(test: &BuiltinTest, agent: &str, tool: &str, input: Value) -> Str
 }
 
 async fn judge_named(test: &BuiltinTest, call: (&str, &str, Value), named: &[(Category, &str)]) -> String {
+    judge_in(test, None, call, named).await
+}
+
+/// `shell` runs the agent's commands.
+async fn judge_in(
+    test: &BuiltinTest,
+    shell: Option<&str>,
+    call: (&str, &str, Value),
+    named: &[(Category, &str)],
+) -> String {
     let (agent, tool, input) = call;
     let (actions, unclear) = match actions(agent, tool, &input) {
         Ok(actions) => (actions, None),
@@ -38,7 +48,7 @@ async fn judge_named(test: &BuiltinTest, call: (&str, &str, Value), named: &[(Ca
         named: named.collect(),
         unclear,
         mode: None,
-        shell: None,
+        shell: shell.map(str::to_owned),
         environment: Environment::default().with([("HOME", test.root.join("home"))]),
         floor: AgentFloor::Impossible,
     };
@@ -330,6 +340,53 @@ async fn an_alias_is_judged_as_what_it_stands_for_and_a_function_is_not_allowed(
 }
 
 #[tokio::test]
+async fn a_function_of_the_persons_shell_is_judged_by_its_text() {
+    let test = BuiltinTest::strict();
+    test.rule(Category::Shell, "git push *", Verdict::Deny);
+    test.rule(Category::FileRead, "**/secret.txt", Verdict::Deny);
+    test.rule(Category::Shell, "git commit *", Verdict::Allow);
+    test.write("secret.txt", "x");
+    test.write(
+        "home/.claude/shell-snapshots/snapshot-zsh-1-x.sh",
+        "# Snapshot file\n# Functions\ndeploy () {\n\tgit push origin\n}\nrd () {\n\tcat secret.txt\n}\n\
+         ship () {\n\tdeploy && ship\n}\nplain () {\n\tif true\n\tthen\n\t\tdate\n\tfi\n}\n\
+         odd () {\n\tprint ${(f)1} (x)\n}\necho () {\n\tgit push origin\n}\n# Shell Options\n# Aliases\n",
+    );
+    test.write(
+        "home/.claude/shell-snapshots/snapshot-bash-1-x.sh",
+        "# Snapshot file\n# Functions\neval $'deploy () \\n{ \\n    git push \\'origin\\'\\n}' > /dev/null 2>&1\n# Aliases\n",
+    );
+    let run = async |shell: &str, line: &str| {
+        judge_in(&test, Some(shell), ("claude-code", "Bash", json!({"command": line})), &[]).await
+    };
+    for line in ["deploy", "rd", "ship x", "echo hi", "ls; deploy", "git commit -m \"$(deploy)\""] {
+        begins(&run("/usr/bin/zsh", line).await, "deny");
+    }
+    begins(&run("bash", "deploy").await, "deny");
+    begins(&run("zsh", "plain x").await, "ask by default");
+    // Its text is in no language that is read, and so may be about a rule.
+    begins(&run("zsh", "odd x").await, "ask by rule");
+    begins(&run("zsh", "git commit -m x").await, "allow");
+}
+
+#[tokio::test]
+async fn nothing_is_allowed_in_zsh_without_its_aliases_and_functions() {
+    let test = BuiltinTest::strict();
+    test.rule(Category::Shell, "git push *", Verdict::Deny);
+    test.rule(Category::Shell, "git commit *", Verdict::Allow);
+    for (agent, tool) in [("claude-code", "Bash"), ("opencode", "bash")] {
+        let run = async |shell: &str, line: &str| {
+            judge_in(&test, Some(shell), (agent, tool, json!({"command": line})), &[]).await
+        };
+        for line in ["git commit -m x", "ls"] {
+            begins(&run("/usr/bin/zsh", line).await, "ask by default");
+            begins(&run("/usr/bin/bash", line).await, "allow");
+        }
+        begins(&run("/usr/bin/zsh", "git push").await, "deny");
+    }
+}
+
+#[tokio::test]
 async fn a_command_in_a_folder_outside_is_judged_too() {
     let test = BuiltinTest::strict();
     test.rule(Category::Shell, "rm *", Verdict::Deny);
@@ -342,6 +399,8 @@ async fn a_command_in_a_folder_outside_is_judged_too() {
 #[tokio::test]
 async fn no_agent_runs_a_command_of_toolctl_that_decides() {
     let test = BuiltinTest::strict();
+    std::os::unix::fs::symlink(test.root.join("toolctl"), test.root.join("linked")).unwrap();
+    test.write("toolctl", "");
     test.rule(Category::Shell, "**", Verdict::Allow);
     let run = |line: &'static str| judge(&test, "claude-code", "Bash", json!({"command": line}));
     for line in [
@@ -353,12 +412,42 @@ async fn no_agent_runs_a_command_of_toolctl_that_decides() {
         "ls && toolctl stop",
         "x=$(toolctl permissions revoke y)",
         "timeout 5 nohup toolctl permissions grant shell x &",
+        "$(which toolctl) permissions grant shell x",
+        "`which toolctl` permissions grant shell x",
+        "/usr/bin/toolct? permissions grant shell x",
+        "toolct[l] permissions grant shell x",
+        "{toolctl,permissions,grant,shell,x}",
+        "cp /usr/bin/toolctl t; ./t permissions grant shell x",
+        "ln -s /usr/bin/toolctl t; ./t permissions grant shell x",
+        "unshare toolctl permissions grant shell x",
+        "busybox sh -c 'toolctl permissions grant shell x'",
+        "/lib64/ld-linux-x86-64.so.2 /usr/bin/toolctl permissions grant shell x",
+        "ssh localhost toolctl permissions grant shell x",
+        "ssh localhost 'toolctl permissions grant shell x'",
+        "at now <<< 'toolctl permissions grant shell x'",
+        "coproc toolctl permissions grant shell x",
+        "tmux new -d \"\\$(which toolctl) permissions grant shell x > o.txt\"",
+        "echo 'toolctl approve' > g.sh; tmux new -d 'sh g.sh'",
+        "echo 'toolctl permissions mode yolo' | sh",
+        "./linked permissions grant shell x",
     ] {
         begins(&run(line).await, "deny");
     }
-    for line in ["rg 'toolctl permissions grant'", "toolctl permissions list", "echo toolctl permissions grant"] {
+    for line in [
+        "rg 'toolctl permissions grant'",
+        "toolctl permissions list",
+        "toolctl permissions help grant",
+        "echo toolctl permissions grant",
+        "git commit -m 'toolctl permissions grant stops'",
+        "mytool target/debug/toolctl permissions list",
+        "cp /usr/bin/toolctl t; ./t permissions list",
+        "./other permissions grant",
+        "x=$(toolctl status)",
+    ] {
         begins(&run(line).await, "allow");
     }
+    // A search for the text is none, whatever its other words may be.
+    begins(&run("rg 'toolctl permissions grant' \"$dir\"").await, "ask");
 }
 
 #[tokio::test]
