@@ -100,8 +100,13 @@ fn commands(command: &JudgedCommand) -> Vec<String> {
         }));
     }
     let name = operation(command, words);
-    let is_wide = one_by_one || name.len() == 1 && names_only_files(command);
-    if !is_wide && !name.is_empty() && words.len() > name.len() {
+    // With any words, a program that fetches would be about any host.
+    let fetches = command.effects.operation.contains(Effect::Fetch);
+    let is_wide = one_by_one || name.len() == 1 && (names_only_files(command) || fetches);
+    // Words that are all of the command are an operation only where that is known, and never if they are the bare program.
+    let is_known = command.head.is_some() || !command.effects.name.is_empty();
+    let has_more = words.len() > name.len() || words.len() == name.len() && is_known && name.len() > 1;
+    if !is_wide && !name.is_empty() && has_more {
         let name: Vec<String> = name.iter().map(|word| escape_word(word)).collect();
         patterns.push(format!("{} *", name.join(" ")));
     }
@@ -220,6 +225,9 @@ mod tests {
         // No table of options says what its words are.
         let code = does(&["python3"], &[Effect::Build], &["python3", "-c", "x"]);
         check(&code.with_command(|command| command.head = None), &["python3 -c x"]);
+        check(&does(&["cargo", "build"], &[Effect::Build], &["cargo", "build"]), &["cargo build", "cargo build *"]);
+        check(&does(&["make"], &[Effect::Build], &["make"]), &["make"]);
+        check(&does(&["curl"], &[Effect::Fetch], &["curl", "-s", "http://x"]), &["curl -s http://x"]);
         check(&does(&["sudo"], &[Effect::Privilege], &["sudo", "ls"]), &["sudo ls"]);
         check(&does(&["git", "push"], &[Effect::Publish], &["git", "push", "o", "m"]), &["git push o m", "git push *"]);
         let push = does(&["git", "push"], &[Effect::Publish], &["git", "push", "-f", "o"]);

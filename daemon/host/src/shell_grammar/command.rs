@@ -478,7 +478,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         inner.depth = self.depth;
         inner.statements = self.statements;
         inner.input = self.input.shared();
-        // What the line did before counts inside, too: a script may run a file that it has written.
+        // The commands before it count inside, too: a script may run a file that they have written.
         let before = self.found.len();
         inner.found = std::mem::take(&mut self.found);
         let outcome = inner.script();

@@ -138,7 +138,7 @@ impl ShellWalk<'_, '_, '_> {
                             || text.starts_with(['-', '+']) && letters(text)
                     })
                 };
-                // What stands behind `--` are the shell's own arguments, whose values are known to nobody here.
+                // The words behind `--` are the arguments of the shell itself, whose values count as unknown.
                 if !rest.iter().take_while(|word| !word.is("--")).all(harmless) {
                     self.state.lose();
                 }

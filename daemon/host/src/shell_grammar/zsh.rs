@@ -282,8 +282,8 @@ pub(super) fn reading_of(line: &str) -> ZshReading {
     }
 }
 
-/// The line with `>!`, `>>!`, `&>!` and the like as bash writes them, which overwrite a file in spite of `noclobber`; `None` where it
-/// has none. They count in quotes, too, since these may hold commands.
+/// The line with `>!`, `>>!`, `&>!` and the like, which overwrite a file in spite of `noclobber`, in the spelling of bash; `None`
+/// where it has none. They count in quotes, too, since these may hold commands.
 pub(super) fn with_redirects_of_bash(line: &str) -> Option<String> {
     let (mut written, mut rest) = (String::new(), line);
     while let Some((before, behind)) = rest.split_once('>') {

@@ -353,7 +353,7 @@ fn occur_in_order<'w, 'p>(words: impl IntoIterator<Item = &'w Word>, wanted: imp
     wanted.peek().is_none()
 }
 
-/// What a `*` alone stands for, in front of other words of a rule that denies or asks.
+/// The meaning of a `*` alone, in front of other words of a rule that denies or asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StarMeaning {
     OneWord,
