@@ -196,7 +196,7 @@ fn is_text_of_key(text: &str) -> bool {
 
 /// Whether settings in any form hold a password or a token. A value that names a variable holds none.
 fn shows_credentials(text: &str) -> bool {
-    let text = without_variables(text);
+    let text = without_variables(&without_templates(text));
     let keys = ["auth", "_auth", "_authtoken", "identitytoken", "registrytoken", "client-key-data", "extraheader"];
     let is_key = |line: &str| {
         // Yarn 1 separates them by a blank.
@@ -227,6 +227,16 @@ fn shows_credentials(text: &str) -> bool {
 
 fn shows_address(text: &str) -> bool {
     text.split(|c: char| c.is_whitespace() || "\"'<>,".contains(c)).any(has_credentials)
+}
+
+/// The text with what no value begins with in place of `{{ .Values.password }}`.
+fn without_templates(text: &str) -> String {
+    let mut parts = text.split("{{");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |plain, part| match part.split_once("}}") {
+        Some((_, behind)) => format!("{plain};/{behind}"),
+        None => format!("{plain}{{{{{part}"),
+    })
 }
 
 /// The text with what no value begins with in place of `$NAME`, `${NAME}` and `%NAME%`.

@@ -111,8 +111,12 @@ mod tests {
             ("inline.pem", [certificate.as_str(), "x-----BEGIN PRIVATE KEY-----\n"].concat(), false),
             ("empty.pem", String::new(), false),
             ("other.pem", "KEY=1\n".to_owned(), false),
+            ("server.key", certificate.clone(), true),
+            ("public.key", block("PUBLIC KEY"), true),
+            ("master.key", "0123456789abcdef0123456789abcdef\n".to_owned(), false),
+            ("private.key", key.clone(), false),
             // A name that may hold anything else.
-            ("server.key", certificate.clone(), false),
+            ("server.p12", certificate.clone(), false),
             ("missing.pem", String::new(), false),
         ] {
             let path = folder.path().join(name);

@@ -103,10 +103,11 @@ fn commands(command: &JudgedCommand) -> Vec<String> {
     // With any words, a program that fetches would be about any host.
     let fetches = command.effects.operation.contains(Effect::Fetch);
     let is_wide = one_by_one || name.len() == 1 && (names_only_files(command) || fetches);
-    // Words that are all of the command are an operation only where that is known, and never if they are the bare program.
-    let is_known = command.head.is_some() || !command.effects.name.is_empty();
-    let has_more = words.len() > name.len() || words.len() == name.len() && is_known && name.len() > 1;
-    if !is_wide && !name.is_empty() && has_more {
+    // Words that are all of the command are an operation where the tables say so, and never if they are the bare program.
+    // More words than those of a group and a verb may be operands of what runs elsewhere.
+    let is_operation =
+        matches!(name.len(), 2 | 3) && command.effects.name.len() == words.len() && words.iter().all(is_plain);
+    if !is_wide && !name.is_empty() && (words.len() > name.len() || words.len() == name.len() && is_operation) {
         let name: Vec<String> = name.iter().map(|word| escape_word(word)).collect();
         patterns.push(format!("{} *", name.join(" ")));
     }
@@ -133,14 +134,16 @@ fn operation<'a>(command: &'a JudgedCommand, words: &'a [Word]) -> Vec<&'a str> 
         let is_bare = known.len() == 1 && (program.starts_with('/') || !program.contains('/'));
         return known.iter().filter(|_| !is_bare).map(String::as_str).collect();
     }
-    let is_plain = |word: &&Word| {
-        word.literal
-            && word.text.starts_with(|first: char| first.is_ascii_alphabetic())
-            && word.text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_:".contains(&b))
-    };
     let Some((program, rest)) = words.split_first().filter(|(program, _)| program.literal) else { return Vec::new() };
-    let named: Vec<&str> = rest.iter().take_while(is_plain).map(|word| word.text.as_str()).collect();
+    let named: Vec<&str> = rest.iter().take_while(|word| is_plain(word)).map(|word| word.text.as_str()).collect();
     if named.is_empty() { Vec::new() } else { [&[program.text.as_str()], named.as_slice()].concat() }
+}
+
+/// A word that may name an operation.
+fn is_plain(word: &Word) -> bool {
+    word.literal
+        && word.text.starts_with(|first: char| first.is_ascii_alphabetic())
+        && word.text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_:".contains(&b))
 }
 
 /// A command of files alone, such as `cp a b`: with any further words it would be about any files.

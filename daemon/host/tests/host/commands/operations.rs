@@ -352,7 +352,6 @@ fn an_option_has_its_effect_beside_others_that_are_not_known() {
     }
     for (line, effect) in [
         ("git config user.name x", Effect::Write),
-        ("git config --global user.name x", Effect::System),
         ("git remote update", Effect::Fetch),
         ("npm view x", Effect::Fetch),
         ("npm outdated", Effect::Fetch),

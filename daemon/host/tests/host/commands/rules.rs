@@ -1219,6 +1219,12 @@ fn no_offer_covers_another_operation_than_the_one_that_was_asked_about() {
         ("bash scripts/build.sh prod", "bash scripts/build.sh prod"),
         ("go run main.go", "go run main.go"),
         ("git commit -m x", "git commit *"),
+        ("cargo build", "cargo build *"),
+        ("npm test", "npm test *"),
+        ("git pull", "git pull *"),
+        ("make test", "make test *"),
+        ("pytest", "pytest"),
+        ("curl -s https://x.example", "curl -s https://x.example"),
     ] {
         let roots = [Cow::Borrowed(project.place.workspace.as_path())];
         let (environment, mut may_read) = (Environment::default(), |_: &Path| true);
