@@ -166,8 +166,8 @@ impl fmt::Display for Category {
     }
 }
 
-/// Hints for frontends, as in MCP's tool annotations. They are claims, not facts: no decision depends on them. A hint
-/// that a tool does not declare is absent, which claims nothing.
+/// Hints for frontends, as in MCP's tool annotations. They are claims, not facts: a decision depends only on those of a server that
+/// a person trusts. A hint that a tool does not declare is absent, which claims nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]

@@ -30,7 +30,8 @@ impl ListedTool for ListedRemoteTool {
 
     fn digest(&self) -> String {
         let tool = &self.0;
-        let seen = json!([tool.name, tool.label, tool.description, tool.input_schema, tool.output_schema]);
+        let seen =
+            json!([tool.name, tool.label, tool.description, tool.input_schema, tool.output_schema, tool.annotations]);
         blake3::hash(seen.to_string().as_bytes()).to_hex().to_string()
     }
 }

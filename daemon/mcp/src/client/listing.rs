@@ -48,7 +48,9 @@ impl ListedTool for ListedServerTool {
     }
 
     fn digest(&self) -> String {
-        let seen = json!([self.upstream_name, self.title, self.description, self.input, self.output]);
+        // What a server claims of a tool is compared, too: rules such as `mcp:read` rest on it.
+        let Self { upstream_name, title, description, input, output, annotations, meta: _ } = self;
+        let seen = json!([upstream_name, title, description, input, output, annotations]);
         blake3::hash(seen.to_string().as_bytes()).to_hex().to_string()
     }
 
@@ -263,5 +265,10 @@ mod tests {
         assert_eq!(reads.annotations, Annotations { read_only: Some(true), ..Annotations::default() });
         assert_eq!(reads.title.as_deref(), Some("A"));
         assert_ne!(tool.digest(), reads.digest(), "a title is seen");
+        let digest = |annotations: Value| read(&json!({"name": "a", "annotations": annotations})).unwrap().digest();
+        for hint in ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"] {
+            assert_ne!(digest(json!({hint: true})), digest(json!({hint: false})), "{hint}");
+            assert_ne!(digest(json!({hint: true})), digest(json!({})), "{hint}");
+        }
     }
 }
