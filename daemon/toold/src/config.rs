@@ -368,10 +368,12 @@ pub fn load(options: &Options) -> LoadedConfig {
     let Overrides { found: overrides, unknown, mut problems } = overrides(&options.environment, &options.set);
     let source =
         ConfigText { name: &shown, text: text.as_deref().unwrap_or_default(), overrides: &overrides, sections: None };
-    let ReadConfig { readable: config, problems: found, unknown_choices, entries } = read(source);
+    let ReadConfig { readable: mut config, problems: found, unknown_choices, entries } = read(source);
     problems.extend(found);
     let home = options.paths.home.as_deref();
     let of_keys = config.problems(home, &|name| options.variable(name));
+    // With an error in the section, it is not known who sees a notification, and what of the request.
+    config.notify.allow &= !of_keys.iter().any(|problem| problem.starts_with("notify"));
     let mut wrong: Vec<String> = of_keys.iter().map(|problem| source.placed(problem)).collect();
     wrong.extend(agents::misspelt(&entries));
     let rules = config.permission.rules.iter().map(|rule| {
@@ -733,6 +735,17 @@ disabled = ["No Plugin"]
             let problems = loaded(&text).problems;
             let is_there = |found: &String| found.contains(&format!("config.toml:{line}:")) && found.contains(problem);
             assert!(problems.len() == 1 && is_there(&problems[0]), "{text}{problems:#?}");
+        }
+        for (more, allows) in [
+            ("details = true\ntoken = 't'", true),
+            ("token = 't'", false),
+            ("details = false\ntoken = 't'", false),
+            ("details = true", false),
+            ("details = true\ntoken = 't'\nafter = '1h'", false),
+        ] {
+            let text = format!("[notify]\nallow = true\npost = 'https://h/x'\n{more}\n");
+            let loaded = loaded(&text);
+            assert_eq!((loaded.config.notify.allow, loaded.problems.is_empty()), (allows, allows), "{text}");
         }
         let flag = loaded_with("", &["mcp.listen=8080"]).problems;
         assert!(flag[0].starts_with("flag --set mcp.listen=8080: mcp.listen: "), "{flag:?}");

@@ -26,11 +26,12 @@ impl UnansweredPrompt {
         let agents = if ask.agents.is_empty() { ask.agent.into_iter().collect() } else { ask.agents };
         let of = if agents.is_empty() { String::new() } else { format!(" of {}", agents.join(" and ")) };
         let who = format!("{}{of}", ask.tool);
+        let part = ask.part.map(|part| format!(", {part} of {}", ask.parts.len())).unwrap_or_default();
         Self {
             request_id: ask.request_id,
             is_ask: true,
-            summary: format!("{who} needs approval ({})", ask.category),
-            full: format!("{who} in {} needs approval ({}): {}", ask.cwd, ask.category, ask.target),
+            summary: format!("{who} needs approval ({}{part})", ask.category),
+            full: format!("{who} in {} needs approval ({}{part}): {}", ask.cwd, ask.category, ask.target),
             fits_one_line: fits_one_line.then_some(ask.target),
         }
     }
@@ -124,12 +125,15 @@ mod tests {
     use super::*;
 
     fn ask(target: &str) -> UnansweredPrompt {
-        let ask: Ask = serde_json::from_value(json!({"request_id": "ask_e_1", "session_id": "s", "call_id": "c",
+        UnansweredPrompt::of_ask(whole_ask(target), true)
+    }
+
+    fn whole_ask(target: &str) -> Ask {
+        serde_json::from_value(json!({"request_id": "ask_e_1", "session_id": "s", "call_id": "c",
             "call_ids": ["c"], "category": "shell", "target": target, "tool": "bash", "agent": "codex",
             "source": {"kind": "builtin", "name": "toold"}, "cwd": "/p", "suggestions": [],
             "asked_at": "2026-01-02T03:04:05Z", "expires_at": "2026-01-02T03:14:05Z"}))
-        .unwrap();
-        UnansweredPrompt::of_ask(ask, true)
+        .unwrap()
     }
 
     fn question() -> UnansweredPrompt {
@@ -148,6 +152,10 @@ mod tests {
         assert_eq!(made.full, "bash of codex in /p needs approval (shell): curl -H 'Authorization: [redacted]' ls");
         assert_eq!(made.brief, "bash of codex needs approval (shell)");
         assert_eq!(made.link.as_deref(), Some("https://d:1/page/#/decide/ask_e_1"));
+        let parts = json!([{"category": "shell", "target": "a"}, {"category": "shell", "target": "b"}]);
+        let part = Ask { part: Some(1), parts: serde_json::from_value(parts).unwrap(), ..whole_ask("a") };
+        let made = NotificationText::of(&[UnansweredPrompt::of_ask(part, true)], None);
+        assert_eq!(made.full, "bash of codex in /p needs approval (shell, 1 of 2): a");
         let made = NotificationText::of(&[question()], Some("https://d:1"));
         assert_eq!([made.title, made.full], ["toold: a question for you", "question of a tool: Which one?"]);
         assert_eq!(made.link.as_deref(), Some("https://d:1/page/#/decide/question_e_2"));
