@@ -3,6 +3,7 @@
 //! Types of the wire in reading order, then [`method`], which names every method with its
 //! parameters and its answer, and [`openrpc`], which describes them all. No I/O.
 
+pub mod agent_names;
 pub mod agent_request;
 pub mod argument_names;
 pub mod audit;

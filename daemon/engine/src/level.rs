@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
+use toold_proto::agent_names::is_client_named;
 use toold_proto::effect::Effect;
 use toold_proto::level::{Level, LevelEntry, LevelNeeds};
 use toold_proto::tool::Category;
@@ -208,8 +209,9 @@ impl ConfiguredLevels {
 
 /// Whether a client is the agent of this name: `codex-mcp-client` is `codex`. Too many names only lower the level.
 pub fn is_named(client: &str, name: &str) -> bool {
-    let client = client.to_ascii_lowercase();
-    client == name || client.strip_prefix(name).is_some_and(|rest| rest.starts_with(['-', ' ', '_']))
+    let lower = client.to_ascii_lowercase();
+    is_client_named(client, name)
+        || lower.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', ' ', '_']))
 }
 
 /// Whether commands with these effects are free at a level, if they run where only `confined` effects are possible.

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use globset::{Glob, GlobMatcher};
+use toold_proto::agent_names::is_client_named;
 use toold_proto::call::ListingMode;
 use toold_proto::tool::ToolName;
 
@@ -22,8 +23,8 @@ pub struct ToolSettings {
     pub renamed: BTreeMap<ToolName, ToolRename>,
     /// Tools of the short list.
     pub pinned: Vec<ToolPattern>,
-    /// The list that a client gets if it does not choose one, by the name that the client reports; the whole list for the
-    /// others.
+    /// The list that a client gets if it does not choose one, by the name that the client reports or another of its agent; the
+    /// whole list for the others.
     pub clients: BTreeMap<String, ListingMode>,
 }
 
@@ -86,7 +87,9 @@ impl ToolSettings {
 
     /// The list that a client gets if it does not choose one.
     pub fn listing_of(&self, client: Option<&str>) -> ListingMode {
-        client.and_then(|name| self.clients.get(name)).copied().unwrap_or_default()
+        let of_agent =
+            |name: &str| self.clients.iter().find(|(key, _)| is_client_named(name, key)).map(|(_, mode)| mode);
+        client.and_then(|name| self.clients.get(name).or_else(|| of_agent(name))).copied().unwrap_or_default()
     }
 
     /// The renames that take effect among tools, which are given by their own names. A new name is taken from a tool of a

@@ -42,6 +42,10 @@ sources = ["builtin"]
 listing = "deferred"
 [mcp.clients.named]
 profile = "web"
+[mcp.clients.codex]
+profile = "web"
+[mcp.clients.gemini-cli]
+profile = "web"
 "#;
 
 /// Tools of the daemon that the profile `web` leaves out.
@@ -236,6 +240,12 @@ fn clients_with_tools_of_their_own_get_neither_files_nor_a_shell_and_plugins_sti
     let (fewer, _) = listed("claude-code", "without-files-and-shell");
     assert!(fewer.is_subset(&few) && !fewer.contains("web_fetch") && !fewer.contains("skill"), "{fewer:?}");
     assert_eq!(listed("claude-code", "all").0, all);
+    // The name of the agent, and the ones that its client reports.
+    let (web, _) = listed("named", "all");
+    assert!(web.is_subset(&all) && web.len() < all.len());
+    for client in ["codex", "codex-mcp-client", "gemini", "gemini-cli", "gemini-cli-mcp-client"] {
+        assert_eq!(listed(client, "all").0, web, "{client}");
+    }
     assert!(wire.call("tools/call", call("glob")).to_string().contains("no tool glob"));
     // It spares a model what it has twice; tools go on using it.
     assert_eq!(wire.result("tools/call", call("via"))["isError"], json!(false));

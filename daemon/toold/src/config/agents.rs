@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use serde_json::{Map, Value};
 use toold_adapters::agents::{AGENTS, CONFINABLE};
 use toold_engine::level::is_named;
+use toold_proto::agent_names::agent_named;
 use toold_proto::config::ConfigEntry;
 use toold_proto::level::Level;
 use toold_proto::nearest::did_you_mean;
@@ -51,7 +52,13 @@ impl<'de> Visitor<'de> for AgentsVisitor {
         while let Some(name) = members.next_key::<String>()? {
             match name.as_str() {
                 "env" => read.env = members.next_value()?,
-                _ => _ = read.named.insert(name, members.next_value()?),
+                _ => {
+                    let agent = agent_named(&name).map_or(name, str::to_owned);
+                    if read.named.insert(agent.clone(), members.next_value()?).is_some() {
+                        let words = format!("agents has two sections of the agent {agent}: leave one of them");
+                        return Err(A::Error::custom(words));
+                    }
+                }
             }
         }
         Ok(read)
@@ -152,7 +159,7 @@ impl AgentsConfig {
 /// The sections of names that are near those of agents, by the keys that a configuration has: what they set for an agent's
 /// own tools holds for nobody.
 pub(super) fn misspelt(entries: &[ConfigEntry]) -> Vec<String> {
-    let unknown = sections(entries).filter(|(name, _, _)| !AGENTS.contains(name));
+    let unknown = sections(entries).filter(|(name, _, _)| agent_named(name).is_none());
     let described = unknown.filter_map(|(name, section, origin)| {
         let keys: Vec<&str> = section.keys().map(String::as_str).filter(|key| *key != "level").collect();
         let near = did_you_mean(name, AGENTS.iter().copied());
@@ -168,8 +175,8 @@ pub(super) fn misspelt(entries: &[ConfigEntry]) -> Vec<String> {
 pub(super) fn warnings(entries: &[ConfigEntry]) -> Vec<String> {
     let mut found = Vec::new();
     for (name, section, origin) in sections(entries) {
-        if AGENTS.contains(&name) {
-            if section.contains_key("confine") && !CONFINABLE.contains(&name) {
+        if let Some(agent) = agent_named(name) {
+            if section.contains_key("confine") && !CONFINABLE.contains(&agent) {
                 let only = CONFINABLE.join(", ");
                 let words = format!("agents.{name}.confine has no effect: toold can confine only {only}");
                 found.push(format!("{origin}: warning: {words}"));
@@ -234,28 +241,40 @@ mod tests {
         };
         for (name, near) in [
             ("claude", "did you mean claude-code?"),
-            ("claude_code", "did you mean claude-code?"),
-            ("gemini-cli", "did you mean gemini?"),
-            ("opencode-ai", "did you mean opencode?"),
+            ("claude-cod", "did you mean claude-code?"),
+            ("gemini-clo", "did you mean gemini?"),
+            ("opencode-io", "did you mean opencode?"),
         ] {
             let set = entry(name, json!({"mode": "plan", "level": "read"}));
             let wrong = misspelt(&set);
             assert!(wrong.len() == 1 && wrong[0].contains(near) && wrong[0].contains("mode holds"), "{wrong:?}");
             assert_eq!(warnings(&set), Vec::<String>::new());
         }
-        for name in AGENTS {
+        for name in AGENTS.iter().chain(&["gemini-cli", "codex-mcp-client", "Claude Code"]) {
             let set = entry(name, json!({"mode": "plan", "level": "read", "ask": "toold", "trust_mode": true}));
             assert_eq!((misspelt(&set), warnings(&set)), (Vec::new(), Vec::new()), "{name}");
             let confined = entry(name, json!({"confine": "free"}));
-            assert_eq!(warnings(&confined).is_empty(), CONFINABLE.contains(name), "{name}");
+            let confines = agent_named(name).is_some_and(|agent| CONFINABLE.contains(&agent));
+            assert_eq!(warnings(&confined).is_empty(), confines, "{name}");
         }
         for (name, key, warned) in
-            [("claude", "level", false), ("claude_code", "level", true), ("zzz", "level", true), ("zzz", "ask", true)]
+            [("claude", "level", false), ("claude_code", "level", false), ("zzz", "level", true), ("zzz", "ask", true)]
         {
             let set = entry(name, json!({key: "x"}));
             assert_eq!((misspelt(&set).len(), warnings(&set).len()), (0, usize::from(warned)), "{name} {key}");
         }
         assert_eq!(misspelt(&entry("env", json!(["LANG"]))), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_section_under_any_name_of_an_agent_is_the_agents() {
+        let read = toml::from_str::<AgentsConfig>;
+        for (name, agent) in [("gemini-cli", "gemini"), ("codex-mcp-client", "codex"), ("mine", "mine")] {
+            let config = read(&format!("[{name}]\nmode = \"plan\"")).unwrap();
+            assert_eq!(config.named.keys().collect::<Vec<_>>(), [agent]);
+        }
+        let two = read("[gemini]\nmode = \"plan\"\n[gemini-cli]\nask = \"toold\"");
+        assert!(two.unwrap_err().to_string().contains("two sections of the agent gemini"));
     }
 
     #[test]

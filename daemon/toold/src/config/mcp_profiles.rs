@@ -8,6 +8,7 @@ use serde::Deserialize;
 use toml::Spanned;
 use toold_engine::client_profile::ClientProfile;
 use toold_engine::tool_settings::ToolPattern;
+use toold_proto::agent_names::agent_of_client;
 use toold_proto::call::ListingMode;
 use toold_proto::level::Level;
 use toold_proto::mcp::{ALL_TOOLS, WITHOUT_FILES_AND_SHELL, is_profile_name};
@@ -23,13 +24,13 @@ const BUILT_IN: [&str; 2] = [ALL_TOOLS, WITHOUT_FILES_AND_SHELL];
 const FILES_AND_SHELL: &[&str] =
     &["apply_patch", "bash", "bash_output", "edit", "glob", "grep", "kill_shell", "list", "read", "write"];
 
-/// The tools that an agent has besides those, by the name that it reports as an MCP client. Claude Code: AskUserQuestion, Skill,
-/// Agent, WebFetch and WebSearch.
+/// The tools that an agent has besides those. Claude Code: AskUserQuestion, Skill, Agent, WebFetch and WebSearch.
 const OWN_TOOLS: &[(&str, &[&str])] = &[("claude-code", &["question", "skill", "subagent", "web_fetch", "web_search"])];
 
 /// Leaves out what this client has itself, too, if the profile is the one for agents with tools of their own.
 pub fn leave_out_own_tools(profile: &mut ClientProfile, client: &str) {
-    let own = OWN_TOOLS.iter().find(|(name, _)| *name == client && profile.name == WITHOUT_FILES_AND_SHELL);
+    let agent = agent_of_client(client).filter(|_| profile.name == WITHOUT_FILES_AND_SHELL);
+    let own = OWN_TOOLS.iter().find(|(name, _)| Some(*name) == agent);
     let names = own.into_iter().flat_map(|(_, tools)| *tools);
     profile.without_tools.extend(names.map(|&name| name.into()));
 }

@@ -21,6 +21,7 @@ use toold_host::secrets::SecretStore;
 use toold_mcp::client::adapter::{McpServers, ServerOptions, known_revisions, pinned_revision};
 use toold_mcp::client::endpoint::{IdentityProvider, LoginRedirect, OAuthGrant, OAuthSettings, ServerEndpoint};
 use toold_mounts::config::MountConfig;
+use toold_proto::agent_names::is_client_named;
 use toold_proto::call::ListingMode;
 use toold_proto::mcp::InstanceScope;
 
@@ -79,6 +80,12 @@ pub struct McpConfig {
 }
 
 impl McpConfig {
+    /// The sections of a client that reports this name: its own, and then those under other names of its agent.
+    pub(crate) fn sections_of<'a>(&'a self, client: &'a str) -> impl Iterator<Item = &'a McpClientConfig> {
+        let of_agent = self.clients.iter().filter(move |(name, _)| *name != client && is_client_named(client, name));
+        self.clients.get(client).into_iter().chain(of_agent.map(|(_, section)| section))
+    }
+
     /// The address that `listen` names; `None` without it.
     ///
     /// # Errors
@@ -107,8 +114,8 @@ pub enum MetaToolsConfig {
     Auto,
 }
 
-/// `[mcp.clients.NAME]`: a client by the name that it reports. Any program can report any name, so this rests on trust
-/// in the programs that you start, not on proof.
+/// `[mcp.clients.NAME]`: a client by the name that it reports, or an agent by any of its names, such as `codex`, whose client is
+/// called `codex-mcp-client`. Any program can report any name, so this rests on trust in the programs that you start, not on proof.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]

@@ -196,13 +196,17 @@ impl McpHost for DaemonHost {
 
     fn client(&self, name: &str) -> ClientRights {
         let loaded = self.services.config.loaded();
-        let client = loaded.config.mcp.clients.get(name);
-        client.map_or_else(ClientRights::default, |client| ClientRights {
-            approve: client.approve,
-            list_changed: client.list_changed,
-            profile: client.profile.as_ref().map(|profile| profile.get_ref().clone()),
-            name_length: client.name_length.map(|length| usize::from(length).clamp(SHORTEST_NAME, LONGEST_NAME)),
-        })
+        // The section of its own name first. Those of other names of the agent add what that one does not say.
+        let sections = || loaded.config.mcp.sections_of(name);
+        let first = sections().next();
+        ClientRights {
+            approve: first.is_some_and(|client| client.approve),
+            list_changed: first.is_some_and(|client| client.list_changed),
+            profile: sections().find_map(|client| Some(client.profile.as_ref()?.get_ref().clone())),
+            name_length: sections()
+                .find_map(|client| client.name_length)
+                .map(|length| usize::from(length).clamp(SHORTEST_NAME, LONGEST_NAME)),
+        }
     }
 
     fn profiles(&self, names: &[String], client: Option<&str>) -> Result<Vec<ClientProfile>, String> {
