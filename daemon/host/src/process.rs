@@ -330,7 +330,7 @@ fn start_at_terminal(
         system.env("TERM", "xterm-256color");
     }
     let start = || terminal::spawn(system, size, input);
-    let spawned = start_for(started_for, start, |spawned| spawned.child.id());
+    let spawned = start_for(started_for, &mark, start, |spawned| spawned.child.id());
     let (spawned, known) = spawned.map_err(|source| StartError::of_system(program, source))?;
     let mut running = RunningProcess::new(spawned.child, mark, known, ward);
     running.writer = Some(spawned.writer);
@@ -364,18 +364,19 @@ fn spawn_with(
     let program = command.program.display().to_string();
     let Prepared { mut system, mark, ward } = prepare(&command)?;
     system.stdin(stdin).stdout(stdout).stderr(stderr);
-    let spawned = start_for(command.started_for, || system.spawn(), Child::id);
+    let spawned = start_for(command.started_for, &mark, || system.spawn(), Child::id);
     let (child, known) = spawned.map_err(|source| StartError::of_system(program, source))?;
     Ok(RunningProcess::new(child, mark, known, ward))
 }
 
 fn start_for<T>(
     started_for: Option<StartedFor>,
+    mark: &str,
     spawn: impl FnOnce() -> std::io::Result<T>,
     pid_of: impl FnOnce(&T) -> Option<u32>,
 ) -> std::io::Result<(T, Option<TrackedProcess>)> {
     match started_for {
-        Some(started_for) => started_for.start(spawn, pid_of),
+        Some(started_for) => started_for.start(mark, spawn, pid_of),
         None => Ok((spawn()?, None)),
     }
 }

@@ -13,10 +13,20 @@ use toold_engine::session::{Session, SessionOwner, Sessions, Starter};
 
 use crate::descendants;
 
-/// The processes that calls of one session started and that are not yet waited for, each with its chain of plugins.
-/// While an entry exists, its process id is not reused. Stored with the session.
+/// How often [`stop_all`] looks for further processes. A second look finds none, unless some were started during the first.
+const MAX_PASSES: usize = 10;
+
+/// The processes that calls of one session started and that are not yet waited for. While an entry exists, its process id is not
+/// reused. Stored with the session.
 #[derive(Default)]
-struct StartedProcesses(Mutex<HashMap<u32, Arc<[String]>>>);
+struct StartedProcesses(Mutex<HashMap<u32, StartedProcess>>);
+
+struct StartedProcess {
+    /// The plugins through which it was started.
+    chain: Arc<[String]>,
+    /// See [`descendants::MARK`].
+    mark: String,
+}
 
 /// The call for which a program runs.
 #[derive(Clone)]
@@ -34,13 +44,14 @@ impl StartedFor {
     /// Starts a process. Lookups wait meanwhile, so that the process is registered before it can do anything.
     pub(crate) fn start<T>(
         &self,
+        mark: &str,
         spawn: impl FnOnce() -> std::io::Result<T>,
         pid_of: impl FnOnce(&T) -> Option<u32>,
     ) -> std::io::Result<(T, Option<TrackedProcess>)> {
         let mut started = self.started.0.lock();
         let spawned = spawn()?;
         let known = pid_of(&spawned).map(|pid| {
-            started.insert(pid, self.chain.clone());
+            started.insert(pid, StartedProcess { chain: self.chain.clone(), mark: mark.to_owned() });
             TrackedProcess { started: self.started.clone(), pid }
         });
         Ok((spawned, known))
@@ -69,34 +80,44 @@ impl Drop for TrackedProcess {
 /// process is being started.
 pub fn holder_of(sessions: &Sessions, pid: u32) -> SessionOwner {
     let find = |session: Arc<Session>| {
-        let chain = session.slot_if_any::<StartedProcesses>()?.0.lock().get(&pid)?.clone();
+        let chain = session.slot_if_any::<StartedProcesses>()?.0.lock().get(&pid)?.chain.clone();
         Some(Starter { session, chain })
     };
     sessions.list().into_iter().find_map(find).map_or(SessionOwner::UnknownTool, SessionOwner::Tool)
 }
 
-/// Stops all programs that calls started, with everything below them, or lets them go on; returns how many. Reads some files of each
-/// process.
+/// Stops all programs that calls started, with everything that these started, wherever it moved, or lets them go on; returns how
+/// many. Reads some files of each process.
 pub fn stop_all(sessions: &Sessions, signal: StopSignal) -> usize {
-    let leaders: Vec<Pid> = sessions
-        .list()
-        .iter()
-        .filter_map(|session| session.slot_if_any::<StartedProcesses>())
-        .flat_map(|started| started.0.lock().keys().copied().collect::<Vec<u32>>())
-        .filter_map(|pid| Pid::from_raw(i32::try_from(pid).ok()?))
-        .collect();
+    let (mut leaders, mut marks) = (Vec::new(), Vec::new());
+    for session in sessions.list() {
+        let Some(started) = session.slot_if_any::<StartedProcesses>() else { continue };
+        for (pid, process) in &*started.0.lock() {
+            leaders.extend(i32::try_from(*pid).ok().and_then(Pid::from_raw));
+            marks.push(process.mark.clone());
+        }
+    }
     if leaders.is_empty() {
         return 0;
     }
+    let marks: Vec<&str> = marks.iter().map(String::as_str).collect();
     let signal = match signal {
         StopSignal::Stop => Signal::STOP,
         StopSignal::Continue => Signal::CONT,
     };
-    // One that was started while the first pass looked is found by the second.
-    let passes = [descendants::find_all(&leaders, &[]), descendants::find_all(&leaders, &[])];
-    let found: HashSet<i32> = passes.iter().flatten().map(|pid| pid.as_raw_nonzero().get()).collect();
-    // A process that has just ended cannot be signalled.
-    found.iter().filter_map(|pid| Pid::from_raw(*pid)).filter(|pid| kill_process(*pid, signal).is_ok()).count()
+    let mut seen = HashSet::new();
+    let mut signalled = 0;
+    // Those that are not stopped yet may start further ones.
+    for _ in 0..MAX_PASSES {
+        let found = descendants::find_all(&leaders, &marks);
+        let new: Vec<Pid> = found.into_iter().filter(|pid| seen.insert(pid.as_raw_nonzero())).collect();
+        if new.is_empty() {
+            break;
+        }
+        // A process that has just ended cannot be signalled.
+        signalled += new.into_iter().filter(|pid| kill_process(*pid, signal).is_ok()).count();
+    }
+    signalled
 }
 
 /// What [`stop_all`] does.

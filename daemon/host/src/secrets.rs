@@ -7,7 +7,7 @@
 mod encrypted;
 mod keyring;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::Mutex;
 use toold_engine::blocking::run_elsewhere;
+use toold_engine::kept::{ChangeEffect, NotKept};
 use toold_engine::redact;
 use toold_proto::secret::{SecretStoreKind, SecretStoreState};
 
@@ -56,6 +57,8 @@ pub struct SecretStore {
 struct OpenedSecrets {
     place: SecretPlace,
     values: BTreeMap<String, String>,
+    /// Those that were removed, and still stand in the place because it could not be written.
+    removed: BTreeSet<String>,
     /// `changes` of the store before they were read.
     read_at: u64,
 }
@@ -110,6 +113,8 @@ pub enum SecretError {
     Value(String),
     #[error("can't use {path}: {source}")]
     System { path: String, source: io::Error },
+    #[error(transparent)]
+    NotKept(#[from] NotKept),
 }
 
 impl SecretStore {
@@ -177,16 +182,19 @@ impl SecretStore {
     /// The secrets cannot be stored.
     pub async fn keep(&self, name: &str, value: &str) -> Result<(), SecretError> {
         redact::hide(hidden_parts(value).iter().map(String::as_str));
-        self.change(|values| values.insert(name.to_owned(), value.to_owned()).as_deref() != Some(value)).await?;
+        let set = |values: &mut BTreeMap<String, String>| {
+            values.insert(name.to_owned(), value.to_owned()).as_deref() != Some(value)
+        };
+        self.change(ChangeEffect::Widens, set).await?;
         Ok(())
     }
 
-    /// Whether there was one.
+    /// Whether there was one. It is gone from now on, also where that cannot be stored.
     ///
     /// # Errors
     /// The secrets cannot be stored.
     pub async fn remove(&self, name: &str) -> Result<bool, SecretError> {
-        self.change(|values| values.remove(name).is_some()).await
+        self.change(ChangeEffect::Narrows, |values| values.remove(name).is_some()).await
     }
 
     /// Reads the secrets again when they are needed next: another daemon may have changed them.
@@ -212,7 +220,12 @@ impl SecretStore {
                     return Err(SecretError::Value("the passphrase must have 8 characters or more".to_owned()));
                 }
                 let key = self.new_key(passphrase.as_bytes().to_vec()).await?;
-                let made = OpenedSecrets { place: SecretPlace::File(key), values: BTreeMap::new(), read_at };
+                let made = OpenedSecrets {
+                    place: SecretPlace::File(key),
+                    values: BTreeMap::new(),
+                    removed: BTreeSet::new(),
+                    read_at,
+                };
                 self.save(&made).await?;
                 made
             }
@@ -255,7 +268,11 @@ impl SecretStore {
     }
 
     /// Applies a change and stores it. `change` returns whether it changed anything.
-    async fn change(&self, change: impl FnOnce(&mut BTreeMap<String, String>) -> bool) -> Result<bool, SecretError> {
+    async fn change(
+        &self,
+        effect: ChangeEffect,
+        change: impl FnOnce(&mut BTreeMap<String, String>) -> bool,
+    ) -> Result<bool, SecretError> {
         let mut opened = self.opened.lock().await;
         // The change applies to what is stored now, since all of it is stored again.
         self.expect_changes();
@@ -267,11 +284,24 @@ impl SecretStore {
         if !change(&mut current.values) {
             return Ok(false);
         }
-        let saved = self.save(current).await;
-        if saved.is_err() {
-            current.values = before;
+        match (self.save(current).await, effect) {
+            (Ok(()), _) => {
+                current.removed.clear();
+                Ok(true)
+            }
+            (Err(error), ChangeEffect::Narrows) => {
+                let OpenedSecrets { values, removed, .. } = current;
+                removed.extend(before.into_keys().filter(|name| !values.contains_key(name)));
+                Err(NotKept { holds: true, why: error.to_string() }.into())
+            }
+            (Err(error), ChangeEffect::Widens) => {
+                current.values = before;
+                Err(match error {
+                    SecretError::System { .. } => NotKept { holds: false, why: error.to_string() }.into(),
+                    error => error,
+                })
+            }
         }
-        saved.map(|()| true)
     }
 
     /// The secrets, read if they are not yet; `None` while there are none.
@@ -284,7 +314,10 @@ impl SecretStore {
             && before.read_at != read_at
         {
             match self.stored_in(&before.place).await? {
-                Some(values) => (before.values, before.read_at) = (values, read_at),
+                Some(mut values) => {
+                    values.retain(|name, _| !before.removed.contains(name));
+                    (before.values, before.read_at) = (values, read_at);
+                }
                 None => *opened = None,
             }
         }
@@ -294,7 +327,12 @@ impl SecretStore {
                 Some(SecretsFile::Keyring {}) => {
                     let keyring = self.keyring().await?;
                     let values = keyring.read().await?.map(|json| self.parse(&json)).transpose()?.unwrap_or_default();
-                    Some(OpenedSecrets { place: SecretPlace::Keyring(keyring), values, read_at })
+                    Some(OpenedSecrets {
+                        place: SecretPlace::Keyring(keyring),
+                        values,
+                        removed: BTreeSet::new(),
+                        read_at,
+                    })
                 }
                 Some(SecretsFile::File(file)) => match self.credential().await? {
                     Some(key) => Some(self.decrypt(file, &key, SecretError::WrongCredential, read_at).await?),
@@ -328,7 +366,12 @@ impl SecretStore {
                 None => return Err(SecretError::NoPassphrase),
             },
         };
-        Ok(OpenedSecrets { place, values: BTreeMap::new(), read_at: self.changes.load(Ordering::Relaxed) })
+        Ok(OpenedSecrets {
+            place,
+            values: BTreeMap::new(),
+            removed: BTreeSet::new(),
+            read_at: self.changes.load(Ordering::Relaxed),
+        })
     }
 
     async fn keyring(&self) -> Result<Keyring, SecretError> {
@@ -385,7 +428,12 @@ impl SecretStore {
         let key = run_elsewhere(move || file.key(&secret).map(|key| (key, file))).await;
         let (key, file) = key.map_err(|why| self.damaged(why))?;
         let json = key.decrypt(&file).ok_or(wrong)?;
-        Ok(OpenedSecrets { place: SecretPlace::File(key), values: self.parse(&json)?, read_at })
+        Ok(OpenedSecrets {
+            place: SecretPlace::File(key),
+            values: self.parse(&json)?,
+            removed: BTreeSet::new(),
+            read_at,
+        })
     }
 
     fn parse(&self, json: &[u8]) -> Result<BTreeMap<String, String>, SecretError> {

@@ -31,7 +31,7 @@ mod own_rows;
 mod page;
 pub mod parse_streams;
 pub mod parsed_memory;
-mod pause;
+pub(crate) mod pause;
 mod permissions;
 mod plugins;
 mod prompt;
@@ -60,7 +60,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use toold_builtins::toolkit::Toolkit;
 use toold_engine::Engine;
-use toold_engine::call::Principal;
+use toold_engine::call::{CallError, Principal};
 use toold_engine::session::Session;
 use toold_host::secrets::SecretStore;
 use toold_lua::reload::PluginHost;
@@ -205,6 +205,17 @@ where
     F: Future<Output = MethodAnswer<M>> + Send + 'static,
 {
     add_shaped::<M, M::Params, M::Answer, F>(module, right, run)
+}
+
+/// Work that is dropped when its caller cancels it, or leaves.
+async fn unless_cancelled<T>(
+    request: &MethodRequest,
+    work: impl Future<Output = Result<T, ErrorObjectOwned>>,
+) -> Result<T, ErrorObjectOwned> {
+    tokio::select! {
+        done = work => done,
+        () = request.scope.cancel.cancelled() => Err(error::of_call(CallError::Cancelled)),
+    }
 }
 
 /// Registers a method some of whose parameters or answers have another shape than its usual one, as

@@ -772,6 +772,24 @@ fn a_pause_denies_tools_that_are_not_known() {
     }
 }
 
+/// toold has none of their processes, so that it must not say that it ended them.
+#[test]
+fn a_pause_names_what_agents_still_run() {
+    let daemon = opened(Setup::new());
+    let judged = bash(&daemon, "claude-code", "npm run long");
+    let mut person = person(&daemon);
+    for kill in [false, true] {
+        let paused = person.result("daemon.pause", json!({"kill": kill}));
+        let running = paused["still_running"][0].as_str().unwrap_or_default();
+        assert!(running.starts_with("claude-code bash command=\"npm run long\" in "), "{paused}");
+        assert_eq!(paused["processes"], 0, "{paused}");
+    }
+    done(&daemon, &judged, true);
+    person.result("daemon.resume", json!({}));
+    let rows = person.result("audit.query", json!({}))["entries"].take();
+    assert_eq!(rows[0]["outcome"], "ok", "{rows}");
+}
+
 /// Nobody's rules are needed for what no tool does: an agent that never asks does not run a line that may hide it.
 #[test]
 fn a_line_that_cannot_be_read_is_not_left_to_the_agent() {

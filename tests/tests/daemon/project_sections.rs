@@ -88,3 +88,26 @@ fn the_sub_agents_of_a_project_are_there_once_it_is_trusted_and_stand_behind_the
     let listed = inside.result("subagents.list", json!({})).to_string();
     assert!(listed.contains("p/.toold/config.toml"), "{listed}");
 }
+
+/// Nobody trusts the change, and so it raises nothing.
+#[test]
+fn a_level_that_a_trusted_file_sets_outlasts_a_change_of_the_file() {
+    let user = "[permission]\nlevel = \"edit\"\n";
+    let file = "[permission]\nlevel = \"read\"\n";
+    for changed in [Some("[permission]\nlevel = \"develop\"\n"), Some(""), None] {
+        let daemon = Setup::new().config(user).file("p/.toold/config.toml", file).start();
+        let mut wire = open(&daemon, "p");
+        trust(&mut wire, &daemon, "p");
+        let path = daemon.work().join("p/.toold/config.toml");
+        match changed {
+            Some(text) => std::fs::write(&path, text).unwrap(),
+            None => std::fs::remove_file(&path).unwrap(),
+        }
+        wire.result("daemon.reload", json!({}));
+        assert_eq!(wire.result("permissions.level", json!({}))["level"], "read", "{changed:?}");
+        if changed.is_some() {
+            trust(&mut wire, &daemon, "p");
+            assert_eq!(wire.result("permissions.level", json!({}))["level"], "edit", "{changed:?}");
+        }
+    }
+}

@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use toold_builtins::toolkit::Toolkit;
 use toold_engine::Engine;
 use toold_engine::client_profile::ClientProfile;
+use toold_engine::kept::{ChangeEffect, NotKept};
 use toold_engine::policy::Policy;
 use toold_engine::policy::rules::RulePlace;
 use toold_engine::registry::SourceScope;
@@ -392,12 +393,16 @@ impl ActiveConfig {
     /// Pauses everything, or lets it go on with `None`; also after a restart. Blocks.
     ///
     /// # Errors
-    /// The state cannot be stored; nothing has changed.
-    pub fn set_paused(&self, paused: Option<PausedBy>) -> anyhow::Result<()> {
-        keep(paused.as_ref(), &self.options.paths.paused())?;
+    /// The state cannot be stored.
+    pub fn set_paused(&self, paused: Option<PausedBy>) -> Result<(), NotKept> {
+        let effect = if paused.is_some() { ChangeEffect::Narrows } else { ChangeEffect::Widens };
+        effect.keep(|| keep(paused.as_ref(), &self.options.paths.paused()), |_| self.hold_paused(paused.clone()))
+    }
+
+    /// As [`ActiveConfig::set_paused`], for a state that another daemon keeps.
+    pub(crate) fn hold_paused(&self, paused: Option<PausedBy>) {
         *self.paused.lock() = paused;
         self.decisions_changed();
-        Ok(())
     }
 
     /// The agents that are observed, if any are: this one, or any for `None`.
@@ -408,13 +413,16 @@ impl ActiveConfig {
     /// Observes agents, or ends that with `None`; also after a restart. Blocks.
     ///
     /// # Errors
-    /// The state cannot be stored; nothing has changed.
-    pub fn set_observing(&self, observed: Option<ObservedAgents>) -> anyhow::Result<()> {
-        keep(observed.as_ref(), &self.options.paths.observing())?;
-        *self.observing.lock() = observed;
-        // What was judged before is judged again.
-        self.decisions_changed();
-        Ok(())
+    /// The state cannot be stored.
+    pub fn set_observing(&self, observed: Option<ObservedAgents>) -> Result<(), NotKept> {
+        // What is observed is left to the agents.
+        let effect = if observed.is_some() { ChangeEffect::Widens } else { ChangeEffect::Narrows };
+        let make = |_: Option<&()>| {
+            *self.observing.lock() = observed.clone();
+            // What was judged before is judged again.
+            self.decisions_changed();
+        };
+        effect.keep(|| keep(observed.as_ref(), &self.options.paths.observing()), make)
     }
 
     /// Rereads which content is trusted, and which plugins are switched on or off.
@@ -452,7 +460,7 @@ impl ActiveConfig {
             policy = self.with_strict_rules_of(policy, &open.file);
             let Some(trusted) = &open.trusted else { continue };
             if !open.is_trusted() {
-                policy = trusted.add_allows(policy, home);
+                policy = trusted.add_trusted(policy, home);
             }
             policy.control.extend(crate::config::plugins::paths_of(trusted, &self.options));
             let scope = SourceScope::Project(project.clone());

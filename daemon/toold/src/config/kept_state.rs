@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use anyhow::Context;
 use serde::Serialize;
 use toold_host::state_file;
 
@@ -10,14 +9,14 @@ use toold_host::state_file;
 ///
 /// # Errors
 /// The file cannot be written or removed.
-pub(crate) fn keep<T: Serialize>(state: Option<&T>, file: &Path) -> anyhow::Result<()> {
+pub(crate) fn keep<T: Serialize>(state: Option<&T>, file: &Path) -> Result<(), String> {
     let Some(state) = state else {
         return match std::fs::remove_file(file) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(error).with_context(|| format!("can't remove {}", file.display()))
+                Err(format!("can't remove {}: {error}", file.display()))
             }
             Ok(()) | Err(_) => Ok(()),
         };
     };
-    state_file::save_durably(file, state).with_context(|| format!("can't write {}", file.display()))
+    state_file::save_durably(file, state).map_err(|error| format!("can't write {}: {error}", file.display()))
 }

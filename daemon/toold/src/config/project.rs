@@ -99,7 +99,13 @@ impl ProjectFile {
 
     /// Adds the file's rules to a policy, and the writes that it protects. `trusted`: the rules that allow, too.
     pub fn add_rules(&self, policy: Policy, home: Option<&Path>, trusted: bool) -> Policy {
-        let mut policy = policy.with_rules(self.rules(home, trusted));
+        let mut policy = self.add_limits(policy.with_rules(self.rules(home, trusted)));
+        self.problems.iter().for_each(|problem| policy.close_project(&self.project, problem));
+        policy
+    }
+
+    /// Adds what only narrows, and is no rule.
+    fn add_limits(&self, mut policy: Policy) -> Policy {
         for pattern in &self.config.permission.protected_writes {
             let origin = format!("{}:{}", self.path.display(), self.line_of(pattern));
             policy.protect(pattern.get_ref(), &origin, Some(&self.project));
@@ -110,17 +116,16 @@ impl ProjectFile {
         if let Some(level) = self.config.permission.level {
             policy.levels.projects.push((self.project.clone(), level));
         }
-        self.problems.iter().for_each(|problem| policy.close_project(&self.project, problem));
         policy
     }
 
-    /// Adds only the rules that allow: those of an earlier version that is trusted, when the
-    /// current one is not.
-    pub fn add_allows(&self, policy: Policy, home: Option<&Path>) -> Policy {
+    /// Adds, of an earlier version that is trusted when the current one is not, the rules that allow, and what narrows: nobody who
+    /// changes the file takes that back.
+    pub fn add_trusted(&self, policy: Policy, home: Option<&Path>) -> Policy {
         let allows = self
             .rules(home, true)
             .filter(|(rule, place)| read_rule(rule, place).is_ok_and(|rule| rule.action == Verdict::Allow));
-        policy.with_rules(allows.collect::<Vec<_>>())
+        self.add_limits(policy.with_rules(allows.collect::<Vec<_>>()))
     }
 
     /// Whether all its denials are known.

@@ -31,7 +31,7 @@ pub enum TrustError {
     Changed { path: String },
     #[error("{path} cannot be trusted: {problem}")]
     Broken { path: String, problem: String },
-    #[error("can't save the decision: {0}")]
+    #[error("nothing was changed: {0}")]
     Store(String),
 }
 

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Context;
 use tokio::net::UnixStream;
@@ -14,11 +15,14 @@ use crate::config::options::Options;
 use crate::daemon::Daemon;
 use crate::lifecycle::idle::idle;
 use crate::lifecycle::logging::Logging;
+use crate::lifecycle::restart::channel::Standstill;
 use crate::lifecycle::restart::successor::{FailureReporter, Successor};
 use crate::lifecycle::restart::{NextDaemon, RestartOrder};
 use crate::lifecycle::service_manager;
 use crate::lifecycle::stop_deadline;
 use crate::peer::Peer;
+use crate::rpc::Services;
+use crate::rpc::pause::stand_still;
 use crate::transport::stdio::Stdio;
 use crate::transport::unix::records::system;
 use crate::transport::unix::{BindError, Owner, Socket};
@@ -117,6 +121,7 @@ pub async fn serve(
     if next.is_none() {
         service_manager::stopping(why);
     }
+    let following = next.map(|next| tokio::spawn(follow(next, daemon.services.clone())));
     stop_deadline::end_within(daemon.services.lifecycle.drain());
     // A second signal: do not wait for calls in flight.
     daemon.stop(async { _ = signals.next().await }).await;
@@ -124,7 +129,9 @@ pub async fn serve(
     log.end().await;
     tracing::info!("stopped");
     // Until now the next daemon saw that this one's tools may still run.
-    drop(next);
+    if let Some(following) = following {
+        following.abort();
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -154,7 +161,7 @@ async fn take_over(daemon: &Daemon, from: u32, channel: std::os::unix::net::Unix
     let mut turn = Successor::wait_for_turn(channel).await?;
     let services = &daemon.services;
     reload_decisions(daemon).await?;
-    services.lifecycle.hand_over.set_predecessor(Some(from));
+    let orders = services.lifecycle.hand_over.set_predecessor(from);
     services.lifecycle.page.restore(turn.take_page());
     let busy_sessions = turn.take_busy_sessions();
     services.builtins.set_beside_another_daemon(!busy_sessions.is_empty());
@@ -170,7 +177,7 @@ async fn take_over(daemon: &Daemon, from: u32, channel: std::os::unix::net::Unix
     turn.serving(services.engine.events.epoch()).await?;
     let (daemon, stop) = (daemon.clone(), daemon.services.lifecycle.stopping());
     services.engine.tasks.spawn(async move {
-        let both = async { tokio::join!(daemon.listen_soon(), turn.gone()) };
+        let both = async { tokio::join!(daemon.listen_soon(), turn.attend(orders)) };
         tokio::select! {
             () = stop.cancelled() => {}
             _ = both => {
@@ -181,7 +188,7 @@ async fn take_over(daemon: &Daemon, from: u32, channel: std::os::unix::net::Unix
                 {
                     tracing::error!(%error, "permissions may be those of an earlier moment");
                 }
-                daemon.services.lifecycle.hand_over.set_predecessor(None);
+                daemon.services.lifecycle.hand_over.predecessor_is_gone();
                 daemon.services.builtins.set_beside_another_daemon(false);
                 daemon.services.engine.sessions.end_busy_elsewhere();
                 tracing::info!(pid = from, "the previous daemon is gone");
@@ -283,6 +290,26 @@ async fn hand_over(socket: &mut Socket, daemon: &Daemon, order: RestartOrder) ->
             service_manager::main_process(std::process::id());
             let _ = reply.send(Err(format!("{error:#}")));
             None
+        }
+    }
+}
+
+/// Does what people tell the next daemon to do with everything that runs.
+async fn follow(mut next: NextDaemon, services: Arc<Services>) {
+    while let Some(what) = next.order().await {
+        let services = services.clone();
+        let done = tokio::task::spawn_blocking(move || {
+            let paused = match &what {
+                Standstill::Pause { by, .. } => Some(by.clone()),
+                Standstill::Resume => None,
+            };
+            // The next daemon keeps it.
+            services.config.hold_paused(paused);
+            stand_still(&services, &what)
+        });
+        let Ok(done) = done.await else { return };
+        if let Err(error) = next.report(done).await {
+            tracing::debug!(%error, "the next daemon is gone");
         }
     }
 }

@@ -32,12 +32,14 @@ use toold_proto::tool::SessionId;
 
 use crate::config::options::Options;
 use crate::lifecycle::page_access::PageHandOver;
-use crate::lifecycle::restart::channel::{RestartMessage, SocketOffer};
+use crate::lifecycle::restart::channel::{RestartMessage, SocketOffer, Standstill, StoodStill};
 use crate::lifecycle::service_manager;
 
 /// How long the next daemon may take to be ready, and then to take over.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 const GO_WITHIN: Duration = Duration::from_secs(20);
+/// How long the previous daemon may take to stop what it runs.
+const TELL_WITHIN: Duration = Duration::from_secs(5);
 
 /// The old daemon's state for the handover.
 pub struct HandOver {
@@ -51,7 +53,15 @@ pub struct HandOver {
     received: tokio::sync::Mutex<mpsc::Receiver<RestartOrder>>,
     /// The process id of the previous daemon, until it is gone; then 0.
     predecessor: AtomicU32,
+    /// Reaches the previous daemon, until it is gone.
+    link: Mutex<Option<mpsc::Sender<StandstillOrder>>>,
 }
+
+/// What the previous daemon is to do, and where its answer goes.
+type StandstillOrder = (Standstill, oneshot::Sender<StoodStill>);
+
+/// The orders for the previous daemon, for whoever holds the channel to it.
+pub type StandstillOrders = mpsc::Receiver<StandstillOrder>;
 
 /// A daemon that is ready to serve, for the loop that owns the socket.
 pub struct RestartOrder {
@@ -71,6 +81,7 @@ impl Default for HandOver {
             orders,
             received: tokio::sync::Mutex::new(received),
             predecessor: AtomicU32::new(0),
+            link: Mutex::default(),
         }
     }
 }
@@ -108,8 +119,34 @@ impl HandOver {
         }
     }
 
-    pub fn set_predecessor(&self, pid: Option<u32>) {
-        self.predecessor.store(pid.unwrap_or(0), Ordering::Relaxed);
+    /// From now on, there is a previous daemon. The orders for it are to be passed on.
+    pub fn set_predecessor(&self, pid: u32) -> StandstillOrders {
+        self.predecessor.store(pid, Ordering::Relaxed);
+        let (sender, orders) = mpsc::channel(1);
+        *self.link.lock() = Some(sender);
+        orders
+    }
+
+    pub fn predecessor_is_gone(&self) {
+        self.predecessor.store(0, Ordering::Relaxed);
+        *self.link.lock() = None;
+    }
+
+    /// Lets the previous daemon do this with what it still runs; `None` if there is none.
+    ///
+    /// # Errors
+    /// It does not answer, as a sentence for the user.
+    pub(crate) async fn tell_predecessor(&self, what: Standstill) -> Option<Result<StoodStill, String>> {
+        let link = self.link.lock().clone()?;
+        let (reply, done) = oneshot::channel();
+        let told = async {
+            link.send((what, reply)).await.ok()?;
+            done.await.ok()
+        };
+        match timeout(TELL_WITHIN, told).await {
+            Ok(done) => done.map(Ok),
+            Err(_) => Some(Err(format!("it did not answer within {} s", TELL_WITHIN.as_secs()))),
+        }
     }
 
     /// Starts the next daemon and waits until it is ready. Dropping the future ends it.
@@ -212,6 +249,20 @@ impl NextDaemon {
             }
             other => bail!("it said {other:?} instead of serving"),
         }
+    }
+
+    /// What it tells this daemon to do with what still runs; `None` once it is gone.
+    pub(crate) async fn order(&mut self) -> Option<Standstill> {
+        loop {
+            if let RestartMessage::Standstill(what) = self.hear().await.ok()? {
+                return Some(what);
+            }
+        }
+    }
+
+    /// Tells it that this was done.
+    pub(crate) async fn report(&mut self, done: StoodStill) -> anyhow::Result<()> {
+        channel::say(self.channel.get_mut(), &RestartMessage::StoodStill(done)).await
     }
 
     /// The next message.

@@ -30,7 +30,7 @@ use crate::rpc::compressed::{OPENRPC, plain};
 use crate::rpc::error::{internal, refused};
 use crate::rpc::metrics;
 use crate::rpc::parsed_memory;
-use crate::rpc::{MethodRequest, MethodTable, Right, add, add_async, add_shaped};
+use crate::rpc::{MethodRequest, MethodTable, Right, add, add_async, add_shaped, unless_cancelled};
 
 pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add::<DaemonPing>(module, Right::Anyone, |_, _| Ok(Done {}))?;
@@ -85,36 +85,42 @@ async fn restart(request: MethodRequest, restart: Restart) -> Result<Restarted, 
     let Ok(_one) = services.lifecycle.hand_over.one.try_lock() else {
         return Err(refused("restarting", "a restart is already in progress"));
     };
-    let gone = async {
-        while services.lifecycle.hand_over.predecessor().is_some() {
-            tokio::time::sleep(LOOK_EVERY).await;
-        }
-    };
-    // It ends a moment after its last answer.
-    if tokio::time::timeout(PREDECESSOR_WAIT, gone).await.is_err() {
-        let old = services.lifecycle.hand_over.predecessor().unwrap_or_default();
-        let words = format!(
-            "the previous restart is not finished: the daemon before this one still lets its calls end; `kill {old}` cancels them"
-        );
-        return Err(refused("restarting", &words));
-    }
-    let program = restart.program.as_deref().map(Path::new);
-    let next = services.lifecycle.hand_over.prepare(program, &services.config.options).await;
-    let next = next.map_err(|error| refused("restart_failed", &format!("the daemon keeps serving: {error:#}")))?;
-    let drain_ms = restart.drain_ms.unwrap_or(if restart.when_idle { MAX_DRAIN_MS } else { DRAIN.as_millis() as u64 });
-    if restart.when_idle {
-        let wait = Duration::from_millis(restart.timeout_ms.unwrap_or(600_000).min(86_400_000));
-        let idle = async {
-            while services.lifecycle.is_busy() {
+    // Until the next daemon takes over, who asked for it can take that back.
+    let ready = async {
+        let gone = async {
+            while services.lifecycle.hand_over.predecessor().is_some() {
                 tokio::time::sleep(LOOK_EVERY).await;
             }
         };
-        if tokio::time::timeout(wait, idle).await.is_err() {
-            let (calls, shells) = (services.engine.counts.read().in_flight, services.lifecycle.running_shells());
-            let words = format!("the daemon keeps serving; still running: calls {calls}, background commands {shells}");
-            return Err(refused("busy", &words));
+        // It ends a moment after its last answer.
+        if tokio::time::timeout(PREDECESSOR_WAIT, gone).await.is_err() {
+            let old = services.lifecycle.hand_over.predecessor().unwrap_or_default();
+            let words = format!(
+                "the previous restart is not finished: the daemon before this one still lets its calls end; `kill {old}` cancels them"
+            );
+            return Err(refused("restarting", &words));
         }
-    }
+        let program = restart.program.as_deref().map(Path::new);
+        let next = services.lifecycle.hand_over.prepare(program, &services.config.options).await;
+        let next = next.map_err(|error| refused("restart_failed", &format!("the daemon keeps serving: {error:#}")))?;
+        if restart.when_idle {
+            let wait = Duration::from_millis(restart.timeout_ms.unwrap_or(600_000).min(86_400_000));
+            let idle = async {
+                while services.lifecycle.is_busy() {
+                    tokio::time::sleep(LOOK_EVERY).await;
+                }
+            };
+            if tokio::time::timeout(wait, idle).await.is_err() {
+                let (calls, shells) = (services.engine.counts.read().in_flight, services.lifecycle.running_shells());
+                let words =
+                    format!("the daemon keeps serving; still running: calls {calls}, background commands {shells}");
+                return Err(refused("busy", &words));
+            }
+        }
+        Ok(next)
+    };
+    let next = unless_cancelled(&request, ready).await?;
+    let drain_ms = restart.drain_ms.unwrap_or(if restart.when_idle { MAX_DRAIN_MS } else { DRAIN.as_millis() as u64 });
     let drain = Duration::from_millis(drain_ms.min(MAX_DRAIN_MS));
     let restarted = services.lifecycle.hand_over.carry_out(next, drain).await;
     restarted.map_err(|error| refused("restart_failed", &format!("the daemon keeps serving: {error:#}")))

@@ -52,6 +52,6 @@ async fn set(request: MethodRequest, params: SetLevel) -> Result<SessionLevel, E
     engine.events.emit(EventBody::SessionMode { session_id, mode });
     let now = level_of(&request, &session).await?;
     let target = format!("{} (before: {before})", now.level);
-    record_change(&request, &session.id, ("permission_level", "level"), target)?;
-    not_kept.map_or(Ok(now), |(_, refusal)| Err(refusal))
+    let recorded = record_change(&request, &session.id, ("permission_level", "level"), target);
+    not_kept.map_or(recorded.map(|()| now), |(_, refusal)| Err(refusal))
 }

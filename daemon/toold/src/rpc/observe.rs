@@ -2,6 +2,7 @@
 
 use jsonrpsee::types::ErrorObjectOwned;
 use toold_adapters::agents::AGENTS;
+use toold_proto::agent_names::agent_named;
 use toold_proto::method::PermissionsObserve;
 use toold_proto::permission::{ObserveAgents, ObserveState};
 
@@ -18,16 +19,19 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
 async fn observe(request: MethodRequest, params: ObserveAgents) -> Result<ObserveState, ErrorObjectOwned> {
     let state = |request: &MethodRequest| ObserveState { observing: request.services.config.observing(None) };
     let Some(on) = params.on else { return Ok(state(&request)) };
-    if let Some(agent) = params.agent.as_deref().filter(|agent| !AGENTS.contains(agent)) {
-        let words = format!("agent: {agent:?} has no hooks that toold knows: expected one of {}", AGENTS.join(", "));
-        return Err(invalid_params(&words));
-    }
+    let agent = match params.agent.as_deref().map(|name| agent_named(name).ok_or(name)) {
+        Some(Err(name)) => {
+            let words = format!("agent: {name:?} has no hooks that toold knows: expected one of {}", AGENTS.join(", "));
+            return Err(invalid_params(&words));
+        }
+        agent => agent.and_then(Result::ok).map(str::to_owned),
+    };
     let days = params.days.unwrap_or(DEFAULT_DAYS);
     if !(1..=MAX_DAYS).contains(&days) {
         return Err(invalid_params(&format!("days: expected 1 to {MAX_DAYS}, not {days}")));
     }
     let by = client_name(&request).unwrap_or_else(|| "a person".to_owned());
-    let observed = on.then(|| from_now(by, params.agent, days));
+    let observed = on.then(|| from_now(by, agent, days));
     let target = match &observed {
         Some(observed) => {
             format!("{} until {}", observed.agent.as_deref().unwrap_or("all agents"), observed.until)
@@ -36,7 +40,10 @@ async fn observe(request: MethodRequest, params: ObserveAgents) -> Result<Observ
     };
     let config = request.services.config.clone();
     let kept = blocking(move || config.set_observing(observed)).await?;
-    kept.map_err(|error| refused(NOT_KEPT, &format!("{error:#}")))?;
-    record_change(&request, &request.session(None)?.id, ("permission_observe", "observe"), target)?;
-    Ok(state(&request))
+    let not_kept = kept.err().map(|error| (error.holds, refused(NOT_KEPT, &error.to_string())));
+    if let Some((false, refusal)) = not_kept {
+        return Err(refusal);
+    }
+    let recorded = record_change(&request, &request.session(None)?.id, ("permission_observe", "observe"), target);
+    not_kept.map_or(recorded.map(|()| state(&request)), |(_, refusal)| Err(refusal))
 }

@@ -8,10 +8,10 @@ use toold_proto::agent_request::DecidedBy;
 use toold_proto::event::Outcome;
 use toold_proto::tool::{SessionId, ToolName};
 
-use crate::rpc::error::internal;
+use crate::rpc::error::{NOT_KEPT, internal, refused};
 use crate::rpc::{MethodRequest, client_name};
 
-/// Records a change that the caller made, under the name of a tool and a category.
+/// Records a change that the caller made and that holds, under the name of a tool and a category.
 ///
 /// # Errors
 /// The row cannot be written.
@@ -47,5 +47,5 @@ pub(super) fn record_change(
         input_bytes: 0,
         output_bytes: 0,
     };
-    audit.record(&row).map_err(|error| internal(&error))
+    audit.record(&row).map_err(|error| refused(NOT_KEPT, &format!("this holds, but the audit log lacks it: {error}")))
 }

@@ -36,7 +36,7 @@ use crate::rpc::commands::{command_info, is_seen};
 use crate::rpc::error::{NOT_KEPT, invalid_params, of_call, refused, unknown};
 use crate::rpc::hooks::describe;
 use crate::rpc::tools::to_call;
-use crate::rpc::{MethodRequest, MethodTable, Right, add_async, client_name, may_decide};
+use crate::rpc::{MethodRequest, MethodTable, Right, add_async, client_name, may_decide, unless_cancelled};
 
 const MAX_PROFILE_SECONDS: u32 = 600;
 
@@ -167,13 +167,15 @@ async fn profile(request: MethodRequest, params: ProfilePlugin) -> Result<Plugin
     }
     let plugin = find(&request, &params.name).await?;
     let time = Duration::from_secs(params.seconds.into());
-    request.services.plugins.profile(&plugin.path, time).await.map_err(|error| {
+    let refusal = |error: ProfileError| {
         let kind = match error {
             ProfileError::NotServing => "not_serving",
             ProfileError::Busy => "busy",
         };
         refused(kind, &format!("{} cannot be profiled: {error}", plugin.name))
-    })
+    };
+    let profiled = async { request.services.plugins.profile(&plugin.path, time).await.map_err(refusal) };
+    unless_cancelled(&request, profiled).await
 }
 
 /// People see the messages of all sessions, others those of their own.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jsonrpsee::types::ErrorObjectOwned;
+use toold_engine::kept::NotKept;
 use toold_host::secret_text::SecretText;
 use toold_host::secrets::{SecretError, is_secret_name};
 use toold_proto::daemon::NoParams;
@@ -13,7 +14,7 @@ use toold_proto::secret::{
 };
 
 use crate::config::plugins;
-use crate::rpc::error::{invalid_params, refused, unknown};
+use crate::rpc::error::{NOT_KEPT, invalid_params, refused, unknown};
 use crate::rpc::{MethodRequest, MethodTable, Right, add_async};
 
 pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
@@ -53,17 +54,23 @@ async fn give_back(request: MethodRequest, named: NameSecret) -> Result<GivenBac
 }
 
 async fn remove(request: MethodRequest, named: NameSecret) -> Result<SecretList, ErrorObjectOwned> {
+    let secrets = &request.services.secrets;
     // The daemon's own secrets, such as logins, are removed by the methods that made them.
-    let is_known = is_secret_name(&named.name)
-        && request.services.secrets.remove(&named.name).await.map_err(|error| not_done(&error))?;
-    if is_known {
-        let marked = request.services.secrets.remove(&from_file_name(&named.name)).await;
-        marked.map_err(|error| not_done(&error))?;
+    let removed = match is_secret_name(&named.name) {
+        true => secrets.remove(&named.name).await,
+        false => Ok(false),
+    };
+    match &removed {
+        Ok(false) => return Err(unknown("secret", &named.name)),
+        Err(error) if !matches!(error, SecretError::NotKept(NotKept { holds: true, .. })) => {
+            return Err(not_done(error));
+        }
+        // It is gone, stored or not.
+        Ok(true) | Err(_) => {}
     }
-    match is_known {
-        true => list(&request).await,
-        false => Err(unknown("secret", &named.name)),
-    }
+    let marked = secrets.remove(&from_file_name(&named.name)).await;
+    removed.and(marked).map_err(|error| not_done(&error))?;
+    list(&request).await
 }
 
 async fn unlock(request: MethodRequest, params: UnlockSecrets) -> Result<SecretList, ErrorObjectOwned> {
@@ -137,6 +144,6 @@ pub(super) fn not_done(error: &SecretError) -> ErrorObjectOwned {
         SecretError::NothingToUnlock => refused("nothing_to_unlock", &words),
         SecretError::Keyring(_) => refused("keyring", &words),
         SecretError::Missing(name) => unknown("secret", name),
-        SecretError::Damaged { .. } | SecretError::System { .. } => refused("not_kept", &words),
+        SecretError::Damaged { .. } | SecretError::System { .. } | SecretError::NotKept(_) => refused(NOT_KEPT, &words),
     }
 }

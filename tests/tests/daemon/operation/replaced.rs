@@ -427,6 +427,84 @@ fn calls_of_a_session_wait_for_one_that_the_old_daemon_still_runs() {
 }
 
 #[test]
+fn what_waits_for_a_client_ends_with_its_connection() {
+    let plugin = "hygge.register_tool{name = \"t\", description = \"d\", execute = function() return \"x\" end}";
+    let setup = Setup::new().config(ALLOW_ALL).plugin("st.lua", plugin);
+    private(&setup);
+    let first = serve(&setup);
+    let _stopped = Stopped(&setup);
+    let open = || {
+        let mut wire = Wire::connect(&socket(&setup));
+        wire.result("session.open", json!({"cwd": setup.path("work")}));
+        wire
+    };
+    let mut person = open();
+    until("the plugin is loaded", || {
+        (person.result("plugins.list", json!({}))["plugins"][0]["status"] == "loaded").then_some(())
+    });
+    let call = json!({"name": "bash", "arguments": {"command": "until test -e go; do sleep 0.02; done"}});
+    let call = person.request("tools.execute", call);
+    let mut gone = open();
+    let toold = toold().display().to_string();
+    gone.request("daemon.restart", json!({"when_idle": true, "program": toold}));
+    until("the next daemon is ready", || log(&setup).contains("the next daemon is ready").then_some(()));
+    drop(gone);
+    let mut gone = open();
+    gone.request("plugins.profile", json!({"name": "st", "seconds": 600}));
+    let mut other = open();
+    let profile = json!({"name": "st", "seconds": 1});
+    until("it is profiled", || other.call("plugins.profile", profile.clone()).get("error").is_some().then_some(()));
+    drop(gone);
+    until("nobody else profiles it", || other.call("plugins.profile", profile.clone()).get("result").cloned());
+    fs::write(setup.path("work/go"), "").unwrap();
+    assert_eq!(person.answer(call)["result"]["is_error"], false);
+    let status = other.result("daemon.status", json!({}));
+    assert_eq!((&status["pid"], &status["connections"]), (&json!(first.0.id()), &json!(2)), "{status}");
+}
+
+#[test]
+fn a_pause_reaches_the_calls_that_the_old_daemon_still_runs() {
+    let setup = Setup::new().config(ALLOW_ALL);
+    private(&setup);
+    let mut first = serve(&setup);
+    let _stopped = Stopped(&setup);
+    let work = |name: &str| setup.path("work").join(name);
+    let open = || {
+        let mut wire = Wire::connect(&socket(&setup));
+        wire.result("session.open", json!({"cwd": setup.path("work")}));
+        wire
+    };
+    let mut old = open();
+    let line = "until test -e go; do echo x >> ticks; sleep 0.02; done";
+    let call = old.request("tools.execute", json!({"name": "bash", "arguments": {"command": line}}));
+    let count = || fs::metadata(work("ticks")).map_or(0, |found| found.len());
+    let goes_on = |what: &str| {
+        let before = count();
+        until(what, || (count() > before + 2).then_some(()));
+    };
+    goes_on("the call runs");
+    // The first pause comes from the old daemon, the second from the new one.
+    let mut person = open();
+    assert!(person.result("daemon.pause", json!({}))["processes"].as_u64().unwrap() >= 1);
+    restart(&setup, &["--drain-ms", "60000"]);
+    let mut person = open();
+    let resumed = person.result("daemon.resume", json!({}));
+    assert!(resumed["processes"].as_u64().unwrap() >= 1, "{resumed}");
+    goes_on("the call goes on");
+    let paused = person.result("daemon.pause", json!({}));
+    assert!(paused["processes"].as_u64().unwrap() >= 1, "{paused}");
+    let before = count();
+    // What was stopped wrote nothing meanwhile.
+    person.result("daemon.status", json!({}));
+    assert_eq!(count(), before);
+    person.result("daemon.resume", json!({}));
+    goes_on("the call goes on again");
+    fs::write(work("go"), "").unwrap();
+    assert_eq!(old.answer(call)["result"]["is_error"], false);
+    assert!(first.ended().success());
+}
+
+#[test]
 fn nobody_but_a_daemon_hands_a_socket_over() {
     let script = r#"
 import json, os, socket, subprocess, sys

@@ -12,10 +12,11 @@ use rustix::net::{
     recvmsg, sendmsg,
 };
 use serde::{Deserialize, Serialize};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
 use toold_mcp::server::http::records::HttpSessionRecords;
 use toold_proto::tool::SessionId;
 
+use crate::config::paused::PausedBy;
 use crate::lifecycle::page_access::PageHandOver;
 
 /// Newer daemons may add members; existing ones stay.
@@ -52,6 +53,31 @@ pub(super) enum RestartMessage {
     },
     /// From the new one.
     Serving { epoch: String },
+    /// From the new one, while the old one lets its calls end: a person pauses or resumes everything.
+    Standstill(Standstill),
+    /// From the old one, which has done so.
+    StoodStill(StoodStill),
+}
+
+/// What a person does to everything that runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "does", rename_all = "snake_case")]
+pub enum Standstill {
+    Pause {
+        by: PausedBy,
+        /// Ends what runs, in place of stopping it.
+        kill: bool,
+    },
+    Resume,
+}
+
+/// The outcome of a [`Standstill`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoodStill {
+    /// How many processes were stopped, ended, or go on.
+    pub processes: u64,
+    /// What still runs, because toold cannot stop it.
+    pub still_running: Vec<String>,
 }
 
 /// The resources that are handed over.
@@ -118,7 +144,7 @@ pub(super) fn receive_offer(channel: &UnixStream) -> anyhow::Result<SocketOffer>
     Ok(SocketOffer { socket, bound_by_daemon, tool_mark, listener, lock_beside, lock_kept: descriptors.next() })
 }
 
-pub(super) async fn say(channel: &mut tokio::net::UnixStream, word: &RestartMessage) -> anyhow::Result<()> {
+pub(super) async fn say(channel: &mut (impl AsyncWrite + Unpin), word: &RestartMessage) -> anyhow::Result<()> {
     let line = format!("{}\n", serde_json::to_string(word)?);
     channel.write_all(line.as_bytes()).await.context("the other daemon does not listen any more")
 }

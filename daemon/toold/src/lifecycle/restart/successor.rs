@@ -1,16 +1,19 @@
 //! The daemon that takes over.
 
+use std::collections::VecDeque;
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::sync::oneshot;
 use toold_mcp::server::http::records::HttpSessionRecords;
 use toold_proto::tool::SessionId;
 
-use super::channel::{self, RestartMessage, SocketOffer};
+use super::StandstillOrders;
+use super::channel::{self, RestartMessage, SocketOffer, StoodStill};
 use crate::lifecycle::page_access::PageHandOver;
 
 /// The resources from the old daemon, and the channel to it.
@@ -113,11 +116,29 @@ impl TakeOverTurn {
         std::mem::take(&mut self.busy_sessions)
     }
 
-    /// Waits until the old daemon is gone.
-    pub async fn gone(mut self) {
-        // No further message comes; anything read is the end of the stream.
-        let mut rest = [0; 64];
-        while matches!(self.channel.read(&mut rest).await, Ok(1..)) {}
+    /// Tells the old daemon what people do to everything that runs, until it is gone.
+    pub async fn attend(self, mut orders: StandstillOrders) {
+        let (read, mut write) = self.channel.into_inner().into_split();
+        let mut lines = BufReader::new(read).lines();
+        let mut waiting = VecDeque::new();
+        loop {
+            tokio::select! {
+                line = lines.next_line() => {
+                    let Ok(Some(line)) = line else { return };
+                    if let Ok(RestartMessage::StoodStill(done)) = serde_json::from_str(&line)
+                        && let Some(reply) = waiting.pop_front()
+                    {
+                        // Whoever ordered it may be gone.
+                        let _: Result<(), StoodStill> = oneshot::Sender::send(reply, done);
+                    }
+                }
+                Some((what, reply)) = orders.recv() => {
+                    waiting.push_back(reply);
+                    // When it is gone, there is nothing to read either.
+                    let _ = channel::say(&mut write, &RestartMessage::Standstill(what)).await;
+                }
+            }
+        }
     }
 }
 
