@@ -66,7 +66,15 @@ impl ChainCheck {
                 let before = if kept_after > 0 { ChainHash::read(Some(before)) } else { Some(ChainHash::default()) };
                 Self { verification, before, at_id: kept_after, end_id, end: ChainHash::read(Some(end)) }
             }
-            None => Self { verification, before: None, at_id: 0, end_id: 0, end: None },
+            None => {
+                let last = "SELECT coalesce(max(id), 0) FROM audit WHERE chain IS NOT NULL";
+                let end_id = connection.query_row(last, [], |row| row.get(0))?;
+                let mut check = Self { verification, before: None, at_id: 0, end_id, end: None };
+                if end_id > 0 {
+                    check.add_break(end_id, "the end of the chain was removed: rows behind this one may be missing");
+                }
+                check
+            }
         })
     }
 

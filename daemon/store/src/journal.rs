@@ -10,7 +10,9 @@ pub(crate) mod left;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use toold_engine::audit::AuditRow;
@@ -26,6 +28,8 @@ pub(crate) const QUEUE: usize = 8_192;
 pub(crate) const BATCH: usize = 4_096;
 /// The size from which a journal begins again, once its rows are in the database.
 const LARGE: u64 = 4 << 20;
+/// How often it is seen whether the file is still there, and whole. Looking takes as long as an append.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
 /// While the database takes no rows, the journal grows up to this size.
 const FULL: u64 = 64 << 20;
 
@@ -39,6 +43,10 @@ pub(crate) struct CallJournal {
 struct JournalState {
     /// Or why there is none.
     file: Result<File, String>,
+    /// Why nothing that is written to the file would be found again.
+    gone: Option<String>,
+    /// When its place was looked at last.
+    looked: Option<Instant>,
     size: u64,
     /// The number of the last event.
     number: u64,
@@ -80,6 +88,8 @@ impl CallJournal {
         };
         let mut state = JournalState {
             file,
+            gone: None,
+            looked: None,
             size: 0,
             number: 0,
             chain: JournalChain::default(),
@@ -107,7 +117,8 @@ impl CallJournal {
 
     /// Why nothing can be recorded, as of the last attempt.
     pub(crate) fn problem(&self) -> Option<String> {
-        self.state.lock().file.as_ref().err().cloned()
+        let state = self.state.lock();
+        state.file.as_ref().err().or(state.gone.as_ref()).cloned()
     }
 
     /// Records that a call begins; returns the number of the event.
@@ -116,6 +127,7 @@ impl CallJournal {
     /// Why it is not recorded.
     pub(crate) fn begin(&self, row: &AuditRow) -> Result<u64, String> {
         let mut state = self.state.lock();
+        self.look(&mut state);
         let decisions = state.decisions_of(row);
         let row = StoredRow::new(row, &decisions, state.client_of(row));
         let number = state.append(&self.path, EventKind::Begin, &row)?;
@@ -126,6 +138,7 @@ impl CallJournal {
     /// Records the end of a call. The row is on its way to the database, if `has_writer`.
     pub(crate) fn end(&self, row: &AuditRow, has_writer: bool) -> Recorded {
         let mut state = self.state.lock();
+        self.look(&mut state);
         let begun = row.begun.and_then(|number| state.begun.remove(&number));
         let decisions = match begun {
             Some((_, decisions)) if decisions.are(&row.decisions) => decisions,
@@ -205,13 +218,40 @@ impl CallJournal {
         }
     }
 
+    /// Begins the file again where it was removed or cut, such as with the whole folder. What it held of calls that have ended is
+    /// in the database, or on its way there.
+    fn look(&self, state: &mut JournalState) {
+        if state.looked.is_some_and(|looked| looked.elapsed() < LOOK_EVERY) {
+            return;
+        }
+        state.looked = Some(Instant::now());
+        let Ok(file) = &state.file else { return };
+        let own = file.metadata().map(|own| (own.dev(), own.ino()));
+        let again = match (own, self.path.symlink_metadata()) {
+            (Ok(own), Ok(there)) if own == (there.dev(), there.ino()) => {
+                if there.len() == state.size {
+                    state.gone = None;
+                    return;
+                }
+                self.begin_again(state)
+            }
+            (Ok(_), Ok(_)) => Err("another file is in its place".to_owned()),
+            (_, Err(error)) if error.kind() != io::ErrorKind::NotFound => Err(error.to_string()),
+            _ => self.begin_again(state),
+        };
+        if again.is_ok() {
+            tracing::error!(path = %self.path.display(), "another program changed the journal of calls: it begins again");
+        }
+        state.gone = again.err().map(|why| format!("{} is gone: {why}", self.path.display()));
+    }
+
     fn begin_again(&self, state: &mut JournalState) -> Result<(), String> {
         let new = left::replacement(&self.path).map_err(|error| error.to_string())?;
-        let before = (std::mem::replace(&mut state.file, Ok(new)), state.size, state.chain);
+        let before = (std::mem::replace(&mut state.file, Ok(new)), state.size, state.chain, state.gone.take());
         state.size = 0;
         let written = self.write_begun(state);
         if written.is_err() {
-            (state.file, state.size, state.chain) = before;
+            (state.file, state.size, state.chain, state.gone) = before;
         }
         written
     }
@@ -279,6 +319,9 @@ impl JournalState {
     }
 
     fn write_line(&mut self, path: &Path) -> Result<(), String> {
+        if let Some(gone) = &self.gone {
+            return Err(gone.clone());
+        }
         let file = self.file.as_mut().map_err(|why| why.clone())?;
         match file.write(&self.line) {
             Ok(written) if written == self.line.len() => {

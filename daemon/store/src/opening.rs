@@ -268,8 +268,9 @@ fn hurdle(path: &Path, error: &StoreError) -> Hurdle {
     match error {
         StoreError::Damaged(reason) => Hurdle::Damaged(reason.clone()),
         StoreError::Busy => Hurdle::Locked(format!(
-            "{} is locked by another process: stop that process, and restart the daemon.",
-            path.display()
+            "{} was locked by another process for {} s when the daemon started. Restart the daemon once it is free.",
+            path.display(),
+            PATIENCE.as_secs() * ATTEMPTS as u64
         )),
         StoreError::NotWritten(reason) | StoreError::DiskFailed(reason) => Hurdle::ReadOnly(format!(
             "{} cannot be written ({reason}): free space on the file system of {}, and restart the daemon.",

@@ -333,6 +333,7 @@ fn what_was_removed_or_changed_is_found() {
     assert_eq!(change("DELETE FROM audit WHERE id = 4"), (1, Some(5)));
     assert_eq!(change("DELETE FROM audit WHERE id < 3"), (1, Some(3)));
     assert_eq!(change("DELETE FROM audit WHERE id > 8"), (1, Some(10)));
+    assert_eq!(change("DELETE FROM audit WHERE id > 8; DELETE FROM audit_chain"), (1, Some(8)));
     assert_eq!(change("DELETE FROM audit"), (1, Some(10)));
     assert_eq!(change("UPDATE audit SET outcome = 'denied' WHERE id = 4"), (1, Some(4)));
     assert_eq!(change("UPDATE audit SET decisions = '[]' WHERE id = 10").1, Some(10));

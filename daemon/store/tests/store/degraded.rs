@@ -1,9 +1,11 @@
 //! A database that cannot be used as it should: left as it is, told, and read where it can be.
 
+use std::fs::File;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use serde_json::json;
@@ -268,4 +270,70 @@ fn a_database_that_was_cut_to_nothing_is_reported() {
     store.save_grant(&grant("new", GrantScope::Always)).unwrap();
     drop(store);
     assert_eq!(Store::open(&path).problems(), Vec::<String>::new());
+}
+
+/// Returns once the journal is looked after again.
+fn wait_for_a_look() {
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_millis(5) {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn calls_are_not_said_to_be_recorded_where_the_folder_is_gone() {
+    let dir = tempfile::tempdir().unwrap();
+    let (state, away) = (dir.path().join("state"), dir.path().join("away"));
+    std::fs::create_dir(&state).unwrap();
+    let store = Store::open(&state.join("toold.db"));
+    store.record(&row(1)).unwrap();
+    std::fs::rename(&state, &away).unwrap();
+    wait_for_a_look();
+    for refused in [store.record(&row(2)), store.begin(&row(3)).map(|_| ()), store.record(&row(4))] {
+        let why = refused.unwrap_err();
+        assert!(why.contains("calls.journal is gone"), "{why}");
+    }
+    assert!(
+        store.problems().iter().any(|problem| problem.contains("calls are not recorded")),
+        "{:?}",
+        store.problems()
+    );
+    std::fs::rename(&away, &state).unwrap();
+    wait_for_a_look();
+    assert_eq!(store.record(&row(5)), Ok(()));
+}
+
+/// As seen by the daemon that starts after this one was killed.
+#[test]
+fn a_journal_that_was_cut_or_removed_doubles_and_loses_no_rows() {
+    for change in ["cut", "removed", "as it was"] {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("toold.db"));
+        (0..3).for_each(|n| store.record(&row(n)).unwrap());
+        store.flush();
+        let journal = dir.path().join("calls.journal");
+        match change {
+            "cut" => File::options().write(true).open(&journal).unwrap().set_len(0).unwrap(),
+            "removed" => std::fs::remove_file(&journal).unwrap(),
+            _ => {}
+        }
+        wait_for_a_look();
+        (3..6).for_each(|n| store.record(&row(n)).unwrap());
+        store.begin(&row(6)).unwrap();
+        store.flush();
+        let next = tempfile::tempdir().unwrap();
+        for entry in std::fs::read_dir(dir.path()).unwrap().flatten() {
+            std::fs::copy(entry.path(), next.path().join(entry.file_name())).unwrap();
+        }
+        let store = Store::open(&next.path().join("toold.db"));
+        let all = AuditQuery { after: Some(0), ..AuditQuery::default() };
+        let entries = toold_test_kit::until("the rows are moved", || {
+            let entries = store.query_audit(&all, &|| false).unwrap().entries;
+            (entries.len() >= 7).then_some(entries)
+        });
+        let numbers: Vec<u64> = entries.iter().map(|entry| entry.duration_ms).collect();
+        assert_eq!(numbers, [0, 1, 2, 3, 4, 5, 6], "{change}");
+        let verification = store.verify_audit(&|| false).unwrap();
+        assert_eq!(verification.broken, 0, "{change}: {verification:?}");
+    }
 }
