@@ -293,8 +293,9 @@ impl AgentProcesses {
         if let Some(agent) = agents.iter().find(of_session) {
             return Some(agent.id);
         }
-        // With a terminal, or with a leader, it is in a session of somebody else.
-        if orphan.has_terminal || !leader.is_empty() {
+        // With a terminal, or with a leader, it is in a session of somebody else. One above a terminal may be a person's, who
+        // then confirms it.
+        if orphan.has_terminal || orphan.holds_terminal || !leader.is_empty() {
             return None;
         }
         let group = control_group(orphan.id.pid)?;
@@ -303,14 +304,28 @@ impl AgentProcesses {
 }
 
 impl AgentProcesses {
-    /// Whether a person has to confirm the orphan before it decides: it has no terminal, it is no known program, and an agent
-    /// ran before it began, which may have left it behind by way of another process.
+    /// Whether a person has to confirm the orphan before it decides: no login made its terminal, it is no known program, and an
+    /// agent ran before it began, which may have left it behind by way of another process.
     pub(super) fn needs_code(&self, orphan: &Orphan, lineage: &Lineage) -> bool {
         let known = self.known.read();
         let is_before = |id: &ProcessId| id.started <= orphan.id.started && !lineage.0.contains(id);
         let has_agent = known.agents.keys().any(|id| is_before(id) && !known.frontends.contains(id))
             || known.ended.iter().any(|agent| is_before(&agent.id));
-        has_agent && !orphan.has_terminal && !known.confirmed.contains(&orphan.id) && !is_known_program(orphan.id.pid)
+        if !has_agent || known.confirmed.contains(&orphan.id) || is_known_program(orphan.id.pid) {
+            return false;
+        }
+        if !orphan.holds_terminal && !orphan.has_terminal {
+            return true;
+        }
+        let Some(group) = control_group(orphan.id.pid) else { return true };
+        // Programs that people start from a desktop are in groups of their own, as each login is.
+        let is_agents =
+            known.agents.keys().filter(|id| is_before(id)).any(|id| control_group(id.pid).as_ref() == Some(&group))
+                || known.ended.iter().any(|agent| is_before(&agent.id) && agent.place.group.as_ref() == Some(&group));
+        let unit = unit_of(&group);
+        let is_multiplexer = program_name(orphan.id.pid).is_some_and(|name| MULTIPLEXERS.contains(&name.as_str()));
+        let is_login = unit.starts_with("session-") && unit.ends_with(".scope");
+        is_agents || is_made_by_hand(unit) || is_multiplexer && !is_login
     }
 
     /// Notes that a person confirmed the orphan.
@@ -354,7 +369,7 @@ impl KnownAgents {
             .peekable();
         candidates.peek()?;
         let is_led = !orphan.leads && !ancestors_of(orphan.session).is_empty();
-        let group = match orphan.has_terminal || is_led || is_known_program(orphan.id.pid) {
+        let group = match orphan.has_terminal || orphan.holds_terminal || is_led || is_known_program(orphan.id.pid) {
             true => None,
             false => control_group(orphan.id.pid),
         };
@@ -393,12 +408,26 @@ const EDITORS: &[&str] = &[
 fn is_known_program(pid: u32) -> bool {
     let is_editor =
         |name: String| EDITORS.iter().any(|editor| name == *editor || name.starts_with(&format!("{editor}-")));
-    let is_service = |groups: String| {
-        let unit = groups.lines().find_map(|line| line.strip_prefix("0::"))?.rsplit('/').next()?.to_owned();
-        // The others are made by `systemd-run`.
-        Some(unit.ends_with(".service") && !unit.starts_with("run-") && !unit.starts_with("user@"))
+    let is_service = |group: String| {
+        let unit = unit_of(&group);
+        unit.ends_with(".service") && !unit.starts_with("user@") && !is_made_by_hand(unit)
     };
-    program_name(pid).is_some_and(is_editor) || control_group(pid).and_then(is_service).unwrap_or(false)
+    program_name(pid).is_some_and(is_editor) || control_group(pid).is_some_and(is_service)
+}
+
+/// The unit of systemd that a control group belongs to; empty where there is none.
+fn unit_of(group: &str) -> &str {
+    group.lines().find_map(|line| line.strip_prefix("0::")?.rsplit('/').next()).unwrap_or_default()
+}
+
+/// Whether a unit has no file of its own, since somebody has made it with `systemd-run`. Desktops make scopes like that.
+fn is_made_by_hand(unit: &str) -> bool {
+    let places = [
+        "/run/systemd/transient".to_owned(),
+        format!("/run/user/{}/systemd/transient", rustix::process::geteuid().as_raw()),
+    ];
+    let is_service = unit.ends_with(".service");
+    unit.starts_with("run-") || is_service && places.iter().any(|place| Path::new(place).join(unit).exists())
 }
 
 /// The time since the system started, in the unit of the starts of processes.
@@ -443,20 +472,16 @@ const WRAPPERS: &[&str] = &[
 
 /// Programs from which people start others. If one of them counted as an agent, every program of
 /// the person would count as part of it.
-const HOSTS: &[&str] = &[
+const HOSTS: &[&[&str]] = &[SESSION_HOSTS, MULTIPLEXERS, TERMINALS];
+
+/// Those that the system starts, or the desktop at its beginning.
+const SESSION_HOSTS: &[&str] = &[
     "systemd",
     "init",
     "launchd",
-    "tmux",
-    "tmux: server",
-    "screen",
-    "zellij",
-    "dtach",
-    "abduco",
     "sshd",
     "sshd-session",
     "dropbear",
-    "mosh-server",
     "login",
     "su",
     "sudo",
@@ -468,20 +493,9 @@ const HOSTS: &[&str] = &[
     "dbus-broker",
     "gnome-shell",
     "gnome-session-binary",
-    "gnome-terminal-server",
     "kwin_wayland",
     "plasmashell",
-    "konsole",
-    "xfce4-terminal",
     "xfce4-session",
-    "xterm",
-    "urxvt",
-    "kitty",
-    "alacritty",
-    "foot",
-    "ghostty",
-    "wezterm-gui",
-    "wezterm-mux-server",
     "sway",
     "i3",
     "hyprland",
@@ -490,6 +504,23 @@ const HOSTS: &[&str] = &[
     "tini",
     "dumb-init",
     "docker-init",
+];
+
+/// Those whose terminals go on without the one that they were started from. They leave their parents.
+const MULTIPLEXERS: &[&str] =
+    &["tmux", "tmux: server", "screen", "zellij", "dtach", "abduco", "mosh-server", "wezterm-mux-server"];
+
+const TERMINALS: &[&str] = &[
+    "gnome-terminal-server",
+    "konsole",
+    "xfce4-terminal",
+    "xterm",
+    "urxvt",
+    "kitty",
+    "alacritty",
+    "foot",
+    "ghostty",
+    "wezterm-gui",
 ];
 
 /// The first of these processes that is a program of its own, before any from which a person starts
@@ -506,6 +537,14 @@ fn nearest_program(processes: &[ProcessId]) -> Option<ProcessId> {
 /// Whether people start programs from it.
 pub(super) fn is_host(id: ProcessId) -> bool {
     matches!(kind_of(id), ProcessKind::Host)
+}
+
+/// Whether it is at the beginning of people's sessions: the system or another user started it.
+pub(super) fn begins_sessions(id: ProcessId) -> bool {
+    match program_name(id.pid) {
+        Some(name) => SESSION_HOSTS.contains(&name.as_str()),
+        None => is_host(id),
+    }
 }
 
 pub(super) fn is_shell(pid: u32) -> bool {
@@ -541,7 +580,7 @@ fn is_of_other_user(status: &str) -> bool {
 }
 
 fn kind_by_name(program: &str, pid: u32, arguments: &[&[u8]]) -> ProcessKind {
-    if pid <= 1 || HOSTS.contains(&program) {
+    if pid <= 1 || HOSTS.iter().any(|hosts| hosts.contains(&program)) {
         return ProcessKind::Host;
     }
     if WRAPPERS.contains(&program) {

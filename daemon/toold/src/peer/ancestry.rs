@@ -38,6 +38,8 @@ pub(super) struct Orphan {
     /// Whether the leader is the process itself.
     pub(super) leads: bool,
     pub(super) has_terminal: bool,
+    /// It is above a terminal that somebody types into: a server of `tmux`, or a program that made a pseudo-terminal.
+    pub(super) holds_terminal: bool,
 }
 
 /// The place of a living process among the others.
@@ -164,7 +166,7 @@ mod linux {
 
     use super::{Orphan, PeerOrigin};
     use crate::peer::PeerRefused;
-    use crate::peer::agent_processes::{Lineage, ProcessId, is_host, is_shell, program_name};
+    use crate::peer::agent_processes::{Lineage, ProcessId, begins_sessions, is_host, is_shell, program_name};
 
     /// Deeper than any real tree; a loop can only come from process ids that were reused meanwhile.
     const MAX_DEPTH: usize = 256;
@@ -270,18 +272,36 @@ mod linux {
     /// Sessions are inherited, so that the leader of a process's session is one of its ancestors, unless one of those has
     /// ended. One that made a session of its own is an orphan if a process that adopts orphans is its parent; a service of
     /// that process looks the same.
+    ///
+    /// A terminal shows that a person types into it, unless an agent made it: what is above it, and lost its own parent, is an
+    /// orphan, too.
     fn orphan_among(links: &[AncestryLink]) -> Option<Orphan> {
+        let orphan = |link: &AncestryLink, holds_terminal: bool| Orphan {
+            id: link.id(),
+            session: link.session,
+            leads: link.session == link.pid,
+            has_terminal: link.has_terminal,
+            holds_terminal,
+        };
         let below = links.iter().take_while(|link| !adopts_or_serves_people(**link));
-        let top = below.last()?;
-        let leads = top.session == top.pid;
-        let is_adopted = top.parent <= 1 || adopts(top.parent);
-        let has_leader = links.iter().any(|link| link.pid == top.session);
-        (!has_leader || leads && is_adopted).then(|| Orphan {
-            id: top.id(),
-            session: top.session,
-            leads,
-            has_terminal: top.has_terminal,
-        })
+        if let Some(top) = below.last() {
+            let leads = top.session == top.pid;
+            let has_leader = links.iter().any(|link| link.pid == top.session);
+            if !has_leader || leads && is_adopted(*top) {
+                return Some(orphan(top, false));
+            }
+        }
+        let root = links.iter().take_while(|link| !adopts(link.pid)).last()?;
+        (is_adopted(*root) && !begins_sessions(root.id())).then(|| orphan(root, true))
+    }
+
+    /// Nothing within a container has the parent 0, but a terminal that was opened into it from outside.
+    fn is_adopted(link: AncestryLink) -> bool {
+        match link.parent {
+            0 => !link.has_terminal,
+            1 => true,
+            parent => adopts(parent),
+        }
     }
 
     fn adopts_or_serves_people(link: AncestryLink) -> bool {

@@ -69,6 +69,38 @@ fn orphans_of_an_agent_grant_nothing() {
     orphans_have_ended(&daemon);
 }
 
+/// Terminals that are no person's, since the agent started what is above them.
+#[test]
+fn a_terminal_that_an_agent_made_grants_nothing_without_a_code() {
+    let daemon = TestDaemon::start();
+    let multiplexer = daemon.setup.path("tmux");
+    std::fs::copy("/bin/bash", &multiplexer).unwrap();
+    let typed = "import pty; pty.spawn(['sh', '-i'])";
+    for (name, start) in
+        [("server", format!("{} -c 'sh RC; :'", multiplexer.display())), ("pty", format!("python3 -c \"{typed}\""))]
+    {
+        let speaker = RequestScript::new(&daemon, name, &json!([[GRANT, grant_everything()]]));
+        let [rc, go] = ["rc", "go"].map(|end| daemon.setup.path(&format!("{name}-{end}")));
+        let script = format!("while [ ! -e {} ]; do sleep 0.02; done\n{}\nexit\n", go.display(), speaker.line());
+        std::fs::write(&rc, script).unwrap();
+        let start = start.replace("RC", &rc.display().to_string());
+        let done = speaker.said.with_extension("answers");
+        // The subshell has ended before it may go on, and with it the parent.
+        let line = format!(
+            "(ENV={} setsid {start} >/dev/null 2>&1 </dev/null &)\ntouch {}; until [ -e {} ]; do sleep 0.02; done",
+            rc.display(),
+            go.display(),
+            done.display()
+        );
+        let (status, output) = start_agent(&daemon, "connected", &line).done();
+        assert_eq!(status, 0, "{name}: {output}");
+        let answers = speaker.answers();
+        assert_eq!(answers[0]["error"]["data"]["kind"], "confirmation_required", "{name}: {answers:?}");
+    }
+    nothing_is_granted(&daemon);
+    orphans_have_ended(&daemon);
+}
+
 /// A process that its agent left behind, and that connects when the agent has ended.
 #[test]
 fn orphans_of_an_agent_that_has_ended_grant_nothing() {
