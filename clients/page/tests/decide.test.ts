@@ -100,7 +100,7 @@ test("an ask says who asks, warns of letters that mislead, and says how it ended
   await expect(prompt).toContainText("level read");
   await expect(prompt).toContainText("agent says");
   await expect(prompt).toContainText("makes a file");
-  await expect(prompt).toContainText("has letters that look like others");
+  await expect(prompt).toContainText("has characters that look like others");
   await expect(prompt.getByRole("button", { name: "allow in this codex session", exact: true })).toBeAttached();
   await daemon.toolctl("permissions", "grant", "shell", "touch g\u0456t.txt");
   expect((await answer).isError).toBe(false);

@@ -79,28 +79,45 @@ struct RelayedAsk {
 struct Asker {
     agent: Option<String>,
     subagent: Option<String>,
+    session: SessionId,
 }
 
 impl Asker {
     fn of(cx: &Cx) -> Self {
-        Self { agent: cx.asker(), subagent: cx.agent.as_ref().and_then(|request| request.subagent.clone()) }
+        Self {
+            agent: cx.asker(),
+            subagent: cx.agent.as_ref().and_then(|request| request.subagent.clone()),
+            session: cx.session.id.clone(),
+        }
     }
 }
 
 impl PendingAsk {
     fn name_askers(&mut self) {
-        let mut names: Vec<String> = Vec::new();
-        for name in self.askers.iter().filter_map(|asker| asker.agent.as_ref()) {
-            if !names.contains(name) {
-                names.push(name.clone());
+        // One that only some of them have says nothing about the others, and stands with its agent's name.
+        let first = self.askers.first();
+        let common = first.filter(|first| self.askers.iter().all(|other| other.subagent == first.subagent));
+        let mut names: Vec<(String, Vec<&SessionId>)> = Vec::new();
+        for asker in &self.askers {
+            let Some(agent) = &asker.agent else { continue };
+            let name = match &asker.subagent {
+                Some(subagent) if common.is_none() => format!("{agent}, sub-agent {subagent}"),
+                Some(_) | None => agent.clone(),
+            };
+            match names.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, sessions)) if sessions.contains(&&asker.session) => {}
+                Some((_, sessions)) => sessions.push(&asker.session),
+                None => names.push((name, vec![&asker.session])),
             }
         }
-        self.ask.agent = names.first().cloned();
-        self.ask.agents = if names.len() > 1 { names } else { Vec::new() };
-        // One that only some of them have says nothing about the others.
-        let subagent = self.askers.first().and_then(|first| first.subagent.clone());
-        self.ask.subagent =
-            subagent.filter(|_| self.askers.iter().all(|other| other.subagent == self.askers[0].subagent));
+        let one = matches!(&names[..], [] | [(_, _)]) && names.iter().all(|(_, sessions)| sessions.len() == 1);
+        let in_words = |(name, sessions): (String, Vec<&SessionId>)| match sessions.len() {
+            1 => name,
+            several => format!("{name} in {several} sessions"),
+        };
+        self.ask.agent = self.askers.iter().find_map(|asker| asker.agent.clone());
+        self.ask.subagent = common.and_then(|first| first.subagent.clone());
+        self.ask.agents = if one { Vec::new() } else { names.into_iter().map(in_words).collect() };
     }
 }
 
@@ -657,7 +674,9 @@ fn asked(cx: &Cx, chain: &[String], need: &Need, parts: Arc<[Need]>, number: u64
     let agent = asker.agent.clone();
     let whole = need.line.as_deref().filter(|command| command.contains(&need.target));
     let texts = [Some(whole.unwrap_or(&need.target)), need.line.as_deref().filter(|_| whole.is_none())];
-    let misleading = misleading(texts.into_iter().flatten().chain(agent.as_deref()).chain([cwd.as_str()]));
+    let words = [agent.as_deref(), need.reason.as_deref(), need.description.as_deref()];
+    let texts = texts.into_iter().chain(words).flatten().chain([cwd.as_str()]);
+    let misleading = misleading(texts);
     let ask = Ask {
         // Another daemon's ask never has the same id, or an old answer could meet a new question.
         request_id: format!("ask_{}_{number}", cx.engine.short_epoch()),

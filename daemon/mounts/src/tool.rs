@@ -93,7 +93,7 @@ impl<A: MountAdapter> Callable for MountedTool<A> {
         let Annotations { read_only, destructive, .. } = self.spec.annotations;
         let reads_only = self.mount.config.trusts_hints && read_only == Some(true) && destructive != Some(true);
         let need = Need::of_kind(NeedKind::Mcp { reads_only }, target);
-        std::future::ready(Ok(vec![need.because(preview(input))])).boxed()
+        std::future::ready(Ok(vec![need.because(format!("arguments: {}", preview(input)))])).boxed()
     }
 
     fn lane_patience(&self) -> Option<Duration> {

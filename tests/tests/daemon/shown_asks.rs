@@ -46,7 +46,7 @@ fn an_ask_says_who_asks_and_how_it_ended() {
     let (ask, end) = answered(&daemon, &mut person, call, json!({"action": "allow", "scope": "session"}));
     assert_eq!((&ask["agent"], &ask["session_name"]), (&json!("helper"), &json!("this helper session")), "{ask}");
     assert_eq!((&ask["level"], &ask["description"]), (&json!("read"), &json!("prints a word")), "{ask}");
-    assert_eq!(ask["misleading"][0], "\"gіt\" has letters that look like others: і (U+0456)", "{ask}");
+    assert_eq!(ask["misleading"][0], "\"gіt\" has characters that look like others: і (U+0456)", "{ask}");
     assert_eq!(end["how"], "allowed by desk (this helper session)");
     let late = person.error("permissions.reply", json!({"request_id": ask["request_id"], "action": "deny"}));
     let words = late["message"].as_str().unwrap();
