@@ -77,7 +77,7 @@ pub struct Ask {
     /// own; absent when it did not name itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// The agents of all waiting calls, when there are several; `agent` is the first of them.
+    /// Who waits for the answer, in words, when that is more than one agent in one session; `agent` is the first of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<String>,
     /// The sub-agent that asks, by its kind and id, as the agent names it; absent for the agent itself.
@@ -554,6 +554,9 @@ pub struct ReplayedLine {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SuggestRules {
+    /// Only the answers in the project of this folder, for rules that are to hold there; all when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
     /// The answers from when on: RFC 3339, or how long ago; `7d` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,

@@ -369,6 +369,11 @@ impl Cx {
 
     pub(crate) fn record(&self, need: &Need, verdict: &'static str, rule: String, by: DecidedBy) {
         let is_observed = verdict != "deny" && self.agent.as_ref().is_some_and(|agent| agent.observed);
+        let inside = self.session.contains(Path::new(&need.target));
+        let judged = match verdict {
+            "deny" => JudgedNeed::of_denied(need, inside, &rule),
+            _ => JudgedNeed::of(need, inside),
+        };
         let rule = if is_observed { format!("{OBSERVED}{rule}") } else { rule };
         self.notes().decisions.push(DecisionRecord {
             category: need.category().as_str().into(),
@@ -379,7 +384,7 @@ impl Cx {
             operation: need.command().map(|command| command.effects.name.join(" ")).unwrap_or_default(),
             effects: need.effects().iter().collect(),
             traffic: None,
-            judged: JudgedNeed::of(need, self.session.contains(Path::new(&need.target))),
+            judged,
         });
     }
 

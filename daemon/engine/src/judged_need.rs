@@ -27,6 +27,9 @@ pub struct JudgedNeed {
     /// Only for a tool of an MCP server: see [`NeedKind::Mcp`].
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub reads_only: bool,
+    /// It was denied by something that no rule lifts and that its target does not show, such as a secret below a folder.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub denied_for_good: bool,
     /// A text in it may have been a secret, or it was too long: it is not kept.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub withheld: bool,
@@ -47,6 +50,16 @@ impl JudgedNeed {
             NeedKind::Workspace => Some(Self { inside, ..Self::default() }),
             NeedKind::Mcp { reads_only: true } => Some(Self { reads_only: true, ..Self::default() }),
             NeedKind::Network(_) | NeedKind::Mcp { .. } | NeedKind::Agent | NeedKind::Plugin => None,
+        }
+    }
+
+    /// That of a need which was denied by `rule`.
+    pub fn of_denied(need: &Need, inside: bool, rule: &str) -> Option<Self> {
+        let judged = Self::of(need, inside);
+        let is_below = || need.covers().iter().any(|file| rule.contains(file.as_str()));
+        match need.forbidden.is_some() || is_below() {
+            true => Some(Self { denied_for_good: true, ..judged.unwrap_or_default() }),
+            false => judged,
         }
     }
 

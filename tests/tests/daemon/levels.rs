@@ -384,6 +384,10 @@ fn rules_and_levels_are_tried_on_the_audit_log() {
     assert_eq!(suggested["answers"], 4, "{suggested}");
     assert_eq!((&suggested["rules"][0]["pattern"], &suggested["rules"][0]["count"]), (&json!("echo *"), &json!(2)));
     assert_eq!(suggested["rules"].as_array().unwrap().len(), 1, "{suggested}");
+    for (folder, answers) in [(daemon.work(), 4), (daemon.setup.path("home"), 0)] {
+        let of_project = person.result("permissions.suggest", json!({"cwd": folder}));
+        assert_eq!(of_project["answers"], answers, "{of_project}");
+    }
     let rows = person.result("audit.query", json!({}));
     let push = &rows["entries"].as_array().unwrap().last().unwrap()["decisions"][0];
     assert_eq!((&push["operation"], &push["effects"][0]), (&json!("git push"), &json!("publish")), "{push}");
@@ -410,9 +414,14 @@ fn what_was_free_is_free_when_it_is_replayed_and_else_is_named() {
     let grant =
         person.result("permissions.grant", json!({"category": "shell", "pattern": "touch *", "scope": "always"}));
     assert_eq!(person.tool("bash", json!({"command": "touch a"}))["is_error"], false);
+    // No rule lifts what denies it, and its target does not show that.
+    std::fs::write(folder.join(".env"), "A=b\n").unwrap();
+    let denied = person.tool("bash", json!({"command": "grep -r x ."}));
+    assert!(denied["content"][0]["text"].as_str().unwrap().contains("secrets (.env)"), "{denied}");
     let mut replay = || person.result("permissions.replay", json!({"since": "1h"}));
     let now = replay();
     assert_eq!((&now["asks_before"], &now["asks_after"], now.get("asked")), (&json!(0), &json!(0), None), "{now}");
+    assert_eq!(now["freed"], json!([]), "{now}");
     daemon.connect().result("permissions.revoke", json!({"id": grant["id"]}));
     let now = replay();
     assert_eq!((&now["asks_before"], &now["asks_after"]), (&json!(0), &json!(1)), "{now}");
@@ -432,24 +441,27 @@ fn only_people_open_the_sessions_of_terminals() {
 #[test]
 fn a_pause_stops_what_runs_and_denies_the_rest_until_a_person_resumes() {
     let rule = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"sh *\"\naction = \"allow\"\n";
-    let script = "while :; do echo tick >> ticks; sleep 0.02; done\n";
-    let mut daemon = Setup::new().config(rule).file("run.sh", script).start();
+    // One goes on in a session of its own, without its parent.
+    let loops = "while :; do echo tick >> $1; sleep 0.02; done\n";
+    let script = "(setsid sh loop.sh left &)\nuntil [ -s left ]; do sleep 0.02; done\nsh loop.sh ticks\n";
+    let mut daemon = Setup::new().config(rule).file("run.sh", script).file("loop.sh", loops).start();
     let (mut person, mut model) = (daemon.connect(), daemon.connect());
     model.result("session.open", json!({"cwd": daemon.work(), "role": "agent"}));
     assert_eq!(model.error("daemon.pause", json!({}))["code"], -32002);
     let call = json!({"name": "bash", "arguments": {"command": "sh run.sh", "timeout_ms": 600_000}, "call_id": "c"});
     person.request("tools.execute", call);
-    let ticks = daemon.work().join("ticks");
-    let count = || std::fs::metadata(&ticks).map_or(0, |found| found.len());
+    let work = daemon.work();
+    let count_of = |name: &str| std::fs::metadata(work.join(name)).map_or(0, |found| found.len());
+    let count = || count_of("ticks");
     until("it runs", || (count() > 20).then_some(()));
     let mut other = daemon.connect();
     let paused = other.result("daemon.pause", json!({}));
-    assert!(paused["processes"].as_u64().unwrap() >= 1, "{paused}");
-    let before = count();
+    assert!(paused["processes"].as_u64().unwrap() >= 2, "{paused}");
+    let (before, left) = (count(), count_of("left"));
     let denied = bash(&mut other, "ls");
     assert!(denied["content"][0]["text"].as_str().unwrap().contains("paused by "), "{denied}");
     assert_eq!(model.error("daemon.resume", json!({}))["code"], -32002);
-    assert_eq!(count(), before);
+    assert_eq!((count(), count_of("left")), (before, left));
     // Nor does a tool of which nobody knows what it needs.
     let unknown =
         json!({"agent": "claude-code", "tool": "Frobnicate", "input": {}, "cwd": daemon.work(), "session": "z"});
@@ -459,7 +471,7 @@ fn a_pause_stops_what_runs_and_denies_the_rest_until_a_person_resumes() {
     let status = other.result("daemon.status", json!({}))["problems"].to_string();
     assert!(status.contains("toolctl resume"), "{status}");
     other.result("daemon.resume", json!({}));
-    until("it goes on", || (count() > before).then_some(()));
+    until("both go on", || (count() > before && count_of("left") > left).then_some(()));
     assert_eq!(daemon.connect().result("permissions.request", unknown)["decision"], "ask");
     ran(&bash(&mut other, "ls"));
     let replayed = daemon.connect().result("permissions.replay", json!({"since": "1h"}));
@@ -469,6 +481,18 @@ fn a_pause_stops_what_runs_and_denies_the_rest_until_a_person_resumes() {
     daemon.restart("TERM");
     let mut person = daemon.connect();
     assert!(bash(&mut person, "ls")["content"][0]["text"].as_str().unwrap().contains("paused by "));
+    person.result("daemon.resume", json!({}));
+    ran(&bash(&mut person, "ls"));
+    // Where it cannot be stored, it holds, and nobody is told that it ends later than the daemon.
+    let file = daemon.setup.path("state/toold/paused.json");
+    std::fs::create_dir_all(file.join("full")).unwrap();
+    let not_kept = person.error("daemon.pause", json!({}));
+    assert_eq!(not_kept["data"]["kind"], "not_kept", "{not_kept}");
+    assert!(not_kept["message"].as_str().unwrap().contains("this holds only until the daemon stops"), "{not_kept}");
+    assert!(bash(&mut person, "ls")["content"][0]["text"].as_str().unwrap().contains("paused by "));
+    let not_kept = person.error("daemon.resume", json!({}));
+    assert!(not_kept["message"].as_str().unwrap().contains("nothing was changed"), "{not_kept}");
+    std::fs::remove_dir_all(file).unwrap();
     person.result("daemon.resume", json!({}));
     ran(&bash(&mut person, "ls"));
 }

@@ -366,7 +366,7 @@ fn explain(
     Ok(vec![Explained::of_needs(needs)])
 }
 
-fn absolute(cwd: &str) -> Result<PathBuf, ErrorObjectOwned> {
+pub(super) fn absolute(cwd: &str) -> Result<PathBuf, ErrorObjectOwned> {
     let path = absolute_path(cwd)?;
     crate::config::project_folder::real_dir(path).map_err(|error| invalid_params(&format!("cwd: {cwd}: {error}")))
 }

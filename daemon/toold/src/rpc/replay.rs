@@ -25,8 +25,10 @@ use toold_proto::tool::{Category, SessionId};
 use toold_store::audit::DecidedCall;
 use toold_store::{Store, StoreError};
 
+use crate::config::project_folder::{grant_project_of, project_of};
 use crate::peer::sessions::persistence::with_store;
 use crate::rpc::error::{NOT_KEPT, invalid_params, refused};
+use crate::rpc::permissions::absolute;
 use crate::rpc::{MethodRequest, MethodTable, Right, add_async};
 
 /// Lines of each list of an answer.
@@ -146,6 +148,9 @@ impl<'r> RuleReplay<'r> {
             let Some(category) = Category::parse(&decision.category) else { continue };
             self.answer.decisions += 1;
             let judged = decision.judged.as_ref();
+            if judged.is_some_and(|judged| judged.denied_for_good) {
+                continue;
+            }
             let need = match (judged, category) {
                 (Some(judged), _) => judged.need(category, &decision.target),
                 (None, Category::Network | Category::Mcp | Category::Agent | Category::Plugin) => {
@@ -229,11 +234,28 @@ impl<'r> RuleReplay<'r> {
 async fn suggest(request: MethodRequest, params: SuggestRules) -> Result<SuggestedRules, ErrorObjectOwned> {
     let home = request.services.engine.policy.load().home.clone();
     let since = params.since.unwrap_or_else(|| "7d".to_owned());
+    let project = |cwd: &Path| project_of(cwd).map(|project| grant_project_of(&project));
+    let only = match params.cwd.as_deref() {
+        Some(cwd) => {
+            let cwd = absolute(cwd)?;
+            Some(project(&cwd).map_err(|error| invalid_params(&format!("cwd: {}: {error}", cwd.display())))?)
+        }
+        None => None,
+    };
     let gone = CancellationToken::new();
     let _guard = gone.clone().drop_guard();
     let found = with_store(&request.services.store, move |store| {
         let mut answers: Vec<AnsweredNeed> = Vec::new();
+        let mut known = RuleReplay::new(store);
+        let mut projects: HashMap<PathBuf, bool> = HashMap::new();
         store.past_decisions(&since, &|| gone.is_cancelled(), |call| {
+            if let Some(only) = &only {
+                let folder = known.folder_of(&call.session_id);
+                let is_of = |folder: &PathBuf| project(folder).is_ok_and(|project| project == *only);
+                if !*projects.entry(folder).or_insert_with_key(is_of) {
+                    return;
+                }
+            }
             for decision in &call.decisions {
                 let Some(category) = Category::parse(&decision.category) else { continue };
                 let need = match &decision.judged {

@@ -131,7 +131,13 @@ fn rows(lines: &[ReplayedLine], width: Option<u16>) -> String {
 
 /// Shows the rules, and stores those that the user accepts, one by one.
 pub(super) async fn suggest(client: &Client, args: SuggestArgs, json: bool) -> anyhow::Result<u8> {
-    let found = client.call::<PermissionsSuggest>(SuggestRules { since: Some(clock::moment(&args.since)) }).await?;
+    // A rule for the project answers nothing elsewhere.
+    let cwd = match args.scope {
+        SuggestScopeArg::Project => Some(super::folder(None)?),
+        SuggestScopeArg::Always => None,
+    };
+    let asked = SuggestRules { since: Some(clock::moment(&args.since)), cwd };
+    let found = client.call::<PermissionsSuggest>(asked).await?;
     if json {
         print_json(&found)?;
         return Ok(OK);
