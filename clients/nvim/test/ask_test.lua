@@ -252,6 +252,9 @@ end)
 fact("control characters of a command are shown and not obeyed", function()
   local headline = require("toold.asks").headline({ tool = "bash", category = "shell", target = "echo \27[2J\nrm x" })
   equal("bash wants shell: echo ^[[2J rm x", headline)
+  local placed = { tool = "bash", category = "shell", target = "ls", level = "read", cwd = vim.fn.getcwd() }
+  local folder = vim.fn.fnamemodify(vim.fn.getcwd(), ":~")
+  equal(("bash wants shell: ls (level read; in %s)"):format(folder), require("toold.asks").headline(placed))
 end)
 
 fact("a request names every agent that waits for the answer", function()

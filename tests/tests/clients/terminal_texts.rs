@@ -303,10 +303,13 @@ fn a_line_that_is_being_typed_makes_room_for_an_answer_from_elsewhere() {
 }
 
 #[test]
-fn a_status_that_is_watched_overwrites_itself() {
-    let daemon = TestDaemon::start();
+fn a_status_that_is_watched_overwrites_itself_and_goes_on_with_the_next_daemon() {
+    let mut daemon = TestDaemon::start();
     let terminal = Terminal::run(daemon.setup.command(toolctl()).args(["status", "--watch"]));
     until("the second status", || (terminal.written().matches("\u{1b}[H").count() > 1).then_some(()));
+    daemon.restart("KILL");
+    let pid = format!("pid {}", daemon.pid());
+    terminal.wait_for(&pid);
     terminal.signal(Signal::INT);
     let (_, written) = terminal.end();
     assert!(written.starts_with("\u{1b}[2J\u{1b}[H") && written.contains("\u{1b}[K\r\n"), "{written:?}");

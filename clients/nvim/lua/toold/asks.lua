@@ -100,10 +100,10 @@ function M.headline(ask)
   for _, warning in ipairs(ask.misleading or {}) do
     notes[#notes + 1] = "careful: " .. warning
   end
-  if ask.level and ask.level ~= "read" then
+  if ask.level then
     notes[#notes + 1] = "level " .. ask.level
   end
-  if ask.cwd and ask.cwd ~= vim.fn.getcwd() then
+  if ask.cwd then
     notes[#notes + 1] = "in " .. vim.fn.fnamemodify(ask.cwd, ":~")
   end
   local reason = #notes > 0 and " (" .. table.concat(notes, "; ") .. ")" or ""

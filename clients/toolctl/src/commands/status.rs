@@ -41,7 +41,7 @@ pub(crate) struct StatusArgs {
 }
 
 pub(crate) async fn run(args: StatusArgs, globals: &Globals) -> anyhow::Result<u8> {
-    let client = connection::open(globals).await?;
+    let mut client = connection::open(globals).await?;
     if args.prometheus {
         output::print_unfolded(&client.call::<DaemonGetMetrics>(NoParams {}).await?.text)?;
         return Ok(OK);
@@ -63,7 +63,13 @@ pub(crate) async fn run(args: StatusArgs, globals: &Globals) -> anyhow::Result<u
     }
     loop {
         ticks.tick().await;
-        let status = ask(&client).await?;
+        let status = match ask(&client).await {
+            Err(error) if connection::is_lost(&error) => {
+                client = connection::next(&client).await?;
+                continue;
+            }
+            status => status?,
+        };
         match (args.json, on_screen) {
             (true, _) => output::print_json_line(&status)?,
             (false, true) => overwrite(&render(&status, &failing(&client).await, output::terminal_width()))?,

@@ -255,6 +255,11 @@ pub(crate) fn end(resolved: &Resolved) -> String {
         Resolution::Deny if resolved.by.is_none() && how.starts_with("denied") => format!("{BAD}{how}{BAD:#}"),
         Resolution::Deny if resolved.by.is_none() && !how.is_empty() => format!("{BAD}denied{BAD:#}: {how}"),
         Resolution::Expired if !how.is_empty() => format!("{DIM}expired: {how}{DIM:#}"),
+        // The daemon's words name the session as people know it.
+        Resolution::Allow if resolved.scope == Some(Scope::Session) && !how.is_empty() => {
+            format!("{GOOD}{how}{GOOD:#}")
+        }
+        Resolution::Deny if resolved.scope == Some(Scope::Session) && !how.is_empty() => format!("{BAD}{how}{BAD:#}"),
         Resolution::Allow => format!("{GOOD}allowed{GOOD:#}{scope}{by}"),
         Resolution::Deny => format!("{BAD}denied{BAD:#}{scope}{by}"),
         Resolution::Cancelled => format!("{DIM}closed: its call has ended{DIM:#}"),

@@ -156,6 +156,8 @@ impl Logging {
         if !self.config.file {
             return self.without_file();
         }
+        // That of a daemon which takes over from one in the background.
+        let alone = alone || stderr_is(path);
         match open(&self.config, path) {
             Ok((mut file, taking_over)) => {
                 let waiting = std::mem::replace(&mut *self.outputs.file.lock(), LogFile::None);
@@ -202,6 +204,12 @@ impl Logging {
             }
         });
     }
+}
+
+/// Whether stderr is redirected to this log already, or to a file that it became when it was rotated.
+fn stderr_is(log: &Path) -> bool {
+    let target = std::fs::read_link("/proc/self/fd/2").unwrap_or_default();
+    target.as_os_str().as_encoded_bytes().starts_with(log.as_os_str().as_encoded_bytes())
 }
 
 type OpenedLog = (FileRotate<AppendCount>, std::fs::File);
