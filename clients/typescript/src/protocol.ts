@@ -69,8 +69,8 @@ export interface Source {
 }
 
 /**
- * Hints for frontends, as in MCP's tool annotations. They are claims, not facts: no decision depends on them. A hint
- * that a tool does not declare is absent, which claims nothing.
+ * Hints for frontends, as in MCP's tool annotations. They are claims, not facts: a decision depends only on those of a server that
+ * a person trusts. A hint that a tool does not declare is absent, which claims nothing.
  */
 export interface Annotations {
   read_only?: boolean;
@@ -131,8 +131,8 @@ export interface Tool {
   /** The tool's own time limit. */
   timeout_ms?: number;
   /**
-   * Hints for frontends, as in MCP's tool annotations. They are claims, not facts: no decision depends on them. A hint
-   * that a tool does not declare is absent, which claims nothing.
+   * Hints for frontends, as in MCP's tool annotations. They are claims, not facts: a decision depends only on those of a server that
+   * a person trusts. A hint that a tool does not declare is absent, which claims nothing.
    */
   annotations: Annotations;
   version?: string;
@@ -200,7 +200,7 @@ export interface Ask {
    * own; absent when it did not name itself.
    */
   agent?: string;
-  /** The agents of all waiting calls, when there are several; `agent` is the first of them. */
+  /** Who waits for the answer, in words, when that is more than one agent in one session; `agent` is the first of them. */
   agents?: string[];
   /** The sub-agent that asks, by its kind and id, as the agent names it; absent for the agent itself. */
   subagent?: string;
@@ -1078,8 +1078,8 @@ export interface ProvidedTool {
   label?: string;
   timeout_ms?: number;
   /**
-   * Hints for frontends, as in MCP's tool annotations. They are claims, not facts: no decision depends on them. A hint
-   * that a tool does not declare is absent, which claims nothing.
+   * Hints for frontends, as in MCP's tool annotations. They are claims, not facts: a decision depends only on those of a server that
+   * a person trusts. A hint that a tool does not declare is absent, which claims nothing.
    */
   annotations?: Annotations;
 }
@@ -2354,6 +2354,8 @@ export interface PermissionsSubscribeParams {
 
 /** Params of `permissions.suggest`. */
 export interface PermissionsSuggestParams {
+  /** Only the answers in the project of this folder, for rules that are to hold there; all when absent. */
+  cwd?: string;
   /** The answers from when on: RFC 3339, or how long ago; `7d` when absent. */
   since?: string;
 }

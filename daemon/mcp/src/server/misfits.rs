@@ -36,7 +36,11 @@ pub(super) fn read(message: &RawValue) -> Result<Option<ClientJsonRpcMessage>, U
             }
             _ => Ok(Some(ClientJsonRpcMessage::Request(request))),
         },
-        Ok(other) => Ok(Some(other)),
+        // The SDK takes a request for an answer that also has the members of one.
+        Ok(other) => match answering_request(message) {
+            Some(unreadable) => Err(unreadable),
+            None => Ok(Some(other)),
+        },
         Err(error) => match unreadable(message) {
             Some(unreadable) => Err(unreadable),
             None => {
@@ -47,8 +51,20 @@ pub(super) fn read(message: &RawValue) -> Result<Option<ClientJsonRpcMessage>, U
     }
 }
 
+/// The answer to a request that has the members of an answer, too; `None` for any other message.
+fn answering_request(message: &RawValue) -> Option<UnreadableMessage> {
+    let members: Members<'_> = serde_json::from_str(message.get()).ok()?;
+    let is_answer = members.contains_key("result") || members.contains_key("error");
+    let id: Value = serde_json::from_str(members.get("id")?.get()).ok()?;
+    let reason = "expected no member \"result\" or \"error\" in a request";
+    (is_answer && members.contains_key("method")).then(|| UnreadableMessage::new(id, INVALID_REQUEST, reason))
+}
+
 /// The answer to a request that the SDK cannot read; `None` if it is none.
 fn unreadable(message: &RawValue) -> Option<UnreadableMessage> {
+    if let Some(answering) = answering_request(message) {
+        return Some(answering);
+    }
     let members: Members<'_> = serde_json::from_str(message.get()).ok()?;
     let id: Value = serde_json::from_str(members.get("id")?.get()).ok()?;
     let is_answer = members.contains_key("result") || members.contains_key("error");
@@ -229,6 +245,8 @@ mod tests {
             (deep.as_str(), -32602, "recursion limit"),
             (r#"{"jsonrpc":"2.0","id":1,"id":3,"method":"tools/call"}"#, -32602, "expected an object, got none"),
             (r#"{"jsonrpc":"1.0","id":3,"method":"ping"}"#, -32600, "\"jsonrpc\": \"2.0\""),
+            (r#"{"jsonrpc":"2.0","id":3,"method":"ping","result":{}}"#, -32600, "no member \"result\""),
+            (r#"{"jsonrpc":"2.0","id":3,"method":"x","error":5}"#, -32600, "no member \"result\""),
             (r#"{"jsonrpc":2,"id":3,"method":"ping"}"#, -32600, "\"jsonrpc\": \"2.0\""),
         ] {
             let unreadable = read(&raw(written)).expect_err(why);

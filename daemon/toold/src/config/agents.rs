@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_section_under_any_name_of_an_agent_is_the_agents() {
-        let read = toml::from_str::<AgentsConfig>;
+        let read = |text: &str| toml::from_str::<AgentsConfig>(text);
         for (name, agent) in [("gemini-cli", "gemini"), ("codex-mcp-client", "codex"), ("mine", "mine")] {
             let config = read(&format!("[{name}]\nmode = \"plan\"")).unwrap();
             assert_eq!(config.named.keys().collect::<Vec<_>>(), [agent]);
