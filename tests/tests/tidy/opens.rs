@@ -84,7 +84,7 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("store/src/opening.rs", 3, "the daemon's own database"),
     ("store/src/refusals.rs", 2, "the daemon's own file of refusals, beside the database"),
     ("toold/src/config/bundled.rs", 5, "the daemon's own folder of the plugins that it brings"),
-    ("toold/src/lifecycle/logging.rs", 1, "the daemon's own log"),
+    ("toold/src/lifecycle/logging.rs", 2, "the daemon's own log, and its stderr"),
     ("toold/src/main.rs", 1, "the daemon's own folder of state"),
     ("toold/src/config/kept_state.rs", 1, "the daemon's own files of small states"),
     ("toold/src/config/paths.rs", 3, "the daemon's own folders, and the names in that of its socket"),

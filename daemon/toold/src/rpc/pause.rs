@@ -1,6 +1,6 @@
 //! `daemon.pause` and `daemon.resume`: a person stops everything, and lets it go on.
 //!
-//! A previous daemon that still lets calls end is told, and does the same.
+//! A previous daemon that still lets calls end does the same with them.
 
 use jsonrpsee::types::ErrorObjectOwned;
 use toold_engine::deadline::{hold_time, release_time};
