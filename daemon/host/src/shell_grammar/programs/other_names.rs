@@ -27,6 +27,9 @@ const OF_PACKAGES: &[&str] = &["npx", "npm", "pnpm", "pnpx", "yarn", "bun", "bun
 /// Runners that take a word which is no command of theirs for a tool of the project.
 const OF_TOOLS: &[&str] = &["yarn", "yarnpkg", "pnpm"];
 
+/// Programs that run the scripts of `package.json` as npm does, also without `run`.
+const OF_SCRIPTS: &[&str] = &["yarn", "yarnpkg", "pnpm", "bun"];
+
 /// Scripts of Node.js, and the programs that they are.
 const PACKAGED: &[(&str, &str)] = &[
     ("npm-cli.js", "npm"),
@@ -79,7 +82,12 @@ pub(in crate::shell_grammar) fn other_names(
             .chain(spelled.packaged())
             .chain(spelled.whole_names())
             .chain(spelled.included());
-        for other in others.chain(spelled.tool()).chain(spelled.of_refspecs()).chain(spelled.implied()) {
+        for other in others
+            .chain(spelled.tool())
+            .chain(spelled.script_of_package())
+            .chain(spelled.of_refspecs())
+            .chain(spelled.implied())
+        {
             found.extend(other.renamed());
             found.push(other);
         }
@@ -98,6 +106,18 @@ pub(in crate::shell_grammar) fn other_names(
 pub(super) fn unversioned(name: &str) -> &str {
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.').trim_end_matches('-');
     if VERSIONED.contains(&plain) { plain } else { name }
+}
+
+/// Whether a name of an operation of the program begins with this word.
+fn begins_name(program: &str, word: &str) -> bool {
+    NAMES.iter().flat_map(|row| row.iter()).any(|name| {
+        let name = OperationName::read(name);
+        name.program == program && name.verbs.first() == Some(&word)
+    })
+}
+
+fn only<'a>(program: &'a str, verbs: Vec<&'a str>) -> OperationName<'a> {
+    OperationName { program, verbs, options: Vec::new() }
 }
 
 /// A name of an operation.
@@ -165,18 +185,48 @@ impl NamedCommand {
     fn tool(&self) -> Option<Self> {
         let program = OF_TOOLS.iter().find(|name| **name == self.program())?;
         let known = find(if *program == "yarnpkg" { "yarn" } else { program })?;
-        let is_command = |text: &str| {
-            let has_name = |name: &&str| -> bool {
-                let name = OperationName::read(name);
-                name.program == *program && name.verbs.first() == Some(&text)
-            };
-            known.subcommands.contains_key(text) || NAMES.iter().flat_map(|row| row.iter()).any(has_name)
-        };
+        let is_command = |text: &str| known.subcommands.contains_key(text) || begins_name(program, text);
         let at = self.words.iter().skip(1).position(|word| !word.text.starts_with('-'))? + 1;
         let tool = self.words.get(at).filter(|word| word.literal && !is_command(&word.text))?;
         // A word alone is a script of the project.
         (!tool.text.is_empty() && at + 1 < self.words.len())
             .then(|| Self { words: self.words[at..].to_vec(), form: None })
+    }
+
+    /// `npm run deploy` of `pnpm run deploy`, `yarn deploy` and `node --run deploy`: it is the same script of the same
+    /// package.
+    fn script_of_package(&self) -> Option<Self> {
+        let npm = OperationName::read("npm run");
+        let program = self.program();
+        if matches!(unversioned(program), "node" | "nodejs") {
+            let at = self.words.iter().position(|word| word.literal && word.text.split('=').next() == Some("--run"))?;
+            let value = self.words[at].text.split_once('=').map(|(_, name)| name.to_owned());
+            let script = value.into_iter().map(|text| Word { text, literal: true });
+            let words = ["npm", "run"].map(|text| Word { text: text.to_owned(), literal: true });
+            let behind = self.words[at + 1..].iter().cloned();
+            return Some(Self { words: words.into_iter().chain(script).chain(behind).collect(), form: None });
+        }
+        if !OF_SCRIPTS.contains(&program) {
+            return None;
+        }
+        let plain = match &self.form {
+            Some(form) => form.plain.first(),
+            None => self.words.iter().skip(1).find(|word| !word.text.starts_with('-')),
+        };
+        let first = plain.filter(|word| word.literal)?.text.as_str();
+        let verbs = match find(program)?.subcommands.get(first) {
+            _ if program == "bun" && first == "test" => return None,
+            Some(entry) if entry.entry.ends_with(" run") => match first {
+                "run" | "run-script" => vec![first],
+                "t" => return Some(self.with_name(&OperationName::read("npm run test"), &only(program, vec![first]))),
+                _ => Vec::new(),
+            },
+            // Only pnpm has such a command.
+            Some(_) if first == "deploy" && program != "pnpm" => Vec::new(),
+            None if !first.contains(['/', '.']) && !begins_name(program, first) => Vec::new(),
+            Some(_) | None => return None,
+        };
+        Some(self.with_name(&npm, &only(program, verbs)))
     }
 
     /// The same with other spellings of single words: paths, branches, packages, modes, hosts and kinds of resources.
@@ -274,8 +324,7 @@ impl NamedCommand {
         let plain = unversioned(program);
         let mut found = Vec::new();
         if plain != program {
-            let only = |program| OperationName { program, verbs: Vec::new(), options: Vec::new() };
-            found.push(self.with_name(&only(plain), &only(program)));
+            found.push(self.with_name(&only(plain, Vec::new()), &only(program, Vec::new())));
         }
         let is_own =
             |first: &str| first == plain || first == program || first == "docker" && LIKE_DOCKER.contains(&program);
