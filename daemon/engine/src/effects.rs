@@ -73,6 +73,10 @@ pub struct CommandEffects {
     /// command only if it shows one of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<Vec<String>>,
+    /// The targets of a build tool, each of which is an operation of its own. A pattern with a wildcard that shows one of them
+    /// covers the command only if it shows them all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub targets: Vec<String>,
 }
 
 /// An effect that a word of a command adds to those of the operation.
@@ -98,5 +102,6 @@ impl CommandEffects {
         self.operation.0 |= other.operation.0;
         self.added.extend(other.added);
         self.places.extend(other.places);
+        self.targets.extend(other.targets);
     }
 }

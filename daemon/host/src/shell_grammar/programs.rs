@@ -189,6 +189,8 @@ pub(super) struct Reading {
     pub(super) added: Vec<AddedEffect>,
     /// The spellings of each option that chooses another machine, account or repository.
     pub(super) places: Vec<Vec<String>>,
+    /// See [`toold_engine::effects::CommandEffects::targets`].
+    pub(super) targets: Vec<String>,
     /// Commands that it runs in a container or on another machine, and scripts of a shell there.
     pub(super) elsewhere: Vec<Vec<Arg>>,
     pub(super) scripts_elsewhere: Vec<String>,

@@ -101,7 +101,10 @@ impl WordsPattern {
                 })
             })
         };
-        effects.places.iter().all(shows_place)
+        let shows_target = |target: &&String| self.words.iter().skip(1).any(|own| own.matches(target));
+        let shown = effects.targets.iter().filter(shows_target).count();
+        (shown == 0 || shown == effects.targets.len())
+            && effects.places.iter().all(shows_place)
             && (names_operation || !effects.operation.iter().any(Effect::must_be_named))
             && effects.added.iter().all(|added| {
                 added.effect == Effect::Read

@@ -118,6 +118,7 @@ pub fn withheld(pattern: &str) -> Vec<(String, Effect)> {
 pub(in crate::shell_grammar) fn effects_of(words: &[Arg], reading: &Reading, head: Option<usize>) -> CommandEffects {
     let mut effects = effects_by_tables(words, reading, head);
     effects.places.clone_from(&reading.places);
+    effects.targets.clone_from(&reading.targets);
     // `python3 -m pip install x` does what `pip install x` does.
     if let Some(tool) = interpreters::tool(words)
         && let Some(name) = tool[0].literal()

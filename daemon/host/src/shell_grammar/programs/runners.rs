@@ -38,7 +38,7 @@ const INTERPRETERS: &[&str] =
     &["python", "python3", "node", "nodejs", "deno", "bun", "perl", "ruby", "php", "lua", "irb"];
 
 /// Build tools whose operands each name something to do.
-const SEVERAL_TARGETS: &[&str] = &["gradle", "gradlew", "mvn", "mvnw", "just", "task", "go-task"];
+const SEVERAL_TARGETS: &[&str] = &["gradle", "gradlew", "mvn", "mvnw", "just", "task", "go-task", "ninja", "samu"];
 
 /// So many words of a command show whether toold knows its program.
 const SHOWING: usize = 8;
@@ -161,7 +161,7 @@ fn program_of(package: &str) -> &str {
     name.split_once('@').map_or(name, |(name, _)| name)
 }
 
-/// `gradle`, `mvn`, `just` and `task`: each operand names something to do.
+/// `gradle`, `mvn`, `just`, `task` and `ninja`: each operand names something to do.
 fn targets(name: &str, words: &[Arg]) -> Reading {
     let Some(known) = find(name) else { return Reading::default() };
     let parsed = parse(known, words);
@@ -183,10 +183,13 @@ fn targets(name: &str, words: &[Arg]) -> Reading {
     reading
 }
 
-/// A rule that denies one target holds for it behind others as well: `make build deploy`.
+/// A rule that denies one target holds for it behind others as well, and one that allows a target covers no other: `make build
+/// deploy`.
 pub(super) fn each_target(name: &str, operands: &[Arg], reading: &mut Reading) {
-    let targets = operands.iter().skip(1).filter(|word| !word.start().contains('=') && !word.start().starts_with('-'));
-    let targets = targets.take(MAX_TARGETS).cloned();
+    let is_target = |word: &&Arg| !word.start().contains('=') && !word.start().starts_with('-');
+    let text = |word: &Arg| word.literal().unwrap_or(&word.raw).to_owned();
+    reading.targets = operands.iter().filter(is_target).map(text).collect();
+    let targets = operands.iter().skip(1).filter(is_target).take(MAX_TARGETS).cloned();
     // `./deploy` is the target `deploy` (GNU make, Ninja).
     let named = |word: &Arg| Some(Arg::text(word.literal()?.strip_prefix("./")?.trim_start_matches(['.', '/'])));
     let in_folder = operands.iter().take(MAX_TARGETS).filter_map(named);

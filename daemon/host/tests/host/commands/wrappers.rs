@@ -447,6 +447,51 @@ fn each_target_of_a_build_tool_counts() {
             ],
             Allow,
         ),
+        (
+            &[
+                "allow shell make test *",
+                "allow shell gmake -j4 test *",
+                "allow shell just test *",
+                "allow shell task test *",
+                "allow shell ninja test *",
+                "allow shell gradle :web:test *",
+                "allow shell ./gradlew build *",
+                "allow shell mvn test *",
+            ],
+            &[
+                "make test deploy",
+                "make -j8 -C web test deploy",
+                "make test ./deploy",
+                "make test DEBUG=1 deploy",
+                "make test $TARGET",
+                "gmake -j4 test deploy",
+                "just test deploy",
+                "task test deploy",
+                "ninja test deploy",
+                "gradle :web:test uploadArchives",
+                "./gradlew build uploadArchives",
+                "mvn test exec:java",
+            ],
+            Ask,
+        ),
+        (
+            &[
+                "allow shell make test *",
+                "allow shell make clean lint-* *",
+                "allow shell ninja *",
+                "allow shell task test *",
+                "allow shell mvn *",
+            ],
+            &[
+                "make -j4 test DEBUG=1 -k",
+                "make clean lint-js lint-css",
+                "ninja -C build test install",
+                "task test -p",
+                "task test -- deploy",
+                "mvn -q clean install",
+            ],
+            Allow,
+        ),
     ]);
 }
 
