@@ -485,6 +485,8 @@ struct ShellWalk<'s, 'w, 'p> {
     found: Vec<LineItem>,
     /// See [`made::doubt_made_names`].
     unordered: Vec<Range<usize>>,
+    /// Only the words of the commands count: see [`ShellWalk::elsewhere`].
+    is_elsewhere: bool,
     /// The words of the current command do not show everything that it does.
     doubt: bool,
     /// A redirect of the current command opens a file whose name is not known.
@@ -533,6 +535,7 @@ impl<'s, 'w, 'p> ShellWalk<'s, 'w, 'p> {
             clock,
             found: Vec::new(),
             unordered: Vec::new(),
+            is_elsewhere: false,
             doubt: false,
             hides_file: false,
             judged: HashSet::new(),

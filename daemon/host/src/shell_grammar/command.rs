@@ -183,6 +183,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
             is_the_shells_own: &is_the_shells_own,
             switched_by: switched_by.as_deref(),
             folders: self.state.folders(),
+            is_elsewhere: self.is_elsewhere,
             session_folders: self.surroundings.folders,
             environment: self.surroundings.environment,
             input: &input,
@@ -397,6 +398,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         }
         let (outer, before, failed) = (std::mem::take(&mut self.found), self.state.clone(), self.failed.take());
         let unordered = self.unordered.len();
+        let is_within = std::mem::replace(&mut self.is_elsewhere, true);
         self.state.lose();
         for command in commands {
             self.inner(command)?;
@@ -404,6 +406,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         for script in scripts {
             self.inner_script(script)?;
         }
+        self.is_elsewhere = is_within;
         let found = std::mem::replace(&mut self.found, outer);
         self.unordered.truncate(unordered);
         (self.state, self.failed) = (before, failed);

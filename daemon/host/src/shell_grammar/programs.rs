@@ -11,6 +11,7 @@ mod elsewhere;
 mod fd;
 mod filters;
 mod find;
+mod formatters;
 mod git;
 mod in_folder;
 mod interpreters;
@@ -335,6 +336,8 @@ fn add_named_files(words: &[Arg], site: &CommandContext, reading: &mut Reading) 
 /// The surroundings of the command, for effects that depend on more than its words.
 pub(super) struct CommandContext<'a> {
     pub(super) folders: Option<&'a [std::path::PathBuf]>,
+    /// It runs where another command says: the files that it names are none of its own line's.
+    pub(super) is_elsewhere: bool,
     /// See [`super::Surroundings::folders`].
     pub(super) session_folders: &'a [std::borrow::Cow<'a, std::path::Path>],
     pub(super) environment: &'a crate::environment::Environment,
@@ -371,6 +374,15 @@ const VERSION_WORDS: &[(&str, &[&str])] = &[
 
 /// Parses one command. Its first word is known.
 pub(super) fn read(words: &[Arg], site: &CommandContext) -> Reading {
+    let mut reading = read_as_known(words, site);
+    if !site.is_elsewhere {
+        formatters::add(words, site, &mut reading);
+    }
+    reading
+}
+
+/// The same without the files that formatters and editors change, which make no program a known one.
+fn read_as_known(words: &[Arg], site: &CommandContext) -> Reading {
     let Some((first, rest)) = words.split_first() else { return Reading::default() };
     let Some(path) = first.literal() else { return Reading::default() };
     let name = path.rsplit('/').next().unwrap_or_default();

@@ -7,7 +7,7 @@ use super::known::find;
 use super::options::parse;
 use super::placed::verbs_at;
 use super::special::skip_dashes;
-use super::{CommandContext, Reading};
+use super::{CommandContext, Reading, formatters};
 use crate::shell_grammar::arg::Arg;
 
 /// Their tools are of the project, or found in `PATH`: `poetry run pytest`.
@@ -99,16 +99,23 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
     let text = tool.literal().unwrap_or_default();
     if OF_PACKAGES.contains(&runner) {
         reading.is_installed = OF_NPM.contains(&runner) && !picks_package && is_installed(text, site);
-        reading.elsewhere.push([vec![Arg::text(program_of(text))], command[1..].to_vec()].concat());
+        let tool = [vec![Arg::text(program_of(text))], command[1..].to_vec()].concat();
+        formatters::add(&tool, site, &mut reading);
+        reading.elsewhere.push(tool);
         return Some(reading);
     }
     if module || text.ends_with(".py") && runner.starts_with("uv run") {
         let python = if module { vec![Arg::text("python"), Arg::text("-m")] } else { vec![Arg::text("python")] };
-        reading.elsewhere.push([python, command].concat());
+        let tool = [python, command].concat();
+        formatters::add(&tool, site, &mut reading);
+        reading.elsewhere.push(tool);
         return Some(reading);
     }
     match is_own_tool(text, &command, site) {
-        true => reading.elsewhere.push(command),
+        true => {
+            formatters::add(&command, site, &mut reading);
+            reading.elsewhere.push(command);
+        }
         false => match &folder {
             Some(folder) => reading.command_in(&command, &InFolder::At(folder)),
             None => reading.command(&command),
@@ -137,7 +144,7 @@ pub(super) fn is_own_tool(name: &str, command: &[Arg], site: &CommandContext) ->
     let base = name.rsplit('/').next().unwrap_or_default();
     // The first words show it. A line may hold thousands of runners, one inside of another.
     let shown: Vec<Arg> = command.iter().take(SHOWING).take_while(|word| !word.is("--")).cloned().collect();
-    let reading = super::read(&shown, site);
+    let reading = super::read_as_known(&shown, site);
     let runs_nothing = reading.commands.is_empty() && reading.scripts.is_empty() && reading.on_found.is_empty();
     !INTERPRETERS.contains(&base)
         && reading.known.is_none()

@@ -233,7 +233,7 @@ fn has_letter(word: &Arg, letters: &str) -> bool {
 }
 
 /// `-d` and `--directory`, alone, with a value behind it, or among other letters.
-fn is_given(words: &[Arg], options: &str) -> bool {
+pub(super) fn is_given(words: &[Arg], options: &str) -> bool {
     options.split_whitespace().any(|option| {
         words.iter().any(|word| {
             let name = word.start().split('=').next().unwrap_or_default();

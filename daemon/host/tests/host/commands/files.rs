@@ -19,6 +19,71 @@ fn check(project: &TestProject, rules: &[&str], rows: &[(&str, Verdict)]) {
     }
 }
 
+/// Formatters and editors write the files that their words name, whoever runs them.
+#[test]
+fn a_file_that_a_formatter_changes_is_written() {
+    let project = TestProject::make();
+    write(
+        &project.place.workspace,
+        &[("b/conf.json", "1"), ("b/other.json", "1"), (".vscode/settings.json", ""), ("conf.py", "")],
+    );
+    let rules = ["allow shell **", "deny file.write {project}/b/conf.json", "deny file.write {project}/conf.py"];
+    let changed = [
+        "prettier --write b/conf.json",
+        "prettier -w --config x.json b/other.json b/conf.json",
+        "npx prettier --write b/conf.json",
+        "npx -y prettier@3 --write b/conf.json",
+        "pnpm exec prettier --write b/conf.json",
+        "pnpm dlx prettier --write b/conf.json",
+        "yarn prettier --write b/conf.json",
+        "bunx prettier -w b/*.json",
+        "cd b && prettier --write conf.json",
+        "find b -name conf.json -exec prettier --write b/conf.json \\;",
+        "eslint --fix b/conf.json",
+        "biome check --write b/conf.json",
+        "black conf.py",
+        "uv run black -l 100 conf.py",
+        "uvx black conf.py",
+        "poetry run ruff format conf.py",
+        "ruff check --fix conf.py",
+        "python3 -m black conf.py",
+        "isort --profile black conf.py",
+        "gofmt -w b/conf.json",
+        "clang-format -i b/conf.json",
+        "ed b/conf.json",
+        "ed -s b/conf.json",
+        "yq -i .a=1 b/conf.json",
+        "openssl rand -out b/conf.json 5",
+        "pandoc README.md -o b/conf.json",
+    ];
+    let mut rows: Vec<(&str, Verdict)> = changed.into_iter().map(|line| (line, Deny)).collect();
+    rows.extend([
+        ("prettier --write b/other.json", Allow),
+        ("prettier --write .", Allow),
+        ("prettier --write 'b/**/*.json'", Allow),
+        ("prettier --check b/conf.json", Allow),
+        ("npx prettier --write --config b/conf.json b/other.json", Allow),
+        ("black --check conf.py", Allow),
+        ("eslint b/conf.json", Allow),
+        ("ruff check conf.py", Allow),
+        ("yq .a b/conf.json", Allow),
+    ]);
+    check(&project, &rules, &rows);
+    let rules = ["allow shell prettier *", "allow shell npx prettier *", "allow shell poetry run *"];
+    check(
+        &project,
+        &rules,
+        &[
+            ("prettier --write b/other.json", Allow),
+            ("prettier --write $FILES", Allow),
+            ("prettier --write .vscode/settings.json", Ask),
+            ("npx prettier --write .vscode/settings.json", Ask),
+            ("poetry run black new.py", Allow),
+            ("poetry run black ../outside.py", Ask),
+        ],
+    );
+}
+
 #[test]
 fn a_file_that_is_put_into_a_folder_is_written_there_under_its_name() {
     let project = TestProject::make();
