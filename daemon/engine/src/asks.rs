@@ -722,7 +722,7 @@ fn asked(cx: &Cx, chain: &[String], need: &Need, parts: Arc<[Need]>, number: u64
 }
 
 fn effects_beyond_reading(need: &Need) -> Vec<Effect> {
-    need.effects().iter().filter(|effect| *effect != Effect::Read).collect()
+    need.effects_within().iter().filter(|effect| *effect != Effect::Read).collect()
 }
 
 /// What a need does beyond reading, in words.

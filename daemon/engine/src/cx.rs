@@ -382,7 +382,7 @@ impl Cx {
             rule,
             by,
             operation: need.command().map(|command| command.effects.name.join(" ")).unwrap_or_default(),
-            effects: need.effects().iter().collect(),
+            effects: need.effects_within().iter().collect(),
             traffic: None,
             judged,
         });

@@ -295,6 +295,13 @@ impl Need {
         self.command().map_or(EffectSet::EMPTY, |command| command.effects.all())
     }
 
+    /// The effects of the command and of those that it runs elsewhere or as a runner: what a person sees, and what rules that
+    /// deny or ask about effects see.
+    pub fn effects_within(&self) -> EffectSet {
+        let elsewhere = self.command().into_iter().flat_map(|command| &command.elsewhere);
+        elsewhere.flat_map(|inner| inner.effects.all().iter()).fold(self.effects(), EffectSet::with)
+    }
+
     /// See [`JudgedCommand::unsure`].
     pub fn unsure(&self) -> Option<&str> {
         self.command()?.unsure.as_deref()

@@ -518,11 +518,9 @@ impl Rule {
                 need.unsure().is_none()
                     && all.contains(effect)
                     && all.iter().all(|other| other == effect || other == Effect::Read)
+                    && need.effects_within().iter().all(|other| other == effect || !other.must_be_named())
             }
-            Verdict::Ask | Verdict::Deny => need.command().is_some_and(|command| {
-                command.effects.all().contains(effect)
-                    || command.elsewhere.iter().any(|inner| inner.effects.all().contains(effect))
-            }),
+            Verdict::Ask | Verdict::Deny => need.effects_within().contains(effect),
         }
     }
 

@@ -95,7 +95,7 @@ impl ReplayCounts {
         let line = self.lines.entry(key).or_insert_with(|| ReplayedLine {
             category: need.category(),
             target: need.target.clone(),
-            effects: need.effects().iter().collect(),
+            effects: need.effects_within().iter().collect(),
             count: 0,
             was_denied: false,
             rule: rule.to_owned(),
@@ -136,8 +136,10 @@ pub struct AnsweredNeed {
 pub fn suggested_rules(answers: &[AnsweredNeed], home: Option<&Path>) -> Vec<SuggestedRule> {
     let denied: Vec<&Need> = answers.iter().filter(|answer| !answer.allowed).map(|answer| &answer.need).collect();
     let mut open: Vec<&Need> = answers.iter().filter(|answer| answer.allowed).map(|answer| &answer.need).collect();
-    let approved: BTreeSet<(&'static str, Effect)> =
-        open.iter().flat_map(|need| need.effects().iter().map(|effect| (need.category().as_str(), effect))).collect();
+    let approved: BTreeSet<(&'static str, Effect)> = open
+        .iter()
+        .flat_map(|need| need.effects_within().iter().map(|effect| (need.category().as_str(), effect)))
+        .collect();
     let mut candidates: BTreeMap<(String, usize, String), (Category, Pattern)> = BTreeMap::new();
     for need in &open {
         for (width, suggestion) in suggestions(need, home).into_iter().enumerate() {
@@ -165,7 +167,7 @@ pub fn suggested_rules(answers: &[AnsweredNeed], home: Option<&Path>) -> Vec<Sug
             .max_by_key(|(count, key, _)| (*count, std::cmp::Reverse(key.1)));
         let Some((count, (_, _, text), found)) = best.filter(|(count, ..)| *count >= 2) else { return rules };
         let (covered, rest): (Vec<&Need>, Vec<&Need>) = open.iter().copied().partition(|need| covers(found, need));
-        let mut effects: Vec<Effect> = covered.iter().flat_map(|need| need.effects().iter()).collect();
+        let mut effects: Vec<Effect> = covered.iter().flat_map(|need| need.effects_within().iter()).collect();
         effects.sort_unstable();
         effects.dedup();
         let category = found.0;

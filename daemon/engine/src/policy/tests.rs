@@ -973,8 +973,12 @@ fn a_rule_may_name_an_effect() {
         may_run_any: false,
         effects: CommandEffects { operation: [Effect::Destroy].into_iter().collect(), ..CommandEffects::default() },
     };
-    let there = shell("docker exec web rm -r /srv").with_command(|command| command.elsewhere.push(inner));
+    let there = shell("docker exec web rm -r /srv").with_command(|command| command.elsewhere.push(inner.clone()));
     of("destroy", "", "deny").gives(&there, Deny, "with the effect destroy");
+    assert!(there.effects_within().contains(Effect::Destroy) && !there.effects().contains(Effect::Destroy));
+    // What it runs does more, of which an approval must know.
+    let runs = builds.with_command(|command| command.elsewhere.push(inner));
+    of("build", "", "allow").gives(&runs, Ask, "default");
 }
 
 #[test]

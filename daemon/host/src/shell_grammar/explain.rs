@@ -52,7 +52,7 @@ pub fn explain(line: &str, surroundings: &mut Surroundings) -> Vec<Explained> {
                 notes: command.notes,
                 unsure: command.unsure,
                 reads_only: command.reads_only,
-                effects: command.effects.all(),
+                effects: needs.first().map_or(EffectSet::EMPTY, Need::effects_within),
                 needs,
             }),
             LineItem::File(_) | LineItem::Redirect(_) => all.push(Explained::of_needs(needs)),

@@ -1,7 +1,11 @@
 //! Effects of operations in all their forms, and what rules and levels make of them.
 
+use std::borrow::Cow;
 use std::fmt::Debug;
+use std::path::Path;
 
+use toold_host::environment::Environment;
+use toold_host::shell_grammar::{Surroundings, explain};
 use toold_proto::effect::Effect;
 use toold_proto::level::Level;
 use toold_proto::permission::Verdict;
@@ -27,6 +31,32 @@ impl WrongLines {
     fn none(self) {
         assert!(self.0.is_empty(), "{} lines: {:#?}", self.0.len(), self.0);
     }
+}
+
+/// A person sees what a runner's tool does, as rules that deny an effect see it.
+#[test]
+fn a_command_is_shown_with_the_effects_of_what_it_runs() {
+    let project = TestProject::make();
+    let roots = [Cow::Borrowed(project.place.workspace.as_path())];
+    let environment = Environment::default();
+    let mut wrong = WrongLines::default();
+    for (lines, effect) in [
+        ("npx wrangler deploy|bunx vercel deploy|npx lerna publish|ssh web1 git push|npm run build", Effect::Publish),
+        ("bundle exec rails db:drop|npx prisma migrate reset|docker exec web rm -rf x", Effect::Destroy),
+    ] {
+        for line in lines.split('|') {
+            let mut may_read = |_: &Path| true;
+            let mut surroundings = Surroundings {
+                cwd: &project.place.workspace,
+                folders: &roots,
+                environment: &environment,
+                may_read: &mut may_read,
+            };
+            let shown = explain(line, &mut surroundings);
+            wrong.expect(line, shown[0].effects.contains(effect), line != "npm run build");
+        }
+    }
+    wrong.none();
 }
 
 /// Whatever a request takes from a file, from the output of a command or from a variable goes to another machine.
