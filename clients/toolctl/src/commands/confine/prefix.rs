@@ -17,9 +17,22 @@ use crate::config_file;
 /// The variable. Claude Code takes it from its environment and from its settings, also from those of a repository.
 pub(crate) const VARIABLE: &str = "CLAUDE_CODE_SHELL_PREFIX";
 
-/// Variables that make a shell or the linker run something before the first program does.
-const RUN_BEFORE: &[&str] =
-    &["BASH_ENV", "ENV", "ZDOTDIR", "LD_PRELOAD", "LD_AUDIT", "LD_LIBRARY_PATH", "DYLD_INSERT_LIBRARIES"];
+/// Variables that make a shell or the linker run something before the first program does. With `SHELLOPTS=xtrace`, bash expands
+/// `PS4` in front of each command.
+const RUN_BEFORE: &[&str] = &[
+    "BASHOPTS",
+    "BASH_ENV",
+    "DYLD_INSERT_LIBRARIES",
+    "ENV",
+    "GCONV_PATH",
+    "LD_AUDIT",
+    "LD_LIBRARY_PATH",
+    "LD_PRELOAD",
+    "PROMPT_COMMAND",
+    "PS4",
+    "SHELLOPTS",
+    "ZDOTDIR",
+];
 
 /// The names of the links to this program; by its name it knows what it is asked to do. Claude Code runs servers by a prefix too, and
 /// then takes all of it for the path of a program, so that it cannot have arguments.
