@@ -118,7 +118,7 @@ fn leave(cx: &Cx, chain: &[String], need: &Need, decision: &Decision, because: L
     };
     let protected = cx.engine.policy.load().protected_write(cx.session.project(), need).is_some();
     cx.leave_question(QuestionLeft {
-        reason: format!("needs approval: {noun}{} ({why}){way}", need.target),
+        reason: format!("needs approval: {noun}{} ({why}){way}", need.named()),
         by,
         protected,
         may_be_denied: decision.may_be_denied || need.hides_file(),

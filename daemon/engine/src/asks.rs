@@ -760,7 +760,7 @@ fn denied(rule: &str, by: DecidedBy, message: &str) -> AskAnswer {
 }
 
 fn refused(rule: &str, by: DecidedBy, need: &Need, words: &str) -> AskAnswer {
-    denied(rule, by, &format!("not allowed: {} {}: {words}", need.category(), need.target))
+    denied(rule, by, &format!("not allowed: {} {}: {words}", need.category(), need.named()))
 }
 
 fn refused_by_policy(policy: &Policy, decision: &Decision, need: &Need) -> AskAnswer {
@@ -775,7 +775,8 @@ fn nobody(cx: &Cx, chain: &[String], need: &Need, decision: &Decision) -> AskAns
         let connect = "run it while a client that can ask you is connected (toolctl approve)";
         match need.category() {
             Category::Shell if exact_pattern(need).is_none() => {
-                let why = need.unsure().map(|reason| format!(" ({reason})")).unwrap_or_default();
+                let unsaid = need.unsure().filter(|reason| !rule.contains(reason));
+                let why = unsaid.map(|reason| format!(" ({reason})")).unwrap_or_default();
                 format!(
                     "No rule but one for every command allows it in advance, because its effect is not certain{why}: \
                      write it in a simpler way, or {connect}"

@@ -1,4 +1,5 @@
-//! The command lines that allow what was refused, as messages name them: each can be run as it is.
+//! The command lines that allow what was refused, as messages name them: each can be run as it is, unless the pattern is
+//! too long for a message.
 
 use std::sync::OnceLock;
 
@@ -7,8 +8,11 @@ use toold_proto::tool::Category;
 
 use crate::cx::Cx;
 use crate::decision::with_subject;
-use crate::need::Need;
+use crate::need::{LONGEST_NAMED, Need};
 use crate::policy::allowing::allowing_pattern;
+
+/// Stands in a command line for a pattern that is too long to be read there.
+const SHORTER_PATTERN: &str = "A_SHORTER_PATTERN_THAT_COVERS_IT";
 
 /// Kept in the slot of a session whose calls come from other machines: the name of this one there. Those who read its messages
 /// are not here.
@@ -27,6 +31,10 @@ pub fn way_to_allow(cx: &Cx, chain: &[String], need: &Need) -> Option<String> {
             let pattern = with_subject(cx, &cx.tool, cx.origin, chain, |subject| {
                 allowing_pattern(&policy, &grants, subject, need)
             })?;
+            let pattern = match pattern.chars().count() > LONGEST_NAMED {
+                true => SHORTER_PATTERN.to_owned(),
+                false => pattern,
+            };
             match here {
                 Some(machine) if chain.is_empty() => fleet_grant_command(need.category(), &pattern, machine),
                 _ => grant_command(need.category(), &pattern, chain),

@@ -1,11 +1,16 @@
 //! Something that a call will touch: the unit that the policy decides about.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use toold_proto::cut::cut_chars;
 use toold_proto::tool::Category;
 
 use crate::effects::{CommandEffects, EffectSet};
+
+/// How many characters of a target, or of a pattern for it, stand in a message.
+pub(crate) const LONGEST_NAMED: usize = 500;
 
 /// One thing that a call needs permission for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -300,6 +305,11 @@ impl Need {
     pub fn effects_within(&self) -> EffectSet {
         let elsewhere = self.command().into_iter().flat_map(|command| &command.elsewhere);
         elsewhere.flat_map(|inner| inner.effects.all().iter()).fold(self.effects(), EffectSet::with)
+    }
+
+    /// The target as messages name it: those who asked for a long command know it, and it would hide why it is refused.
+    pub fn named(&self) -> Cow<'_, str> {
+        cut_chars(&self.target, LONGEST_NAMED, "…")
     }
 
     /// See [`JudgedCommand::unsure`].

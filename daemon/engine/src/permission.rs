@@ -132,7 +132,7 @@ async fn decide_or_ask(cx: &Cx, chain: &[String], need: &Need, declared: &[Need]
         Verdict::Deny => {
             let way = way_to_allow(cx, chain, need).map(|way| format!(". {way}")).unwrap_or_default();
             let by = cx.engine.policy.load().because(&decision.rule);
-            let message = format!("not allowed: {} {} ({by}){way}", need.category(), need.target);
+            let message = format!("not allowed: {} {} ({by}){way}", need.category(), need.named());
             refuse(cx, need, (decision.rule, decision.by), message)
         }
         Verdict::Ask if !need.always_asked && cx.was_granted_once(need, chain) => Ok(()),

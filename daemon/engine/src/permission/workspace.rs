@@ -152,7 +152,7 @@ fn no_folder(need: &Need) -> String {
     format!(
         "not allowed: {} {}: this session has no folder to work in. Open a folder with: toolctl workspaces allow DIR",
         need.category(),
-        need.target
+        need.named()
     )
 }
 

@@ -37,6 +37,10 @@ fn tools() -> Vec<SampleTool> {
     let line = |input: &Value| input["line"].as_str().unwrap().to_owned();
     vec![
         SampleTool::new("bash").needs(move |input| match line(input) {
+            cut if cut.ends_with("((") => vec![Need::new(Category::Shell, cut).with_command(|command| {
+                command.is_unjudged = true;
+                command.unsure = Some("it ends too early".into());
+            })],
             odd if odd.contains("((") => vec![Need::new(Category::Shell, odd)],
             line => line.split(" && ").map(shell).collect(),
         }),
@@ -160,7 +164,12 @@ async fn the_command_that_allows_it_can_be_parsed_back() {
         assert!(Pattern::parse(Category::Shell, &pattern).unwrap().matches(&shell(line)).is_some(), "{refused}");
     }
     // Only a rule for everything would be about it, and that is never what is meant.
-    was_denied(fixture.call("bash", bash("ls $((")).await, "No rule but one for every command allows it");
+    let refused = fixture.call("bash", bash("ls $((")).await.unwrap().text();
+    assert!(refused.contains("No rule but one for every command allows it"), "{refused}");
+    assert_eq!(refused.matches("it ends too early").count(), 1, "{refused}");
+    // A long one does not hide why it is refused.
+    let refused = fixture.call("bash", bash(&format!("make {}", "x".repeat(9000)))).await.unwrap().text();
+    assert!(refused.len() < 1000 && refused.contains("permissions grant shell A_SHORTER_PATTERN"), "{refused}");
 }
 
 #[test]
