@@ -20,6 +20,8 @@ pub(crate) struct MarkdownCode {
 #[derive(Debug)]
 struct CodeFence {
     ticks: usize,
+    /// The rest of the line that opened it.
+    info: String,
     /// The line that opened it has ended, or calls came.
     open: bool,
     /// It holds something but calls.
@@ -44,7 +46,8 @@ impl MarkdownCode {
         if let Some(fence) = &mut self.fence {
             match c {
                 '\n' => fence.open = true,
-                c if fence.open && !c.is_whitespace() => fence.prose = true,
+                c if !fence.open => fence.info.push(c),
+                c if !c.is_whitespace() => fence.prose = true,
                 _ => {}
             }
         }
@@ -63,7 +66,7 @@ impl MarkdownCode {
             Some(fence) if self.begins_line && run >= fence.ticks && next.is_whitespace() => self.fence = None,
             Some(fence) => fence.prose = true,
             None if self.begins_line && run >= 3 => {
-                self.fence = Some(CodeFence { ticks: run, open: next == '\n', prose: false });
+                self.fence = Some(CodeFence { ticks: run, info: String::new(), open: next == '\n', prose: false });
             }
             None => match self.span {
                 Some(open) if open == run => self.span = None,
@@ -96,6 +99,12 @@ impl MarkdownCode {
     /// Whether a call that comes now stands in a fence, and may turn out to be prose.
     pub(crate) fn in_fence(&self) -> bool {
         self.fence.is_some() || (self.run >= 3 && self.begins_line)
+    }
+
+    /// Whether a statement that comes now stands in a fence of `tool_code`, which holds no prose.
+    pub(crate) fn in_tool_code(&self) -> bool {
+        let is_so = |fence: &CodeFence| fence.open && !fence.prose && fence.info.trim() == "tool_code";
+        self.run == 0 && self.fence.as_ref().is_some_and(is_so)
     }
 
     /// A call has come.

@@ -11,7 +11,7 @@ use super::markers::{Match, Matcher};
 use super::prose_call::ProseCall;
 use super::quoting::MarkdownCode;
 use super::shapes::message::ChannelMessage;
-use super::shapes::pythonic::PythonList;
+use super::shapes::pythonic::{PythonLine, PythonStatement};
 use super::shapes::{BlockEnds, CallBlock, Flow, MessageKind, ParsedCalls};
 use super::whole_answer::{AnswerEnd, AnswerStep, WholeAnswer};
 use crate::families::{FORMATS, Family};
@@ -75,12 +75,12 @@ enum ScanState {
     },
 }
 
-/// A line that may be Python's list of calls. If it is not, it is text.
+/// A line that may be calls as Python writes them. If it is not, it is text.
 #[derive(Debug, Default)]
 struct ProseLine {
-    list: PythonList,
+    python: PythonLine,
     raw: String,
-    /// The list is complete; only white space may follow on its line, or a mark.
+    /// It is complete; only white space may follow on its line, or a mark.
     calls: Option<ParsedCalls>,
     matcher: Matcher,
 }
@@ -92,6 +92,7 @@ struct Prose {
     begins: String,
     /// It names a tool there is, or something in it looks like a call.
     suspect: bool,
+    reason: &'static str,
     matcher: Matcher,
 }
 
@@ -126,7 +127,7 @@ impl Scanner {
     /// Whether the next character is data, whatever it looks like.
     pub(crate) fn in_string(&self) -> bool {
         match &self.state {
-            ScanState::Line(line) => line.list.in_string(),
+            ScanState::Line(line) => line.python.in_string(),
             ScanState::Block { block, .. } => block.in_string(),
             ScanState::Answer(answer) => answer.in_string(),
             ScanState::Text { .. }
@@ -170,6 +171,11 @@ impl Scanner {
         match &mut self.state {
             ScanState::Text { matcher, begins_line } => {
                 if matcher.is_idle() {
+                    if self.blank && PythonStatement::may_begin(c) && self.quoting.in_tool_code() {
+                        let python = PythonLine::Statement(PythonStatement::default());
+                        self.state = ScanState::Line(Box::new(ProseLine { python, ..ProseLine::default() }));
+                        return self.push(c, out);
+                    }
                     let may_be_answer = self.fresh && self.known.is_list() && !self.quoting.is_quoted();
                     if may_be_answer && WholeAnswer::may_begin(c) {
                         self.state = ScanState::Answer(WholeAnswer::begin(c));
@@ -568,7 +574,7 @@ impl Scanner {
         line.raw.truncate(line.raw.len() - rest);
         self.text(&line.raw, out);
         let called: Vec<&str> = line
-            .list
+            .python
             .name()
             .into_iter()
             .chain(line.calls.iter().flatten().flatten().map(|found| &*found.name))
@@ -578,7 +584,8 @@ impl Scanner {
             return;
         }
         let suspect = called.iter().any(|name| self.known.lists(name));
-        let mut prose = Prose { begins: excerpt(&line.raw), suspect, matcher: Matcher::default() };
+        let mut prose =
+            Prose { begins: excerpt(&line.raw), suspect, reason: line.python.expected(), matcher: Matcher::default() };
         line.raw.chars().for_each(|c| prose.look(c));
         self.state = ScanState::Prose(prose);
     }
@@ -587,10 +594,7 @@ impl Scanner {
         if let ScanState::Prose(prose) = std::mem::replace(&mut self.state, ScanState::text())
             && prose.suspect
         {
-            out.push(refused(
-                &prose.begins,
-                "it is not a list of calls such as [name(key=value)] on a line of its own",
-            ));
+            out.push(refused(&prose.begins, prose.reason));
         }
     }
 }
@@ -631,7 +635,7 @@ impl ProseLine {
     fn push(&mut self, c: char) -> LineStep {
         self.raw.push(c);
         let Some(calls) = &mut self.calls else {
-            return match self.list.push(c) {
+            return match self.python.push(c) {
                 Flow::More => LineStep::More,
                 Flow::Done(calls) => {
                     self.calls = Some(calls);

@@ -108,6 +108,12 @@ const FENCES: Cases = &[
     ("```\n<tool_call>{\"name\":\"f\"}</tool_call>\n<tool_call>{\"name\":\"g\"}</tool_call>\n```", "f{} g{}"),
     ("```\n<|tool_call>call:f{}<tool_call|>\n```", "f{}"),
     ("```python\n[f(a=1)]\n```", "f{\"a\":1}"),
+    ("Okay.\n\n```tool_code\nf(a=200.0, b='x')\n```\n", "f{\"a\":200.0,\"b\":\"x\"} text=Okay."),
+    ("```tool_code\nf(a=\"```\")\n\n  print(g(\n  b=2) )\n```", "f{\"a\":\"```\"} g{\"b\":2}"),
+    ("```tool_code\nf(a=1)", "f{\"a\":1} text=```tool_code"),
+    ("```tool_code\nf(a=1)\nf(2)\n```", "text=```tool_code\nf(a=1)\nf(2)\n```"),
+    ("```tool_code\nx = f(a=1)\n```", "text=```tool_code\nx = f(a=1)\n```"),
+    ("```python\nf(a=1)\n```", "text=```python\nf(a=1)\n```"),
     // A fence of prose is prose.
     (
         "```\nlet x = 1;\n<tool_call>{\"name\":\"f\"}</tool_call>\n```",
@@ -634,6 +640,10 @@ fn calls_of_unknown_tools_are_errors() {
     assert_eq!(show(&parse("[read(x=1)", Some(&names))), "text=[read(x=1) errors=1");
     assert_eq!(show(&parse("[read(x=1)] reads", Some(&names))), "text=[read(x=1)] reads errors=1");
     assert_eq!(show(&parse("[read](x)", Some(&names))), "text=[read](x)");
+    for (line, errors) in [("read(x)", " errors=1"), ("print(read(x=1)", " errors=1"), ("foo(x=1)", "")] {
+        let text = format!("```tool_code\n{line}\n```");
+        assert_eq!(show(&parse(&text, Some(&names))), format!("text={text}{errors}"));
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! - `[name(key="value"), ...]` on a line of its own: Llama 3.2 and 4
 //!   (<https://www.llama.com/docs/model-cards-and-prompt-formats/llama4/>, "Zero-shot function
 //!   calling"), Gemma 3 (<https://ai.google.dev/gemma/docs/capabilities/function-calling>).
+//! - `name(key="value")` and `print(name(key="value"))`, one on a line, in a fence of `tool_code`: Gemma 3, as its guide has it.
 //! - `<|python_tag|>{"name": ..., "parameters": {...}}`, several with `;` between them, and
 //!   `<|python_tag|>name.call(key="value")`: Llama 3.1
 //!   (<https://www.llama.com/docs/model-cards-and-prompt-formats/llama3_1/>).
@@ -138,6 +139,98 @@ impl PythonCall {
         // Llama 3.1's built-in tools are objects with one method.
         let name = name.strip_suffix(".call").map(str::to_owned).unwrap_or(name);
         found_call::named(name, arguments)
+    }
+}
+
+/// What may be calls and begins a line.
+#[derive(Debug)]
+pub(crate) enum PythonLine {
+    List(PythonList),
+    Statement(PythonStatement),
+}
+
+/// `name(key=value)`, or `print(name(key=value))`.
+#[derive(Debug, Default)]
+pub(crate) struct PythonStatement {
+    call: PythonCall,
+    is_printed: bool,
+    /// The call is complete, and the bracket of `print` is open.
+    printed: Option<ParsedCalls>,
+}
+
+impl Default for PythonLine {
+    fn default() -> Self {
+        Self::List(PythonList::default())
+    }
+}
+
+impl PythonLine {
+    pub(crate) fn in_string(&self) -> bool {
+        match self {
+            Self::List(list) => list.in_string(),
+            Self::Statement(statement) => statement.call.in_string(),
+        }
+    }
+
+    /// See [`PythonList::name`].
+    pub(crate) fn name(&self) -> Option<&str> {
+        match self {
+            Self::List(list) => list.name(),
+            Self::Statement(statement) => statement.name(),
+        }
+    }
+
+    /// Why no call is made of such a line.
+    pub(crate) fn expected(&self) -> &'static str {
+        match self {
+            Self::List(_) => "it is not a list of calls such as [name(key=value)] on a line of its own",
+            Self::Statement(_) => {
+                "a tool_code fence holds only calls such as name(key=value), each on lines of its own"
+            }
+        }
+    }
+
+    /// See [`PythonList::push`].
+    pub(crate) fn push(&mut self, c: char) -> Flow {
+        match self {
+            Self::List(list) => list.push(c),
+            Self::Statement(statement) => statement.push(c),
+        }
+    }
+}
+
+impl PythonStatement {
+    /// Whether a line may begin so.
+    pub(crate) fn may_begin(c: char) -> bool {
+        c.is_ascii_alphabetic() || c == '_'
+    }
+
+    fn name(&self) -> Option<&str> {
+        match &self.printed {
+            Some(calls) => calls.iter().flatten().map(|found| found.name.as_str()).next(),
+            None => self.call.arguments.as_ref().map(|_| self.call.name.as_str()),
+        }
+    }
+
+    fn push(&mut self, c: char) -> Flow {
+        if let Some(calls) = &mut self.printed {
+            return match c {
+                ')' => Flow::Done(std::mem::take(calls)),
+                ' ' | '\t' => Flow::More,
+                _ => Flow::fail("expected the `)` of print", c),
+            };
+        }
+        match self.call.push(c) {
+            Flow::More if !self.is_printed && self.call.name == "print" && self.call.arguments.is_some() => {
+                *self = Self { is_printed: true, ..Self::default() };
+                Flow::More
+            }
+            Flow::Done(calls) if self.is_printed => {
+                self.printed = Some(calls);
+                Flow::More
+            }
+            flow => flow,
+        }
     }
 }
 

@@ -20,6 +20,13 @@ pub(crate) const EXAMPLES: &[(&str, &str, &str)] = &[
     ("llama_4", "<|python_start|>[get_weather(city='Paris')]<|python_end|><|eot|>", PARIS),
     ("pythonic", "[get_weather(city='Paris')]", PARIS),
     ("pythonic", "```tool_code\n[get_weather(city=\"Paris\")]\n```", PARIS),
+    ("pythonic", "```tool_code\nget_weather(city='Paris')\n```", PARIS),
+    ("pythonic", "```tool_code\nprint(get_weather(city='Paris'))\n```", PARIS),
+    (
+        "pythonic",
+        "```tool_code\nprint(now())\nnow()\n```",
+        "[{\"name\":\"now\",\"arguments\":{}},{\"name\":\"now\",\"arguments\":{}}]",
+    ),
     (
         "mistral",
         "[TOOL_CALLS] [{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}, \"id\": \"D681PevKs\"}]</s>",
