@@ -3,9 +3,11 @@
 use std::hash::{Hash, Hasher};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::Context;
+use rustix::fs::{major, minor};
 use rustix::termios::ttyname;
 use toold_client::{Client, ClientError, StartOptions, place};
 use toold_proto::daemon::{CLOSING_IDLE, CLOSING_RESTART, CLOSING_STOP, Closing, NoParams};
@@ -16,6 +18,7 @@ use toold_proto::shell::ListShells;
 use toold_proto::tool::SessionId;
 
 use crate::globals::Globals;
+use crate::keys::has_terminal;
 use crate::output::{self, DIM};
 
 /// The path of the daemon's socket, from the flag or the environment.
@@ -131,8 +134,8 @@ pub(crate) async fn open_session(
     }
 }
 
-/// The session of the shell that started this command, in its folder: an answer for the session holds for the next command
-/// too. A new one where there is no such shell, or while another command uses it, since calls of a session wait for each
+/// The session of the shell at this terminal, in its folder: an answer for the session holds for the next command too. A new
+/// one where there is no such shell, or while another command uses it, since calls of a session wait for each
 /// other.
 pub(crate) async fn open_terminal_session(client: &Client, cwd: Option<PathBuf>) -> anyhow::Result<CommandSession> {
     let folder = match &cwd {
@@ -181,23 +184,60 @@ pub(crate) fn is_of_closed_terminal(id: &SessionId) -> bool {
     }
 }
 
-/// The id of the session of the process that started this one. A later process with the same number began at another time.
+/// The id of the session of this terminal in a folder. A later process with the number of its shell began at another time.
 fn id_of_terminal(folder: &Path) -> Option<SessionId> {
-    let parent = std::os::unix::process::parent_id();
-    let start = start_of(parent)?;
+    let (shell, terminal) = shell_of_terminal()?;
+    let start = start_of(shell)?;
     let mut hash = std::hash::DefaultHasher::new();
     folder.canonicalize().ok()?.hash(&mut hash);
-    terminal_session(&terminal_name(), &format!("{parent}-{start}-{:016x}", hash.finish())).ok()
+    terminal_session(&terminal, &format!("{shell}-{start}-{:016x}", hash.finish())).ok()
+}
+
+/// The process with which this terminal's session ends, and the terminal, such as `pts/5`; `tty` where it has no name. `None`
+/// without a terminal, and where the session ends with this command.
+///
+/// The controlling terminal counts: this command belongs to it also where its input or output go elsewhere, and where a script
+/// or another program runs it.
+fn shell_of_terminal() -> Option<(u32, String)> {
+    let own = StatFields::read("self")?;
+    let terminal: u32 = own.field(TERMINAL)?;
+    if terminal == 0 {
+        return has_terminal().then(|| (std::os::unix::process::parent_id(), terminal_name()));
+    }
+    let leader: u32 = own.field(SESSION)?;
+    let name = match (major(terminal.into()), minor(terminal.into())) {
+        (136, number) => format!("pts/{number}"),
+        (4, number @ 0..64) => format!("tty{number}"),
+        _ => "tty".to_owned(),
+    };
+    (leader != std::process::id()).then_some((leader, name))
+}
+
+/// The fields of `/proc/PID/stat` behind the name, which may have any characters (proc(5)).
+struct StatFields(String);
+
+const SESSION: usize = 3;
+const TERMINAL: usize = 4;
+const START: usize = 19;
+
+impl StatFields {
+    /// `None` for a process that has ended.
+    fn read(process: &str) -> Option<Self> {
+        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+        Some(Self(stat.rsplit_once(')')?.1.to_owned()))
+    }
+
+    fn field<T: FromStr>(&self, number: usize) -> Option<T> {
+        self.0.split_ascii_whitespace().nth(number)?.parse().ok()
+    }
 }
 
 /// When a process started, in ticks; `None` for one that has ended.
 fn start_of(pid: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // Behind the name, which may have any characters: state is the first, the start the twentieth (proc(5)).
-    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+    StatFields::read(&pid.to_string())?.field(START)
 }
 
-/// The terminal of this process, such as `pts/5`; `tty` where it has no name.
+/// The terminal of stdin or stderr, where it controls no session.
 fn terminal_name() -> String {
     let names = [ttyname(std::io::stdin(), Vec::new()), ttyname(std::io::stderr(), Vec::new())];
     let name = names.into_iter().flatten().find_map(|name| name.into_string().ok());

@@ -1,5 +1,6 @@
 //! `toolctl call` and the other commands as a newcomer types them: what a wrong call is answered with.
 
+use std::path::Path;
 use std::process::{Command, Output};
 
 use toold_tests::{Setup, Terminal, TestDaemon, toolctl, until};
@@ -157,4 +158,19 @@ fn a_level_without_a_session_is_that_of_this_terminal() {
     assert!(status.success() && text.contains("this terminal"), "{text}");
     let (status, text) = Terminal::run(&mut command(&daemon, &["permissions", "mode", "accept_edits"])).end();
     assert!(status.success(), "{text}");
+}
+
+#[test]
+fn calls_at_a_terminal_share_its_session_wherever_their_input_and_output_go() {
+    let daemon = TestDaemon::start();
+    let call = format!("{} call list > /dev/null", toolctl().display());
+    let lines =
+        ["{}", "{} < /dev/null", "{} 2> /dev/null", "echo x | {} 2>&1 | cat", "timeout 60 {}", "sh -c '{}; true'"];
+    let script = lines.map(|line| line.replace("{}", &call)).join(" && ") + " && echo all of them";
+    let mut shell = daemon.setup.command(Path::new("setsid"));
+    shell.args(["--ctty", "--wait", "sh", "-c", &script]).current_dir(daemon.work());
+    let (status, text) = Terminal::run(&mut shell).end();
+    assert!(status.success() && text.contains("all of them"), "{text}");
+    let sessions = String::from_utf8(run(&daemon, &["sessions", "--json"]).stdout).unwrap();
+    assert_eq!(sessions.matches("\"terminal-pts_").count(), 1, "{sessions}");
 }

@@ -197,9 +197,7 @@ async fn call_in_session(client: &Client, wanted: &WantedCall) -> anyhow::Result
     let args = &wanted.args;
     let session = match &args.session {
         // Only where a person may answer for the session.
-        None if !args.no_ask && keys::has_terminal() => {
-            connection::open_terminal_session(client, args.cwd.clone()).await?
-        }
+        None if !args.no_ask => connection::open_terminal_session(client, args.cwd.clone()).await?,
         id => connection::open_session(client, args.cwd.clone(), id.clone()).await?,
     };
     let status = call(client, wanted, session.id()).await;
