@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use super::mounts;
+use super::mounts::{self, OwnMounts, TERMINAL_MAKER, TERMINALS};
 use super::network;
 use super::order::Confinement;
 use super::system::{self, Handled, Instruction};
@@ -54,19 +54,19 @@ pub(super) fn confine(confinement: &Confinement, filters: &[String]) -> Result<O
     }
     network::enter(&confinement.join)?;
     // Without namespaces there is no private folder either: nothing is written at all.
-    let temp = if confinement.bare { None } else { mounts::arrange(confinement)? };
+    let own = if confinement.bare { OwnMounts::default() } else { mounts::arrange(confinement)? };
     let no_override = confinement.floor && mounts::covers::need_no_override(&confinement.masked);
     drop_capabilities(no_override);
     let restricted = match (confinement.guard, confinement.floor) {
         (true, _) => restrict_mounts_and_processes(),
-        (false, true) => restrict_to_floor(confinement, temp.as_deref()),
-        (false, false) => restrict_files(confinement, temp.as_deref()),
+        (false, true) => restrict_to_floor(confinement, &own),
+        (false, false) => restrict_files(confinement, &own),
     };
     restricted.map_err(|error| format!("Landlock: {error}"))?;
     for filter in filters {
         system::filter_calls(&filter).map_err(|error| format!("seccomp: {error}"))?;
     }
-    Ok(temp)
+    Ok(own.temp)
 }
 
 /// The instructions of a filter: 16 digits for each.
@@ -124,16 +124,16 @@ fn scopes(confinement: &Confinement, version: i64) -> io::Result<u64> {
     }
 }
 
-fn restrict_files(confinement: &Confinement, temp: Option<&Path>) -> io::Result<()> {
+fn restrict_files(confinement: &Confinement, own: &OwnMounts) -> io::Result<()> {
     let root = Path::new("/");
     let places: Vec<PathBuf> = std::fs::read_dir(root)?.flatten().map(|entry| entry.path()).collect();
     let shown = places.iter().filter(|path| *path != Path::new(DEVICES_FOLDER)).map(|path| (path.as_path(), READ));
     let shown: Vec<(&Path, u64)> = shown.chain([(root, READ_FOLDER)]).collect();
-    restrict_to(confinement, temp, ALL, &shown)
+    restrict_to(confinement, own, ALL, &shown)
 }
 
 /// Nothing is read but what a floor shows. Before the version that can forbid truncating files, mounts forbid it.
-fn restrict_to_floor(confinement: &Confinement, temp: Option<&Path>) -> io::Result<()> {
+fn restrict_to_floor(confinement: &Confinement, own: &OwnMounts) -> io::Result<()> {
     let version = version(confinement);
     let accesses = match version {
         ..1 => return Err(io::Error::other("this kernel has no Landlock, or a filter of system calls denies it")),
@@ -150,18 +150,20 @@ fn restrict_to_floor(confinement: &Confinement, temp: Option<&Path>) -> io::Resu
     let seen = confinement.seen.iter().map(|path| (path.as_path(), READ));
     let listed = confinement.listed.iter().map(PathBuf::as_path).chain([Path::new(DEVICES_FOLDER)]);
     let shown: Vec<(&Path, u64)> = seen.chain(listed.map(|path| (path, READ_FOLDER))).collect();
-    restrict_to(confinement, temp, accesses, &shown)
+    restrict_to(confinement, own, accesses, &shown)
 }
 
 /// Forbids these accesses except to what is shown, the writable places, and devices that store nothing.
-fn restrict_to(confinement: &Confinement, temp: Option<&Path>, files: u64, shown: &[(&Path, u64)]) -> io::Result<()> {
+fn restrict_to(confinement: &Confinement, own: &OwnMounts, files: u64, shown: &[(&Path, u64)]) -> io::Result<()> {
     let version = version(confinement);
     let control = if version >= FORBIDS_CONTROL { CONTROL_DEVICE } else { 0 };
     let handled = Handled { files: files | control, network: 0, scopes: scopes(confinement, version)? };
     // A program in a terminal opens the terminal again by its name.
     let terminal = std::fs::read_link("/proc/self/fd/0").ok().filter(|path| path.starts_with("/dev/pts"));
     let devices = DEVICES.iter().map(Path::new).chain(terminal.as_deref());
-    let writable = confinement.writable.iter().map(PathBuf::as_path).chain(temp);
+    let of_terminals = [TERMINALS, TERMINAL_MAKER].map(Path::new).into_iter().filter(|_| own.terminals);
+    let devices = devices.chain(of_terminals);
+    let writable = confinement.writable.iter().map(PathBuf::as_path).chain(own.temp.as_deref());
     let mut allowed = shown.to_vec();
     allowed.extend(devices.map(|path| (path, READ_FILE | WRITE_FILE | TRUNCATE | CONTROL_DEVICE)));
     // Device nodes would bypass every rule.

@@ -19,11 +19,22 @@ use super::system::{
 
 /// Gets a private file system in memory: no one else sees it, and it disappears with the program.
 const TEMP: &str = "/dev/shm";
+/// Pseudo-terminals, and the device that makes one.
+pub(super) const TERMINALS: &str = "/dev/pts";
+pub(super) const TERMINAL_MAKER: &str = "/dev/ptmx";
 /// The file system that shows message queues; a program could drain those of others there.
 const MESSAGE_QUEUES: &str = "/dev/mqueue";
 
-/// Returns the folder for temporary files; `None` if the program has no private one.
-pub(super) fn arrange(confinement: &Confinement) -> Result<Option<PathBuf>, String> {
+/// What a program has of its own.
+#[derive(Debug, Default)]
+pub(super) struct OwnMounts {
+    /// The folder for temporary files.
+    pub(super) temp: Option<PathBuf>,
+    /// Pseudo-terminals, in place of those of others.
+    pub(super) terminals: bool,
+}
+
+pub(super) fn arrange(confinement: &Confinement) -> Result<OwnMounts, String> {
     // Before the namespace is created: a working folder stays on the mount through which it was entered.
     let cwd = std::env::current_dir().ok();
     own_namespaces()?;
@@ -53,10 +64,20 @@ pub(super) fn arrange(confinement: &Confinement) -> Result<Option<PathBuf>, Stri
         covers::replace(&confinement.replaced)?;
     }
     let temp = own_temp(confinement, cwd.as_deref())?;
+    let terminals = confinement.floor && own_terminals().is_ok();
     if let Some(cwd) = cwd {
         std::env::set_current_dir(&cwd).map_err(|error| format!("can't enter {}: {error}", cwd.display()))?;
     }
-    Ok(temp)
+    Ok(OwnMounts { temp, terminals })
+}
+
+/// Tests of programs with a terminal make one. A program that was started in one keeps that, and has no others.
+fn own_terminals() -> io::Result<()> {
+    if std::fs::read_link("/proc/self/fd/0").is_ok_and(|path| path.starts_with(TERMINALS)) {
+        return Err(ErrorKind::ResourceBusy.into());
+    }
+    mount(c"devpts", Path::new(TERMINALS), NO_SUID | NO_PROGRAMS, c"newinstance,ptmxmode=0666,mode=0600")?;
+    attach(&copy_tree(&Path::new(TERMINALS).join("ptmx"))?, Path::new(TERMINAL_MAKER))
 }
 
 fn own_namespaces() -> Result<(), String> {

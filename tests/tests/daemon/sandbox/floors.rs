@@ -233,6 +233,17 @@ fn files_that_run_code_later_are_set_aside_until_a_person_allows_them() {
     assert!(!file(".nvmrc").exists());
 }
 
+#[test]
+fn a_build_makes_pseudo_terminals_of_its_own() {
+    if !machine_has_floors() {
+        return;
+    }
+    let script = "import os, pty\nown, other = pty.openpty()\nos.write(other, b'x')\n\
+                  print(os.read(own, 1), sorted(os.listdir('/dev/pts')))\n";
+    let daemon = at("develop", Setup::new().file("t.py", script));
+    assert_eq!(text(&bash(&mut daemon.connect(), "python3 t.py")), "b'x' ['0', 'ptmx']\n");
+}
+
 /// What the person's own settings and dotfiles lead to in the session's folders decides what their programs start.
 #[test]
 fn settings_of_the_person_that_lie_in_the_sessions_folders_are_read_only() {
