@@ -452,7 +452,8 @@ fn an_open_question_names_those_who_wait_now() {
     let id = &first[0];
     assert_eq!(first, json!([id, "codex", null, "Explore (a1)"]));
     let claude = waiting("claude-code", None);
-    assert_eq!(named(2), json!([id, "codex", ["codex", "claude-code"], null]), "the sub-agent is only one agent's");
+    let both = json!(["codex, sub-agent Explore (a1)", "claude-code"]);
+    assert_eq!(named(2), json!([id, "codex", both, null]), "the sub-agent is only one agent's");
     drop(codex);
     assert_eq!(named(1), json!([id, "claude-code", null, null]));
     drop(claude);

@@ -23,7 +23,7 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("builtins/src/memories.rs", 6, "names in the folders of memories; removes the daemon's own folders of sessions"),
     ("builtins/src/skill.rs", 1, "names beside a skill that was read"),
     ("builtins/src/skills.rs", 1, "names in the folders of skills"),
-    ("host/src/launcher/mounts/covers.rs", 3, "covers of secrets, on a file system of its own that nobody else sees"),
+    ("host/src/launcher/mounts/covers.rs", 5, "covers of secrets, on a file system of its own that nobody else sees"),
     ("host/src/launcher/stand_in.rs", 6, "new files and folders in a session's repository, and only these"),
     ("host/src/sandbox.rs", 1, "names in folders, to hide those that are secret"),
     (
@@ -33,12 +33,13 @@ const PLACES: &[(&str, usize, &str)] = &[
     ),
     (
         "host/src/sandbox/floors.rs",
-        2,
-        "names at the top of a session's folders, to protect those that run code later; new files in /tmp",
+        4,
+        "names at the top of a session's folders and in linked ones, to protect those that run code later; links in the home \
+         folder; new files in /tmp",
     ),
     (
         "host/src/sandbox/control_watch.rs",
-        2,
+        3,
         "renames what a command made in a session's folders, as the walk found it",
     ),
     ("host/src/sandbox/git_control.rs", 3, "names in repositories of a session's folders, to protect what Git runs"),
@@ -106,8 +107,8 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("host/src/file_systems/answering.rs", 1, "/proc"),
     ("host/src/tool_mark.rs", 1, "/proc"),
     ("host/src/launcher/installed.rs", 9, "the launcher and its profile where root installs them"),
-    ("host/src/launcher/kernel.rs", 1, "/proc"),
-    ("host/src/launcher/mounts.rs", 1, "/proc"),
+    ("host/src/launcher/kernel.rs", 2, "/proc, and names at the root"),
+    ("host/src/launcher/mounts.rs", 2, "/proc"),
     ("host/src/launcher/network.rs", 2, "/proc"),
     ("toold/src/peer.rs", 1, "/proc"),
     ("toold/src/peer/agent_processes.rs", 7, "/proc"),

@@ -62,13 +62,21 @@ pub(crate) async fn run(args: StatusArgs, globals: &Globals) -> anyhow::Result<u
         output::stdout().control(TerminalControl::ClearScreen)?;
     }
     loop {
-        ticks.tick().await;
-        let status = match ask(&client).await {
-            Err(error) if connection::is_lost(&error) => {
-                client = connection::next(&client).await?;
-                continue;
-            }
-            status => status?,
+        // Noticed at once: which daemon is the next one shows only until it serves.
+        let is_lost = tokio::select! {
+            _ = ticks.tick() => false,
+            _ = client.closed() => true,
+        };
+        let status = match is_lost {
+            true => None,
+            false => match ask(&client).await {
+                Err(error) if connection::is_lost(&error) => None,
+                status => Some(status?),
+            },
+        };
+        let Some(status) = status else {
+            client = connection::next(&client).await?;
+            continue;
         };
         match (args.json, on_screen) {
             (true, _) => output::print_json_line(&status)?,

@@ -50,7 +50,7 @@ const HIDDEN_MOVED: &[(&str, &[&str])] = &[("CARGO_HOME", &["credentials", "cred
 const MAX_TEXT: usize = 32 << 10;
 
 /// A file's device, number, size, and time of change.
-type FileState = (u64, u64, u64, (i64, i64));
+type SettingsState = (u64, u64, u64, (i64, i64));
 
 /// What a command on a floor sees of such a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ enum ShownSettings {
 
 /// What is known of such files. One per daemon.
 #[derive(Debug, Default)]
-pub(super) struct HomeSettings(Mutex<HashMap<PathBuf, (FileState, ShownSettings)>>);
+pub(super) struct HomeSettings(Mutex<HashMap<PathBuf, (SettingsState, ShownSettings)>>);
 
 /// The settings that a command on a floor sees.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
