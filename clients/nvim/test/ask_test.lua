@@ -240,7 +240,7 @@ fact("no prompt comes in the midst of typing", function(scene)
     return scene.toold.statusline():find("1 ask") and looked > 2
   end)
   equal(false, asked)
-  support.noticed("bash wants shell: echo later (shown in normal mode)")
+  support.noticed("bash wants shell: echo later (level read; in")
   typing = false
   wait("the result", function()
     return result
