@@ -161,8 +161,8 @@ test.describe("agents that wait", () => {
     await expect(prompt).toContainText("claude-code, sub-agent Explore (a1)");
     // The open prompt names an agent that joins.
     await hook("codex");
-    await expect(list.nth(1)).toHaveText(/2 of 2.*claude-code, codex/);
-    await expect(prompt).toContainText("claude-code, codex");
+    await expect(list.nth(1)).toHaveText(/2 of 2.*claude-code, sub-agent Explore \(a1\), codex/);
+    await expect(prompt).toContainText("claude-code, sub-agent Explore (a1), codex");
     await prompt.getByRole("button", { name: "deny", exact: true }).click();
     await expect(prompt).toContainText("touch first.txt");
     await expect(list).toHaveCount(0);
