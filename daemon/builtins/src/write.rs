@@ -110,7 +110,7 @@ fn written(content: &str, mode: WriteMode, target: &ChangeTarget, before: Option
     }
 }
 
-/// What the new bytes have of the old ones that the caller did not give.
+/// Notes about what the new bytes keep of the old ones although the caller did not give it: encoding, line ends.
 fn notes(before: &Before, bytes: &[u8], content: &str, text: &str) -> Vec<String> {
     if bytes == content.as_bytes() {
         return Vec::new();

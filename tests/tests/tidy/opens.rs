@@ -107,7 +107,7 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("host/src/file_systems/answering.rs", 1, "/proc"),
     ("host/src/tool_mark.rs", 1, "/proc"),
     ("host/src/launcher/installed.rs", 9, "the launcher and its profile where root installs them"),
-    ("host/src/launcher/kernel.rs", 2, "/proc, and names at the root"),
+    ("host/src/launcher/kernel.rs", 1, "names at the root"),
     ("host/src/launcher/mounts.rs", 2, "/proc"),
     ("host/src/launcher/network.rs", 2, "/proc"),
     ("toold/src/peer.rs", 1, "/proc"),

@@ -159,7 +159,7 @@ fn restrict_to(confinement: &Confinement, own: &OwnMounts, files: u64, shown: &[
     let control = if version >= FORBIDS_CONTROL { CONTROL_DEVICE } else { 0 };
     let handled = Handled { files: files | control, network: 0, scopes: scopes(confinement, version)? };
     // A program in a terminal opens the terminal again by its name.
-    let terminal = std::fs::read_link("/proc/self/fd/0").ok().filter(|path| path.starts_with("/dev/pts"));
+    let terminal = mounts::terminal();
     let devices = DEVICES.iter().map(Path::new).chain(terminal.as_deref());
     let of_terminals = [TERMINALS, TERMINAL_MAKER].map(Path::new).into_iter().filter(|_| own.terminals);
     let devices = devices.chain(of_terminals);

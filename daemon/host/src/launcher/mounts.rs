@@ -71,9 +71,14 @@ pub(super) fn arrange(confinement: &Confinement) -> Result<OwnMounts, String> {
     Ok(OwnMounts { temp, terminals })
 }
 
+/// The pseudo-terminal that the program is started in.
+pub(super) fn terminal() -> Option<PathBuf> {
+    std::fs::read_link("/proc/self/fd/0").ok().filter(|path| path.starts_with(TERMINALS))
+}
+
 /// Tests of programs with a terminal make one. A program that was started in one keeps that, and has no others.
 fn own_terminals() -> io::Result<()> {
-    if std::fs::read_link("/proc/self/fd/0").is_ok_and(|path| path.starts_with(TERMINALS)) {
+    if terminal().is_some() {
         return Err(ErrorKind::ResourceBusy.into());
     }
     mount(c"devpts", Path::new(TERMINALS), NO_SUID | NO_PROGRAMS, c"newinstance,ptmxmode=0666,mode=0600")?;

@@ -393,7 +393,9 @@ impl Sandbox {
         let (home, guarded) = known;
         let mut git = GitControl::default();
         repositories.iter().for_each(|repository| git.add(repository, home));
-        places.iter().for_each(|place| git.add_of_person(place, home));
+        // A repository has them already.
+        let plain = places.iter().filter(|place| !repositories.contains(&place.join(".git")));
+        plain.for_each(|place| git.add_of_person(place, home));
         let mut files = BTreeSet::new();
         for file in found {
             match file.is_symlink() && !guarded.is_kept(&file, false) {

@@ -415,7 +415,7 @@ impl ActiveConfig {
     /// # Errors
     /// The state cannot be stored.
     pub fn set_observing(&self, observed: Option<ObservedAgents>) -> Result<(), NotKept> {
-        // What is observed is left to the agents.
+        // An agent that is observed decides by itself, so that more is allowed.
         let effect = if observed.is_some() { ChangeEffect::Widens } else { ChangeEffect::Narrows };
         let make = |_: Option<&()>| {
             *self.observing.lock() = observed.clone();

@@ -224,7 +224,7 @@ pub(crate) fn fail_in(agent: HookAgent, text: &str) -> Option<FailArg> {
     }
     let is_closed = match agent {
         HookAgent::Opencode => text.contains("ON_FAILURE = \"closed\""),
-        // One that is open beside closed ones was not installed so.
+        // An open hook beside closed ones was changed after the installation.
         _ => hook_commands(agent, text).iter().any(|command| command.contains(" --fail closed")),
     };
     Some(if is_closed { FailArg::Closed } else { FailArg::Open })

@@ -19,7 +19,7 @@ pub(crate) struct SwitchedOff {
     pub(crate) setting: &'static str,
 }
 
-/// What a command line has to have beside an option for the hooks to be off.
+/// When an option of a command line switches the hooks off.
 #[derive(Clone, Copy)]
 enum OptionValue {
     Any,
@@ -180,7 +180,7 @@ pub(crate) fn switched_off() -> Vec<SwitchedOff> {
     agents.filter_map(|agent| switched_off_here(agent, &home)).collect()
 }
 
-/// What keeps the hooks of this agent from running in the current folder.
+/// The reason why the hooks of this agent do not run in the current folder.
 pub(super) fn switched_off_here(agent: HookAgent, home: &Path) -> Option<SwitchedOff> {
     let cwd = std::env::current_dir().unwrap_or_default();
     let here = || {

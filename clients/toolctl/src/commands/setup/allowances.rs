@@ -39,7 +39,7 @@ impl AgentAllowance {
         Some(Self { agent, text: text.to_owned(), category, pattern, tools })
     }
 
-    /// What it frees, in words; of a command, only the daemon knows more.
+    /// The effect that it frees, in words. Only the daemon knows which effects a command has.
     pub(super) fn frees(&self) -> &'static str {
         match self.category {
             "shell" => "runs the command",

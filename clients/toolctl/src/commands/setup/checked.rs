@@ -1,4 +1,4 @@
-//! What toold says of a configuration before it is written anywhere.
+//! The daemon's check of a configuration that is not written to a file yet.
 
 use anyhow::Context;
 use toml::Table;

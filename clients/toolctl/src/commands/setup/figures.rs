@@ -18,7 +18,7 @@ use crate::output::{counted, one_line, plain};
 pub(super) struct Figures {
     agents: usize,
     hooks: usize,
-    /// Of this setup and those before.
+    /// Counted over this setup and earlier ones.
     entries: usize,
     servers: usize,
     /// Resident memory of the servers that could be started, and of as many processes as there are entries.
@@ -52,7 +52,7 @@ pub(super) async fn measure(plan: &SetupPlan, allowed: &[String], client: &Clien
         Some(server.instances.iter().filter_map(|instance| instance.memory_bytes).sum::<u64>())
             .filter(|bytes| *bytes > 0)
     };
-    // That of all setups: this one may have added a server to those of earlier ones.
+    // The record covers all setups: this one may have added a server to those of earlier ones.
     let record = SetupRecord::read().ok().flatten().unwrap_or_default();
     let entries: Vec<&str> =
         record.files.iter().flat_map(|file| &file.entries).map(|entry| entry.source.as_str()).collect();

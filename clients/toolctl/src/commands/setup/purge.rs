@@ -29,7 +29,7 @@ use crate::exit::OK;
 use crate::globals::Globals;
 use crate::output::{self, one_line};
 
-/// What toold makes in the state folder and makes again, or has no use without the programs. All else there is packed: the
+/// Entries of the state folder that toold makes again, or that nobody needs without its programs. All others are packed: the
 /// database with grants and the audit log, what undo needs, notes, and files that toold does not know.
 const MADE_AGAIN: [&str; 21] = [
     "agent-processes",
@@ -64,7 +64,7 @@ pub(super) async fn is_needless() -> anyhow::Result<bool> {
     Ok(!config.parent().is_some_and(Path::exists) && !state_folder().is_some_and(|state| state.exists()))
 }
 
-/// What goes into the archive of what is there now.
+/// The files and folders that exist now and belong in the archive.
 fn to_pack(config: &Path, state: &Path, with_secrets: bool) -> anyhow::Result<Vec<PathBuf>> {
     let mut packed: Vec<PathBuf> = config.exists().then(|| config.to_owned()).into_iter().collect();
     let entries = match std::fs::read_dir(state) {

@@ -36,7 +36,7 @@ pub(super) struct ChangedFile {
     /// Hashes of the file before the first step and after the last one.
     pub(super) before: String,
     pub(super) after: String,
-    /// What the file was between two setups. One that was killed may not have written it.
+    /// States of the file between two setups. A setup that was killed may not have reached its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     between: Vec<FileStage>,
     /// In the order in which they were made.
@@ -93,7 +93,7 @@ pub(super) struct KeptText(Vec<KeptPart>);
 enum KeptPart {
     Text(String),
     Secret(String),
-    /// One as it stands in a string of JSON or TOML, such as a text of JSON itself.
+    /// The same with the escapes of a string in JSON or TOML, as a secret with quotes or line ends has them.
     Escaped(String),
 }
 
@@ -229,7 +229,7 @@ impl ChangedFile {
     /// Adds what changes the text `before` into `after`.
     pub(super) fn extend(&mut self, before: &str, after: &str, steps: impl IntoIterator<Item = TextStep>) {
         match self.steps_in(before) {
-            // Those of a setup that did not come to write them were not made.
+            // A setup that was killed before it wrote has made none of its steps.
             Some(made) => {
                 self.steps.truncate(made);
                 self.between.retain(|stage| stage.steps < made);
