@@ -137,6 +137,12 @@ impl AgentTool {
         &self.request
     }
 
+    /// The call is about to be cancelled: for the audit log, how it ended for whom it is judged.
+    pub fn note_gone(&self, how: &'static str) {
+        // The first one is the reason for the others.
+        let _ = self.request.gone.set(how);
+    }
+
     /// The command lines that the agent runs if it is allowed to, and their restriction; once it was judged.
     pub fn lines(&self) -> (Vec<String>, Option<Confinement>) {
         (self.lines.lock().clone(), self.confinement.lock().clone())

@@ -87,7 +87,10 @@ pub(crate) async fn ask_or_leave(
             if until > Instant::now() && cx.engine.asks.can_be_answered(cx) {
                 // Dropping the future withdraws the question.
                 match timeout_at(until + AFTER_THE_ASK, asks::ask(cx, chain, need, declared, decision)).await {
-                    Ok(Ok(AskAnswer::Denied { by: DecidedBy::Default, .. })) | Err(_) => LeftBecause::NobodyAnswered,
+                    Ok(Ok(AskAnswer::Denied { by: DecidedBy::Default, .. })) | Err(_) => {
+                        cx.note_answered(need);
+                        LeftBecause::NobodyAnswered
+                    }
                     Ok(answer) => return answer.map(Some),
                 }
             } else if *agent.waiting.borrow() {

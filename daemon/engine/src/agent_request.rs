@@ -4,6 +4,8 @@
 //! [`Judgement`], and lasts until the agent reports the end of its work. [`crate::agent_prompt`] leaves questions to the
 //! agent's own prompt.
 
+use std::sync::OnceLock;
+
 use tokio::sync::watch;
 use tokio::time::Instant;
 use toold_proto::agent_request::DecidedBy;
@@ -26,6 +28,8 @@ pub struct AgentRequest {
     pub observed: bool,
     /// The agent's own mode, where the configuration trusts it; `plan` always.
     pub mode: Option<Mode>,
+    /// How it ended for whom the call is judged, in words, if that came before the judgement.
+    pub gone: OnceLock<&'static str>,
 }
 
 /// How the rule of a decision begins that was recorded, and left to the agent. It is no answer, and no use of a grant.

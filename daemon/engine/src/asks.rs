@@ -396,6 +396,7 @@ async fn ask_person(
     if let Some(agent) = &cx.agent {
         agent.waiting.send_replace(true);
     }
+    cx.note_asked(need, &decision.rule);
     let _pause = cx.deadline.pause();
     let _waiting = cx.wait_for(CallWait::Permission);
     let mut heartbeat = tokio::time::interval_at(Instant::now() + settings.heartbeat, settings.heartbeat);
@@ -408,6 +409,7 @@ async fn ask_person(
             () = engine.stop.cancelled() => return Err(ToolError::Stopped(STOPPED_WHILE_ASKED)),
             () = cx.cancel.cancelled() => return Err(ToolError::Cancelled),
             waited = waiter.wait() => {
+                cx.note_answered(need);
                 let ended = match waited {
                     WaitOutcome::Answered(ended) => ended,
                     WaitOutcome::Expired => {
@@ -438,6 +440,7 @@ async fn ask_person(
                         (Resolution::Deny, how, refused_by_policy(&cx.engine.policy.load(), &decision, need))
                     }
                 };
+                cx.note_answered(need);
                 // The other waiting calls may have other rules.
                 waiter.resolve_if_last(end(resolution, &how, answer.clone()));
                 return Ok(answer);

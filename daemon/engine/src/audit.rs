@@ -17,7 +17,8 @@ pub const OF_AGENT: &str = "agent:";
 /// Receives one row for each call, and what is known of a call that may change something before it runs. Each takes some
 /// microseconds, and survives the end of the process once it returns.
 pub trait AuditLog: Send + Sync {
-    /// A call begins. `row` is what is recorded if its end never is. Returns the number for [`AuditRow::begun`].
+    /// A call begins, or goes on after a person was asked: then `row` has the number of the first begin, which it replaces.
+    /// `row` is what is recorded if the call's end never is. Returns the number for [`AuditRow::begun`].
     ///
     /// # Errors
     /// Why it is not recorded.

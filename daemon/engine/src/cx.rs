@@ -92,6 +92,10 @@ struct CallNotes {
     /// The question that was left to an agent's own prompt, with the reason for it.
     question_left: Option<QuestionLeft>,
     denied: Option<DecidedBy>,
+    /// What a person is asked about.
+    asked: Vec<DecisionRecord>,
+    /// See [`AuditRow::begun`](crate::audit::AuditRow::begun).
+    begun: Option<u64>,
     depends: Dependencies,
     waits_for: Vec<CallWait>,
     /// Its place among the calls of its client, until it has joined the queue of the lane or waits for something else.
@@ -368,6 +372,11 @@ impl Cx {
     }
 
     pub(crate) fn record(&self, need: &Need, verdict: &'static str, rule: String, by: DecidedBy) {
+        let decision = self.decision_record(need, verdict, rule, by);
+        self.notes().decisions.push(decision);
+    }
+
+    fn decision_record(&self, need: &Need, verdict: &'static str, rule: String, by: DecidedBy) -> DecisionRecord {
         let is_observed = verdict != "deny" && self.agent.as_ref().is_some_and(|agent| agent.observed);
         let inside = self.session.contains(Path::new(&need.target));
         let judged = match verdict {
@@ -375,7 +384,7 @@ impl Cx {
             _ => JudgedNeed::of(need, inside),
         };
         let rule = if is_observed { format!("{OBSERVED}{rule}") } else { rule };
-        self.notes().decisions.push(DecisionRecord {
+        DecisionRecord {
             category: need.category().as_str().into(),
             target: need.target.clone(),
             verdict: verdict.into(),
@@ -385,7 +394,38 @@ impl Cx {
             effects: need.effects_within().iter().collect(),
             traffic: None,
             judged,
-        });
+        }
+    }
+
+    /// A person is asked about the need, by this rule. Until [`Cx::note_answered`], the record of the call says that there was
+    /// no answer, however the call ends.
+    pub(crate) fn note_asked(&self, need: &Need, rule: &str) {
+        let decision = self.decision_record(need, "ask", rule.to_owned(), DecidedBy::Default);
+        self.notes().asked.push(decision);
+        self.audit_ask();
+    }
+
+    /// The question has ended, and its answer is recorded by the one who asked.
+    pub(crate) fn note_answered(&self, need: &Need) {
+        let category = need.category().as_str();
+        self.notes().asked.retain(|asked| asked.category != category || asked.target != need.target);
+    }
+
+    /// The questions without an answer. `how` the call ended, in words.
+    pub(crate) fn unanswered(&self, how: &str) -> Vec<DecisionRecord> {
+        let unanswered = |asked: &DecisionRecord| {
+            let rule = format!("{how} before an answer ({})", asked.rule);
+            DecisionRecord { rule, ..asked.clone() }
+        };
+        self.notes().asked.iter().map(unanswered).collect()
+    }
+
+    pub(crate) fn begun(&self) -> Option<u64> {
+        self.notes().begun
+    }
+
+    pub(crate) fn note_begun(&self, number: u64) {
+        self.notes().begun = Some(number);
     }
 
     /// Adds to what the call exchanged with a host, once that is decided.

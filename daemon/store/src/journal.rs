@@ -128,9 +128,12 @@ impl CallJournal {
     pub(crate) fn begin(&self, row: &AuditRow) -> Result<u64, String> {
         let mut state = self.state.lock();
         self.look(&mut state);
-        let decisions = state.decisions_of(row);
+        let (decisions, begun_before) = (state.decisions_of(row), row.begun);
         let row = StoredRow::new(row, &decisions, state.client_of(row));
-        let number = state.append(&self.path, EventKind::Begin, &row)?;
+        // One that the file does not have any more is not replaced.
+        let of = begun_before.filter(|number| state.begun.contains_key(number));
+        let number = state.append(&self.path, EventKind::Begin { of }, &row)?;
+        of.and_then(|number| state.begun.remove(&number));
         state.begun.insert(number, (row, decisions));
         Ok(number)
     }
@@ -262,7 +265,7 @@ impl CallJournal {
         begun.sort_by_key(|(number, _)| *number);
         state.write_head(&self.id, &self.path)?;
         for (number, row) in &begun {
-            state.write(&self.path, &JournalEvent { number: *number, kind: EventKind::Begin, row })?;
+            state.write(&self.path, &JournalEvent { number: *number, kind: EventKind::Begin { of: None }, row })?;
         }
         left::put_in_place(&self.path).map_err(|error| error.to_string())
     }

@@ -536,6 +536,35 @@ fn tools_of_toold_and_other_events_are_not_judged_by_the_hook() {
     assert!(requests.lock().unwrap().is_empty());
 }
 
+/// Its hook lives on, as one does that the agent has started in a session of its own.
+#[test]
+fn a_person_is_asked_no_more_for_an_agent_that_was_killed() {
+    let daemon = Setup::new().config("[agents.codex]\nask = \"toold\"\n").start();
+    let mut person = AskingHook::person(&daemon);
+    let mut input = bash("PreToolUse", "git push");
+    input["cwd"] = json!(daemon.work());
+    let agent = "import subprocess, sys\nsubprocess.run([sys.argv[1], 'hook', 'codex'], input=sys.argv[2], text=True, start_new_session=True)";
+    let mut agent = daemon
+        .setup
+        .command(Path::new("python3"))
+        .args(["-c", agent])
+        .arg(toolctl())
+        .arg(input.to_string())
+        .spawn()
+        .unwrap();
+    let id = asked(&mut person);
+    agent.kill().unwrap();
+    agent.wait().unwrap();
+    let resolved = person.notification("permissions.event")["result"].take();
+    assert_eq!((&resolved["action"], &resolved["request_id"]), (&json!("cancelled"), &id));
+    let list = until("the row", || {
+        let list = daemon.connect().result("audit.query", json!({"agent": "codex"}));
+        list["entries"][0]["outcome"].is_string().then_some(list)
+    });
+    let rule = list["entries"][0]["decisions"][0]["rule"].as_str().unwrap();
+    assert!(rule.starts_with("the agent ended before an answer ("), "{list}");
+}
+
 #[test]
 fn a_server_that_only_has_the_name_of_toold_is_judged() {
     let setup = Setup::new();

@@ -541,6 +541,76 @@ fn a_question_is_withdrawn_when_its_request_is_cancelled_or_its_caller_goes() {
     assert!(rows.iter().all(|row| row["outcome"] == "cancelled"), "{rows:?}");
 }
 
+/// However it ends, it is no yes.
+#[test]
+fn a_question_that_is_interrupted_is_recorded_with_its_end() {
+    let mut daemon = asking();
+    let request = |daemon: &TestDaemon| {
+        let mut person = person(daemon);
+        let mut agent = hook(daemon);
+        agent.request("permissions.request", params(daemon, "codex", "Bash", json!({"command": "cargo publish"})));
+        ask_of(&mut person);
+        (person, agent)
+    };
+    let recorded = |daemon: &TestDaemon, outcome: &str, how: &str| {
+        let row = until(how, || audited(daemon).pop().filter(|row| row["outcome"] == outcome));
+        let decisions = row["decisions"].as_array().unwrap();
+        assert!(decisions.iter().all(|decision| decision["verdict"] != "allow"), "{row}");
+        let decision = decisions.last().unwrap();
+        assert_eq!((&decision["verdict"], &decision["target"]), (&json!("ask"), &json!("cargo publish")), "{row}");
+        let rule = decision["rule"].as_str().unwrap();
+        assert!(rule.starts_with(&format!("{how} before an answer (")), "{rule}");
+        let shown = daemon.toolctl(&["audit", "--decisions"]).stdout;
+        assert!(String::from_utf8_lossy(&shown).contains(how), "{}", String::from_utf8_lossy(&shown));
+    };
+    let (_person, agent) = request(&daemon);
+    drop(agent);
+    recorded(&daemon, "cancelled", "the agent's hook ended");
+    let open = request(&daemon);
+    daemon.restart("TERM");
+    recorded(&daemon, "cancelled", "toold stopped");
+    drop(open);
+    let open = request(&daemon);
+    daemon.restart("KILL");
+    recorded(&daemon, "interrupted", "toold ended");
+    drop(open);
+    assert_eq!(audited(&daemon).len(), 3);
+    // A tool of toold.
+    let mut person = person(&daemon);
+    let mut caller = daemon.connect();
+    caller.request("tools.execute", json!({"name": "bash", "arguments": {"command": "cargo publish"}}));
+    ask_of(&mut person);
+    daemon.restart("KILL");
+    drop((person, caller));
+    let list = daemon.connect().result("audit.query", json!({"tool": "bash"}));
+    let row = list["entries"].as_array().unwrap().last().unwrap();
+    assert_eq!((&row["outcome"], row.get("agent")), (&json!("interrupted"), None), "{list}");
+    let rule = row["decisions"][0]["rule"].as_str().unwrap();
+    assert!(rule.starts_with("toold ended before an answer ("), "{row}");
+}
+
+#[test]
+fn a_question_that_is_answered_is_recorded_once_with_its_answer() {
+    let daemon = asking();
+    for action in ["allow", "deny"] {
+        let mut person = person(&daemon);
+        let mut agent = hook(&daemon);
+        let id =
+            agent.request("permissions.request", params(&daemon, "codex", "Bash", json!({"command": "cargo publish"})));
+        let ask = ask_of(&mut person);
+        person.result("permissions.reply", json!({"request_id": ask["request_id"], "action": action}));
+        let judged = agent.answer(id)["result"].take();
+        if action == "allow" {
+            done(&daemon, &judged, true);
+        }
+        let rows = audited(&daemon);
+        let decisions = rows.last().unwrap()["decisions"].as_array().unwrap();
+        let verdicts: Vec<&Value> = decisions.iter().map(|decision| &decision["verdict"]).collect();
+        assert_eq!(verdicts, [action], "{rows:?}");
+    }
+    assert_eq!(audited(&daemon).len(), 2);
+}
+
 #[test]
 fn a_person_who_is_asked_about_an_edit_sees_its_diff() {
     let daemon = asking();

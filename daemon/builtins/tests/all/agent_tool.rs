@@ -1,7 +1,7 @@
 //! Judgements of what agents do with tools of their own.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
@@ -60,6 +60,7 @@ async fn judge_in(
         was_asked: false,
         waiting: watch::Sender::new(false),
         mode: None,
+        gone: OnceLock::new(),
     };
     let (judge, mut judged) = oneshot::channel::<Judgement>();
     // An agent that is gone ends the call after the judgement.

@@ -35,15 +35,6 @@ struct NotedArguments {
     call: Option<u64>,
 }
 
-/// What the audit log knows of a call that has not ended.
-#[derive(Default)]
-struct AuditedBegin {
-    /// See [`AuditRow::begun`].
-    begun: Option<u64>,
-    /// Why it knows nothing of the call.
-    unrecorded: Option<String>,
-}
-
 /// The record of one call: opened when the call starts, closed exactly once.
 pub(super) struct CallRecord {
     cx: Arc<Cx>,
@@ -52,7 +43,8 @@ pub(super) struct CallRecord {
     arguments: parking_lot::Mutex<NotedArguments>,
     /// See [`AuditRow::original`].
     original: parking_lot::Mutex<Option<Duration>>,
-    audited: parking_lot::Mutex<AuditedBegin>,
+    /// Why the audit log does not know that it has begun.
+    unrecorded: parking_lot::Mutex<Option<String>>,
     closed: bool,
     /// The call's id is free again when its record is closed.
     _in_flight: InFlightGuard,
@@ -71,7 +63,7 @@ impl CallRecord {
             clock: Default::default(),
             arguments: Default::default(),
             original: Default::default(),
-            audited: Default::default(),
+            unrecorded: Default::default(),
             closed: false,
             _in_flight: in_flight,
         }
@@ -114,16 +106,15 @@ impl CallRecord {
             return Ok(());
         }
         match audit.begin(&self.row(self.cx.decisions(), Outcome::Interrupted, 0, 0)) {
-            Ok(number) => self.audited.lock().begun = Some(number),
+            Ok(number) => self.cx.note_begun(number),
             Err(why) if is_required => return Err(why),
-            Err(why) => self.audited.lock().unrecorded = Some(why),
+            Err(why) => *self.unrecorded.lock() = Some(why),
         }
         Ok(())
     }
 
     fn row(&self, decisions: Vec<DecisionRecord>, outcome: Outcome, duration_ms: u64, output_bytes: u64) -> AuditRow {
         AuditRow {
-            begun: self.audited.lock().begun,
             original: *self.original.lock(),
             input_bytes: self.input_bytes,
             output_bytes,
@@ -197,7 +188,7 @@ impl CallRecord {
         let recorded = engine
             .audit
             .as_ref()
-            .map(|audit| audit.record(&self.row(cx.take_decisions(), outcome, duration_ms, output_bytes)));
+            .map(|audit| audit.record(&self.row(take_decisions(cx), outcome, duration_ms, output_bytes)));
         tracing::debug!(
             target: TARGET,
             call = %cx.call_id, session = %cx.session.id, tool = %cx.tool,
@@ -211,14 +202,14 @@ impl CallRecord {
             outcome,
             duration_ms,
         });
-        let unrecorded = self.audited.lock().unrecorded.take();
+        let unrecorded = self.unrecorded.lock().take();
         recorded?.err().or(unrecorded)
     }
 }
 
 fn row_of(cx: &Cx, decisions: Vec<DecisionRecord>, outcome: Outcome, duration_ms: u64) -> AuditRow {
     AuditRow {
-        begun: None,
+        begun: cx.begun(),
         at: cx.started_at,
         call_id: cx.call_id.clone(),
         session_id: cx.session.id.clone(),
@@ -238,11 +229,41 @@ fn row_of(cx: &Cx, decisions: Vec<DecisionRecord>, outcome: Outcome, duration_ms
     }
 }
 
+/// All decisions, with the questions that the end of the call left without an answer.
+fn take_decisions(cx: &Cx) -> Vec<DecisionRecord> {
+    let mut decisions = cx.take_decisions();
+    decisions.extend(cx.unanswered(how_it_ended(cx)));
+    decisions
+}
+
+/// How a call ended that a person was asked about in vain, in words.
+fn how_it_ended(cx: &Cx) -> &'static str {
+    let gone = cx.agent.as_ref().map(|agent| agent.gone.get().copied());
+    match gone {
+        Some(Some(gone)) => gone,
+        // Nothing else ends it.
+        Some(None) => "toold stopped",
+        None if cx.engine.stop.is_cancelled() => "toold stopped",
+        None => "the call was cancelled",
+    }
+}
+
 impl Cx {
+    /// Records in the audit log that a person is asked: the daemon may be killed before the answer.
+    pub(crate) fn audit_ask(&self) {
+        let Some(audit) = &self.engine.audit else { return };
+        let mut decisions = self.decisions();
+        decisions.extend(self.unanswered("toold ended"));
+        match audit.begin(&row_of(self, decisions, Outcome::Interrupted, 0)) {
+            Ok(number) => self.note_begun(number),
+            Err(error) => tracing::warn!(target: TARGET, call = %self.call_id, error, "a question is not recorded"),
+        }
+    }
+
     /// Records what was decided for a program that ran on [in the background](Cx::in_background), in a row of its own with
     /// the id of its call; nothing if nothing was.
     pub fn audit_background(&self) {
-        let decisions = self.take_decisions();
+        let decisions = take_decisions(self);
         let Some(audit) = self.engine.audit.as_ref().filter(|_| !decisions.is_empty()) else { return };
         let denied = decisions.iter().any(|decision| decision.verdict == "deny");
         let outcome = if denied { Outcome::Denied } else { Outcome::Ok };

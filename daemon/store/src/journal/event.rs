@@ -25,7 +25,11 @@ pub(super) struct JournalEvent<Row> {
 #[serde(tag = "event", rename_all = "snake_case")]
 pub(super) enum EventKind {
     /// The row is what is known until the call ends.
-    Begin,
+    Begin {
+        /// The number of an earlier begin of the call, in whose place this one is.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        of: Option<u64>,
+    },
     End {
         /// The number of the begin, if that was recorded.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -195,7 +195,10 @@ fn parse(bytes: &[u8]) -> JournalEvents {
         };
         row.number = Some(number);
         match kind {
-            EventKind::Begin => _ = begun.insert(number, row),
+            EventKind::Begin { of } => {
+                of.and_then(|number| begun.remove(&number));
+                begun.insert(number, row);
+            }
             EventKind::End { of } => {
                 of.and_then(|number| begun.remove(&number));
                 events.ended.push(row);

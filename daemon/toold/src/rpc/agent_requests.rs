@@ -8,7 +8,7 @@ pub(crate) mod pending;
 pub(crate) mod sessions;
 
 use std::future::ready;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::SystemTime;
 
@@ -48,6 +48,7 @@ use sessions::session_for;
 
 use crate::config::agents::AgentConfines;
 use crate::config::random::random_hex;
+use crate::peer::agent_processes::ProcessId;
 use crate::peer::process_end;
 use crate::rpc::connection::ClientConnection;
 use crate::rpc::error::{invalid_params, of_call, refused, unknown};
@@ -105,6 +106,7 @@ async fn judge_request(request: MethodRequest, params: RequestPermission) -> Res
     let call = call_of(&request, &params, &session, call_id.clone(), cancel.clone())?;
     let ended = CancellationToken::new();
     let open = OpenRequest {
+        tool: tool.clone(),
         conversation,
         is_subagents: params.agent_id.is_some(),
         requester: requester.clone(),
@@ -121,8 +123,8 @@ async fn judge_request(request: MethodRequest, params: RequestPermission) -> Res
     let number = services.open_requests.add(&request_id, open).map_err(|TooManyRequests| {
         of_call(CallError::Overloaded("too many requests of this agent wait for an answer".to_owned()))
     })?;
-    // When the caller goes before there is a judgement, nobody is asked any more.
-    let withdraw = cancel.drop_guard();
+    let unjudged = UnjudgedRequest { tool: tool.clone(), cancel: Some(cancel) };
+    let agent = connection.peer.lineage.starter();
     let mut work = Box::pin({
         let (services, tool) = (services.clone(), tool.clone());
         async move {
@@ -142,6 +144,7 @@ async fn judge_request(request: MethodRequest, params: RequestPermission) -> Res
     };
     let mut ran = std::pin::pin!(ran);
     let mut asked = std::pin::pin!(person_asked(&tool));
+    let mut agent_ended = std::pin::pin!(ended_while_asked(agent, &tool));
     let mut is_told = false;
     let judgement = loop {
         tokio::select! {
@@ -158,16 +161,20 @@ async fn judge_request(request: MethodRequest, params: RequestPermission) -> Res
                 Err(_) => judgement_of_end(&tool, answer)?,
             },
             () = request.scope.cancel.cancelled() => return Err(of_call(CallError::Cancelled)),
+            () = &mut agent_ended => {
+                tool.note_gone("the agent ended");
+                return Err(refused("agent_ended", "the agent has ended, and nobody is asked for it any more"));
+            }
         }
     };
-    let cancel = withdraw.disarm();
+    let cancel = unjudged.judged();
     services.open_requests.judge(number, &judgement);
     if params.confines && judgement.decision != Verdict::Deny {
         let files = GuardedFiles::of(&services.engine, &session);
         services.command_approvals.leave(&request_id, &requester, &params, &judgement, tool.lines(), &files);
     }
     // An agent that has ended, or refused the tool itself, reports no end.
-    if let Some(agent) = connection.peer.lineage.starter().filter(|_| !call_ended.is_cancelled()) {
+    if let Some(agent) = agent.filter(|_| !call_ended.is_cancelled()) {
         services.engine.tasks.spawn(async move {
             tokio::select! {
                 biased;
@@ -177,6 +184,41 @@ async fn judge_request(request: MethodRequest, params: RequestPermission) -> Res
         });
     }
     Ok(answer(judgement, request_id, call_id))
+}
+
+/// When the caller goes before there is a judgement, nobody is asked any more.
+struct UnjudgedRequest {
+    tool: Arc<AgentTool>,
+    /// `None` once it is judged.
+    cancel: Option<CancellationToken>,
+}
+
+impl UnjudgedRequest {
+    fn judged(mut self) -> CancellationToken {
+        self.cancel.take().expect("nothing else takes it before the end")
+    }
+}
+
+impl Drop for UnjudgedRequest {
+    fn drop(&mut self) {
+        // A daemon that stops has cancelled it before.
+        if let Some(cancel) = self.cancel.take().filter(|cancel| !cancel.is_cancelled()) {
+            self.tool.note_gone("the agent's hook ended");
+            cancel.cancel();
+        }
+    }
+}
+
+/// Returns once the agent has ended while a person is asked for it: its hook may live on.
+async fn ended_while_asked(agent: Option<ProcessId>, tool: &AgentTool) {
+    match agent {
+        Some(agent) if tool.request().asks_until.is_some() => {
+            // The sender lives as long as the tool.
+            let _ = tool.request().waiting.subscribe().wait_for(|waiting| *waiting).await;
+            process_end::ended(agent).await;
+        }
+        _ => std::future::pending().await,
+    }
 }
 
 /// Until when the answer comes, once a person is asked; never for a request that asks nobody.
@@ -329,6 +371,7 @@ fn tool_for(
         was_asked: params.was_asked,
         waiting: watch::Sender::new(false),
         mode: config.mode(params.mode.as_deref().and_then(mode_of)),
+        gone: OnceLock::new(),
     };
     let work = AgentWork {
         tool: params.tool.clone(),

@@ -1,12 +1,13 @@
 //! The requests of agents whose tools have not ended. They outlive the connections that they came on.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
-use toold_builtins::agent_tool::AgentReport;
+use toold_builtins::agent_tool::{AgentReport, AgentTool};
 use toold_engine::agent_request::Judgement;
 use toold_proto::agent_request::FinishScope;
 use toold_proto::tool::{CallId, SessionId};
@@ -30,6 +31,7 @@ pub(super) struct OpenRequest {
     pub(super) requester: RequestingAgent,
     /// `AGENT/SESSION`, if the agent names its conversation.
     pub(super) conversation: Option<String>,
+    pub(super) tool: Arc<AgentTool>,
     /// A sub-agent uses the tool.
     pub(super) is_subagents: bool,
     pub(super) session: SessionId,
@@ -71,7 +73,8 @@ impl OpenAgentRequests {
         let mut all = self.all.lock();
         let same =
             |(_, (known, other)): &(&u64, &(String, OpenRequest))| known == id && other.requester == request.requester;
-        if let Some(number) = all.iter().find(same).map(|(number, _)| *number) {
+        if let Some((number, other)) = all.iter().find(same).map(|(number, (_, other))| (*number, other)) {
+            other.tool.note_gone("the agent asked again");
             end(&mut all, number);
         }
         let in_session = |open: &OpenRequest| open.session == request.session;
