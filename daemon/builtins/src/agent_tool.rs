@@ -39,6 +39,9 @@ use crate::command_changes::{CommandChanges, CommandWindow};
 use crate::journal::ChangingCall;
 use crate::toolkit::Toolkit;
 
+/// Agents cut longer names of tools of MCP servers, each in its way, to 63 or 64 bytes.
+const SHORTEST_CUT: usize = 63;
+
 /// How long an agent may take to report the end of its tool, in which its own prompt may wait for a person.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
@@ -178,12 +181,21 @@ impl AgentTool {
         };
         let mut needs = Vec::new();
         for action in &self.work.actions {
-            if self.is_named(action) {
+            let is_named = self.is_named(action);
+            if is_named && !matches!(action, AgentAction::Mcp { .. }) {
                 continue;
             }
             match deriving.of_action(action).await {
+                // The caller may not know all servers, so that what refuses another reading of the tool's name counts.
+                Ok(found) if is_named => {
+                    needs.extend(found.into_iter().filter(|need| needs::is_refused_reading(need, cx)))
+                }
                 Ok(found) => needs.extend(found),
                 Err(error) => self.note_unclear(&error),
+            }
+            if let Some(rule) = self.denial_of_all(action, cx) {
+                let category = categories_of(action).first().copied().unwrap_or(Category::Agent);
+                needs.push(Need { forbidden: Some(rule), ..Need::new(category, &self.work.tool) });
             }
         }
         for named in &self.work.named {
@@ -202,12 +214,22 @@ impl AgentTool {
     }
 
     /// Whether the caller names the needs of the action: all of an unknown tool, and the server and tool of an MCP
-    /// tool, which it knows better than the tool's name tells.
+    /// tool, which it knows better than the tool's name tells, unless the agent may have cut that.
     fn is_named(&self, action: &AgentAction) -> bool {
         let named = &self.work.named;
         let names_tool = || named.iter().any(|need| need.category == Category::Mcp);
         *action == AgentAction::Unknown && !named.is_empty()
-            || matches!(action, AgentAction::Mcp { .. }) && names_tool()
+            || matches!(action, AgentAction::Mcp { .. }) && names_tool() && self.work.tool.len() < SHORTEST_CUT
+    }
+
+    /// The rule that denies the action whatever its target is, because it denies everything of the kind, in words.
+    fn denial_of_all(&self, action: &AgentAction, cx: &Cx) -> Option<String> {
+        if self.is_named(action) {
+            return None;
+        }
+        let denials: Option<Vec<String>> =
+            categories_of(action).iter().map(|category| cx.denial_of_all(*category)).collect();
+        denials?.into_iter().next()
     }
 
     fn note_unclear(&self, error: &anyhow::Error) {
@@ -403,15 +425,24 @@ impl Callable for AgentTool {
 /// The rule that an action may be about whose target is not known. An unknown tool may do anything.
 fn rule_about(action: &AgentAction, cx: &Cx) -> Option<String> {
     const DENIES: &[Verdict] = &[Verdict::Deny];
-    let rule_about_mcp = || cx.rule_about_any(Category::Mcp, &[Verdict::Deny, Verdict::Ask]);
+    let rule_about = |category: &Category| match category {
+        Category::Mcp => cx.rule_about_any(Category::Mcp, &[Verdict::Deny, Verdict::Ask]),
+        category => cx.rule_about_any(*category, DENIES),
+    };
     match action {
-        AgentAction::Unclear { category } => cx.rule_about_any(*category, DENIES),
-        AgentAction::Mcp { .. } => rule_about_mcp(),
-        AgentAction::Unknown => {
-            let others = [Category::FileWrite, Category::Shell, Category::Network, Category::FileRead];
-            rule_about_mcp().or_else(|| others.into_iter().find_map(|category| cx.rule_about_any(category, DENIES)))
-        }
-        _ => None,
+        AgentAction::Mcp { .. } => rule_about(&Category::Mcp),
+        action => categories_of(action).iter().find_map(rule_about),
+    }
+}
+
+/// The categories that an action may be of whose target is not known; none for other actions.
+fn categories_of(action: &AgentAction) -> &[Category] {
+    const ANY: &[Category] =
+        &[Category::Mcp, Category::FileWrite, Category::Shell, Category::Network, Category::FileRead];
+    match action {
+        AgentAction::Unclear { category } => std::slice::from_ref(category),
+        AgentAction::Unknown => ANY,
+        _ => &[],
     }
 }
 

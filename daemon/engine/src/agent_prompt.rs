@@ -13,7 +13,7 @@ use crate::cx::Cx;
 use crate::decision::with_subject;
 use crate::grant_commands::way_to_allow;
 use crate::need::Need;
-use crate::policy::{Decision, Subject, strict_rule};
+use crate::policy::{Decision, Subject, denial_of_all, strict_rule};
 use crate::tool::ToolError;
 
 impl Cx {
@@ -49,6 +49,13 @@ impl Cx {
         with_subject(self, &self.tool, self.origin, &self.chain, |subject| {
             let subject = Subject { tool: None, ..subject.clone() };
             strict_rule(&self.engine.policy.load(), &self.engine.grants.snapshot(), &subject, category, verdicts)
+        })
+    }
+
+    /// The rule or grant, in words, that denies this tool everything of the category.
+    pub fn denial_of_all(&self, category: Category) -> Option<String> {
+        with_subject(self, &self.tool, self.origin, &self.chain, |subject| {
+            denial_of_all(&self.engine.policy.load(), &self.engine.grants.snapshot(), subject, category)
         })
     }
 }

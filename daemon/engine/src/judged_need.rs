@@ -49,7 +49,9 @@ impl JudgedNeed {
             }),
             NeedKind::Workspace => Some(Self { inside, ..Self::default() }),
             NeedKind::Mcp { reads_only: true } => Some(Self { reads_only: true, ..Self::default() }),
-            NeedKind::Network(_) | NeedKind::Mcp { .. } | NeedKind::Agent | NeedKind::Plugin => None,
+            NeedKind::Network(_) | NeedKind::Mcp { .. } | NeedKind::AgentMcp | NeedKind::Agent | NeedKind::Plugin => {
+                None
+            }
         }
     }
 

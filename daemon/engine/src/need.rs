@@ -51,6 +51,9 @@ pub enum NeedKind {
         /// The server says that its tool only reads, and a person trusts it with that.
         reads_only: bool,
     },
+    /// The same by the name that an agent gives it, in which other characters than letters and digits may be replaced: rules
+    /// that deny or ask count for every name that it may be made of.
+    AgentMcp,
     Agent,
     Plugin,
 }
@@ -234,7 +237,7 @@ impl Need {
             NeedKind::FileWrite(_) => Category::FileWrite,
             NeedKind::Command(_) => Category::Shell,
             NeedKind::Network(_) => Category::Network,
-            NeedKind::Mcp { .. } => Category::Mcp,
+            NeedKind::Mcp { .. } | NeedKind::AgentMcp => Category::Mcp,
             NeedKind::Agent => Category::Agent,
             NeedKind::Plugin => Category::Plugin,
         }

@@ -568,6 +568,15 @@ pub fn strict_rule(
     rule.map(Rule::name).or_else(grant).or_else(closed).or_else(broken)
 }
 
+/// The rule or grant that denies the subject everything of this category, in words: `**`, for all effects.
+pub fn denial_of_all(policy: &Policy, grants: &[Grant], subject: &Subject, category: Category) -> Option<String> {
+    let need = Need::new(category, "");
+    let mut rules = policy.rules.iter().filter(|rule| rule.action == Verdict::Deny && rule.pattern.is_any());
+    let rule = rules.find(|rule| rule.effect.is_none() && rule.concerns(subject, &need)).map(Rule::name);
+    let mut refusals = grants.iter().filter(|grant| grant.pattern.is_any() && grant.may_deny(subject, &need));
+    rule.or_else(|| refusals.next().map(Grant::describe))
+}
+
 /// Whether a path names a file known to hold secrets, which no tool reads.
 pub fn is_secret(path: &Path) -> bool {
     secrets::secret_name(path).is_some()

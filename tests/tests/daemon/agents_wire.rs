@@ -769,28 +769,39 @@ for line in ["make a", "cargo publish", "rm x"]:
 fn a_tool_of_a_server_that_nobody_knows_falls_under_each_rule_about_mcp() {
     let rule = "[[permission.rules]]\ncategory = \"mcp\"\npattern = \"my.dot/*\"\naction = \"deny\"\n";
     let daemon = opened(Setup::new().config(rule));
-    // Agents replace letters of a server's name.
-    let names = [
-        ("claude-code", "mcp__my_dot__danger"),
-        ("claude-code", "mcp__plugin_p_other__x"),
-        ("codex", "mcp__my_dot__danger"),
-        ("qwen-code", "mcp__my_dot__danger"),
-        ("gemini", "mcp_my_dot_danger"),
-        ("vscode", "mcp_my_dot_danger"),
-        ("copilot", "my-dot-danger"),
-        ("opencode", "my_dot_danger"),
-    ];
-    for (agent, tool) in names {
-        check(&daemon, (agent, tool, json!({})), "ask", "rule");
+    let named = |agent: &str, tool: &str, target: &str| {
+        let mut params = params(&daemon, agent, tool, json!({}));
+        params["needs"] = json!([{"category": "mcp", "target": target}]);
+        judge(&daemon, params)
+    };
+    for (agent, start, mark) in [
+        ("claude-code", "mcp__", "__"),
+        ("codex", "mcp__", "__"),
+        ("qwen-code", "mcp__", "__"),
+        ("gemini", "mcp_", "_"),
+        ("vscode", "mcp_", "_"),
+        ("copilot", "", "-"),
+        ("opencode", "", "_"),
+    ] {
+        // Agents replace letters of a server's name.
+        let danger = format!("{start}my_dot{mark}danger");
+        check(&daemon, (agent, &danger, json!({})), "deny", "rule");
+        let other = format!("{start}other{mark}danger");
+        check(&daemon, (agent, &other, json!({})), "ask", "rule");
         // The hook has found the server in the agent's configuration.
-        let named = |target: &str| {
-            let mut params = params(&daemon, agent, tool, json!({}));
-            params["needs"] = json!([{"category": "mcp", "target": target}]);
-            judge(&daemon, params)
-        };
-        assert_eq!(named("other/danger")["by"], "default", "{agent} {tool}");
-        assert_eq!(named("my.dot/danger")["decision"], "deny", "{agent} {tool}");
+        assert_eq!(named(agent, &other, "other/danger")["by"], "default", "{agent}");
+        assert_eq!(named(agent, &danger, "my.dot/danger")["decision"], "deny", "{agent}");
+        // The agent may have a server besides, whose name is longer.
+        let either = format!("{start}a{mark}my_dot{mark}danger");
+        assert_eq!(named(agent, &either, "a/my_dot_danger")["by"], "default", "{agent}");
+        let either = format!("{start}my_dot{mark}danger{mark}x");
+        assert_eq!(named(agent, &either, "my/dot_danger_x")["decision"], "deny", "{agent}");
+        // It may have been cut.
+        let long = format!("{start}other{mark}{}", "x".repeat(63));
+        assert_eq!(named(agent, &long, "other/x")["by"], "rule", "{agent}");
     }
+    check(&daemon, ("claude-code", "mcp__plugin_p_other__x", json!({})), "ask", "rule");
+    check(&daemon, ("cursor", "MCP:danger", json!({})), "ask", "rule");
     let reading = |server: &str| {
         let input = json!({"server": server, "uri": "x://y"});
         let mut params = params(&daemon, "claude-code", "ReadMcpResourceTool", input);
@@ -804,9 +815,13 @@ fn a_tool_of_a_server_that_nobody_knows_falls_under_each_rule_about_mcp() {
 }
 
 #[test]
-fn sub_agents_are_asked_about_where_a_rule_denies_any() {
-    let rule = "[[permission.rules]]\ncategory = \"agent\"\npattern = \"evil\"\naction = \"deny\"\n";
-    let (free, ruled) = (daemon(), opened(Setup::new().config(rule)));
+fn sub_agents_are_asked_about_where_a_rule_denies_any_and_denied_where_one_denies_all() {
+    let rule = |pattern: &str| {
+        Setup::new().config(&format!(
+            "[[permission.rules]]\ncategory = \"agent\"\npattern = \"{pattern}\"\naction = \"deny\"\n"
+        ))
+    };
+    let (free, ruled, none) = (daemon(), opened(rule("evil")), opened(rule("**")));
     let tools = [
         ("claude-code", "Agent"),
         ("codex", "spawn_agent"),
@@ -820,7 +835,29 @@ fn sub_agents_are_asked_about_where_a_rule_denies_any() {
     for (agent, tool) in tools {
         check(&free, (agent, tool, json!({"prompt": "x"})), "ask", "default");
         check(&ruled, (agent, tool, json!({"prompt": "x"})), "ask", "rule");
+        let denied = check(&none, (agent, tool, json!({"prompt": "x"})), "deny", "rule");
+        assert!(denied["reason"].as_str().unwrap().contains("rule deny agent \"**\" at "), "{denied}");
     }
+}
+
+/// What such a tool touches is not known, but all that it could is denied.
+#[test]
+fn a_tool_that_is_not_known_is_denied_where_everything_is() {
+    let rule = |category: &str| {
+        format!("[[permission.rules]]\ncategory = \"{category}\"\npattern = \"**\"\naction = \"deny\"\n")
+    };
+    let categories = ["file.read", "file.write", "shell", "network", "mcp"];
+    let all: String = categories.map(rule).concat();
+    let most: String = categories[..4].iter().map(|category| rule(category)).collect();
+    let (all, most) = (opened(Setup::new().config(&all)), opened(Setup::new().config(&most)));
+    for agent in ["claude-code", "codex", "gemini", "cursor", "copilot", "opencode", "qwen-code", "vscode"] {
+        check(&all, (agent, "Something", json!({})), "deny", "rule");
+        check(&most, (agent, "Something", json!({})), "ask", "rule");
+    }
+    let read_many = ("gemini", "read_many_files", json!({"include": ["src/**"]}));
+    check(&most, read_many, "deny", "rule");
+    check(&most, ("gemini", "web_fetch", json!({"prompt": "the weather"})), "deny", "rule");
+    check(&most, ("vscode", "run_task", json!({})), "deny", "rule");
 }
 
 /// While everything is paused, no tool of an agent goes on by the agent's own mode, also none that toold does not know.

@@ -11,7 +11,7 @@ use toold_adapters::agents::{AgentAction, ContentSearch};
 use toold_engine::cx::Cx;
 use toold_engine::decision::decide_need;
 use toold_engine::guarded_files::GuardedFiles;
-use toold_engine::need::Need;
+use toold_engine::need::{Need, NeedKind};
 use toold_host::environment::Environment;
 use toold_host::sandbox::FoundSecrets;
 use toold_host::shell_grammar;
@@ -79,7 +79,7 @@ impl Deriving<'_> {
             AgentAction::Fetch { url } => self.fetch(url),
             // The agent's provider searches, so there is no host.
             AgentAction::WebSearch { .. } => Ok(vec![Need::new(Category::Plugin, "web_search")]),
-            AgentAction::Mcp { server, tool } => Ok(vec![Need::new(Category::Mcp, format!("{server}/{tool}"))]),
+            AgentAction::Mcp { server, tool } => Ok(vec![mcp_need(format!("{server}/{tool}"))]),
             AgentAction::Skill { name, arguments } => self.skill(name, arguments).await,
             AgentAction::Nothing | AgentAction::Unclear { .. } | AgentAction::Unknown => Ok(Vec::new()),
             AgentAction::Write { .. }
@@ -107,7 +107,7 @@ impl Deriving<'_> {
             Category::Network => self.fetch(&format!("https://{target}")),
             Category::Mcp | Category::Agent | Category::Plugin => {
                 anyhow::ensure!(!target.is_empty(), "a need without a target");
-                Ok(vec![Need::new(*category, target)])
+                Ok(vec![if *category == Category::Mcp { mcp_need(target) } else { Need::new(*category, target) }])
             }
         }
     }
@@ -280,12 +280,9 @@ impl Deriving<'_> {
         if let Some((server, uri)) = name.split_once(':')
             && rule_about_mcp().is_some()
         {
-            needs.push(Need::new(Category::Mcp, format!("{server}/resource/{uri}")));
+            needs.push(mcp_need(format!("{server}/resource/{uri}")));
         }
-        needs.retain(|need| {
-            let decision = decide_need(self.cx, &self.cx.outer_chain, need);
-            decision.verdict != Verdict::Allow && decision.by != DecidedBy::Default
-        });
+        needs.retain(|need| is_refused(need, self.cx));
         needs
     }
 
@@ -310,6 +307,24 @@ fn in_function(need: Need) -> Need {
         command.hides_file = false;
         command.is_unjudged = false;
     })
+}
+
+/// A tool or a resource of a server that the agent has mounted, by the names that the agent gives them.
+fn mcp_need(target: impl Into<String>) -> Need {
+    Need::of_kind(NeedKind::AgentMcp, target)
+}
+
+/// Whether a rule or a grant denies it or asks about it.
+fn is_refused(need: &Need, cx: &Cx) -> bool {
+    let decision = decide_need(cx, &cx.outer_chain, need);
+    decision.verdict != Verdict::Allow && decision.by != DecidedBy::Default
+}
+
+/// The same for a tool of a server that may not be there. A rule that asks about all tools asks about the one that is there.
+pub(super) fn is_refused_reading(need: &Need, cx: &Cx) -> bool {
+    let decision = decide_need(cx, &cx.outer_chain, need);
+    let of_all = || decide_need(cx, &cx.outer_chain, &mcp_need("?/?"));
+    is_refused(need, cx) && (decision.verdict == Verdict::Deny || decision.rule != of_all().rule)
 }
 
 /// A place on the path that needs permission comes before the file.

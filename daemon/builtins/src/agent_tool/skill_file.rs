@@ -7,6 +7,7 @@
 //! them without quotes, reads `@file` as in a prompt, and knows a skill by the name of its folder and by that in its front
 //! matter. Where versions differ, more is found than one of them runs.
 
+use std::collections::VecDeque;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
@@ -28,6 +29,8 @@ const MAX_NAMES: usize = 1000;
 const MAX_DEPTH: usize = 4;
 /// How many folders above the working folder are searched.
 const MAX_LEVELS: usize = 32;
+/// How many folders below it are looked at: some tens of milliseconds.
+const MAX_FOLDERS: usize = 5_000;
 
 /// Where an organization's own skills are.
 const MANAGED: &str = "/etc/claude-code/.claude";
@@ -235,7 +238,7 @@ pub(super) fn find(name: &str, cwd: &Path, environment: &Environment) -> anyhow:
         None => (None, name),
     };
     let mut found = Vec::new();
-    for folder in folders(prefix, cwd, environment) {
+    let mut collect = |folder: &Path| {
         let skills = folder.join("skills");
         for entry in names(&skills) {
             let file = skills.join(&entry).join("SKILL.md");
@@ -245,6 +248,17 @@ pub(super) fn find(name: &str, cwd: &Path, environment: &Environment) -> anyhow:
             }
         }
         collect_files(&folder.join("commands"), last, MAX_DEPTH, &mut found);
+        !found.is_empty()
+    };
+    let mut is_found = false;
+    for folder in folders(prefix, cwd, environment) {
+        is_found |= collect(&folder);
+    }
+    // One of a folder further down has the path in its name only where another one has the same name.
+    if !is_found && prefix.is_none() {
+        for top in started_in(cwd, environment) {
+            folders_below(&top).iter().for_each(|folder| _ = collect(folder));
+        }
     }
     found.sort();
     found.dedup();
@@ -263,10 +277,8 @@ fn bare(name: &str) -> &str {
 /// Folders that may have `skills` and `commands`.
 fn folders(prefix: Option<&str>, cwd: &Path, environment: &Environment) -> Vec<PathBuf> {
     let own = config_folder(environment);
-    // The folder that Claude Code was started in, whatever folder it works in by now.
-    let project = environment.get("CLAUDE_PROJECT_DIR").filter(|value| !value.is_empty()).map(PathBuf::from);
-    let levels = |folder: &Path| folder.ancestors().take(MAX_LEVELS).map(Path::to_owned).collect::<Vec<_>>();
-    let places = [levels(cwd), project.as_deref().map(levels).unwrap_or_default()].concat();
+    let levels = |folder: &PathBuf| folder.ancestors().take(MAX_LEVELS).map(Path::to_owned).collect::<Vec<_>>();
+    let places: Vec<PathBuf> = started_in(cwd, environment).iter().flat_map(levels).collect();
     let above = || places.iter();
     let mut folders = vec![PathBuf::from(MANAGED)];
     folders.extend(own.clone());
@@ -282,6 +294,35 @@ fn folders(prefix: Option<&str>, cwd: &Path, environment: &Environment) -> Vec<P
     let plugin = prefix.split(':').next().unwrap_or(prefix);
     folders.extend(own.map(|own| plugin_folders(&own, plugin)).unwrap_or_default());
     folders
+}
+
+/// The working folder, and the one that Claude Code was started in, whatever folder it works in by now.
+fn started_in(cwd: &Path, environment: &Environment) -> Vec<PathBuf> {
+    let project = environment.get("CLAUDE_PROJECT_DIR").filter(|value| !value.is_empty()).map(PathBuf::from);
+    std::iter::once(cwd.to_owned()).chain(project).collect()
+}
+
+/// The folders `.claude` below this one; where it has too many folders, those that are found first. Links are not followed.
+fn folders_below(top: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut waiting = VecDeque::from([top.to_owned()]);
+    let mut looked = 0;
+    while let Some(folder) = waiting.pop_front() {
+        looked += 1;
+        if looked > MAX_FOLDERS {
+            break;
+        }
+        for name in names(&folder) {
+            let path = folder.join(&name);
+            match &*name {
+                ".claude" => found.push(path),
+                ".git" | "node_modules" => {}
+                _ if path.symlink_metadata().is_ok_and(|entry| entry.is_dir()) => waiting.push_back(path),
+                _ => {}
+            }
+        }
+    }
+    found
 }
 
 /// Where Claude Code keeps the person's own files.

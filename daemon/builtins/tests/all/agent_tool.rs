@@ -152,7 +152,8 @@ async fn an_unknown_tool_is_asked_about_where_a_rule_may_be_about_it() {
     };
     begins(&unknown(Category::FileWrite, "**/a", Verdict::Deny).await, "ask by rule");
     begins(&unknown(Category::Shell, "rm *", Verdict::Deny).await, "ask by rule");
-    begins(&unknown(Category::Mcp, "**", Verdict::Deny).await, "ask by rule");
+    begins(&unknown(Category::Mcp, "**", Verdict::Deny).await, "deny");
+    begins(&unknown(Category::Mcp, "else/*", Verdict::Deny).await, "ask by rule");
     begins(&unknown(Category::Mcp, "else/*", Verdict::Ask).await, "ask by rule");
     begins(&unknown(Category::Shell, "rm *", Verdict::Ask).await, "ask by default");
     begins(&unknown(Category::Shell, "rm *", Verdict::Allow).await, "ask by default");
@@ -183,6 +184,15 @@ async fn an_mcp_tool_is_the_one_that_is_named_or_each_that_its_name_can_be() {
     begins(&judge(&test, "claude-code", "mcp__a__b__c", json!({})).await, "allow by rule");
     begins(&judge(&test, "claude-code", "mcp__a__c", json!({})).await, "allow by rule");
     begins(&judge(&test, "claude-code", "mcp__x__a__c", json!({})).await, "ask by default");
+
+    // Rules about another reading of the name count, but not one that asks about all tools.
+    let named = [(Category::Mcp, "a/b_c")];
+    test.rule(Category::Mcp, "**", Verdict::Ask);
+    begins(&judge_named(&test, ("gemini", "mcp_a_b_c", json!({})), &named).await, "allow by rule");
+    test.rule(Category::Mcp, "a-b/*", Verdict::Ask);
+    begins(&judge_named(&test, ("gemini", "mcp_a_b_c", json!({})), &named).await, "ask by rule");
+    test.rule(Category::Mcp, "a.b/c", Verdict::Deny);
+    begins(&judge_named(&test, ("gemini", "mcp_a_b_c", json!({})), &named).await, "deny");
 }
 
 #[tokio::test]
@@ -235,6 +245,12 @@ async fn what_a_skill_runs_and_allows_is_judged() {
     for name in ["denied", "block", "denied-tool", "hooked"] {
         begins(&judged(name).await, "deny");
     }
+    // Of a folder further down, by its bare name, unless another one has the same.
+    test.write("packages/app/.claude/skills/nested/SKILL.md", "State: !`touch denied1`\n");
+    test.write("packages/app/.claude/skills/plain/SKILL.md", "State: !`touch denied1`\n");
+    begins(&judged("nested").await, "deny");
+    begins(&judged("plain").await, "ask by default");
+    begins(&judged("packages/app:plain").await, "deny");
     let command = |line: &'static str| judge(&test, "claude-code", "SlashCommand", json!({"command": line}));
     begins(&command("/deploy denied1").await, "deny");
     begins(&command("/deploy a").await, "ask by rule");

@@ -12,7 +12,7 @@ pub(super) fn fits_one_line(need: &Need) -> bool {
         NeedKind::FileRead(file) | NeedKind::FileWrite(file) => file.diff.is_none() && file.holds_secrets.is_empty(),
         NeedKind::Command(command) => is_plain(command),
         NeedKind::Network(_) | NeedKind::Mcp { reads_only: true } => true,
-        NeedKind::Mcp { .. } | NeedKind::Plugin | NeedKind::Agent | NeedKind::Workspace => false,
+        NeedKind::Mcp { .. } | NeedKind::AgentMcp | NeedKind::Plugin | NeedKind::Agent | NeedKind::Workspace => false,
     };
     fits && !need.always_asked
 }

@@ -7,6 +7,7 @@
 //! name; `SERVER/*` is everything of an MCP server, `SERVER/mcp:read` its tools that only read, and `mcp:read` those of all
 //! servers.
 
+mod agent_names;
 mod check;
 mod emptiness;
 pub(in crate::policy) mod host;
@@ -17,7 +18,7 @@ pub(in crate::policy) mod words;
 use globset::{GlobBuilder, GlobMatcher};
 use toold_proto::tool::Category;
 
-use crate::need::{CommandForm, JudgedCommand, Need, Word};
+use crate::need::{CommandForm, JudgedCommand, Need, NeedKind, Word};
 use crate::policy::pattern::host::HostPattern;
 use crate::policy::pattern::words::WordsPattern;
 
@@ -214,6 +215,9 @@ impl Pattern {
     /// that is not understood is about each rule whose words occur in it. See also [`Need::may_run_any`].
     pub fn may_match(&self, need: &Need) -> Option<Specificity> {
         let may = match &self.kind {
+            PatternKind::Glob { .. } | PatternKind::ReadingTools(_) if need.kind == NeedKind::AgentMcp => {
+                agent_names::may_match(&self.text, &need.target)
+            }
             PatternKind::Words(words) => {
                 let concerns =
                     |given: &Option<Vec<Word>>, form: &Option<CommandForm>, target: &str, is_unsure: bool| {

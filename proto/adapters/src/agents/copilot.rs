@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::agents::input::{ToolInput, patch_actions, patch_text, searched_folder};
+use crate::agents::input::{ToolInput, patch_actions, patch_text, searched_folder, unknown_or_mcp};
 use crate::agents::{AgentAction, AgentInputError, ContentSearch, SUB_AGENT};
 
 pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, AgentInputError> {
@@ -50,8 +50,8 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
         | "update_todo"
         | "write_agent" => AgentAction::Nothing,
         "task" => SUB_AGENT,
-        // A tool of an MCP server is named SERVER-TOOL, and both names may have such a mark.
-        _ => AgentAction::Unknown,
+        // A tool of an MCP server is named SERVER-TOOL; SERVER/TOOL in permissionRequest.
+        _ => return Ok(unknown_or_mcp(tool, &["-", "/"])),
     };
     Ok(vec![action])
 }

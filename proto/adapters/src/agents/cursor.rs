@@ -1,6 +1,7 @@
 //! The tools of Cursor, from its documentation of hooks.
 
 use serde_json::Value;
+use toold_proto::tool::Category;
 
 use crate::agents::input::{ToolInput, mcp_or_unknown, searched_folder};
 use crate::agents::{AgentAction, AgentInputError, ContentSearch, SUB_AGENT};
@@ -32,6 +33,8 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
         "WebFetch" => AgentAction::Fetch { url: input.text("url")? },
         "Task" => SUB_AGENT,
         "TodoWrite" => AgentAction::Nothing,
+        // The event does not always name the server.
+        _ if tool.starts_with("MCP:") => AgentAction::Unclear { category: Category::Mcp },
         _ => return Ok(mcp_or_unknown(tool)),
     };
     Ok(vec![action])

@@ -60,7 +60,7 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
 
 /// `mcp_SERVER_TOOL`
 fn own_mcp_tools(tool: &str) -> Option<Vec<AgentAction>> {
-    mcp_tools(tool.strip_prefix("mcp_").filter(|names| !names.starts_with('_'))?, "_")
+    mcp_tools(tool.strip_prefix("mcp_").filter(|names| !names.starts_with('_'))?, &["_"])
 }
 
 /// Paths and patterns. The files of a pattern are not known here.

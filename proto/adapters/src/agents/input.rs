@@ -169,15 +169,21 @@ pub(super) fn searched_folder(folder: Option<String>, pattern: &str) -> String {
 /// A tool of an MCP server by the name that Claude Code, Codex and others give it, `mcp__SERVER__TOOL`; otherwise an
 /// unknown tool.
 pub(super) fn mcp_or_unknown(tool: &str) -> Vec<AgentAction> {
-    tool.strip_prefix("mcp__").and_then(|names| mcp_tools(names, "__")).unwrap_or_else(|| vec![AgentAction::Unknown])
+    let named = tool.strip_prefix("mcp__").and_then(|names| mcp_tools(names, &["__"]));
+    named.unwrap_or_else(|| vec![AgentAction::Unknown])
+}
+
+/// The same for an agent whose names of such tools have no prefix: any name may also be that of a tool of its own.
+pub(super) fn unknown_or_mcp(tool: &str, marks: &[&str]) -> Vec<AgentAction> {
+    mcp_tools(tool, marks).unwrap_or_default().into_iter().chain([AgentAction::Unknown]).collect()
 }
 
 /// All servers and tools that `SERVER MARK TOOL` can stand for, since both names may contain the mark; `None` if there
 /// are none.
-pub(super) fn mcp_tools(names: &str, mark: &str) -> Option<Vec<AgentAction>> {
+pub(super) fn mcp_tools(names: &str, marks: &[&str]) -> Option<Vec<AgentAction>> {
     let split = |(at, _): (usize, char)| {
         let (server, rest) = names.split_at(at);
-        let tool = rest.strip_prefix(mark)?;
+        let tool = marks.iter().find_map(|mark| rest.strip_prefix(mark))?;
         let are_names = !server.is_empty() && !tool.is_empty();
         are_names.then(|| AgentAction::Mcp { server: server.to_owned(), tool: tool.to_owned() })
     };
@@ -250,6 +256,12 @@ mod tests {
         for name in ["mcp__", "mcp____b", "mcp__a__", "mcp__a", "mcp_a_b", "Mcp__a__b"] {
             assert_eq!(servers(name), ["unknown"], "{name}");
         }
+        let without_prefix = |name: &str, marks: &[&str]| -> Vec<AgentAction> { unknown_or_mcp(name, marks) };
+        let mcp = |server: &str, tool: &str| AgentAction::Mcp { server: server.to_owned(), tool: tool.to_owned() };
+        let found = without_prefix("a-b/c", &["-", "/"]);
+        assert_eq!(found, [mcp("a", "b/c"), mcp("a-b", "c"), AgentAction::Unknown]);
+        assert_eq!(without_prefix("a_b_c", &["_"]), [mcp("a", "b_c"), mcp("a_b", "c"), AgentAction::Unknown]);
+        assert_eq!(without_prefix("plain", &["_"]), [AgentAction::Unknown]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::agents::input::{ToolInput, patch_actions, patch_text, searched_folder};
+use crate::agents::input::{ToolInput, patch_actions, patch_text, searched_folder, unknown_or_mcp};
 use crate::agents::{AgentAction, AgentInputError, ContentSearch, SUB_AGENT};
 
 pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, AgentInputError> {
@@ -39,8 +39,8 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
             AgentAction::Nothing
         }
         "task" => SUB_AGENT,
-        // A tool of an MCP server has the server's name before its own, without a mark between them.
-        _ => AgentAction::Unknown,
+        // A tool of an MCP server is named SERVER_TOOL.
+        _ => return Ok(unknown_or_mcp(tool, &["_"])),
     };
     Ok(vec![action])
 }

@@ -69,7 +69,7 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
         _ => {
             // `mcp_SERVER_TOOL`
             let named = tool.strip_prefix("mcp_").filter(|names| !names.starts_with('_'));
-            return Ok(named.and_then(|names| mcp_tools(names, "_")).unwrap_or_else(|| vec![AgentAction::Unknown]));
+            return Ok(named.and_then(|names| mcp_tools(names, &["_"])).unwrap_or_else(|| vec![AgentAction::Unknown]));
         }
     };
     Ok(vec![action])

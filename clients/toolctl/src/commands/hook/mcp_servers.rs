@@ -20,6 +20,8 @@ const OWN: &str = "toold";
 const MAX_BYTES: u64 = 32 << 20;
 /// How many folders above the working folder are searched.
 const MAX_LEVELS: usize = 32;
+/// How many extensions of one folder are read.
+const MAX_EXTENSIONS: usize = 256;
 
 /// A tool of a configured server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,10 +126,19 @@ fn plain(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
 }
 
+/// Where a variable moves the agent's files, those in the usual place count too: a repository may have set the variable for the
+/// hook alone.
 fn files(agent: HookAgent, places: &AgentPlaces<'_>) -> Vec<PathBuf> {
     let variable = |name: &str| (places.variable)(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let home = variable("HOME").unwrap_or_default();
-    let config = variable("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"));
+    let moved_or = |name: &str, usual: PathBuf| -> Vec<PathBuf> { variable(name).into_iter().chain([usual]).collect() };
+    let configs = moved_or("XDG_CONFIG_HOME", home.join(".config"));
+    let in_each = |folders: &[PathBuf], names: &[&str]| -> Vec<PathBuf> {
+        folders.iter().flat_map(|folder| names.iter().map(|name| folder.join(name))).collect()
+    };
+    let machine_wide = |names: &[(&str, &str)]| -> Vec<PathBuf> {
+        names.iter().flat_map(|(name, usual)| moved_or(name, PathBuf::from(usual))).collect()
+    };
     let of_project = |names: &[&str]| -> Vec<PathBuf> {
         let mut files: Vec<PathBuf> = Vec::new();
         for above in places.folders(agent).iter().flat_map(|folder| folder.ancestors().take(MAX_LEVELS)) {
@@ -142,28 +153,41 @@ fn files(agent: HookAgent, places: &AgentPlaces<'_>) -> Vec<PathBuf> {
     let mut files = Vec::new();
     match agent {
         HookAgent::ClaudeCode => {
-            files.push(variable("CLAUDE_CONFIG_DIR").unwrap_or_else(|| home.clone()).join(".claude.json"));
+            files.extend(in_each(&moved_or("CLAUDE_CONFIG_DIR", home), &[".claude.json"]));
             files.push("/etc/claude-code/managed-mcp.json".into());
             files.extend(of_project(&[".mcp.json"]));
         }
         HookAgent::Codex => {
-            files.push(variable("CODEX_HOME").unwrap_or_else(|| home.join(".codex")).join("config.toml"));
-            files.push("/etc/codex/config.toml".into());
+            files.extend(in_each(&moved_or("CODEX_HOME", home.join(".codex")), &["config.toml"]));
+            files.extend(["/etc/codex/config.toml", "/etc/codex/managed_config.toml"].map(PathBuf::from));
             files.extend(of_project(&[".codex/config.toml"]));
         }
         HookAgent::Gemini => {
-            files.push(home.join(".gemini/settings.json"));
-            files.push("/etc/gemini-cli/settings.json".into());
+            let own = in_each(&moved_or("GEMINI_CLI_HOME", home), &[".gemini"]);
+            files.extend(in_each(&own, &["settings.json"]));
+            files.extend(machine_wide(&[
+                ("GEMINI_CLI_SYSTEM_SETTINGS_PATH", "/etc/gemini-cli/settings.json"),
+                ("GEMINI_CLI_SYSTEM_DEFAULTS_PATH", "/etc/gemini-cli/system-defaults.json"),
+            ]));
             files.extend(of_project(&[".gemini/settings.json"]));
+            let extended = own.into_iter().chain(of_project(&[".gemini"]));
+            files.extend(extended.flat_map(|folder| extensions(&folder, "gemini-extension.json")));
         }
         HookAgent::QwenCode => {
-            files.push(home.join(".qwen/settings.json"));
-            files.push("/etc/qwen-code/settings.json".into());
+            let own = moved_or("QWEN_HOME", home.join(".qwen"));
+            files.extend(in_each(&own, &["settings.json"]));
+            files.extend(machine_wide(&[
+                ("QWEN_CODE_SYSTEM_SETTINGS_PATH", "/etc/qwen-code/settings.json"),
+                ("QWEN_CODE_SYSTEM_DEFAULTS_PATH", "/etc/qwen-code/system-defaults.json"),
+            ]));
             files.extend(of_project(&[".qwen/settings.json"]));
+            let extended = own.into_iter().chain(of_project(&[".qwen"]));
+            files.extend(extended.flat_map(|folder| extensions(&folder, "qwen-extension.json")));
         }
         HookAgent::Vscode => {
-            let folder = if cfg!(target_os = "macos") { home.join("Library/Application Support") } else { config };
-            files.push(folder.join("Code/User/mcp.json"));
+            let folders =
+                if cfg!(target_os = "macos") { vec![home.join("Library/Application Support")] } else { configs };
+            files.extend(in_each(&folders, &["Code/User/mcp.json"]));
             files.extend(of_project(&[".vscode/mcp.json", ".mcp.json"]));
         }
         HookAgent::Cursor => {
@@ -171,15 +195,14 @@ fn files(agent: HookAgent, places: &AgentPlaces<'_>) -> Vec<PathBuf> {
             files.extend(of_project(&[".cursor/mcp.json"]));
         }
         HookAgent::Copilot => {
-            files.push(variable("COPILOT_HOME").unwrap_or_else(|| home.join(".copilot")).join("mcp-config.json"));
-            files.push(config.join("copilot/mcp-config.json"));
+            files.extend(in_each(&moved_or("COPILOT_HOME", home.join(".copilot")), &["mcp-config.json"]));
+            files.extend(in_each(&configs, &["copilot/mcp-config.json"]));
             files.extend(of_project(&[".mcp.json", ".github/mcp.json", ".vscode/mcp.json"]));
         }
         HookAgent::Opencode => {
             let names = ["opencode.json", "opencode.jsonc"];
-            files.extend(
-                ["opencode.json", "opencode.jsonc", "config.json"].map(|name| config.join("opencode").join(name)),
-            );
+            let own = in_each(&configs, &["opencode"]);
+            files.extend(in_each(&own, &["opencode.json", "opencode.jsonc", "config.json"]));
             files.extend(variable("OPENCODE_CONFIG"));
             files.extend(
                 variable("OPENCODE_CONFIG_DIR").map(|folder| names.map(|name| folder.join(name))).into_iter().flatten(),
@@ -189,6 +212,12 @@ fn files(agent: HookAgent, places: &AgentPlaces<'_>) -> Vec<PathBuf> {
         }
     }
     files
+}
+
+/// The files of installed extensions, which may have servers.
+fn extensions(folder: &Path, name: &str) -> Vec<PathBuf> {
+    let entries = folder.join("extensions").read_dir().into_iter().flatten().flatten();
+    entries.take(MAX_EXTENSIONS).map(|entry| entry.path().join(name)).collect()
 }
 
 /// `None` when it is no regular file, or too large.
@@ -409,6 +438,37 @@ pub(crate) mod tests {
         ] {
             let found: Vec<String> = servers(agent, &places).into_iter().map(|server| server.name).collect();
             assert_eq!(found, expected, "{agent:?}");
+        }
+        // Where a variable moves them, beside those in the usual place.
+        for (name, file, text) in [
+            ("CLAUDE_CONFIG_DIR", "moved/.claude.json", json("mcpServers", "moved")),
+            ("CODEX_HOME", "moved/config.toml", "[mcp_servers.moved]\ncommand = \"x\"\n".to_owned()),
+            ("GEMINI_CLI_HOME", "moved/.gemini/settings.json", json("mcpServers", "moved")),
+            ("GEMINI_CLI_HOME", "moved/.gemini/extensions/e/gemini-extension.json", json("mcpServers", "extended")),
+            ("QWEN_HOME", "moved/settings.json", json("mcpServers", "moved")),
+            ("QWEN_HOME", "moved/extensions/e/qwen-extension.json", json("mcpServers", "extended")),
+            ("COPILOT_HOME", "moved/mcp-config.json", json("mcpServers", "moved")),
+            ("XDG_CONFIG_HOME", "moved/opencode/opencode.json", json("mcp", "moved")),
+        ] {
+            write(file, &text);
+            let moved = top.path().join("moved").display().to_string();
+            let variable = |asked: &str| match asked {
+                "HOME" => Some(home.clone()),
+                _ => (asked == name).then(|| moved.clone()),
+            };
+            let agent = match name {
+                "CLAUDE_CONFIG_DIR" => HookAgent::ClaudeCode,
+                "CODEX_HOME" => HookAgent::Codex,
+                "GEMINI_CLI_HOME" => HookAgent::Gemini,
+                "QWEN_HOME" => HookAgent::QwenCode,
+                "COPILOT_HOME" => HookAgent::Copilot,
+                _ => HookAgent::Opencode,
+            };
+            let found = servers(agent, &AgentPlaces { cwd: &cwd, variable: &variable });
+            let has = |name: &str| found.iter().any(|server| server.name == name);
+            assert!(has(if file.contains("extensions") { "extended" } else { "moved" }), "{name}: {found:?}");
+            let usual = ["c1", "x1", "g", "p1", "o1"];
+            assert!(agent == HookAgent::QwenCode || usual.iter().any(|name| has(name)), "{name}: {found:?}");
         }
         // After a `cd` out of the project.
         write("work/.gemini/settings.json", &json("mcpServers", "g2"));
