@@ -236,9 +236,19 @@ fn clients_with_tools_of_their_own_get_neither_files_nor_a_shell_and_plugins_sti
     let files_and_shell =
         ["apply_patch", "bash", "bash_output", "edit", "glob", "grep", "kill_shell", "list", "read", "write"];
     assert_eq!(left_out, files_and_shell);
-    // What this one has besides.
-    let (fewer, _) = listed("claude-code", "without-files-and-shell");
-    assert!(fewer.is_subset(&few) && !fewer.contains("web_fetch") && !fewer.contains("skill"), "{fewer:?}");
+    // What these have besides.
+    for (client, own, kept) in [
+        ("claude-code", "web_search", "todo"),
+        ("copilot", "question", "web_search"),
+        ("cursor", "web_fetch", "web_search"),
+        ("opencode", "web_fetch", "web_search"),
+        ("qwen-code", "skill", "web_search"),
+        ("Visual Studio Code", "web_fetch", "question"),
+    ] {
+        let (fewer, _) = listed(client, "without-files-and-shell");
+        let leaves_out = !fewer.contains(own) && !fewer.contains("subagent");
+        assert!(fewer.is_subset(&few) && leaves_out && fewer.contains(kept), "{client}: {fewer:?}");
+    }
     assert_eq!(listed("claude-code", "all").0, all);
     // The name of the agent, and the ones that its client reports.
     let (web, _) = listed("named", "all");

@@ -24,8 +24,26 @@ const BUILT_IN: [&str; 2] = [ALL_TOOLS, WITHOUT_FILES_AND_SHELL];
 const FILES_AND_SHELL: &[&str] =
     &["apply_patch", "bash", "bash_output", "edit", "glob", "grep", "kill_shell", "list", "read", "write"];
 
-/// The tools that an agent has besides those. Claude Code: AskUserQuestion, Skill, Agent, WebFetch and WebSearch.
-const OWN_TOOLS: &[(&str, &[&str])] = &[("claude-code", &["question", "skill", "subagent", "web_fetch", "web_search"])];
+/// The tools that an agent has besides those, as it offers them to models; of Cursor and VS Code, as their documentation names
+/// them. Searches of the web that some of them have only with an account or a setting do not count.
+const OWN_TOOLS: &[(&str, &[&str])] = &[
+    // AskUserQuestion, Skill, Agent, WebFetch, WebSearch
+    ("claude-code", &["question", "skill", "subagent", "web_fetch", "web_search"]),
+    // spawn_agent
+    ("codex", &["subagent"]),
+    // ask_user, skill, task, web_fetch
+    ("copilot", &["question", "skill", "subagent", "web_fetch"]),
+    // Task, WebFetch
+    ("cursor", &["subagent", "web_fetch"]),
+    // ask_user, activate_skill, invoke_agent, web_fetch, google_web_search
+    ("gemini", &["question", "skill", "subagent", "web_fetch", "web_search"]),
+    // question, skill, task, webfetch
+    ("opencode", &["question", "skill", "subagent", "web_fetch"]),
+    // ask_user_question, skill, agent, web_fetch
+    ("qwen-code", &["question", "skill", "subagent", "web_fetch"]),
+    // runSubagent, fetch_webpage
+    ("vscode", &["subagent", "web_fetch"]),
+];
 
 /// Leaves out what this client has itself, too, if the profile is the one for agents with tools of their own.
 pub fn leave_out_own_tools(profile: &mut ClientProfile, client: &str) {
