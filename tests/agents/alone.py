@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from place import Person, Place, until
@@ -97,6 +98,42 @@ def by_mcp(agent: Agent, bin_dir: Path) -> None:
         assert rows == [("bash", "denied")] * 2 + [("bash", "ok")] * 2 + [("write", "ok")], (rows, said)
         place.ctl("undo", "--yes")
         assert not notes.exists()
+
+
+def own_tools_left_out(agent: Agent, bin_dir: Path) -> None:
+    """The profile of an installation leaves out the tools of toold that the agent has by itself."""
+    with Place(bin_dir, RULES) as place:
+        place.ctl("agents", "install", agent.name, "--yes")
+        with agent.start(place, [*agent.list_tools(), "done"]) as running:
+            said = running.wait()
+            requests = running.model.requests.read_text()
+        is_there = lambda tool: re.search(rf"{agent.prefix}{tool}\b", requests) is not None
+        assert is_there("todo"), (said, requests[-4000:])
+        assert not [tool for tool in agent.own if is_there(tool)], requests[-4000:]
+
+
+# What an agent's script runs: copies of toolctl and links to it, which no rule knows. Each says why it may not decide.
+COPIES = """
+cp TOOLCTL copy && ln -s TOOLCTL link
+./copy permissions grant shell 'rm *' > said-1 2>&1
+./link permissions grant shell 'rm *' > said-2 2>&1
+env -i HOME="$HOME" TOOLD_SOCKET=SOCKET ./copy permissions grant shell 'rm *' > said-3 2>&1
+(setsid ./copy permissions grant shell 'rm *' > part 2>&1; mv part said-4) &
+until [ -e said-4 ]; do sleep 0.05; done
+"""
+
+
+def grants_itself_nothing(agent: Agent, bin_dir: Path) -> None:
+    """The daemon knows a copy of toolctl that the agent runs by the agent above it."""
+    with Place(bin_dir, RULES) as place:
+        place.ctl("agents", "install", agent.name, "--hooks", "--yes")
+        lines = COPIES.replace("TOOLCTL", str(place.toolctl)).replace("SOCKET", str(place.socket))
+        (place.project / "copies.sh").write_text(lines)
+        later = "./copy permissions grant shell 'rm *' > said-5 2>&1"
+        said = agent.run(place, [agent.shell("sh copies.sh"), agent.shell(later), "done"])
+        answers = {file.name: file.read_text() for file in place.project.glob("said-*")}
+        assert len(answers) >= 4 and all("agent" in answer for answer in answers.values()), (answers, said)
+        assert json.loads(place.ctl("permissions", "list", "--json"))["grants"] == [], answers
 
 
 ADVICE = """

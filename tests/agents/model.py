@@ -7,10 +7,13 @@ SCRIPT is a JSON list of turns. A turn is a text, or a call: {"tool": NAME, "inp
 {"tool": NAME, "text": "..."} for a tool that takes plain text, and "namespace" for a tool in one. After the last turn, the model says that it is done. Requests of
 Anthropic's Messages API, of OpenAI's Responses and Chat Completions APIs and of Gemini's API are understood, on a free port of loopback, which is written to PORT_FILE.
 The requests are written to `requests` beside SCRIPT.
+
+A request whose prompt has `SCRIPT:` and a JSON list gets its answers from that list: a sub-agent, whose prompt the model writes.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 import threading
@@ -22,9 +25,32 @@ requests_file = Path()
 lock = threading.Lock()
 
 
-def next_turn():
+MARK = "SCRIPT:"
+turns_of_prompts: dict[str, list] = {}
+# For the ids of calls.
+numbers = itertools.count(1)
+
+
+def next_turn(request: dict):
+    prompt = prompt_of(request)
+    own = prompt.partition(MARK)[2]
     with lock:
-        return turns.pop(0) if turns else "done"
+        script = turns_of_prompts.setdefault(own, json.JSONDecoder().raw_decode(own)[0]) if own else turns
+        return script.pop(0) if script else "done"
+
+
+def prompt_of(request: dict) -> str:
+    """What was said before the first answer of the model."""
+    texts = []
+    for item in request.get("messages") or request.get("input") or request.get("contents") or []:
+        # A sub-agent of Codex has its prompt from another agent.
+        role = "user" if item.get("type") == "agent_message" else item.get("role")
+        if role in (None, "assistant", "model"):
+            break
+        content = item.get("content", item.get("parts", ""))
+        parts = [{"text": content}] if isinstance(content, str) else content
+        texts += [part.get("text", part.get("encrypted_content", "")) for part in parts if role == "user"]
+    return "\n".join(texts)
 
 
 def responses_events(turn) -> list[dict]:
@@ -32,10 +58,10 @@ def responses_events(turn) -> list[dict]:
     if isinstance(turn, str):
         item = {"type": "message", "id": "msg_1", "role": "assistant", "content": [{"type": "output_text", "text": turn}]}
     elif "text" in turn:
-        item = {"type": "custom_tool_call", "id": "ct_1", "call_id": f"call_{len(turns)}", "name": turn["tool"], "input": turn["text"]}
+        item = {"type": "custom_tool_call", "id": "ct_1", "call_id": f"call_{next(numbers)}", "name": turn["tool"], "input": turn["text"]}
     else:
         arguments = json.dumps(turn["input"])
-        item = {"type": "function_call", "id": "fc_1", "call_id": f"call_{len(turns)}", "name": turn["tool"], "arguments": arguments}
+        item = {"type": "function_call", "id": "fc_1", "call_id": f"call_{next(numbers)}", "name": turn["tool"], "arguments": arguments}
         if "namespace" in turn:
             item["namespace"] = turn["namespace"]
     usage = {"input_tokens": 1, "input_tokens_details": None, "output_tokens": 1, "output_tokens_details": None, "total_tokens": 2}
@@ -52,11 +78,11 @@ def chat_chunks(turn) -> list[dict]:
     if isinstance(turn, str):
         delta, reason = {"role": "assistant", "content": turn}, "stop"
     elif "text" in turn:
-        call = {"index": 0, "id": f"call_{len(turns)}", "type": "custom", "custom": {"name": turn["tool"], "input": turn["text"]}}
+        call = {"index": 0, "id": f"call_{next(numbers)}", "type": "custom", "custom": {"name": turn["tool"], "input": turn["text"]}}
         delta, reason = {"role": "assistant", "tool_calls": [call]}, "tool_calls"
     else:
         function = {"name": turn["tool"], "arguments": json.dumps(turn["input"])}
-        call = {"index": 0, "id": f"call_{len(turns)}", "type": "function", "function": function}
+        call = {"index": 0, "id": f"call_{next(numbers)}", "type": "function", "function": function}
         delta, reason = {"role": "assistant", "tool_calls": [call]}, "tool_calls"
     chunk = {"id": "chat_1", "object": "chat.completion.chunk", "created": 0, "model": "scripted"}
     choices = [[{"index": 0, "delta": delta}], [{"index": 0, "delta": {}, "finish_reason": reason}]]
@@ -76,7 +102,7 @@ def messages_events(turn) -> list[dict]:
         block, reason = {"type": "text", "text": ""}, "end_turn"
         delta = {"type": "text_delta", "text": turn}
     else:
-        block, reason = {"type": "tool_use", "id": f"toolu_{len(turns)}", "name": turn["tool"], "input": {}}, "tool_use"
+        block, reason = {"type": "tool_use", "id": f"toolu_{next(numbers)}", "name": turn["tool"], "input": {}}, "tool_use"
         delta = {"type": "input_json_delta", "partial_json": json.dumps(turn["input"])}
     usage = {"input_tokens": 1, "output_tokens": 1}
     message = {"id": "msg_1", "type": "message", "role": "assistant", "model": "scripted", "content": [], "usage": usage}
@@ -113,17 +139,17 @@ class ModelHandler(BaseHTTPRequestHandler):
         with lock, open(requests_file, "ab") as file:
             file.write(body + b"\n")
         if self.path.split("?")[0].endswith("/responses"):
-            events = responses_events(next_turn())
+            events = responses_events(next_turn(request))
             self.send("text/event-stream", "".join(f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in events))
         elif self.path.split("?")[0].endswith("/messages"):
             # Without tools it is a side question, such as for a title.
-            events = messages_events(next_turn() if request.get("tools") else "{}")
+            events = messages_events(next_turn(request) if request.get("tools") else "{}")
             self.send("text/event-stream", "".join(f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in events))
         elif self.path.split("?")[0].endswith("/count_tokens"):
             self.send("application/json", json.dumps({"input_tokens": 1}))
         elif self.path.endswith("/chat/completions"):
             # Without tools it is a side question, such as for a title.
-            chunks = chat_chunks(next_turn() if request.get("tools") else "a title")
+            chunks = chat_chunks(next_turn(request) if request.get("tools") else "a title")
             self.send("text/event-stream", "".join(f"data: {json.dumps(c)}\n\n" for c in chunks) + "data: [DONE]\n\n")
         elif ":countTokens" in self.path:
             self.send("application/json", json.dumps({"totalTokens": 1}))
@@ -131,7 +157,7 @@ class ModelHandler(BaseHTTPRequestHandler):
             # A side question of the agent, such as which model to use.
             self.answer_gemini(json.dumps({"model_choice": "flash", "reasoning": "scripted", "complexity_score": 1}))
         else:
-            self.answer_gemini(next_turn())
+            self.answer_gemini(next_turn(request))
 
     def answer_gemini(self, turn):
         answer = json.dumps(gemini_answer(turn))

@@ -13,6 +13,20 @@ from pathlib import Path
 from place import PATIENCE, Place, ScriptedModel
 
 
+def script(turns: list) -> str:
+    """A prompt of the model for a sub-agent, which gets these turns."""
+    return f"do it: SCRIPT:{json.dumps([*turns, 'done'])}"
+
+
+def with_members(file: Path, members: dict) -> None:
+    """Adds to the objects of a JSON file."""
+    current = json.loads(file.read_text()) if file.exists() else {}
+    for name, value in members.items():
+        current[name] = current.get(name, {}) | value
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(current))
+
+
 class RunningAgent:
     """An agent with its model, in a process group of its own."""
 
@@ -59,6 +73,9 @@ class Agent:
     mode = ""
     # Whether toold can confine its commands.
     confines = False
+    # How its names of tools of toold begin, and those that it has by itself.
+    prefix = ""
+    own: list[str] = []
 
     def __init__(self, program: list[str]):
         self.program = program
@@ -83,6 +100,26 @@ class Agent:
         """The turn of a model that writes a new file with the agent's own tool."""
         raise NotImplementedError
 
+    def background(self, line: str) -> dict | None:
+        """The same as `shell`, in the background; `None` for an agent that has no such commands."""
+        raise NotImplementedError
+
+    def sub_agent(self, turns: list) -> list[dict]:
+        """The turns of a model that starts a sub-agent with these turns, and waits for it."""
+        raise NotImplementedError
+
+    def server(self, place: Place, command: list[str]) -> None:
+        """Adds an MCP server `other` to the agent's configuration."""
+        raise NotImplementedError
+
+    def other(self, tool: str) -> dict:
+        """The turn of a model that calls a tool of that server."""
+        raise NotImplementedError
+
+    def list_tools(self) -> list[dict]:
+        """The turns of a model that learns all names of tools, if its requests do not name them."""
+        return []
+
     def start(self, place: Place, turns: list) -> RunningAgent:
         model = ScriptedModel(place, turns)
         try:
@@ -104,6 +141,8 @@ class Agent:
 
 class ClaudeCode(Agent):
     name = "claude-code"
+    prefix = "mcp__toold__"
+    own = ["question", "skill", "subagent", "web_fetch", "web_search"]
     modes = ["default", "acceptEdits", "plan", "auto", "dontAsk", "bypassPermissions"]
     mode = "bypassPermissions"
     confines = True
@@ -130,9 +169,25 @@ class ClaudeCode(Agent):
     def mcp(self, tool: str, arguments: dict) -> dict:
         return {"tool": f"mcp__toold__{tool}", "input": arguments}
 
+    def background(self, line: str) -> dict:
+        return {"tool": "Bash", "input": {"command": line, "description": "a test", "run_in_background": True}}
+
+    def sub_agent(self, turns: list) -> list[dict]:
+        kind = {"description": "a test", "subagent_type": "general-purpose", "run_in_background": False}
+        return [{"tool": "Agent", "input": kind | {"prompt": script(turns)}}]
+
+    def server(self, place: Place, command: list[str]) -> None:
+        entry = {"type": "stdio", "command": command[0], "args": command[1:]}
+        with_members(place.home / ".claude.json", {"mcpServers": {"other": entry}})
+
+    def other(self, tool: str) -> dict:
+        return {"tool": f"mcp__other__{tool}", "input": {}}
+
 
 class Codex(Agent):
     name = "codex"
+    prefix = "mcp__toold__"
+    own = ["subagent"]
     modes = ["never"]
     mode = "never"
 
@@ -159,9 +214,32 @@ class Codex(Agent):
     def write(self, file: Path) -> dict:
         return {"tool": "apply_patch", "text": f"*** Begin Patch\n*** Add File: {file}\n+x\n*** End Patch"}
 
+    def list_tools(self) -> list[dict]:
+        return [{"tool": "exec", "text": "text(Object.keys(tools))"}]
+
+    def background(self, line: str) -> dict:
+        # It goes on while the model does.
+        return {"tool": "exec_command", "input": {"cmd": line, "yield_time_ms": 1}}
+
+    def sub_agent(self, turns: list) -> list[dict]:
+        named = {"task_name": "t1", "message": script(turns), "fork_turns": "none"}
+        wait = {"namespace": "collaboration", "tool": "wait_agent", "input": {"timeout_ms": 30000}}
+        return [{"namespace": "collaboration", "tool": "spawn_agent", "input": named}, wait]
+
+    def server(self, place: Place, command: list[str]) -> None:
+        file = place.home / ".codex/config.toml"
+        file.parent.mkdir(exist_ok=True)
+        text = file.read_text() if file.exists() else ""
+        file.write_text(f"{text}\n[mcp_servers.other]\ncommand = {json.dumps(command[0])}\nargs = {json.dumps(command[1:])}\n")
+
+    def other(self, tool: str) -> dict:
+        return {"namespace": "mcp__other", "tool": tool, "input": {}}
+
 
 class Gemini(Agent):
     name = "gemini"
+    prefix = "mcp_toold_"
+    own = ["question", "skill", "subagent", "web_fetch", "web_search"]
     modes = ["yolo"]
     mode = "yolo"
 
@@ -184,12 +262,27 @@ class Gemini(Agent):
     def mcp(self, tool: str, arguments: dict) -> dict:
         return {"tool": f"mcp_toold_{tool}", "input": arguments}
 
+    def background(self, line: str) -> dict:
+        return {"tool": "run_shell_command", "input": {"command": line, "description": "a test", "is_background": True}}
+
+    def sub_agent(self, turns: list) -> list[dict]:
+        return [{"tool": "invoke_agent", "input": {"agent_name": "generalist", "prompt": script(turns)}}]
+
+    def server(self, place: Place, command: list[str]) -> None:
+        entry = {"command": command[0], "args": command[1:]}
+        with_members(place.home / ".gemini/settings.json", {"mcpServers": {"other": entry}})
+
+    def other(self, tool: str) -> dict:
+        return {"tool": f"mcp_other_{tool}", "input": {}}
+
     def write(self, file: Path) -> dict:
         return {"tool": "write_file", "input": {"file_path": str(file), "content": "x"}}
 
 
 class Opencode(Agent):
     name = "opencode"
+    prefix = "toold_"
+    own = ["question", "skill", "subagent", "web_fetch"]
     modes = ["build"]
     mode = "build"
 
@@ -220,12 +313,27 @@ class Opencode(Agent):
     def mcp(self, tool: str, arguments: dict) -> dict:
         return {"tool": f"toold_{tool}", "input": arguments}
 
+    def background(self, line: str) -> None:
+        return None
+
+    def sub_agent(self, turns: list) -> list[dict]:
+        return [{"tool": "task", "input": {"description": "a test", "prompt": script(turns), "subagent_type": "general"}}]
+
+    def server(self, place: Place, command: list[str]) -> None:
+        entry = {"type": "local", "command": command, "enabled": True}
+        with_members(place.home / ".config/opencode/opencode.json", {"mcp": {"other": entry}})
+
+    def other(self, tool: str) -> dict:
+        return {"tool": f"other_{tool}", "input": {}}
+
     def write(self, file: Path) -> dict:
         return {"tool": "write", "input": {"filePath": str(file), "content": "x"}}
 
 
 class Copilot(Agent):
     name = "copilot"
+    prefix = "toold-"
+    own = ["question", "skill", "subagent", "web_fetch"]
     # Without one of its options, and with it.
     modes = ["default", "allow-all-tools"]
     mode = "allow-all-tools"
@@ -249,12 +357,28 @@ class Copilot(Agent):
     def mcp(self, tool: str, arguments: dict) -> dict:
         return {"tool": f"toold-{tool}", "input": arguments}
 
+    def background(self, line: str) -> dict:
+        return {"tool": "bash", "input": {"command": line, "description": "a test", "mode": "async"}}
+
+    def sub_agent(self, turns: list) -> list[dict]:
+        kind = {"description": "a test", "name": "test", "agent_type": "general-purpose"}
+        return [{"tool": "task", "input": kind | {"prompt": script(turns)}}]
+
+    def server(self, place: Place, command: list[str]) -> None:
+        entry = {"type": "local", "command": command[0], "args": command[1:], "tools": ["*"]}
+        with_members(place.home / ".copilot/mcp-config.json", {"mcpServers": {"other": entry}})
+
+    def other(self, tool: str) -> dict:
+        return {"tool": f"other-{tool}", "input": {}}
+
     def write(self, file: Path) -> dict:
         return {"tool": "apply_patch", "text": f"*** Begin Patch\n*** Add File: {file}\n+x\n*** End Patch\n"}
 
 
 class QwenCode(Agent):
     name = "qwen-code"
+    prefix = "mcp__toold__"
+    own = ["question", "skill", "subagent", "web_fetch"]
     modes = ["default", "auto-edit", "yolo"]
     mode = "yolo"
 
@@ -282,6 +406,20 @@ class QwenCode(Agent):
 
     def write(self, file: Path) -> dict:
         return {"tool": "write_file", "input": {"file_path": str(file), "content": "x"}}
+
+    def background(self, line: str) -> dict:
+        return {"tool": "run_shell_command", "input": {"command": line, "description": "a test", "is_background": True}}
+
+    def sub_agent(self, turns: list) -> list[dict]:
+        kind = {"description": "a test", "subagent_type": "general-purpose"}
+        return [{"tool": "agent", "input": kind | {"prompt": script(turns)}}]
+
+    def server(self, place: Place, command: list[str]) -> None:
+        entry = {"command": command[0], "args": command[1:]}
+        with_members(place.home / ".qwen/settings.json", {"mcpServers": {"other": entry}})
+
+    def other(self, tool: str) -> dict:
+        return {"tool": f"mcp__other__{tool}", "input": {}}
 
 
 KINDS = (ClaudeCode, Codex, Gemini, Opencode, Copilot, QwenCode)

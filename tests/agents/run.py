@@ -5,9 +5,9 @@
            [--copilot PROGRAM...] [--qwen-code PROGRAM...] [--only CHECK...]
 
 For each agent that is given: what rules decide, what a person is asked and answers in another frontend, an edit that is undone,
-tools of toold by MCP, commands that run confined, and what holds in each of its modes, which is compared with the table in
-AGENTS.md. With Codex and Gemini CLI: both at once. Nothing is asked of any network but loopback. The folders are
-below the current one.
+tools of toold by MCP, commands that run confined, copies of toolctl that decide nothing, tools that the agent has by itself, and
+what holds in each of its modes, which is compared with the table in AGENTS.md; UPDATE=1 writes the table. With Codex and Gemini
+CLI: both at once. Nothing is asked of any network but loopback. The folders are below the current one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ import sys
 import time
 from pathlib import Path
 
-from alone import RULES, asked_and_answered, by_mcp, edit_undone, prompt_passes_hooks, rules_decide
+from alone import (
+    RULES, asked_and_answered, by_mcp, edit_undone, grants_itself_nothing, own_tools_left_out, prompt_passes_hooks, rules_decide,
+)
 from confined import confined
 from modes import modes_hold
 from place import HERE, Place
@@ -27,7 +29,7 @@ from programs import KINDS, Agent
 from together import one_grant
 
 ALONE = {"rules": rules_decide, "asked": asked_and_answered, "undone": edit_undone, "mcp": by_mcp, "modes": modes_hold,
-         "confined": confined}
+         "confined": confined, "grants": grants_itself_nothing, "own": own_tools_left_out}
 
 
 def time_hook(bin_dir: Path) -> None:

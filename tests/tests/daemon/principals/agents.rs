@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use serde_json::json;
+use toold_proto::shell_word::quoted;
 use toold_tests::{TestDaemon, toolctl};
 
 use crate::principals::peers::{
@@ -20,6 +21,29 @@ fn the_shell_of_an_agent_grants_nothing() {
         let (status, output) = start_agent(&daemon, bridge, &grant_line()).done();
         assert_ne!(status, 0, "{bridge}: {output}");
         assert!(output.contains("runs an agent"), "{bridge}: {output}");
+    }
+    nothing_is_granted(&daemon);
+}
+
+/// The daemon knows the process that asks by those above it, and not by its name.
+#[test]
+fn a_copy_of_toolctl_below_an_agent_grants_nothing() {
+    let daemon = TestDaemon::start();
+    let (toolctl, folder) = (toolctl().display(), daemon.setup.path("copies").display().to_string());
+    let grants = "permissions grant shell '**'";
+    for line in [
+        format!("cp {toolctl} t; ./t {grants}"),
+        // Of an earlier call.
+        format!("./t {grants}"),
+        format!("ln -s {toolctl} l; ./l {grants}"),
+        format!("mkdir -p bin && cp {toolctl} bin/status && PATH=$PWD/bin:$PATH status {grants}"),
+        format!("exec -a toold ./t {grants}"),
+        format!("cat {toolctl} > c; chmod +x c; env -i TOOLD_SOCKET=$TOOLD_SOCKET ./c {grants}"),
+        format!("setsid -w ./t {grants}"),
+    ] {
+        let line = format!("mkdir -p {folder} && cd {folder} && {{ {line}; }} 2>&1");
+        let (status, output) = start_agent(&daemon, "connected", &format!("bash -c {}", quoted(&line))).done();
+        assert!(status != 0 && output.contains("runs an agent"), "{line}: {output}");
     }
     nothing_is_granted(&daemon);
 }
