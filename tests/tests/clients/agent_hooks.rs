@@ -199,6 +199,68 @@ fn a_new_installation_is_closed_where_the_agent_can_deny_and_a_later_one_keeps_t
     }
 }
 
+/// All of them alike, so that nothing in the file tells.
+#[test]
+fn hooks_that_were_opened_since_their_installation_are_noticed_and_closed_again() {
+    for (agent, file) in [
+        ("claude-code", ".claude/settings.json"),
+        ("codex", ".codex/hooks.json"),
+        ("copilot", ".copilot/hooks/toold.json"),
+        ("opencode", ".config/opencode/plugins/toold.js"),
+    ] {
+        let setup = Setup::new();
+        let install = |fail: &[&str]| done(&setup, &[&["install", agent, "--hooks", "--yes"], fail].concat());
+        install(&["--fail", "open"]);
+        let open = fs::read_to_string(setup.home(file)).unwrap();
+        install(&["--fail", "closed"]);
+        let closed = fs::read_to_string(setup.home(file)).unwrap();
+        let listed = || {
+            let list: Value = serde_json::from_str(&done(&setup, &["list", "--json"])).unwrap();
+            let found =
+                list["agents"].as_array().unwrap().iter().find(|found| found["agent"] == agent).unwrap().clone();
+            (found["hooks_changed"].clone(), found["fail"].clone())
+        };
+        assert_eq!(listed(), (json!(false), json!("closed")), "{agent}");
+        fs::write(setup.home(file), open).unwrap();
+        assert_eq!(listed(), (json!(true), json!("open")), "{agent}");
+        let doctor = agents(&setup, &["doctor"]);
+        let doctor = String::from_utf8_lossy(&doctor.stdout);
+        assert!(doctor.contains(&format!("bad   {agent}: the hooks in")), "{doctor}");
+        install(&[]);
+        assert_eq!(fs::read_to_string(setup.home(file)).unwrap(), closed, "{agent}");
+    }
+}
+
+#[test]
+fn the_list_names_the_version_that_was_tried_where_another_one_is_installed() {
+    let setup = Setup::new();
+    let program = |name: &str, says: &str| {
+        let path = setup.path("bin").join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, format!("#!/bin/sh\necho '{says}'\n")).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    program("claude", "99.1.2 (Claude Code)");
+    program("codex", "codex-cli 0.171.0");
+    program("cursor-agent", "3.0.0");
+    let path = format!("{}:{}", setup.path("bin").display(), std::env::var("PATH").unwrap());
+    let listed = |arguments: &[&str]| {
+        let mut command = setup.command(toolctl());
+        let output = command.arg("agents").args(arguments).env("PATH", &path).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let shown = listed(&[]);
+    let row = |name: &str| shown.lines().find(|line| line.contains(name)).unwrap().to_owned();
+    assert!(row("claude-code").contains("99.1.2 (tried: "), "{shown}");
+    assert!(row("codex").contains("0.171.0") && !row("codex").contains("tried"), "{shown}");
+    assert!(row("cursor").contains("3.0.0 (not tried)"), "{shown}");
+    let list: Value = serde_json::from_str(&listed(&["--json"])).unwrap();
+    let found = |name: &str| list["agents"].as_array().unwrap().iter().find(|found| found["agent"] == name).unwrap();
+    assert_eq!((&found("codex")["version"], &found("codex")["version_tried"]), (&json!("0.171.0"), &json!("0.171.0")));
+    assert_eq!(found("cursor")["version_tried"], Value::Null);
+}
+
 #[test]
 fn a_daemon_that_accepts_no_connection_is_not_waited_for() {
     let setup = Setup::new();
@@ -494,6 +556,35 @@ fn a_daemon_that_ends_while_a_person_is_asked_allows_nothing() {
     assert!(reason.contains("toold ended before it answered"), "{reason}");
 }
 
+/// Its hook lives on, as one does that the agent has started in a session of its own.
+#[test]
+fn a_person_is_asked_no_more_for_an_agent_that_was_killed() {
+    let daemon = Setup::new().config("[agents.codex]\nask = \"toold\"\n").start();
+    let mut person = AskingHook::person(&daemon);
+    let mut input = bash("PreToolUse", "git push");
+    input["cwd"] = json!(daemon.work());
+    let agent = "import subprocess, sys\nsubprocess.run([sys.argv[1], 'hook', 'codex'], input=sys.argv[2], text=True, start_new_session=True)";
+    let mut agent = daemon
+        .setup
+        .command(Path::new("python3"))
+        .args(["-c", agent])
+        .arg(toolctl())
+        .arg(input.to_string())
+        .spawn()
+        .unwrap();
+    let id = asked(&mut person);
+    agent.kill().unwrap();
+    agent.wait().unwrap();
+    let resolved = person.notification("permissions.event")["result"].take();
+    assert_eq!((&resolved["action"], &resolved["request_id"]), (&json!("cancelled"), &id));
+    let list = until("the row", || {
+        let list = daemon.connect().result("audit.query", json!({"agent": "codex"}));
+        list["entries"][0]["outcome"].is_string().then_some(list)
+    });
+    let rule = list["entries"][0]["decisions"][0]["rule"].as_str().unwrap();
+    assert!(rule.starts_with("the agent ended before an answer ("), "{list}");
+}
+
 #[test]
 fn a_daemon_that_refuses_or_answers_nonsense_allows_nothing() {
     for answer in [
@@ -534,35 +625,6 @@ fn tools_of_toold_and_other_events_are_not_judged_by_the_hook() {
     let start = json!({"hook_event_name": "SessionStart", "session_id": "s", "cwd": "/"});
     assert_eq!(said(&hook(&setup, &["claude-code"], &start.to_string())), Value::Null);
     assert!(requests.lock().unwrap().is_empty());
-}
-
-/// Its hook lives on, as one does that the agent has started in a session of its own.
-#[test]
-fn a_person_is_asked_no_more_for_an_agent_that_was_killed() {
-    let daemon = Setup::new().config("[agents.codex]\nask = \"toold\"\n").start();
-    let mut person = AskingHook::person(&daemon);
-    let mut input = bash("PreToolUse", "git push");
-    input["cwd"] = json!(daemon.work());
-    let agent = "import subprocess, sys\nsubprocess.run([sys.argv[1], 'hook', 'codex'], input=sys.argv[2], text=True, start_new_session=True)";
-    let mut agent = daemon
-        .setup
-        .command(Path::new("python3"))
-        .args(["-c", agent])
-        .arg(toolctl())
-        .arg(input.to_string())
-        .spawn()
-        .unwrap();
-    let id = asked(&mut person);
-    agent.kill().unwrap();
-    agent.wait().unwrap();
-    let resolved = person.notification("permissions.event")["result"].take();
-    assert_eq!((&resolved["action"], &resolved["request_id"]), (&json!("cancelled"), &id));
-    let list = until("the row", || {
-        let list = daemon.connect().result("audit.query", json!({"agent": "codex"}));
-        list["entries"][0]["outcome"].is_string().then_some(list)
-    });
-    let rule = list["entries"][0]["decisions"][0]["rule"].as_str().unwrap();
-    assert!(rule.starts_with("the agent ended before an answer ("), "{list}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `toolctl agents`: other agents on this machine, whose own tools toold judges.
 
+pub(crate) mod chosen_fail;
 mod confirm;
 mod doctor;
 mod found;
@@ -14,7 +15,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use crate::commands::hook::last_call::LastHook;
-use crate::commands::hook::{answers, limits};
+use crate::commands::hook::{FailArg, answers, limits};
 use crate::exit::OK;
 use crate::globals::Globals;
 use crate::output::{self, one_line, print_json};
@@ -86,7 +87,7 @@ async fn list_agents(list: &AgentsListArgs) -> anyhow::Result<u8> {
     for agent in &found {
         table.add_row([
             table::name(agent.agent.name()),
-            agent.version.as_deref().unwrap_or("?").into(),
+            version(agent).into(),
             hooks(agent).into(),
             installed(agent.has_mcp).into(),
             commands(agent).into(),
@@ -95,6 +96,16 @@ async fn list_agents(list: &AgentsListArgs) -> anyhow::Result<u8> {
     }
     write!(out, "{}", table::render(&table))?;
     Ok(OK)
+}
+
+/// The installed version, and the one that was tried where that is another one.
+fn version(found: &FoundAgent) -> String {
+    let installed = found.version.as_deref().unwrap_or("?");
+    match answers::version_tried(found.agent) {
+        Some(tried) if tried != installed => format!("{installed} (tried: {tried})"),
+        Some(_) => installed.to_owned(),
+        None => format!("{installed} (not tried)"),
+    }
 }
 
 fn installed(is: bool) -> &'static str {
@@ -128,9 +139,11 @@ fn as_json(found: &FoundAgent) -> serde_json::Value {
     json!({
         "agent": found.agent.name(),
         "version": found.version,
+        "version_tried": answers::version_tried(found.agent),
         "program": found.program,
         "hooks": found.has_hooks,
         "hooks_changed": found.has_hooks && !found.has_whole_hooks,
+        "fail": found.fail.map(FailArg::as_str),
         "hooks_off": found.hooks_off.as_ref().map(|off| json!({"file": off.file, "setting": off.setting})),
         "mcp": found.has_mcp,
         "confines": found.confines,

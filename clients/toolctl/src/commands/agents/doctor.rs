@@ -8,8 +8,8 @@ use serde_json::json;
 
 use crate::commands::agents::found::{self, FoundAgent};
 use crate::commands::agents::{hooks_file, install as agents_install, told};
-use crate::commands::hook::HookAgent;
 use crate::commands::hook::daemon::Exchange;
+use crate::commands::hook::{FailArg, HookAgent, answers};
 use crate::commands::mcp::install;
 use crate::config_file;
 use crate::exit::{NOT_RUN, OK};
@@ -63,6 +63,23 @@ fn checks(found: &FoundAgent, home: &Path) -> Vec<(&'static str, String)> {
     if !found.has_whole_hooks {
         let again = format!("toolctl agents install {} --hooks", agent.name());
         checks.push(("bad", format!("the hooks in {} are not as they were installed; {again}", file.display())));
+    }
+    if let Some(fail) = found.fail {
+        let effect = match fail {
+            FailArg::Open => "the agent decides by its own rules (--fail open)",
+            FailArg::Closed => "its tools do not run (--fail closed)",
+        };
+        checks.push(("-", format!("while toold does not run, {effect}")));
+    }
+    match (answers::version_tried(agent), &found.version) {
+        (Some(tried), Some(version)) if tried != version => {
+            let words =
+                format!("version {version} is installed, and {tried} was tried: what AGENTS.md says may differ");
+            checks.push(("-", words));
+        }
+        (Some(tried), Some(_)) => checks.push(("ok", format!("version {tried} is the one that was tried"))),
+        (None, _) => checks.push(("-", "no version was tried: its hooks follow its documentation".to_owned())),
+        (Some(_), None) => {}
     }
     if let Some(off) = &found.hooks_off {
         checks.push(("bad", format!("the hooks do not run: {} in {}", off.setting, off.file.display())));

@@ -10,8 +10,8 @@ use tokio::time::timeout;
 
 use crate::commands::agents::hooks_file;
 use crate::commands::agents::switched_off::{SwitchedOff, switched_off_here};
-use crate::commands::hook::HookAgent;
 use crate::commands::hook::last_call::{self, LastHook};
+use crate::commands::hook::{FailArg, HookAgent};
 use crate::commands::mcp::install::{self, McpClient};
 use crate::config_file;
 
@@ -21,8 +21,10 @@ pub(super) struct FoundAgent {
     pub(super) program: Option<PathBuf>,
     pub(super) version: Option<String>,
     pub(super) has_hooks: bool,
-    /// They are as an installation writes them.
+    /// They are as the installation wrote them.
     pub(super) has_whole_hooks: bool,
+    /// What they answer without a daemon.
+    pub(super) fail: Option<FailArg>,
     /// The setting that keeps the hooks from running here.
     pub(super) hooks_off: Option<SwitchedOff>,
     pub(super) has_mcp: bool,
@@ -103,7 +105,8 @@ async fn find(agent: HookAgent, home: &Path) -> Option<FoundAgent> {
     Some(FoundAgent {
         agent,
         has_hooks,
-        has_whole_hooks: hooks_file::are_whole(agent, &hooks),
+        has_whole_hooks: hooks_file::are_as_chosen(agent, &hooks),
+        fail: hooks_file::fail_in(agent, &hooks),
         hooks_off: switched_off_here(agent, home),
         has_mcp: client.has_entry(&mcp_text),
         confines: hooks_file::confines_in(agent, home),

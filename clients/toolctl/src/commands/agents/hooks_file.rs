@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use toold_proto::shell_word::{quoted, quoted_unless};
 
+use crate::commands::agents::chosen_fail;
 use crate::commands::confine::prefix;
 use crate::commands::hook::{FailArg, HookAgent, limits};
 use crate::commands::mcp::install::{below_home, in_named_folder};
@@ -139,11 +140,14 @@ pub(crate) fn has_own_prefix(agent: HookAgent, text: &str) -> bool {
     agent == HookAgent::ClaudeCode && own_prefix(text).is_some_and(|value| prefix::fail_of(Path::new(&value)).is_some())
 }
 
-/// Makes what a text of [`with_hooks`] names beside the program.
+/// Makes what a text of [`with_hooks`] names beside the program, and keeps what the person chose.
 ///
 /// # Errors
 /// It cannot be made.
-pub(crate) fn make_links(agent: HookAgent, text: &str, program: &str) -> anyhow::Result<()> {
+pub(crate) fn prepare(agent: HookAgent, text: &str, program: &str) -> anyhow::Result<()> {
+    if let Some(fail) = fail_in(agent, text) {
+        chosen_fail::keep(agent, fail)?;
+    }
     match own_prefix(text).filter(|_| has_own_prefix(agent, text)) {
         Some(value) => prefix::make_link(Path::new(&value), Path::new(program)),
         None => Ok(()),
@@ -199,6 +203,17 @@ pub(crate) fn are_whole(agent: HookAgent, text: &str) -> bool {
         there[HOLDER][event].as_array().is_some_and(|items| items.iter().any(|there| jsonc::holds(there, &item)))
     };
     items(agent, &command).into_iter().all(has_item)
+}
+
+/// The same; and the answer without a daemon is the one that the person chose.
+pub(crate) fn are_as_chosen(agent: HookAgent, text: &str) -> bool {
+    are_whole(agent, text) && chosen_fail_of(agent, text) == fail_in(agent, text)
+}
+
+/// The answer without a daemon that the person chose for the hooks in this text; `None` when there are no hooks.
+pub(crate) fn chosen_fail_of(agent: HookAgent, text: &str) -> Option<FailArg> {
+    let written = fail_in(agent, text)?;
+    Some(chosen_fail::kept(agent).unwrap_or(written))
 }
 
 pub(crate) fn is_installed(agent: HookAgent, home: &Path) -> bool {

@@ -7,7 +7,7 @@ use anyhow::Context;
 use clap::Args;
 
 use crate::commands::agents::hooks_file::{self, HookCommand};
-use crate::commands::agents::prompt_hooks;
+use crate::commands::agents::{chosen_fail, prompt_hooks};
 use crate::commands::hook::{FailArg, HookAgent, installed};
 use crate::commands::mcp::install::{self, McpInstallArgs, back_up, put_back};
 use crate::config_file::{behind_links, difference, read, replace};
@@ -93,7 +93,7 @@ async fn change_hooks(install: &AgentsInstallArgs, globals: &Globals, right: &Pe
         }
         undone(agent, &before, read(&backup)?, &program).with_context(changed)?
     } else {
-        let fail = install.fail.or_else(|| hooks_file::fail_in(agent, &before));
+        let fail = install.fail.or_else(|| hooks_file::chosen_fail_of(agent, &before));
         let fail = fail.unwrap_or_else(|| hooks_file::default_fail(agent));
         let command = HookCommand { program: &program, fail, variables: installed::variables() };
         let after = hooks_file::with_hooks(agent, &before, &command).with_context(changed)?;
@@ -111,6 +111,7 @@ async fn change_hooks(install: &AgentsInstallArgs, globals: &Globals, right: &Pe
     }
     if install.undo {
         put_back(&file, &backup, after.as_deref(), right)?;
+        chosen_fail::forget(agent);
         writeln!(out, "removed the hooks from {}", file.display())?;
         return Ok(());
     }
@@ -137,7 +138,7 @@ fn write_hooks(
     right: &PersonWrites,
 ) -> anyhow::Result<()> {
     made_folders::create_for(file)?;
-    hooks_file::make_links(agent, after, &install::program()?)?;
+    hooks_file::prepare(agent, after, &install::program()?)?;
     // When the hooks are only updated, the backup from before the first ones stays.
     if !before.is_some_and(|before| hooks_file::has_hooks(agent, before)) {
         back_up(backup, before, right)?;

@@ -152,17 +152,17 @@ enum AnswerForm {
     PlainBehavior,
 }
 
-/// The version that the table was read from.
-fn version(agent: HookAgent) -> &'static str {
+/// The version that was run with its hooks for the tables of answers, limits and modes; `None` for agents of which only the
+/// documentation was read.
+pub(crate) fn version_tried(agent: HookAgent) -> Option<&'static str> {
     match agent {
-        HookAgent::ClaudeCode => "2.1.332",
-        HookAgent::Codex => "0.171.0",
-        HookAgent::Gemini => "0.61.0",
-        HookAgent::Cursor => "(documentation of November 2026)",
-        HookAgent::Copilot => "1.0.102",
-        HookAgent::Opencode => "1.18.33",
-        HookAgent::QwenCode => "0.24.4",
-        HookAgent::Vscode => "(documentation of November 2026)",
+        HookAgent::ClaudeCode => Some("2.1.332"),
+        HookAgent::Codex => Some("0.171.0"),
+        HookAgent::Gemini => Some("0.61.0"),
+        HookAgent::Copilot => Some("1.0.102"),
+        HookAgent::Opencode => Some("1.18.33"),
+        HookAgent::QwenCode => Some("0.24.4"),
+        HookAgent::Cursor | HookAgent::Vscode => None,
     }
 }
 
@@ -445,7 +445,7 @@ pub(crate) fn page() -> String {
         let (allow, deny, ask) = (cell(&row.allow, "allow"), cell(&row.deny, "deny"), cell(&row.ask, "ask"));
         let (agent, event, silence) = (row.agent.title(), row.event, row.silence);
         let own = row.own_denials.words();
-        let version = version(row.agent);
+        let version = version_tried(row.agent).unwrap_or("(documentation of November 2026)");
         // Writing to a string does not fail.
         let _ = writeln!(page, "| {agent} {version} | `{event}` | {allow} | {deny} | {ask} | {silence} | {own} |");
     }
@@ -462,6 +462,8 @@ pub(super) fn notes(agent: HookAgent, event: &str, notes: &[String]) -> Option<V
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::commands::hook::limits;
 
@@ -488,6 +490,34 @@ mod tests {
             std::fs::write(path, written).unwrap();
         } else {
             assert_eq!(text, written, "write it with UPDATE=1");
+        }
+    }
+
+    /// In the runs of real agents, and in the table that they compare with what happens.
+    #[test]
+    fn the_versions_that_were_tried_are_those_of_the_runs() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let read = |name: &str| std::fs::read_to_string(root.join(name)).unwrap();
+        let (runs, page) = ([read(".ci/lib"), read(".ci/agents")].concat(), read("clients/toolctl/AGENTS.md"));
+        let modes = page.split_once("<!-- modes -->").unwrap().1.split_once("<!-- end of modes -->").unwrap().0;
+        for agent in HookAgent::ALL {
+            let package = match agent {
+                HookAgent::ClaudeCode => "@anthropic-ai/claude-code",
+                HookAgent::Codex => "@openai/codex",
+                HookAgent::Gemini => "@google/gemini-cli",
+                HookAgent::Copilot => "@github/copilot",
+                HookAgent::Opencode => "opencode-ai",
+                HookAgent::QwenCode => "@qwen-code/qwen-code",
+                HookAgent::Cursor | HookAgent::Vscode => "",
+            };
+            let row = |version: &str| modes.contains(&format!("| {} {version} |", agent.name()));
+            match version_tried(agent) {
+                Some(version) => {
+                    assert!(runs.contains(&format!("{package}@{version}")), "{package} {version}");
+                    assert!(row(version), "{} {version}", agent.name());
+                }
+                None => assert!(package.is_empty() && !modes.contains(&format!("| {} ", agent.name()))),
+            }
         }
     }
 

@@ -158,7 +158,7 @@ fn write(change: &SetupChange, right: &PersonWrites) -> anyhow::Result<()> {
         bail!("{} was changed meanwhile: run setup again", change.path.display());
     }
     if let Some(agent) = change.hooks.as_deref().and_then(HookAgent::named) {
-        hooks_file::make_links(agent, &change.after, &install::program()?)?;
+        hooks_file::prepare(agent, &change.after, &install::program()?)?;
     }
     replace(&change.path, &change.after, right)
 }

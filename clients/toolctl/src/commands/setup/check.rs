@@ -124,7 +124,7 @@ fn changed(file: &ChangedFile, text: &str) -> Vec<String> {
     let agent = file.hooks.as_deref().and_then(HookAgent::named);
     if agent.is_some_and(|agent| !hooks_file::has_hooks(agent, text)) {
         drift.push(format!("{name}: the hooks are gone"));
-    } else if agent.is_some_and(|agent| !hooks_file::are_whole(agent, text)) {
+    } else if agent.is_some_and(|agent| !hooks_file::are_as_chosen(agent, text)) {
         drift.push(format!("{name}: the hooks are not as they were installed"));
     }
     for block in file.blocks.iter().filter(|block| !text.contains(block.as_str())) {

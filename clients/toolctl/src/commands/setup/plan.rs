@@ -385,10 +385,11 @@ impl SetupPlan {
             }
             let secrets = self.secrets();
             let Some(change) = self.change(&file) else { continue };
-            if hooks_file::are_whole(agent, &change.after) {
+            if hooks_file::are_as_chosen(agent, &change.after) {
                 continue;
             }
-            let fail = hooks_file::fail_in(agent, &change.after).unwrap_or_else(|| hooks_file::default_fail(agent));
+            let fail =
+                hooks_file::chosen_fail_of(agent, &change.after).unwrap_or_else(|| hooks_file::default_fail(agent));
             let command = HookCommand { program: input.program, fail, variables: installed::variables() };
             match hooks_file::hook_by_hook(agent, &change.after, &command) {
                 Ok(texts) => {

@@ -140,7 +140,10 @@ fn remove_copies(home: &Path) -> Vec<PathBuf> {
     });
     let of_hooks = HookAgent::ALL.into_iter().filter_map(|agent| {
         let file = home.join(hooks_file::file(agent));
-        (!hooks_file::has_hooks(agent, &now(&file))).then(|| agents::install::backup_of(&behind_links(&file)))
+        (!hooks_file::has_hooks(agent, &now(&file))).then(|| {
+            agents::chosen_fail::forget(agent);
+            agents::install::backup_of(&behind_links(&file))
+        })
     });
     // One that cannot be removed is not named.
     of_entries.chain(of_hooks).filter(|copy| std::fs::remove_file(copy).is_ok()).collect()
