@@ -1126,10 +1126,22 @@ Every other request to read suggests patterns."
   (and (equal (plist-get ask :category) "file.read")
        (seq-empty-p (plist-get ask :suggestions))))
 
+(defun toold--reason (ask)
+  "Why ASK asks, and until when an answer counts if it does not wait for long."
+  (let* ((reason (plist-get ask :reason))
+         (at (ignore-errors (date-to-time (plist-get ask :expires_at))))
+         (soon (and at (time-less-p at (time-add nil (* 5 60)))
+                    (format-time-string "answer by %X" at))))
+    (if (toold--ask-for-workspace-p ask)
+        reason
+      (let ((both (remq nil (list (and reason (not (string-empty-p reason)) reason)
+                                  soon))))
+        (and both (string-join both "; "))))))
+
 (defun toold--headline (ask)
   "The request ASK on one line."
   (let ((chain (append (plist-get ask :chain) nil))
-        (reason (plist-get ask :reason))
+        (reason (toold--reason ask))
         (subagent (plist-get ask :subagent))
         (agents (cl-remove-if
                  (lambda (agent) (member agent '(nil "emacs")))

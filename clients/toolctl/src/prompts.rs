@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
+use chrono::Utc;
 use crossterm::event::{KeyCode, KeyEvent};
 use toold_client::{Client, ClientError, Items};
 use toold_proto::error::{METHOD_NOT_FOUND, UNKNOWN};
@@ -118,6 +119,51 @@ pub(crate) enum PromptOutcome {
     Exited,
 }
 
+/// The time that is left for an answer, as the last line of the terminal, while nothing is typed there.
+struct Countdown {
+    /// RFC 3339.
+    expires_at: String,
+    /// The line as it stands there; empty when it does not.
+    shown: String,
+}
+
+impl Countdown {
+    const STEP: Duration = Duration::from_secs(1);
+
+    fn begin(expires_at: &str) -> Self {
+        Self { expires_at: expires_at.to_owned(), shown: String::new() }
+    }
+
+    /// One that is never shown.
+    fn none() -> Self {
+        Self::begin("")
+    }
+
+    fn line(&self) -> Option<String> {
+        ask::time_left(&self.expires_at, Utc::now())
+    }
+
+    /// Waits until another line is due. Cancel-safe.
+    async fn next(&self) {
+        if self.expires_at.is_empty() {
+            std::future::pending().await
+        } else if self.line().is_none() || !self.shown.is_empty() {
+            tokio::time::sleep(Self::STEP).await;
+        }
+    }
+
+    fn show(&mut self) -> std::io::Result<()> {
+        let Some(line) = self.line().filter(|line| *line != self.shown) else { return Ok(()) };
+        rewrite_line_raw(|out| write!(out, "  {DIM}{line}{DIM:#}"))?;
+        self.shown = line;
+        Ok(())
+    }
+
+    fn clear(&mut self) -> std::io::Result<()> {
+        if std::mem::take(&mut self.shown).is_empty() { Ok(()) } else { rewrite_line_raw(|_| Ok(())) }
+    }
+}
+
 /// Input while a prompt is shown.
 enum PromptInput {
     Key(KeyEvent),
@@ -218,8 +264,9 @@ impl Prompter {
         let mut keys = KeyReader::open()?;
         write_raw(|out| ask::show(ask, out).and_then(|()| ask::show_choices(&choices, out)))?;
         let shown = Instant::now();
+        let mut countdown = Countdown::begin(&ask.expires_at);
         loop {
-            let event = match self.answer_or_end(&mut keys, &ask.request_id).await? {
+            let event = match self.answer_or_end(&mut keys, &ask.request_id, &mut countdown).await? {
                 PromptInput::Key(event) => event,
                 PromptInput::Ended(ended) => return ended.show(),
                 PromptInput::TerminalGone => return Ok(PromptOutcome::Exited),
@@ -258,8 +305,9 @@ impl Prompter {
         write_raw(|out| question::show(question, out))?;
         let shown = Instant::now();
         let mut chosen = Chosen::new();
+        let mut countdown = Countdown::begin(&question.expires_at);
         loop {
-            let event = match self.answer_or_end(&mut keys, &question.request_id).await? {
+            let event = match self.answer_or_end(&mut keys, &question.request_id, &mut countdown).await? {
                 PromptInput::Key(event) => event,
                 PromptInput::Ended(ended) => return ended.show(),
                 PromptInput::TerminalGone => return Ok(PromptOutcome::Exited),
@@ -312,9 +360,14 @@ impl Prompter {
     }
 
     /// A key that answers, or the end of the prompt: not one of a pasted text.
-    async fn answer_or_end(&mut self, keys: &mut KeyReader, request_id: &str) -> anyhow::Result<PromptInput> {
+    async fn answer_or_end(
+        &mut self,
+        keys: &mut KeyReader,
+        request_id: &str,
+        countdown: &mut Countdown,
+    ) -> anyhow::Result<PromptInput> {
         loop {
-            match self.key_or_end(keys, request_id).await? {
+            match self.key_or_end(keys, request_id, Some(&mut *countdown)).await? {
                 PromptInput::Key(event)
                     if matches!(key(event), KeyPress::Char(_)) && !keys.is_alone(event, AT_ONCE).await => {}
                 input => return Ok(input),
@@ -322,12 +375,21 @@ impl Prompter {
         }
     }
 
-    /// A key, or the end of the prompt. Cancel-safe.
-    async fn key_or_end(&mut self, keys: &mut KeyReader, request_id: &str) -> anyhow::Result<PromptInput> {
+    /// A key, or the end of the prompt; meanwhile the time that is left is the last line of the terminal, which is gone when this
+    /// returns. Cancel-safe.
+    async fn key_or_end(
+        &mut self,
+        keys: &mut KeyReader,
+        request_id: &str,
+        countdown: Option<&mut Countdown>,
+    ) -> anyhow::Result<PromptInput> {
+        let mut none = Countdown::none();
+        let countdown = countdown.unwrap_or(&mut none);
         loop {
             tokio::select! {
                 biased;
                 ended = self.receive() => {
+                    countdown.clear()?;
                     match ended? {
                         PromptNews::Ended(ended) if ended.request_id == request_id => return Ok(PromptInput::Ended(ended)),
                         PromptNews::New if self.shown == ShownPrompts::All => {
@@ -340,7 +402,11 @@ impl Prompter {
                         PromptNews::New | PromptNews::Known | PromptNews::Ended(_) => {}
                     }
                 }
-                event = keys.next_event() => return Ok(event.map_or(PromptInput::TerminalGone, PromptInput::Key)),
+                event = keys.next_event() => {
+                    countdown.clear()?;
+                    return Ok(event.map_or(PromptInput::TerminalGone, PromptInput::Key));
+                }
+                () = countdown.next() => countdown.show()?,
             }
         }
     }
@@ -350,7 +416,7 @@ impl Prompter {
         let mut text = String::new();
         write_raw(|out| write!(out, "  {prompt}"))?;
         loop {
-            let event = match self.key_or_end(keys, request_id).await? {
+            let event = match self.key_or_end(keys, request_id, None).await? {
                 PromptInput::Key(event) => event,
                 PromptInput::Ended(ended) => {
                     rewrite_line_raw(|out| writeln!(out, "{}", ended.line))?;

@@ -53,7 +53,8 @@ export function askView(ask: Ask, folders: readonly string[]): AskView {
   const careful = ask.misleading?.map((warning) => `careful: ${warning}`) ?? [];
   const level = ask.level === undefined || ask.level === "read" ? undefined : `level ${ask.level}`;
   const place = folders.includes(ask.cwd) ? undefined : `in ${ask.cwd}`;
-  const notes = [ask.reason, said, ...careful, level, place].filter((note) => note !== undefined && note !== null && note !== "");
+  const all = [ask.reason, said, ...careful, level, place, until(ask.expires_at)];
+  const notes = all.filter((note) => note !== undefined && note !== null && note !== "");
   const reason = notes.length === 0 ? "" : ` (${notes.join("; ")})`;
   const buttons: Button[] = [{ title: "Allow once", reply: { action: "allow", scope: "once" } }];
   if (ask.parts?.length)
@@ -190,4 +191,11 @@ export function levelChoices({ level: now, unconfined }: PermissionsLevelResult)
 /** A session as a person knows it. */
 export function sessionLabel({ session_id, client }: SessionInfo): string {
   return client === undefined || client === null ? session_id : `${client.name} (${session_id})`;
+}
+
+/** When the answer comes too late, for a prompt that does not wait for long: its message stays as it was shown. */
+function until(expiresAt: string): string | undefined {
+  const expires = new Date(expiresAt);
+  const left = expires.getTime() - Date.now();
+  return left < 5 * 60_000 ? `answer by ${expires.toLocaleTimeString()}` : undefined;
 }

@@ -669,9 +669,7 @@ fn asked(cx: &Cx, chain: &[String], need: &Need, parts: Arc<[Need]>, number: u64
     let unsure = need.unsure().map(|why| format!("not certain what it does: {why}"));
     let is_protected = protected.is_some();
     let (effects, does) = (effects_beyond_reading(need), does_of(need));
-    // Its agent does not wait as long as people are asked otherwise.
-    let hurry = cx.agent.as_ref().map(|_| format!("answer within {} s", time.as_secs()));
-    let reasons = need.reason.iter().cloned().chain(does).chain(protected).chain(unsure).chain(hurry);
+    let reasons = need.reason.iter().cloned().chain(does).chain(protected).chain(unsure);
     let reasons: Vec<String> = reasons.collect();
     let (asker, cwd) = (Asker::of(cx), cx.cwd.display().to_string());
     let agent = asker.agent.clone();

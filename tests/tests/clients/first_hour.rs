@@ -4,7 +4,7 @@ use std::process::Command;
 
 use rustix::process::Signal;
 use serde_json::json;
-use toold_tests::{Setup, Terminal, TestDaemon, toolctl, until};
+use toold_tests::{Setup, Terminal, TestDaemon, Wire, toolctl, until};
 
 const RELEASE: &str = r#"
 hygge.register_tool{
@@ -68,6 +68,29 @@ fn a_form_of_a_tool_is_a_form_in_toolctl_call() {
     // The key may have been pressed once more than was needed.
     let name = text.rsplit("accept ").next().unwrap().trim();
     assert!(status.success() && name.trim_start_matches('f') == "tea", "{text}");
+}
+
+#[test]
+fn the_time_that_is_left_for_an_agent_counts_down_while_nothing_is_typed() {
+    let daemon = Setup::new().config("[agents.codex]\nask = \"toold\"\n").start();
+    drop(daemon.connect());
+    let mut terminal = Terminal::run(&mut command(&daemon, &["approve"]));
+    terminal.wait_for("waiting for prompts");
+    let mut hook = Wire::connect(&daemon.socket());
+    let input = json!({"command": "cargo publish"});
+    let asked = json!({"agent": "codex", "tool": "Bash", "input": input, "cwd": daemon.work(), "session": "c"});
+    let asked = hook.request("permissions.request", asked);
+    let seconds = || {
+        let written = terminal.written();
+        let said = written.split("answer within ").skip(1).filter_map(|rest| rest.split(' ').next()?.parse().ok());
+        let said: Vec<u64> = said.collect();
+        (said.len() > 1).then_some((said[0], said[1]))
+    };
+    let (first, next) = until("another second", seconds);
+    assert!(first <= 50 && next < first, "{first} {next}");
+    assert!(!terminal.written().contains("reason: answer within"), "{}", terminal.written());
+    terminal.press_until("n", "denied");
+    assert_eq!(hook.answer(asked)["result"]["decision"], "deny");
 }
 
 #[test]

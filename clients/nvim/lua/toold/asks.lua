@@ -74,6 +74,19 @@ local function agents(ask)
   end, all)
 end
 
+--- Until when an answer counts, for a request that does not wait for long: its line stays as it was shown.
+local function until_when(expires_at)
+  local year, month, day, hour, min, sec = (expires_at or ""):match("^(%d+)-(%d+)-(%d+)T(%d+):(%d+):(%d+)")
+  if not year then
+    return nil
+  end
+  local as_local = os.time({ year = year, month = month, day = day, hour = hour, min = min, sec = sec, isdst = false })
+  local utc = os.date("!*t", as_local)
+  utc.isdst = false
+  local at = as_local + os.difftime(as_local, os.time(utc))
+  return at - os.time() < 5 * 60 and "answer by " .. os.date("%H:%M:%S", at) or nil
+end
+
 --- The request on one line.
 function M.headline(ask)
   local who = ask.tool
@@ -106,6 +119,7 @@ function M.headline(ask)
   if ask.cwd then
     notes[#notes + 1] = "in " .. vim.fn.fnamemodify(ask.cwd, ":~")
   end
+  notes[#notes + 1] = until_when(ask.expires_at)
   local reason = #notes > 0 and " (" .. table.concat(notes, "; ") .. ")" or ""
   local part = ask.part and (" (%d of %d)"):format(ask.part, #ask.parts) or ""
   return text.line(("%s wants %s%s: %s%s"):format(who, ask.category, part, ask.target, reason))

@@ -4,11 +4,12 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 
 use anstyle::Style;
+use chrono::{DateTime, TimeDelta, Utc};
 use toold_proto::permission::{Action, Ask, ReplyPermission, Resolution, Resolved, Scope};
 use toold_proto::tool::Category;
 
 use crate::clock::with_times;
-use crate::output::{BAD, BOLD, DIM, GOOD, NAME, WARN, one_line, plain, shorten};
+use crate::output::{self, BAD, BOLD, DIM, GOOD, NAME, WARN, one_line, plain, shorten};
 
 /// How many lines of a diff are shown where it cannot be scrolled; a note says how many are hidden.
 const MAX_DIFF_LINES: usize = 400;
@@ -165,6 +166,17 @@ fn show_up_to(ask: &Ask, diff_lines: usize, out: &mut impl Write) -> io::Result<
     Ok(())
 }
 
+/// How long the prompt waits for an answer, in words, once that is so short that a person has to hurry.
+pub(crate) fn time_left(expires_at: &str, now: DateTime<Utc>) -> Option<String> {
+    let hurry = TimeDelta::minutes(5);
+    let left = DateTime::parse_from_rfc3339(expires_at).ok()?.signed_duration_since(now);
+    let shown = match left.num_seconds().max(0).unsigned_abs() {
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds => output::duration(seconds * 1_000),
+    };
+    (left < hurry).then(|| format!("answer within {shown}"))
+}
+
 /// The agents that wait for the answer, and the session that an answer for the session counts for, on one line.
 pub(crate) fn askers(ask: &Ask) -> String {
     let agents = if ask.agents.is_empty() { ask.agent.as_slice() } else { &ask.agents };
@@ -286,6 +298,20 @@ mod tests {
             "asked_at": "2026-01-01T00:00:00Z", "expires_at": "2026-01-01T00:10:00Z"
         }))
         .unwrap()
+    }
+
+    #[test]
+    fn the_time_that_is_left_is_said_in_the_last_minutes() {
+        let now = DateTime::parse_from_rfc3339("2026-01-01T00:00:00Z").unwrap().with_timezone(&Utc);
+        for (expires_at, said) in [
+            ("2026-01-01T00:06:00Z", None),
+            ("2026-01-01T00:01:05Z", Some("answer within 1 min 5 s")),
+            ("2026-01-01T00:00:59.900Z", Some("answer within 59 s")),
+            ("2025-12-31T23:59:00Z", Some("answer within 0 s")),
+            ("", None),
+        ] {
+            assert_eq!(time_left(expires_at, now).as_deref(), said, "{expires_at}");
+        }
     }
 
     #[test]

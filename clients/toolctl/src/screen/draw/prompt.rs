@@ -1,5 +1,6 @@
 //! A prompt, over the panel.
 
+use chrono::Utc;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Modifier;
@@ -56,7 +57,14 @@ pub(super) fn draw_prompt(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenS
     let id = request.id().to_owned();
     let at = state.data.prompts.iter().position(|prompt| *prompt.id() == id).unwrap_or(0);
     let of = if count > 1 { format!(" {} of {count}", at + 1) } else { String::new() };
+    let expires_at = match request {
+        WaitingPrompt::Permission(ask) => &ask.expires_at,
+        WaitingPrompt::Question(question) => &question.expires_at,
+    };
+    let left = ask::time_left(expires_at, Utc::now()).filter(|left| cells(title) + cells(left) + 4 < width);
+    let left = left.map(|left| Line::from(format!(" {left} ")).right_aligned());
     let block = Block::bordered().title(format!(" {title}{of} ")).border_style(theme.style(Tone::Warn));
+    let block = left.into_iter().fold(block, Block::title);
     let inner = block.inner(popup);
     frame.render_widget(Clear, popup);
     frame.render_widget(block, popup);
