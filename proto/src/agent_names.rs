@@ -1,5 +1,16 @@
 //! The names of agents: one that toold uses, and others by which their clients and packages go.
 
+/// The agents that toold knows, by the names that it uses.
+pub const AGENTS: [&str; AGENT_NAMES.len()] = {
+    let mut names = [""; AGENT_NAMES.len()];
+    let mut at = 0;
+    while at < names.len() {
+        names[at] = AGENT_NAMES[at].0;
+        at += 1;
+    }
+    names
+};
+
 /// The agents, each by the name that toold uses, with its others: those of its packages and programs, and those that it reports as
 /// an MCP client.
 const AGENT_NAMES: &[(&str, &[&str])] = &[

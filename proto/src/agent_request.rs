@@ -64,6 +64,10 @@ pub struct RequestPermission {
     /// The agent runs its command lines through a program that asks `permissions.confine` first, so that they can be confined.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub confines: bool,
+    /// The tool is one of the daemon's own, which is judged when its call comes: nothing is judged here, and the daemon only
+    /// learns which agent the program is that started the client.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_own: bool,
 }
 
 /// Something that a tool needs, as its caller names it.

@@ -74,6 +74,9 @@ pub struct McpServerInstance {
     /// Resident memory of the process and of those that it started; absent where the system does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
+    /// The number of these processes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processes: Option<u64>,
     /// Calls that it is running now.
     pub running: u64,
     /// Why it is not running.

@@ -259,6 +259,9 @@ pub struct CheckPermission {
     /// The tool that would ask, for rules that name tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
+    /// The agent that would ask about a tool of its own, for rules that name agents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// For a command line: also explain how it was parsed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub explain: bool,
@@ -404,6 +407,9 @@ pub struct RuleInfo {
     /// Only commands with this effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effect: Option<Effect>,
+    /// Only for this agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// File and place.
     pub source: String,
 }

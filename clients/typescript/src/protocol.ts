@@ -340,6 +340,8 @@ export interface Rule {
   cwd?: string;
   /** Only commands with this effect. */
   effect?: "privilege" | "secret" | "destroy" | "system" | "publish" | "change" | "send" | "install" | "process" | "build" | "history" | "write" | "fetch" | "read";
+  /** Only for this agent. */
+  agent?: string;
   /** File and place. */
   source: string;
 }
@@ -449,6 +451,8 @@ export interface McpServer {
     uptime_s?: number;
     /** Resident memory of the process and of those that it started; absent where the system does not report it. */
     memory_bytes?: number;
+    /** The number of these processes. */
+    processes?: number;
     /** Calls that it is running now. */
     running: number;
     /** Why it is not running. */
@@ -1927,6 +1931,8 @@ export interface PermissionsCheckParams {
   session_id?: string;
   /** The tool that would ask, for rules that name tools. */
   tool?: string;
+  /** The agent that would ask about a tool of its own, for rules that name agents. */
+  agent?: string;
   /** For a command line: also explain how it was parsed. */
   explain?: boolean;
 }
@@ -2285,6 +2291,11 @@ export interface PermissionsRequestParams {
   agent_type?: string;
   /** The agent runs its command lines through a program that asks `permissions.confine` first, so that they can be confined. */
   confines?: boolean;
+  /**
+   * The tool is one of the daemon's own, which is judged when its call comes: nothing is judged here, and the daemon only
+   * learns which agent the program is that started the client.
+   */
+  is_own?: boolean;
 }
 
 /** Answer of `permissions.request`. */

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use toold_engine::cx::Cx;
-use toold_engine::guarded_files::GuardedFiles;
 use toold_engine::need::{Need, NeedKind};
 use toold_engine::tool::{ToolError, ToolOutput};
 use toold_host::checked_out::CheckedOutCommit;
@@ -132,7 +131,7 @@ impl Builtin for BashTool {
         let cwd = folder(input, cx)?;
         let description = input.description.as_deref();
         let mut judged = self.judge(&input.command, &cwd, description, cx);
-        let (level, files) = (cx.level_once_chosen(), GuardedFiles::of(&cx.engine, &cx.session));
+        let (level, files) = (cx.level_once_chosen(), cx.guarded_files());
         let reader = (&*self.toolkit.sandbox, &self.toolkit.environment, files.policy());
         checkouts::add_overwritten(&mut judged.needs, level, &cx.session, reader, &cx.cancel).await;
         let mut needs = judged.needs.clone();
@@ -241,7 +240,7 @@ impl BashTool {
             Some(_) | None => output,
         };
         let mut window = self.window(&input.command, &judged, cx).await;
-        let files = || GuardedFiles::of(&cx.engine, &cx.session);
+        let files = || cx.guarded_files();
         window.watch_control(sandbox.watch_control(files, confined.as_ref()));
         let on_floor = confined.as_ref().is_some_and(|confinement| confinement.floor);
         if let Some(why) = window.lost().filter(|_| on_floor)

@@ -43,8 +43,17 @@ pub struct Call {
 pub struct Caller {
     pub connection: u64,
     pub principal: Principal,
+    /// The agent that its process is, as that agent's hooks have shown.
+    pub agent: Option<&'static str>,
     /// Calls of the connection in flight.
     pub in_flight: Arc<AtomicUsize>,
+}
+
+impl Caller {
+    /// One of which no agent is known, without calls in flight.
+    pub fn new(connection: u64, principal: Principal) -> Self {
+        Self { connection, principal, agent: None, in_flight: Arc::default() }
+    }
 }
 
 /// The permissions of a caller, by how it is identified.

@@ -25,8 +25,10 @@ use crate::call::{Call, Caller, Principal};
 use crate::deadline::Deadline;
 use crate::dependencies::{Dependencies, FileStamp};
 use crate::floor::{AllowedParts, Floor};
+use crate::guarded_files::GuardedFiles;
 use crate::judged_need::JudgedNeed;
 use crate::need::Need;
+use crate::policy::CallingAgent;
 use crate::progress::ProgressLog;
 use crate::session::{CallInFlight, Session, SessionOwner};
 use crate::slots::Slots;
@@ -220,7 +222,7 @@ impl Cx {
             cwd: None,
             timeout: None,
             no_cache: true,
-            caller: Arc::new(Caller { connection: 0, principal: Principal::ToolDescendant, in_flight: Arc::default() }),
+            caller: Arc::new(Caller::new(0, Principal::ToolDescendant)),
             progress: Vec::new(),
             cancel,
             chain: Arc::from([]),
@@ -251,6 +253,16 @@ impl Cx {
     /// person may be asked to choose them.
     pub fn level_once_chosen(&self) -> Level {
         self.engine.policy.load().levels.once_chosen(&self.session, self.agent_ref()).level
+    }
+
+    /// The agent that the call is made for, as rules see it.
+    pub fn calling_agent(&self) -> CallingAgent<'_> {
+        CallingAgent::of(&self.session, self.agent_ref(), self.caller.agent)
+    }
+
+    /// The files that no command of this call reads or changes without a person's word.
+    pub fn guarded_files(&self) -> GuardedFiles {
+        GuardedFiles::of(&self.engine, &self.session, self.agent_ref().or(self.caller.agent))
     }
 
     fn agent_ref(&self) -> Option<&str> {

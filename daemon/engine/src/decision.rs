@@ -58,5 +58,6 @@ pub(crate) fn with_subject<T>(
         undeclared: &cx.engine.plugin_limits.of_chain(chain, session.project()),
         made: &session.made(),
         profile: session.profile(),
+        agent: cx.calling_agent(),
     })
 }

@@ -12,7 +12,7 @@ use crate::Engine;
 use crate::need::Need;
 use crate::policy::grants::{Grant, GrantScope};
 use crate::policy::pattern::{Pattern, Specificity};
-use crate::policy::{Policy, Rule, is_control};
+use crate::policy::{CallingAgent, Policy, Rule, is_control};
 use crate::session::Session;
 
 /// Characters that mean something in a glob.
@@ -39,10 +39,11 @@ struct StrictPatterns {
 }
 
 impl GuardedFiles {
-    /// Those of a session as they are now. Of rules for some tools only, those for `bash` count.
-    pub fn of(engine: &Engine, session: &Session) -> Self {
+    /// Those of a session as they are now. Of rules for some tools only, those for `bash` count, and of rules for some agent,
+    /// those for the session's client, or for `agent`, which asks about a tool of its own.
+    pub fn of(engine: &Engine, session: &Session, agent: Option<&str>) -> Self {
         let (policy, grants) = (engine.policy.load_full(), engine.grants.snapshot());
-        let patterns = |category| StrictPatterns::of(category, &policy, &grants, session);
+        let patterns = |category| StrictPatterns::of(category, &policy, &grants, session, agent);
         let (read, write) = (patterns(Category::FileRead), patterns(Category::FileWrite));
         Self { policy, read, write }
     }
@@ -95,10 +96,14 @@ impl GuardedFiles {
 }
 
 impl StrictPatterns {
-    fn of(category: Category, policy: &Policy, grants: &[Grant], session: &Session) -> Self {
+    fn of(category: Category, policy: &Policy, grants: &[Grant], session: &Session, agent: Option<&str>) -> Self {
+        let caller = CallingAgent::of(session, agent, None);
         let rules = |action: Verdict| {
             let holds = move |rule: &&Rule| {
-                rule.category == category && rule.action == action && is_for(rule, session) && rule.effect.is_none()
+                rule.category == category
+                    && rule.action == action
+                    && is_for(rule, session, &caller)
+                    && rule.effect.is_none()
             };
             policy.rules.iter().filter(holds).map(|rule| rule.pattern.clone())
         };
@@ -149,10 +154,11 @@ impl StrictPatterns {
 /// The tool that runs commands on floors.
 const BASH: &str = "bash";
 
-fn is_for(rule: &Rule, session: &Session) -> bool {
+fn is_for(rule: &Rule, session: &Session, caller: &CallingAgent) -> bool {
     let is_near = |folder: &Path| session.cwd.starts_with(folder) || folder.starts_with(&session.cwd);
     rule.project.as_deref().is_none_or(|project| session.project() == project)
         && rule.cwd.as_deref().is_none_or(is_near)
+        && rule.agent.is_none_or(|agent| caller.is(agent, rule.action))
         && rule.tools.as_ref().is_none_or(|tools| ToolName::parse(BASH).is_ok_and(|bash| tools.is_match(&bash)))
 }
 

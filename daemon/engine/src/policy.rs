@@ -21,6 +21,7 @@ use std::cmp::Reverse;
 use std::path::{Component, Path, PathBuf};
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
+use toold_proto::agent_names::is_client_named;
 use toold_proto::agent_request::DecidedBy;
 use toold_proto::effect::Effect;
 use toold_proto::level::Level;
@@ -36,6 +37,7 @@ use crate::policy::path_set::{PathSet, in_one_form, is_at_or_below, is_in_one_fo
 use crate::policy::pattern::wild::Wild;
 use crate::policy::pattern::{Pattern, Specificity, check_tool_glob, is_exception};
 use crate::policy::protected_writes::ProtectedWrite;
+use crate::session::{Session, SessionOwner};
 use crate::tool::Origin;
 
 /// The rules of the configuration. Replaced as a whole.
@@ -108,6 +110,8 @@ pub struct Rule {
     pub cwd: Option<PathBuf>,
     /// Only commands with this effect. A rule that allows covers those with no other effect than this one and reading.
     pub effect: Option<Effect>,
+    /// Only for this agent. A rule that allows counts for [`CallingAgent::proven`] alone.
+    pub agent: Option<&'static str>,
     /// A project's rule allows only once the project is trusted; it takes precedence over the
     /// user's.
     pub project: Option<PathBuf>,
@@ -186,6 +190,40 @@ pub struct Subject<'a> {
     pub made: &'a [PathBuf],
     /// The profile folder, of which a plugin that acts on its own may read what controls nothing.
     pub profile: Option<&'a Path>,
+    pub agent: CallingAgent<'a>,
+}
+
+/// The agent that a call is made for. A client gives itself its name, so names narrow, and only proof widens.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CallingAgent<'a> {
+    /// The agent whose hook asks about a tool of its own, where the answer is all that it gets; else the one whose hooks named
+    /// the process that the client belongs to.
+    proven: Option<&'a str>,
+    /// All its names: the hook's, and that of the session's client.
+    names: [Option<&'a str>; 2],
+}
+
+impl<'a> CallingAgent<'a> {
+    /// The agent of a call in a session. `asks`: the agent whose hook asks; `process`: the agent that the caller's process is,
+    /// by its hooks. Nothing is proven of one that a tool started.
+    pub fn of(session: &'a Session, asks: Option<&'a str>, process: Option<&'a str>) -> Self {
+        let client = session.topmost().client.as_ref().map(|client| client.name.as_str());
+        let is_frontend = matches!(session.owner(), SessionOwner::Frontend);
+        Self { proven: asks.or(process).filter(|_| is_frontend), names: [asks.or(process), client] }
+    }
+
+    /// The agent that asked about a tool of its own in a past call.
+    pub fn past(agent: Option<&'a str>) -> Self {
+        Self { proven: agent, names: [agent, None] }
+    }
+
+    /// Whether a rule for the agent `name` counts.
+    pub(crate) fn is(&self, name: &str, action: Verdict) -> bool {
+        match action {
+            Verdict::Allow => self.proven == Some(name),
+            Verdict::Ask | Verdict::Deny => self.names.into_iter().flatten().any(|own| is_client_named(own, name)),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -500,6 +538,7 @@ impl Rule {
                 None => self.action != Verdict::Allow,
             })
             && self.cwd.as_ref().is_none_or(|cwd| subject.cwd.starts_with(cwd))
+            && self.agent.is_none_or(|agent| subject.agent.is(agent, self.action))
             && self.project.as_ref().is_none_or(|project| subject.project == project)
     }
 
@@ -538,8 +577,9 @@ impl Rule {
     /// The rule's text and location.
     fn name(&self) -> String {
         let effect = self.effect.map(|effect| format!(" with the effect {effect}")).unwrap_or_default();
+        let agent = self.agent.map(|agent| format!(" for {agent}")).unwrap_or_default();
         let (action, pattern) = (self.action.as_str(), self.pattern.as_str());
-        format!("rule {action} {} {pattern:?}{effect} at {}", self.category, self.origin)
+        format!("rule {action} {} {pattern:?}{effect}{agent} at {}", self.category, self.origin)
     }
 }
 

@@ -210,16 +210,26 @@ pub fn program_of(pid: &str) -> Option<(u64, u64)> {
     Some((metadata.dev(), metadata.ino()))
 }
 
-/// Resident memory of a process and of those below it; `None` where the system does not report it. Pages that they share
-/// count for each. Takes some milliseconds.
-pub fn resident_bytes(leader: u32) -> Option<u64> {
+/// A process and those below it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessTree {
+    pub processes: u64,
+    /// Pages that they share count for each.
+    pub resident_bytes: u64,
+}
+
+/// The tree of a process; `None` where the system does not report it. Takes some milliseconds.
+pub fn tree_of(leader: u32) -> Option<ProcessTree> {
     let leader = Pid::from_raw(leader.try_into().ok()?)?;
     let pages = |pid: &Pid| -> Option<u64> {
         let statm = std::fs::read_to_string(format!("/proc/{}/statm", pid.as_raw_nonzero())).ok()?;
         statm.split_ascii_whitespace().nth(1)?.parse().ok()
     };
     let pages: Vec<u64> = find_all(&[leader], &[]).iter().filter_map(pages).collect();
-    (!pages.is_empty()).then(|| pages.iter().sum::<u64>() * rustix::param::page_size() as u64)
+    (!pages.is_empty()).then(|| ProcessTree {
+        processes: pages.len() as u64,
+        resident_bytes: pages.iter().sum::<u64>() * rustix::param::page_size() as u64,
+    })
 }
 
 /// The variable that marks all processes that must not outlive this daemon.

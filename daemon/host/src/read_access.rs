@@ -12,7 +12,7 @@ use toold_engine::decision::decide_need;
 use toold_engine::need::Need;
 use toold_engine::plugin_limits::Undeclared;
 use toold_engine::policy::grants::Grant;
-use toold_engine::policy::{Decision, Policy, Subject, decide};
+use toold_engine::policy::{CallingAgent, Decision, Policy, Subject, decide};
 use toold_engine::session::Session;
 use toold_engine::tool::Origin;
 use toold_proto::level::Level;
@@ -46,6 +46,8 @@ pub struct ReadAccess {
     chain: Arc<[String]>,
     undeclared: Vec<Undeclared>,
     made: Vec<PathBuf>,
+    /// The agent whose hook asks, and the one that the caller's process is.
+    agents: (Option<String>, Option<&'static str>),
     /// The folder that the call itself has permission to read.
     root: PathBuf,
     /// The rule that required an ask for `root`; `None` if none was required.
@@ -85,6 +87,7 @@ impl ReadAccess {
             cwd: cx.cwd.clone(),
             undeclared: engine.plugin_limits.of_chain(&chain, cx.session.project()),
             chain,
+            agents: (cx.agent.as_ref().map(|request| request.agent.clone()), cx.caller.agent),
             root: root.clone(),
             asked_by: None,
             exclusions: Exclusions::of_walk(),
@@ -157,6 +160,7 @@ impl ReadAccess {
             undeclared: &self.undeclared,
             made: &self.made,
             profile: self.session.profile(),
+            agent: CallingAgent::of(&self.session, self.agents.0.as_deref(), self.agents.1),
         };
         decide(&self.policy, &self.grants, &subject, need)
     }

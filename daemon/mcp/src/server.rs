@@ -77,6 +77,9 @@ pub trait McpHost: Send + Sync + 'static {
     /// Closes a session and cancels its calls.
     fn close_session(&self, id: &SessionId);
 
+    /// The agent that the process of a connection is, as that agent's hooks have shown.
+    fn agent_of(&self, connection: u64) -> Option<&'static str>;
+
     /// A number that no other connection of this daemon has.
     fn next_connection(&self) -> u64;
 

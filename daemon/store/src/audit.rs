@@ -137,7 +137,7 @@ impl Store {
                             at,
                             session_id,
                             tool,
-                            is_of_agent: text(3)?.starts_with(OF_AGENT),
+                            agent: agent_of(&text(3)?).map(str::to_owned),
                             decisions,
                         });
                     }
@@ -188,9 +188,14 @@ pub struct DecidedCall {
     pub at: SystemTime,
     pub session_id: SessionId,
     pub tool: ToolName,
-    /// An agent used a tool of its own.
-    pub is_of_agent: bool,
+    /// The agent that used a tool of its own.
+    pub agent: Option<String>,
     pub decisions: Vec<DecisionRecord>,
+}
+
+/// The agent of a source such as `agent:codex/explorer 1`.
+fn agent_of(source: &str) -> Option<&str> {
+    source.strip_prefix(OF_AGENT)?.split('/').next()
 }
 
 /// The row numbers that are still to be examined: from `first` up to `last`.

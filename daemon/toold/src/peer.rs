@@ -138,6 +138,32 @@ impl Peer {
         }
     }
 
+    /// A hook of this agent has said so: the program that started it is the agent.
+    pub fn name_agent(&self, agent: &'static str) {
+        if let Some(agents) = self.agents.as_ref().filter(|_| self.is_own_process()) {
+            agents.name(&self.lineage, agent);
+        }
+    }
+
+    /// The agent that it is a client of, if that agent's hooks have named it, and nothing else is above.
+    pub fn agent_name(&self) -> Option<&'static str> {
+        let name = self.agents.as_ref()?.name_of(&self.lineage)?;
+        self.is_own_process().then_some(name)
+    }
+
+    /// Whether it is known who started it: no tool did, and no agent may have left it behind.
+    fn is_own_process(&self) -> bool {
+        let is_of_person = |agents: &Arc<AgentProcesses>, orphan: &ancestry::Orphan| {
+            agents.left_by(orphan, &self.lineage).is_none() && !agents.needs_code(orphan, &self.lineage)
+        };
+        matches!(self.principal, Principal::Person | Principal::Agent)
+            && self
+                .agents
+                .as_ref()
+                .zip(self.orphan.as_ref())
+                .is_none_or(|(agents, orphan)| is_of_person(agents, orphan))
+    }
+
     /// Records that a person uses it.
     pub fn record_frontend(&self) {
         if let Some(agents) = &self.agents {

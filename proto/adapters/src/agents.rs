@@ -106,7 +106,7 @@ pub struct ContentSearch {
 /// An agent or an input that [`actions`] cannot read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AgentInputError {
-    #[error("unknown agent {0:?}: expected one of {list}", list = AGENTS.join(", "))]
+    #[error("unknown agent {0:?}: expected one of {list}", list = toold_proto::agent_names::AGENTS.join(", "))]
     UnknownAgent(String),
     /// A member is missing or has another type.
     #[error("{tool}: expected {expected} as {member:?} of the input, found {found}")]
@@ -116,9 +116,6 @@ pub enum AgentInputError {
     Text { tool: String, problem: String },
 }
 
-/// The agents that [`actions`] knows.
-pub const AGENTS: &[&str] = &["claude-code", "codex", "gemini", "cursor", "copilot", "opencode", "qwen-code", "vscode"];
-
 /// The agents whose command lines can be confined: by a setting of theirs, with which their own rules that deny hold as before.
 pub const CONFINABLE: &[&str] = &["claude-code"];
 
@@ -127,7 +124,7 @@ pub const CONFINABLE: &[&str] = &["claude-code"];
 /// A name that can be read as tools of several MCP servers is an action for each of them.
 ///
 /// # Errors
-/// The agent is not in [`AGENTS`], or the input is not what its tool takes.
+/// The agent is not in [`AGENTS`](toold_proto::agent_names::AGENTS), or the input is not what its tool takes.
 pub fn actions(agent: &str, tool: &str, input: &Value) -> Result<Vec<AgentAction>, AgentInputError> {
     match agent {
         "claude-code" => claude_code::actions(tool, input),

@@ -27,7 +27,7 @@ pub fn new_session(id: &str, folder: impl AsRef<Path>) -> NewSession {
 
 /// A person on a connection of their own.
 pub fn person() -> Arc<Caller> {
-    Arc::new(Caller { connection: 1, principal: Principal::Person, in_flight: Arc::default() })
+    Arc::new(Caller::new(1, Principal::Person))
 }
 
 /// A person's call, for tests that change something about it.

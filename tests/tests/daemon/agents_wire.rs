@@ -343,6 +343,41 @@ fn the_oldest_requests_of_a_conversation_end_when_there_are_too_many() {
     assert_eq!((rows.len(), &rows[0]["call_id"]), (1, &first["call_id"]));
 }
 
+#[test]
+fn a_rule_for_one_agent_allows_its_own_tools_alone_and_denies_by_name() {
+    let rules = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"tea boil\"\naction = \"allow\"\nagent = \"codex\"\n\
+                 [[permission.rules]]\ncategory = \"shell\"\npattern = \"tea spill *\"\naction = \"deny\"\n\
+                 agent = \"gemini-cli\"\n";
+    let daemon = opened(Setup::new().config(rules));
+    let command = |line: &str| json!({"command": line});
+    let allowed = check(&daemon, ("codex", "Bash", command("tea boil")), "allow", "rule");
+    assert!(allowed["reason"].as_str().unwrap().contains("for codex at"), "{allowed}");
+    check(&daemon, ("claude-code", "Bash", command("tea boil")), "ask", "default");
+    check(&daemon, ("gemini", "run_shell_command", command("tea spill all")), "deny", "rule");
+    check(&daemon, ("codex", "Bash", command("tea spill all")), "ask", "default");
+    // A client gives itself its name: that denies, and allows nothing.
+    let verdicts = |client: &str| {
+        let mut wire = Wire::connect(&daemon.socket());
+        let client = json!({"name": client, "version": "1"});
+        wire.result("session.open", json!({"cwd": daemon.work(), "client": client}));
+        ["tea boil", "tea spill all"].map(|line| {
+            let need = json!({"category": "shell", "target": line});
+            wire.result("permissions.check", need)["verdict"].take()
+        })
+    };
+    assert_eq!(verdicts("codex"), [json!("ask"), json!("ask")]);
+    assert_eq!(verdicts("gemini-cli-mcp-client"), [json!("ask"), json!("deny")]);
+    // A person sees the rule, and what it does for an agent.
+    let mut person = daemon.connect();
+    let list = person.result("permissions.list", json!({}));
+    assert_eq!(list["rules"][0]["agent"], "codex", "{list}");
+    let need = |agent: &str| json!({"category": "shell", "target": "tea boil", "agent": agent});
+    assert_eq!(person.result("permissions.check", need("codex-cli"))["verdict"], "allow");
+    assert_eq!(person.result("permissions.check", need("gemini"))["verdict"], "ask");
+    let unknown = person.error("permissions.check", need("codexx"));
+    assert!(unknown["message"].as_str().unwrap().contains("expected one of"), "{unknown}");
+}
+
 const ASKING: &str = "[agents.codex]\nask = \"toold\"\n[agents.claude-code]\nask = \"toold\"\n";
 
 fn asking() -> TestDaemon {

@@ -233,6 +233,7 @@ pub(crate) fn run(hook: &HookArgs, globals: &Globals) -> u8 {
         HookMoment::Before | HookMoment::BeforeAndAfter => {
             let Some(row) = row else { return OK };
             if is_own(&call) {
+                announce(agent, &call, globals);
                 return OK;
             }
             judge(hook, row, &call, globals)
@@ -251,6 +252,15 @@ fn begin_session(hook: &HookArgs, input: &Value, globals: &Globals) -> u8 {
 /// Whether it calls a tool of the daemon, which judges it by itself when the call comes.
 fn is_own(call: &HookCall) -> bool {
     !call.mcp.is_empty() && call.mcp.iter().all(|tool| tool.is_own)
+}
+
+/// Tells the daemon which agent is about to call a tool of its own: rules may be for one agent. Without a daemon, nothing is lost.
+fn announce(agent: HookAgent, call: &HookCall, globals: &Globals) {
+    let mut params = call.params(agent, None);
+    // The call brings them.
+    params["input"] = json!({});
+    params["is_own"] = json!(true);
+    let _ = Exchange::open(globals).and_then(|exchange| exchange.call("permissions.request", &params));
 }
 
 /// Whether the agent's configuration may tell whose tool it is: when the agent's own table does not have it, and always for

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Context;
+use chrono::Utc;
 use clap::{Args, Subcommand, ValueEnum};
 use toold_client::Client;
 use toold_proto::daemon::NoParams;
@@ -18,6 +19,7 @@ use toold_proto::session::Mode;
 use toold_proto::tool::{Category, SessionId};
 
 use crate::commands::call::session_id;
+use crate::commands::hook::HookAgent;
 use crate::connection;
 use crate::exit::{OK, TOOL_ERROR, usage};
 use crate::globals::Globals;
@@ -103,6 +105,9 @@ struct CheckArgs {
     /// The tool that would need this permission
     #[arg(long)]
     tool: Option<String>,
+    /// The agent that would ask about a tool of its own, for rules that hold for one agent
+    #[arg(long)]
+    agent: Option<HookAgent>,
     /// The folder it would run in; defaults to the current folder
     #[arg(long, value_name = "FOLDER")]
     cwd: Option<PathBuf>,
@@ -297,6 +302,7 @@ async fn run_check(client: &Client, check: CheckArgs, json: bool) -> anyhow::Res
         cwd: Some(folder(check.cwd)?),
         session_id: None,
         tool: check.tool,
+        agent: check.agent.map(|agent| agent.name().to_owned()),
     };
     let checked = client.call::<PermissionsCheck>(params).await?;
     print_answer(json, &checked, show::check)?;
@@ -359,6 +365,9 @@ async fn pending(client: &Client, json: bool) -> anyhow::Result<u8> {
     for request in &pending.asks {
         writeln!(out, "{DIM}{}{DIM:#}", one_line(&request.request_id))?;
         ask::show(request, &mut out)?;
+        if let Some(left) = ask::time_left(&request.expires_at, Utc::now()) {
+            writeln!(out, "  {DIM}{left}{DIM:#}")?;
+        }
         for suggestion in &request.suggestions {
             let covers = suggestion.covers.as_ref().map(|covers| format!(" {DIM}({}){DIM:#}", one_line(covers)));
             writeln!(

@@ -354,7 +354,7 @@ async fn choose_allowances(plan: &SetupPlan, client: &Client) -> anyhow::Result<
         labels.push(format!("{} {}  {}  {frees}", rule.category, one_line(&rule.pattern), rule.agent));
         offered.push(rule);
     }
-    let question = "Rules of one agent that all agents get (none is fine):";
+    let question = "Rules that allow, which toold takes along for their agent alone (none is fine):";
     Ok(tick(question, labels)?.into_iter().map(|at| offered[at].clone()).collect())
 }
 
@@ -367,6 +367,7 @@ async fn effects(client: &Client, command: &str) -> anyhow::Result<String> {
         cwd: None,
         session_id: None,
         tool: None,
+        agent: None,
     };
     let checked = client.call::<PermissionsCheck>(params).await?;
     let effects: Vec<Effect> = checked.commands.into_iter().flat_map(|command| command.effects).collect();

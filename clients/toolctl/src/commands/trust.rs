@@ -100,9 +100,10 @@ fn show_item(item: &TrustItem, out: &mut impl Write) -> anyhow::Result<()> {
         }
     }
     for rule in &item.allows {
-        let tools = rule.tools.as_ref().map(|tools| format!(" for {}", tools.join(", "))).unwrap_or_default();
+        let only: Vec<&str> = rule.agent.iter().chain(rule.tools.iter().flatten()).map(String::as_str).collect();
+        let only = if only.is_empty() { String::new() } else { format!(" for {}", only.join(", ")) };
         let (category, pattern) = (rule.category, one_line(&rule.shown_pattern()));
-        writeln!(out, "  {BAD}allows{BAD:#} {category} {BOLD}{pattern}{BOLD:#}{}", one_line(&tools))?;
+        writeln!(out, "  {BAD}allows{BAD:#} {category} {BOLD}{pattern}{BOLD:#}{}", one_line(&only))?;
     }
     for setting in &item.settings {
         let value = one_line(&setting.value.to_string());

@@ -137,7 +137,7 @@ impl Deriving<'_> {
         let mut needs = self.expanded(line, &folder, &mut SeenNames::default());
         if matches!(self.floor, AgentFloor::OfFree | AgentFloor::OfAll) {
             let (level, session) = (self.cx.level_once_chosen(), &self.cx.session);
-            let files = GuardedFiles::of(&self.cx.engine, session);
+            let files = self.cx.guarded_files();
             let reader = (&*self.toolkit.sandbox, &self.toolkit.environment, files.policy());
             checkouts::add_overwritten(&mut needs, level, session, reader, &self.cx.cancel).await;
             let found = self.toolkit.sandbox.mark_confined(&mut needs, level, session, &folder, (&files, None));

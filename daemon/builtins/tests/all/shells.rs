@@ -57,7 +57,7 @@ async fn filters_do_not_take_lines_from_each_other_and_all_connections_of_a_sess
     let whole = "error 1\nother 1\nerror 2\nother 2\nerror 3\nother 3\nerror unfinished\n[exit code 0]";
     for (connection, expected) in [(1, whole), (2, "[exit code 0; nothing new]")] {
         let mut call = test.prepare("bash_output", json!({"shell_id": id}));
-        call.caller = Arc::new(Caller { connection, principal: Principal::Person, in_flight: Arc::default() });
+        call.caller = Arc::new(Caller::new(connection, Principal::Person));
         assert_eq!(test.run(call).await.unwrap().text(), expected);
     }
     assert!(test.bad("bash_output", look(json!("("))).await.starts_with("can't use the filter"));

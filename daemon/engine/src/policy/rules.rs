@@ -4,6 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use globset::Glob;
 use serde::{Deserialize, Serialize};
+use toold_proto::agent_names::{AGENTS, agent_named};
 use toold_proto::effect::Effect;
 use toold_proto::nearest::did_you_mean;
 use toold_proto::permission::{RuleInfo, Verdict};
@@ -41,6 +42,11 @@ pub struct RuleConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(extend("enum" = Effect::ALL)))]
     pub effect: Option<String>,
+    /// Only for this agent, by its name in `[agents.NAME]`. A rule that allows counts only for an agent that its hooks prove: where
+    /// they ask about a tool of its own, and for the MCP clients that the same process starts. A rule that denies or asks also
+    /// counts for a client that gives itself the name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
 }
 
 /// Where a rule stands, and how much that counts.
@@ -149,6 +155,7 @@ impl Rule {
             tools: self.tools.as_ref().map(|tools| tools.as_slice().to_vec()),
             cwd: self.cwd.as_ref().map(|cwd| cwd.display().to_string()),
             effect: self.effect,
+            agent: self.agent.map(str::to_owned),
             source: self.origin.clone(),
         }
     }
@@ -211,8 +218,16 @@ pub fn read_rule(config: &RuleConfig, place: &RulePlace) -> Result<Rule, BadRule
     if let Some(cwd) = &cwd {
         check_folder(cwd).map_err(nothing)?;
     }
+    let agent = config.agent.as_deref().map(read_agent).transpose()?;
     let (project, origin) = (place.project.clone(), place.origin.clone());
-    Ok(Rule { category, pattern, action, tools, cwd, effect, project, origin })
+    Ok(Rule { category, pattern, action, tools, cwd, effect, agent, project, origin })
+}
+
+fn read_agent(name: &str) -> Result<&'static str, String> {
+    agent_named(name).ok_or_else(|| {
+        let near = perhaps(name, &AGENTS);
+        format!("{name:?} is not an agent: expected one of {}{near}", AGENTS.join(", "))
+    })
 }
 
 fn read_effect(name: &str, category: Category) -> Result<Effect, String> {
@@ -240,11 +255,13 @@ pub fn rule_mistakes(config: &RuleConfig, place: &RulePlace) -> Vec<String> {
         tools: None,
         cwd: None,
         effect: None,
+        agent: None,
     };
     let alone = [
         RuleConfig { pattern: config.pattern.clone(), effect: config.effect.clone(), ..harmless.clone() },
         RuleConfig { tools: config.tools.clone(), ..harmless.clone() },
-        RuleConfig { cwd: config.cwd.clone(), ..harmless },
+        RuleConfig { cwd: config.cwd.clone(), ..harmless.clone() },
+        RuleConfig { agent: config.agent.clone(), ..harmless },
     ];
     alone.iter().filter_map(|rule| Some(read_rule(rule, place).err()?.to_string())).collect()
 }

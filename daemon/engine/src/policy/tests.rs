@@ -19,6 +19,7 @@ struct PolicyCase {
     tool: &'static str,
     cwd: &'static str,
     chain: Vec<String>,
+    agent: CallingAgent<'static>,
 }
 
 const PROJECT: &str = "/home/u/proj";
@@ -33,6 +34,7 @@ fn case() -> PolicyCase {
         tool: "bash",
         cwd: PROJECT,
         chain: Vec::new(),
+        agent: CallingAgent::default(),
     }
 }
 
@@ -59,6 +61,7 @@ impl PolicyCase {
             tools: None,
             cwd: None,
             effect: None,
+            agent: None,
         };
         let mut place = RulePlace {
             origin: format!("config.toml:{}", self.policy.rules.len() + 1),
@@ -108,6 +111,10 @@ impl PolicyCase {
         Self { origin, ..self }
     }
 
+    fn agent(self, agent: CallingAgent<'static>) -> Self {
+        Self { agent, ..self }
+    }
+
     fn cwd(self, cwd: &'static str) -> Self {
         Self { cwd, ..self }
     }
@@ -143,6 +150,7 @@ impl PolicyCase {
             undeclared: &[],
             made: &[],
             profile: None,
+            agent: self.agent,
         };
         work(&subject)
     }
@@ -705,6 +713,7 @@ fn a_check_names_the_strictest_part() {
         undeclared: &[],
         made: &[],
         profile: None,
+        agent: CallingAgent::default(),
     };
     let needs = [shell("git status"), shell("ls"), shell("rm x")];
     let checked = check(&case.policy, &[], &subject, &needs);
@@ -1138,4 +1147,42 @@ fn modes_and_levels_decide_as_documented() {
             assert_eq!(decision.verdict.as_str(), expected, "{at}: {}", decision.rule);
         }
     }
+}
+
+#[test]
+fn a_rule_for_an_agent_allows_what_is_proven_and_denies_by_name() {
+    let for_codex = |action: &str| {
+        case().rule_of("shell", "npm test", action, |config, _| config.agent = Some("codex-cli".to_owned()))
+    };
+    let named = |name: &'static str| CallingAgent { proven: None, names: [None, Some(name)] };
+    let callers = [
+        (CallingAgent::past(Some("codex")), Allow, Deny),
+        (CallingAgent::past(Some("gemini")), Ask, Ask),
+        (named("codex"), Ask, Deny),
+        (named("codex-mcp-client"), Ask, Deny),
+        (named("Codex 2"), Ask, Deny),
+        (named("gemini-cli-mcp-client"), Ask, Ask),
+        (CallingAgent::default(), Ask, Ask),
+    ];
+    for (caller, allowed, denied) in callers {
+        let verdict = |action| for_codex(action).agent(caller).decide(&shell("npm test")).verdict;
+        assert_eq!((verdict("allow"), verdict("deny"), verdict("ask")), (allowed, denied, Ask), "{caller:?}");
+    }
+    let rule = for_codex("allow").agent(CallingAgent::past(Some("codex"))).decide(&shell("npm test")).rule;
+    assert_eq!(rule, "rule allow shell \"npm test\" for codex at config.toml:1");
+    // An exception for one agent is none for the others.
+    let excepted = |caller| {
+        case()
+            .rule("shell", "npm *", "ask")
+            .rule_of("shell", "npm test", "allow", |config, _| config.agent = Some("codex".to_owned()))
+            .agent(caller)
+            .decide(&shell("npm test"))
+            .verdict
+    };
+    assert_eq!(excepted(CallingAgent::past(Some("codex"))), Allow);
+    assert_eq!(excepted(CallingAgent::past(Some("gemini"))), Ask);
+    // One that cannot be read denies.
+    let unknown = case().rule_of("shell", "npm test", "allow", |config, _| config.agent = Some("codexx".to_owned()));
+    let decision = unknown.decide(&shell("npm test"));
+    assert!(decision.verdict == Deny && decision.rule.contains("did you mean codex?"), "{decision:?}");
 }

@@ -1,6 +1,5 @@
 //! Runs one call, and delivers its replies.
 
-use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -124,7 +123,7 @@ async fn work(
         Err(why) => return failed(format!("the call did not run: its arguments cannot be fetched: {why}")),
     };
     let Ok(call_id) = CallId::parse(&call.call_id) else { return failed("the call did not run: its id is bad".into()) };
-    let caller = Caller { connection: 0, principal: Principal::Agent, in_flight: Arc::new(AtomicUsize::new(0)) };
+    let caller = Caller::new(0, Principal::Agent);
     let run = Call {
         name: request.tool,
         arguments,

@@ -239,7 +239,7 @@ impl Sandbox {
         };
         let needs_scope = *self.support() == FloorSupport::All;
         let kernel = Confinement { floor: true, bare, needs_scope, ..Confinement::default() };
-        let files = GuardedFiles::of(&cx.engine, &cx.session);
+        let files = cx.guarded_files();
         self.on_floor(kernel, &floor, (&cx.session, &files, &rules), command).map(Some)
     }
 

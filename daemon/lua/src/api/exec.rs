@@ -8,7 +8,6 @@ use mlua::Value;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use toold_engine::cx::Cx;
-use toold_engine::guarded_files::GuardedFiles;
 use toold_engine::need::Need;
 use toold_engine::tool::ToolError;
 use toold_host::exclude::Exclusions;
@@ -210,7 +209,7 @@ impl Program {
             secrets: None,
         };
         command.confinement = sandbox.confine(&cx, &to_confine).map_err(|error| format!("hygge.exec: {error}"))?;
-        let watch = sandbox.watch_control(|| GuardedFiles::of(&cx.engine, &cx.session), command.confinement.as_ref());
+        let watch = sandbox.watch_control(|| cx.guarded_files(), command.confinement.as_ref());
         let network = sandbox.open_network(&cx, &mut command.confinement, &line, Vec::new(), false).await;
         if let Some(network) = network.map_err(|error| format!("hygge.exec: {error}"))? {
             command.environment = network.in_environment(command.environment);

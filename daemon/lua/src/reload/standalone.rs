@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -63,7 +62,7 @@ pub(crate) fn call_in(session: Session, principal: Principal, name: String, limi
         cwd: None,
         timeout: Some(limit),
         no_cache: true,
-        caller: Arc::new(Caller { connection: 0, principal, in_flight: Arc::new(AtomicUsize::new(0)) }),
+        caller: Arc::new(Caller::new(0, principal)),
         progress: Vec::new(),
         cancel: CancellationToken::new(),
         chain: Arc::new([]),

@@ -18,7 +18,7 @@ use toold_engine::schema::Schema;
 use toold_engine::time::rfc3339;
 use toold_engine::tool::{Origin, ToolOutput, ToolSpec};
 use toold_engine::tool_filter::AllowDenyFilter;
-use toold_host::descendants::resident_bytes;
+use toold_host::descendants::tree_of;
 use toold_host::environment::Environment;
 use toold_host::secret_text::SecretText;
 use toold_host::secrets::{SecretError, SecretStore};
@@ -177,6 +177,7 @@ fn instance(summary: &InstanceSummary<ServerAdapter>) -> Option<McpServerInstanc
     let connection = summary.connection.as_ref();
     let (pid, since) =
         (connection.and_then(|connection| connection.pid), connection.map(|connection| connection.since));
+    let tree = pid.and_then(tree_of);
     Some(McpServerInstance {
         session,
         project,
@@ -184,7 +185,8 @@ fn instance(summary: &InstanceSummary<ServerAdapter>) -> Option<McpServerInstanc
         pid,
         since: since.map(rfc3339),
         uptime_s: since.map(|since| since.elapsed().unwrap_or_default().as_secs_f64()),
-        memory_bytes: pid.and_then(resident_bytes),
+        memory_bytes: tree.map(|tree| tree.resident_bytes),
+        processes: tree.map(|tree| tree.processes),
         running: summary.running,
         error: summary.error.as_deref().map(|error| without_hidden(error).into_owned()),
     })

@@ -143,13 +143,13 @@ fn renew(
     subscriptions: &Arc<ResourceSubscriptions>,
     over: &CancellationToken,
 ) -> impl Future<Output = ()> + use<> {
-    let (engine, connection) = (host.engine().clone(), connection.clone());
+    let (host, connection) = (host.clone(), connection.clone());
     let (subscriptions, over) = (subscriptions.clone(), over.clone());
     async move {
-        let call = |session| plain_call(&engine, &connection, session, over.child_token());
+        let call = |session| plain_call(host.as_ref(), &connection, session, over.child_token());
         tokio::select! {
             () = over.cancelled() => {}
-            () = subscriptions.renew(&engine, call) => {}
+            () = subscriptions.renew(host.engine(), call) => {}
         }
     }
 }
@@ -228,7 +228,7 @@ async fn begin(
     server.mcp.host.settled().await;
     let engine = server.mcp.engine();
     for uri in uris {
-        let call = plain_call(engine, &server.connection, session.clone(), over.child_token());
+        let call = plain_call(server.mcp.host.as_ref(), &server.connection, session.clone(), over.child_token());
         if let Err(error) = subscriptions.add(engine, uri, call).await {
             tracing::info!(uri, %error, "a client does not hear of changes of a resource that it subscribed to");
         }

@@ -24,7 +24,7 @@ use crate::server::request_session::{client_of, is_modern};
 use crate::server::request_state::StateBinding;
 use crate::server::running_request::{RequestOutcome, RequestResult, RoundEnd, RunningRequest};
 use crate::server::tasks::TaskHandover;
-use crate::server::{McpClientServer, McpConnection, logs, tasks};
+use crate::server::{McpClientServer, McpConnection, McpHost, logs, tasks};
 
 /// The outcome of a request.
 pub(super) enum RequestEnd {
@@ -60,7 +60,7 @@ impl McpClientServer {
             false => context.ct.child_token(),
         };
         let progress = ProgressRouter::default();
-        let caller = caller(&self.connection);
+        let caller = caller(self.mcp.host.as_ref(), &self.connection);
         let log_level = logs::level_of(&self.connection, &context);
         let open_log = OpenRequestLog::new(&session, &caller, log_level.clone());
         let log_sources = LogSources { session: session.id.clone(), servers: open_log.log.clone() };
@@ -178,24 +178,26 @@ impl McpClientServer {
 
     /// A call for a request without progress and without questions to the client.
     pub(super) fn plain_call(&self, session: Arc<Session>, cancel: CancellationToken) -> Call {
-        plain_call(self.mcp.engine(), &self.connection, session, cancel)
+        plain_call(self.mcp.host.as_ref(), &self.connection, session, cancel)
     }
 }
 
 /// As [`McpClientServer::plain_call`], for work that goes on without its request.
 pub(super) fn plain_call(
-    engine: &Arc<Engine>,
+    host: &dyn McpHost,
     connection: &McpConnection,
     session: Arc<Session>,
     cancel: CancellationToken,
 ) -> Call {
-    new_call(engine, engine.new_call_id(), session, caller(connection), &ProgressRouter::default(), cancel)
+    let engine = host.engine();
+    new_call(engine, engine.new_call_id(), session, caller(host, connection), &ProgressRouter::default(), cancel)
 }
 
-fn caller(connection: &McpConnection) -> Arc<Caller> {
+fn caller(host: &dyn McpHost, connection: &McpConnection) -> Arc<Caller> {
     Arc::new(Caller {
         connection: connection.id,
         principal: connection.identity.principal,
+        agent: host.agent_of(connection.id),
         in_flight: connection.in_flight.clone(),
     })
 }

@@ -102,6 +102,8 @@ struct KnownAgents {
     /// for its other connections: an editor may act for a model on one and for a person on the
     /// next.
     agents: HashMap<ProcessId, HashSet<ProcessId>>,
+    /// Which agent each is, as its hooks said first; `None` once they have said another.
+    names: HashMap<ProcessId, Option<&'static str>>,
     /// Where they run.
     places: HashMap<ProcessId, AgentPlace>,
     /// Those that ended last, the oldest first.
@@ -230,6 +232,26 @@ impl AgentProcesses {
                 tracing::warn!(path = %self.file.display(), %error, "can't save the running agents: a restart forgets them");
             }
         }
+    }
+
+    /// Notes that the program that started a hook is this agent. The hooks of an agent run before anything that its model
+    /// chooses, so the first name counts. A process below another agent gets no name of its own: see [`Self::name_of`].
+    pub fn name(&self, hook: &Lineage, agent: &'static str) {
+        let Some(process) = hook.starter() else { return };
+        if self.known.read().names.get(&process) == Some(&Some(agent)) {
+            return;
+        }
+        let mut known = self.known.write();
+        known.names.entry(process).and_modify(|name| *name = name.filter(|name| *name == agent)).or_insert(Some(agent));
+        known.names.retain(|id, _| id.is_alive());
+    }
+
+    /// The agent that a client belongs to: the only one that hooks have named among the programs that it was started by.
+    pub fn name_of(&self, client: &Lineage) -> Option<&'static str> {
+        let known = self.known.read();
+        let mut names = client.ancestors().iter().filter_map(|id| known.names.get(id));
+        let first = (*names.next()?)?;
+        names.all(|name| *name == Some(first)).then_some(first)
     }
 
     /// Notes when agents end, for as long as it is polled: orphans that begin later are not theirs.

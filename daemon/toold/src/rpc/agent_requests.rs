@@ -21,7 +21,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinError;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use toold_adapters::agents::{AGENTS, AgentAction, AgentInputError, CONFINABLE, actions};
+use toold_adapters::agents::{AgentAction, AgentInputError, CONFINABLE, actions};
 use toold_builtins::agent_tool::{AgentFloor, AgentReport, AgentTool, AgentWork};
 use toold_engine::agent_request::{AgentRequest, Judgement};
 use toold_engine::call::{Call, CallError};
@@ -31,6 +31,7 @@ use toold_engine::progress::broadcast;
 use toold_engine::session::{Session, SessionOwner};
 use toold_engine::time::rfc3339;
 use toold_host::environment::Environment;
+use toold_proto::agent_names::{AGENTS, agent_named};
 use toold_proto::agent_request::{
     ConfirmationCode, DecidedBy, FinishRequest, FinishScope, FinishedRequest, JudgedRequest, PermissionWaiting,
     RequestPermission,
@@ -81,6 +82,10 @@ async fn judge_request(request: MethodRequest, params: RequestPermission) -> Res
     check(&params)?;
     let connection = request.connection();
     note_agent(connection, &params.agent);
+    if params.is_own {
+        let later = Judgement::ask("it is judged when its call comes");
+        return Ok(answer(later, id_of(&params), request.services.engine.new_call_id()));
+    }
     let requester = requester(connection);
     let session = session_for(&request, &requester, &params).await?;
     let services = &request.services;
@@ -170,7 +175,7 @@ async fn judge_request(request: MethodRequest, params: RequestPermission) -> Res
     let cancel = unjudged.judged();
     services.open_requests.judge(number, &judgement);
     if params.confines && judgement.decision != Verdict::Deny {
-        let files = GuardedFiles::of(&services.engine, &session);
+        let files = GuardedFiles::of(&services.engine, &session, Some(&params.agent));
         services.command_approvals.leave(&request_id, &requester, &params, &judgement, tool.lines(), &files);
     }
     // An agent that has ended, or refused the tool itself, reports no end.
@@ -315,9 +320,20 @@ fn id_of(params: &RequestPermission) -> String {
 
 /// An agent's own client, such as a hook. What the agent runs from now on is no person's.
 fn note_agent(connection: &ClientConnection, agent: &str) {
-    if AGENTS.contains(&agent) && !connection.is_agent() {
+    let Some(agent) = AGENTS.into_iter().find(|known| *known == agent) else { return };
+    if !connection.is_agent() {
         connection.become_agent();
     }
+    // The name of a tool tells which agent asks.
+    connection.peer.name_agent(agent);
+}
+
+/// The agent of this name, in the parameter `agent` of a method.
+pub(super) fn hooked_agent(name: &str) -> Result<&'static str, ErrorObjectOwned> {
+    agent_named(name).ok_or_else(|| {
+        let known = AGENTS.join(", ");
+        invalid_params(&format!("agent: {name:?} has no hooks that toold knows: expected one of {known}"))
+    })
 }
 
 /// The agent and its own id of the conversation.

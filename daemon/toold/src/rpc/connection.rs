@@ -12,7 +12,7 @@ mod requests;
 
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -146,7 +146,7 @@ impl RequestScope {
 
 impl ClientConnection {
     fn new(id: u64, peer: Peer, outboxes: &Arc<Outboxes>) -> Self {
-        let caller = Caller { connection: id, principal: peer.principal, in_flight: Arc::new(AtomicUsize::new(0)) };
+        let caller = Caller::new(id, peer.principal);
         Self {
             id,
             peer,

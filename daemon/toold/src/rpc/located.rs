@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use toold_engine::Engine;
-use toold_engine::policy::{Subject, decide};
+use toold_engine::policy::{CallingAgent, Subject, decide};
 use toold_engine::session::Session;
 use toold_engine::tool::Origin;
 use toold_host::exclude::Exclusions;
@@ -48,6 +48,7 @@ pub(super) fn may_read(engine: &Engine, session: &Session, place: &Path) -> Verd
         undeclared: &engine.plugin_limits.of_chain(&chain, session.project()),
         made: &made,
         profile: None,
+        agent: CallingAgent::of(session, None, None),
     };
     let need = entry_read_need(place, true, &mut Exclusions::default());
     decide(&engine.policy.load(), &engine.grants.snapshot(), &subject, &need).verdict

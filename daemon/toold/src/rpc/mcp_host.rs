@@ -177,6 +177,10 @@ impl McpHost for DaemonHost {
         }
     }
 
+    fn agent_of(&self, connection: u64) -> Option<&'static str> {
+        self.peers.get(&connection)?.agent_name()
+    }
+
     fn next_connection(&self) -> u64 {
         self.services.lifecycle.next_connection()
     }

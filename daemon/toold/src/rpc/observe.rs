@@ -1,12 +1,11 @@
 //! `permissions.observe`: a record first, for some days, and no decisions.
 
 use jsonrpsee::types::ErrorObjectOwned;
-use toold_adapters::agents::AGENTS;
-use toold_proto::agent_names::agent_named;
 use toold_proto::method::PermissionsObserve;
 use toold_proto::permission::{ObserveAgents, ObserveState};
 
 use crate::config::observing::{DEFAULT_DAYS, MAX_DAYS, from_now};
+use crate::rpc::agent_requests::hooked_agent;
 use crate::rpc::blocking::blocking;
 use crate::rpc::error::{NOT_KEPT, invalid_params, refused};
 use crate::rpc::own_rows::record_change;
@@ -19,13 +18,7 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
 async fn observe(request: MethodRequest, params: ObserveAgents) -> Result<ObserveState, ErrorObjectOwned> {
     let state = |request: &MethodRequest| ObserveState { observing: request.services.config.observing(None) };
     let Some(on) = params.on else { return Ok(state(&request)) };
-    let agent = match params.agent.as_deref().map(|name| agent_named(name).ok_or(name)) {
-        Some(Err(name)) => {
-            let words = format!("agent: {name:?} has no hooks that toold knows: expected one of {}", AGENTS.join(", "));
-            return Err(invalid_params(&words));
-        }
-        agent => agent.and_then(Result::ok).map(str::to_owned),
-    };
+    let agent = params.agent.as_deref().map(hooked_agent).transpose()?.map(str::to_owned);
     let days = params.days.unwrap_or(DEFAULT_DAYS);
     if !(1..=MAX_DAYS).contains(&days) {
         return Err(invalid_params(&format!("days: expected 1 to {MAX_DAYS}, not {days}")));

@@ -10,7 +10,7 @@ use toold_engine::need::Need;
 use toold_engine::permission::{GrantError, grant, revoke};
 use toold_engine::policy::grants::GrantScope;
 use toold_engine::policy::pattern::Pattern;
-use toold_engine::policy::{Subject, check};
+use toold_engine::policy::{CallingAgent, Subject, check};
 use toold_engine::rule_files::RuleFiles;
 use toold_engine::session::Session;
 use toold_engine::tool::Origin;
@@ -35,6 +35,7 @@ use toold_proto::tool::{Category, SessionId, ToolName};
 
 use crate::config::project_folder::{grant_project_of, project_of};
 use crate::config::warnings::of_pattern;
+use crate::rpc::agent_requests::hooked_agent;
 use crate::rpc::blocking::blocking;
 use crate::rpc::error::{NOT_KEPT, invalid_params, object, refused, unknown};
 use crate::rpc::fleet;
@@ -218,10 +219,11 @@ async fn would(request: MethodRequest, params: CheckPermission) -> Result<Checke
     let explained = blocking(move || explain(&engine, &of, &environment, category, &target, &place)).await??;
     let mut needs: Vec<Need> = explained.iter().flat_map(|part| part.needs.iter().cloned()).collect();
     let engine = &request.services.engine;
-    let level = engine.policy.load().levels.of(&session, None).level;
+    let agent = params.agent.as_deref().map(hooked_agent).transpose()?;
+    let level = engine.policy.load().levels.of(&session, agent).level;
     if category == Category::Shell && tool.as_str() == "bash" && origin == Origin::Builtin {
         let (builtins, of, place) = (request.services.builtins.clone(), session.clone(), cwd.clone());
-        let files = GuardedFiles::of(engine, &session);
+        let files = GuardedFiles::of(engine, &session, agent);
         builtins.add_overwritten(&mut needs, level, &session, &files).await;
         needs = blocking(move || {
             builtins.mark_confined(&mut needs, level, &of, &place, &files);
@@ -245,6 +247,7 @@ async fn would(request: MethodRequest, params: CheckPermission) -> Result<Checke
         undeclared: &engine.plugin_limits.of_chain(&chain, session.project()),
         made: &made,
         profile: None,
+        agent: CallingAgent::of(&session, agent, None),
     };
     let mut checked = check(&engine.policy.load(), &engine.grants.snapshot(), &subject, &needs);
     if params.explain && category == Category::Shell {

@@ -13,7 +13,7 @@ use toold_engine::level::{confined_effects, frees_command};
 use toold_engine::need::Need;
 use toold_engine::policy::grants::Grant;
 use toold_engine::policy::rules::{RuleConfig, RulePlace};
-use toold_engine::policy::{Policy, Subject, decide};
+use toold_engine::policy::{CallingAgent, Policy, Subject, decide};
 use toold_engine::replay::{AnsweredNeed, ChangedLines, PAUSED, PastVerdict, ReplayCounts, answer_of, suggested_rules};
 use toold_engine::tool::Origin;
 use toold_proto::effect::Effect;
@@ -171,7 +171,7 @@ impl<'r> RuleReplay<'r> {
             let roots: Vec<Cow<Path>> = root.into_iter().map(Cow::Borrowed).collect();
             let subject = Subject {
                 tool: Some(&call.tool),
-                origin: if call.is_of_agent { Origin::Frontend } else { Origin::Builtin },
+                origin: if call.agent.is_some() { Origin::Frontend } else { Origin::Builtin },
                 session: &call.session_id,
                 above: &[],
                 mode: Mode::Default,
@@ -184,6 +184,7 @@ impl<'r> RuleReplay<'r> {
                 undeclared: &[],
                 made: &[],
                 profile: None,
+                agent: CallingAgent::past(call.agent.as_deref()),
             };
             let decision = decide(self.policy, self.grants, &subject, need);
             self.counts.add(need, *past, decision.verdict, &decision.rule);
@@ -202,7 +203,7 @@ impl<'r> RuleReplay<'r> {
             Category::FileRead => false,
         };
         let is_command = needs.iter().any(|(need, ..)| need.category() == Category::Shell);
-        if self.can_confine && is_command && !call.is_of_agent && !needs.iter().any(leaves) {
+        if self.can_confine && is_command && call.agent.is_none() && !needs.iter().any(leaves) {
             needs.iter_mut().for_each(|(need, ..)| need.confined = effects);
         }
     }

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use crate::agents::{AGENTS, AgentAction, ContentSearch, actions};
+use toold_proto::agent_names::AGENTS;
+
+use crate::agents::{AgentAction, ContentSearch, actions};
 
 /// The agent, a tool, an input that it takes, and the members that the actions depend on and that must be there. Tools
 /// that do nothing have none.

@@ -30,12 +30,18 @@ export function RuleList() {
         </p>
       )}
       <ul class="entries" aria-label="Rules">
-        {rules.map(({ category, pattern, action, tools, cwd, source }, at) => (
+        {rules.map(({ category, pattern, action, tools, cwd, effect, agent, source }, at) => (
           <Entry key={at} id={ruleId(at)}>
             <p class="row">
               <VerdictBadge verdict={action} /> <code>{category}</code> <Text class="mono" value={pattern} max={600} />
+              {effect !== undefined && <>, effect {effect}</>}
             </p>
             <p class="small dim">
+              {agent !== undefined && (
+                <>
+                  for <Text value={agent} />,{" "}
+                </>
+              )}
               {tools && (
                 <>
                   tools <Text class="mono" value={tools.join(", ")} />,{" "}

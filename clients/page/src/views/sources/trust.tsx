@@ -87,10 +87,10 @@ function TrustItemView({ item }: { item: TrustItem }) {
               <li key={at}>
                 <Badge tone="warn">{rule.action}</Badge> <span class="mono">{rule.category}</span>{" "}
                 <Text class="mono" value={rule.effect ? `${rule.pattern}, effect ${rule.effect}` : rule.pattern} />
-                {rule.tools && (
+                {(rule.agent || rule.tools) && (
                   <>
                     {" "}
-                    for <Text value={rule.tools.join(", ")} />
+                    for <Text value={[rule.agent, ...(rule.tools ?? [])].filter(Boolean).join(", ")} />
                   </>
                 )}{" "}
                 <Text class="dim" value={rule.source} />

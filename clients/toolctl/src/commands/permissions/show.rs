@@ -21,7 +21,7 @@ pub(super) fn list(list: &PermissionList, width: Option<u16>) -> String {
         let mut rows = table::new(width);
         rows.set_header(table::header(&["RULE", "CATEGORY", "PATTERN", "ONLY FOR", "FROM"]));
         for rule in &list.rules {
-            let only = only_for(rule.tools.as_deref(), rule.cwd.as_deref(), &[]);
+            let only = only_for((rule.agent.as_deref(), rule.tools.as_deref()), rule.cwd.as_deref(), &[]);
             rows.add_row([
                 permissions::verdict(rule.action).into(),
                 Cell::new(rule.category),
@@ -52,7 +52,7 @@ pub(super) fn grants(grants: &[GrantInfo], width: Option<u16>) -> String {
             table::name(&one_line(&grant.pattern)),
             Cell::new(permissions::scope(grant, clock::zone())),
             Cell::new(permissions::place(grant).unwrap_or_default()),
-            Cell::new(only_for(grant.tools.as_deref(), None, &grant.chain)),
+            Cell::new(only_for((None, grant.tools.as_deref()), None, &grant.chain)),
             Cell::new(permissions::origin(grant)),
             permissions::uses(grant).into(),
             Cell::new(grant.used_at.as_deref().map(clock::date).unwrap_or_default()),
@@ -73,10 +73,11 @@ pub(super) fn revoked(grant: &GrantInfo) -> String {
     }
 }
 
-fn only_for(tools: Option<&[String]>, cwd: Option<&str>, chain: &[String]) -> String {
+fn only_for((agent, tools): (Option<&str>, Option<&[String]>), cwd: Option<&str>, chain: &[String]) -> String {
     let tools = tools.map(|tools| tools.join(" "));
     let chain = (!chain.is_empty()).then(|| format!("calls through {}", chain.join(", ")));
-    let parts: Vec<String> = [tools, cwd.map(str::to_owned), chain].into_iter().flatten().collect();
+    let parts: Vec<String> =
+        [agent.map(str::to_owned), tools, cwd.map(str::to_owned), chain].into_iter().flatten().collect();
     one_line(&parts.join("; "))
 }
 
@@ -189,7 +190,8 @@ mod tests {
     fn rules_and_grants_name_where_they_come_from() {
         let list = serde_json::from_value(json!({
             "mode": "accept_edits",
-            "rules": [{"category": "shell", "pattern": "git status", "action": "allow", "tools": ["bash"], "source": "/c.toml:3"}],
+            "rules": [{"category": "shell", "pattern": "git status", "action": "allow", "tools": ["bash"], "source": "/c.toml:3"},
+                {"category": "shell", "pattern": "npm test", "action": "allow", "agent": "codex", "source": "/c.toml:7"}],
             "grants": [{"id": "g1", "category": "file.write", "pattern": "src/**", "action": "deny", "scope": "project",
                 "project": "/x", "chain": ["p"], "by": "toolctl", "granted_at": "2026-01-01T00:00:00Z"},
                 {"id": "g2", "category": "shell", "pattern": "make", "action": "allow", "scope": "always", "by": "toolctl",
@@ -205,6 +207,7 @@ mod tests {
 
          RULE   CATEGORY  PATTERN     ONLY FOR  FROM
          allow  shell     git status  bash      /c.toml:3
+         allow  shell     npm test    codex     /c.toml:7
 
          GRANT         CATEGORY    PATTERN  SCOPE                              IN  ONLY FOR         FROM                       USED     LAST
          g1     deny   file.write  src/**   project                            /x  calls through p  terminal                   never

@@ -1,5 +1,5 @@
-//! What agents allow by themselves, as rules of toold that mean the same or less. They hold for all agents, so a person
-//! ticks those to take along.
+//! Permissions that agents have given by themselves, as rules of toold that mean the same or less, each for its agent alone. A
+//! person ticks those to take along.
 
 use toml::Table;
 
@@ -52,7 +52,8 @@ impl AgentAllowance {
 
     /// A rule of toold's configuration.
     pub(super) fn table(&self) -> Table {
-        let members = [("category", self.category), ("pattern", &self.pattern), ("action", "allow")];
+        let members =
+            [("category", self.category), ("pattern", &self.pattern), ("action", "allow"), ("agent", self.agent)];
         let mut table: Table = members.map(|(name, value)| (name.to_owned(), value.into())).into_iter().collect();
         if !self.tools.is_empty() {
             table.insert("tools".to_owned(), self.tools.to_vec().into());

@@ -91,7 +91,10 @@ pub(super) fn render(plan: &SetupPlan, with_all: bool) -> String {
         let (pattern, frees) = (one_line(&rule.pattern), rule.frees());
         format!("allow {} {pattern}  {frees}  {DIM}from {}: {}{DIM:#}", rule.category, rule.agent, one_line(&rule.text))
     });
-    part("Of these, you can let hold for all agents (setup asks; none is taken by itself)", allowances.collect());
+    part(
+        "Of these, toold can take along, for their agent alone (setup asks; none is taken by itself)",
+        allowances.collect(),
+    );
     let folders = plan.folders.iter().map(|folder| {
         format!("{}  {DIM}{}{DIM:#}", one_line(&folder.path.display().to_string()), folder.agents.join(", "))
     });

@@ -58,7 +58,8 @@ fn grant_key(grant: &GrantInfo) -> String {
 pub(in crate::screen) fn rule_key(rule: &RuleInfo) -> String {
     let tools = rule.tools.as_deref().unwrap_or_default().join(",");
     let cwd = rule.cwd.as_deref().unwrap_or_default();
-    let place = format!("{}\n{}\n{cwd}\n{tools}", rule.source, rule.shown_pattern());
+    let agent = rule.agent.as_deref().unwrap_or_default();
+    let place = format!("{}\n{}\n{cwd}\n{tools}\n{agent}", rule.source, rule.shown_pattern());
     format!("rule {} {} {place}", rule.category, rule.action.as_str())
 }
 
@@ -144,6 +145,7 @@ pub(in crate::screen) fn details(data: &DaemonData, wanted: &str) -> Option<Deta
         field("pattern", &rule.shown_pattern()),
         field("from", &rule.source),
     ];
+    lines.extend(rule.agent.as_deref().map(|agent| field("agent", agent)));
     lines.extend(rule.cwd.as_deref().map(|cwd| field("folder", cwd)));
     lines.extend(rule.tools.as_ref().map(|tools| field("tools", &tools.join(" "))));
     Some(Details { title: "rule".to_owned(), lines, query: None })

@@ -398,7 +398,7 @@ async fn calls_over_a_limit_are_refused_and_those_that_wait_count() {
         matches!(&third, Err(CallError::Overloaded(words)) if words.contains("this connection already")),
         "{third:?}"
     );
-    let from = |connection| Caller { connection, principal: Principal::Agent, in_flight: Arc::default() };
+    let from = |connection| Caller::new(connection, Principal::Agent);
     let other = |call: Call, connection| Call { caller: Arc::new(from(connection)), ..call };
     let fourth = fixture.start(other(fixture.prepare("t", json!({"s": 0})), 2));
     settle().await;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use toold_engine::effects::EffectSet;
 use toold_engine::need::Need;
 use toold_engine::policy::rules::{RuleConfig, RulePlace};
-use toold_engine::policy::{Policy, Subject, check, decide};
+use toold_engine::policy::{CallingAgent, Policy, Subject, check, decide};
 use toold_engine::tool::Origin;
 use toold_host::environment::Environment;
 use toold_host::sandbox::network::hosts::NetworkHosts;
@@ -98,6 +98,7 @@ pub(crate) fn judge_in(shell: &str, level: Level, line: &str, place: &CommandSet
         undeclared: &[],
         made: &[],
         profile: None,
+        agent: CallingAgent::default(),
     };
     let decided = |need: &Need| decide(&policy, &[], &subject, need);
     let mut may_read =
@@ -159,6 +160,7 @@ fn policy(place: &CommandSetting, rules: &[RuleLine]) -> Policy {
             tools: None,
             cwd: None,
             effect: None,
+            agent: None,
         };
         let place = RulePlace {
             origin: "the corpus".to_owned(),
