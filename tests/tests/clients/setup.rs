@@ -19,6 +19,26 @@ for line in sys.stdin:
     elif m.get("method") == "tools/call": r = {"content": [{"type": "text", "text": "HEARD"}]}
     if m.get("id") is not None: print(json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": r}), flush=True)
 "#;
+/// An agent: runs its hook before a tool of its server `github`, under each of these names, and then calls the tool.
+const AGENT: &str = r#"import json, os, subprocess, sys
+toolctl, *names = sys.argv[1:]
+for name in names:
+    call = {"hook_event_name": "PreToolUse", "session_id": "s", "cwd": os.getcwd(), "permission_mode": "default",
+        "tool_name": "mcp__github__shout", "tool_input": {}, "tool_use_id": "t"}
+    subprocess.run([toolctl, "hook", name], input=json.dumps(call), text=True, check=True)
+bridge = subprocess.Popen([toolctl, "mcp", "--source", "github"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+def ask(id, method, params):
+    bridge.stdin.write(json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}) + "\n")
+    bridge.stdin.flush()
+    while (answer := json.loads(bridge.stdout.readline())).get("id") != id: pass
+    return answer
+# A name that it gives itself.
+client = {"name": "claude-code", "version": "2"}
+ask(1, "initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client})
+print(json.dumps(ask(2, "tools/call", {"name": "shout", "arguments": {}})))
+bridge.stdin.close()
+bridge.wait()
+"#;
 const TOKEN: &str = "ghp_0123456789abcdefghij";
 const PASSPHRASE: &str = "a long passphrase";
 
@@ -173,7 +193,10 @@ fn servers_run_once_under_their_names_and_everything_comes_back_byte_for_byte() 
     let before = machine.files();
     let told = machine.done(&["setup", "--yes", "--allow", "github"]);
     assert!(told.contains("9 servers that each agent used for itself are 2 servers now"), "{told}");
-    assert!(told.contains("measured"), "{told}");
+    assert!(
+        told.contains("Measured, with all agents open: 9 processes of ") && told.contains(", 2 processes of "),
+        "{told}"
+    );
     assert_eq!(machine.json(".claude.json")["mcpServers"]["github"], bridge("github"));
     let everywhere = machine.files();
     let state = fs::read_to_string(machine.daemon.state().join("setup.json")).unwrap();
@@ -672,7 +695,7 @@ fn servers_of_projects_move_with_their_folder_unless_git_tracks_the_file() {
 }
 
 #[test]
-fn what_an_agent_allows_is_taken_along_where_a_person_ticks_it() {
+fn what_an_agent_allows_is_taken_along_for_it_alone_where_a_person_ticks_it() {
     let machine = SetupMachine::new();
     machine.unlock();
     let settings = machine.home(".claude/settings.json");
@@ -688,10 +711,11 @@ fn what_an_agent_allows_is_taken_along_where_a_person_ticks_it() {
     let mut terminal = Terminal::run_in(&mut command, 140);
     terminal.wait_for("need not ask");
     terminal.press("\r");
-    terminal.wait_for("all agents get");
+    terminal.wait_for("for their agent alone");
     // What it frees stands beside it.
     terminal.wait_for("runs code of the project");
-    terminal.press(" \r");
+    const DOWN: &str = "\u{1b}[B";
+    terminal.press(&format!(" {DOWN}{DOWN} \r"));
     terminal.wait_for("What may agents do");
     terminal.press("\r");
     terminal.wait_for("[y/N]");
@@ -700,11 +724,55 @@ fn what_an_agent_allows_is_taken_along_where_a_person_ticks_it() {
     assert!(status.success(), "{written}");
     let own = fs::read_to_string(machine.daemon.setup.path("config/toold/config.toml")).unwrap();
     assert!(own.contains("pattern = \"make\"") && own.contains("tools = [\"bash\"]"), "{own}");
-    assert!(!own.contains("git log") && !own.contains("github/shout"), "{own}");
-    let check = |line: &str| machine.toolctl(&["permissions", "check", "--tool", "bash", line]).status.success();
-    assert!(check("make") && !check("make clean"));
+    assert!(!own.contains("git log") && own.contains("pattern = \"github/shout\""), "{own}");
+    assert_eq!(own.matches("agent = \"claude-code\"").count(), 2, "{own}");
+    let check = |of: &[&str], line: &str| {
+        machine.toolctl(&[&["permissions", "check", "--tool", "bash"], of, &[line]].concat()).status.success()
+    };
+    let claude = ["--agent", "claude-code"];
+    assert!(check(&claude, "make") && !check(&claude, "make clean"));
+    assert!(!check(&["--agent", "codex"], "make") && !check(&[], "make"));
+    // The server is called through its bridge. The agent's hook tells the daemon whose bridge it is.
+    let call = |agent: &[&str]| {
+        let mut command = machine.daemon.setup.command(Path::new("python3"));
+        command.args(["-c", AGENT]).arg(toolctl()).args(agent).current_dir(machine.daemon.work());
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    };
+    let of_claude = call(&["claude-code"]);
+    assert!(of_claude.contains("HEARD"), "{of_claude}");
+    for others in [&["codex"][..], &[], &["codex", "claude-code"], &["claude-code", "codex"]] {
+        let answer = call(others);
+        assert!(answer.contains("not allowed"), "{others:?}: {answer}");
+    }
     machine.done(&["setup", "--undo", "--yes"]);
     assert_eq!(machine.files(), before);
+}
+
+#[test]
+fn a_denial_for_a_server_counts_for_each_server_of_its_name() {
+    let machine = SetupMachine::new();
+    machine.unlock();
+    let codex = machine.home(".codex/config.toml");
+    let other = fs::read_to_string(&codex).unwrap().replacen(".py\"]", ".py\", \"--other\"]", 1);
+    fs::write(&codex, other).unwrap();
+    let denied = ["mcp__github__shout", "mcp__elsewhere", "Bash(github/x)"];
+    let settings = json!({"permissions": {"deny": denied}});
+    fs::write(machine.home(".claude/settings.json"), settings.to_string()).unwrap();
+    let denials = |plan: String| -> Vec<String> {
+        let plan: Value = serde_json::from_str(&plan).unwrap();
+        let all = plan["denials"].as_array().unwrap().clone();
+        all.iter().map(|denial| denial["pattern"].as_str().unwrap().to_owned()).collect()
+    };
+    let expected = ["github/shout", "github-codex/shout", "elsewhere/*", "github/x"];
+    assert_eq!(denials(machine.done(&["setup", "--json"])), expected);
+    machine.done(&["setup", "--yes"]);
+    let check = |tool: &str| machine.toolctl(&["permissions", "check", "mcp", tool]);
+    let said = String::from_utf8(check("github-codex/shout").stdout).unwrap();
+    assert!(said.starts_with("deny by rule deny mcp \"github-codex/shout\""), "{said}");
+    // A denial that comes later counts for the servers that have moved.
+    let later = json!({"permissions": {"deny": ["mcp__github__whisper"]}});
+    fs::write(machine.home(".claude/settings.json"), later.to_string()).unwrap();
+    assert_eq!(denials(machine.done(&["setup", "--json"])), ["github/whisper", "github-codex/whisper"]);
 }
 
 #[test]

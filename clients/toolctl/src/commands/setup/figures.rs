@@ -1,4 +1,4 @@
-//! What setup brought: servers and processes before and after, their memory, and the tokens of their lists of tools.
+//! What setup brought: servers and their processes before and after, their memory, and the tokens of their lists of tools.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use toold_client::Client;
 use toold_proto::cost::MeasureTools;
 use toold_proto::daemon::NoParams;
-use toold_proto::mcp::{McpServerState, RestartMcpServer};
+use toold_proto::mcp::{McpServerInstance, McpServerState, RestartMcpServer};
 use toold_proto::method::{McpRestart, McpServersList, ToolsCost};
 
 use crate::commands::setup::plan::SetupPlan;
@@ -21,8 +21,8 @@ pub(super) struct Figures {
     /// Counted over this setup and earlier ones.
     entries: usize,
     servers: usize,
-    /// Resident memory of the servers that could be started, and of as many processes as there are entries.
-    memory: Option<(u64, u64)>,
+    /// The servers that could be started: as many as there are entries, as the agents started them, and each once.
+    measured: Option<(ServerUsage, ServerUsage)>,
     /// Memory of a bridge, as this process has it.
     bridge_bytes: Option<u64>,
     tokens: Option<(u64, u64)>,
@@ -30,6 +30,29 @@ pub(super) struct Figures {
     failed: Vec<(String, Option<String>)>,
     /// Servers whose calls toold asks about.
     asked: Vec<String>,
+}
+
+/// Processes and memory of servers while they run.
+#[derive(Clone, Copy, Default)]
+struct ServerUsage {
+    processes: u64,
+    /// Resident memory.
+    bytes: u64,
+}
+
+impl ServerUsage {
+    fn times(self, count: u64) -> Self {
+        Self { processes: self.processes * count, bytes: self.bytes * count }
+    }
+}
+
+impl std::iter::Sum for ServerUsage {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, next| Self {
+            processes: sum.processes + next.processes,
+            bytes: sum.bytes + next.bytes,
+        })
+    }
 }
 
 /// How long the servers may take to start; one that downloads itself takes longer, and is started by its first call.
@@ -47,10 +70,12 @@ pub(super) async fn measure(plan: &SetupPlan, allowed: &[String], client: &Clien
     };
     let _ = timeout(PATIENCE, start_all).await;
     let list = client.call::<McpServersList>(NoParams {}).await.map(|list| list.servers).unwrap_or_default();
-    let memory_of = |name: &str| {
+    let usage_of = |name: &str| {
         let server = list.iter().find(|server| server.name == name)?;
-        Some(server.instances.iter().filter_map(|instance| instance.memory_bytes).sum::<u64>())
-            .filter(|bytes| *bytes > 0)
+        let of = |instance: &McpServerInstance| {
+            Some(ServerUsage { processes: instance.processes?, bytes: instance.memory_bytes? })
+        };
+        Some(server.instances.iter().filter_map(of).sum::<ServerUsage>()).filter(|usage| usage.processes > 0)
     };
     // The record covers all setups: this one may have added a server to those of earlier ones.
     let record = SetupRecord::read().ok().flatten().unwrap_or_default();
@@ -58,8 +83,8 @@ pub(super) async fn measure(plan: &SetupPlan, allowed: &[String], client: &Clien
         record.files.iter().flat_map(|file| &file.entries).map(|entry| entry.source.as_str()).collect();
     let names: BTreeSet<&str> = entries.iter().copied().collect();
     let entries_of = |name: &str| entries.iter().filter(|source| **source == name).count() as u64;
-    let measured: Vec<(u64, u64)> =
-        names.iter().filter_map(|name| memory_of(name).map(|bytes| (bytes * entries_of(name), bytes))).collect();
+    let measured: Vec<(ServerUsage, u64)> =
+        names.iter().filter_map(|name| Some((usage_of(name)?, entries_of(name)))).collect();
     let failed = plan.sources.iter().filter_map(|source| {
         let server = list.iter().find(|server| server.name == source.name);
         let runs = server.is_some_and(|server| server.state == McpServerState::Running);
@@ -76,8 +101,10 @@ pub(super) async fn measure(plan: &SetupPlan, allowed: &[String], client: &Clien
         hooks: record.files.iter().filter(|file| file.hooks.is_some()).count(),
         entries: entries.len(),
         servers: names.len(),
-        memory: (!measured.is_empty())
-            .then(|| measured.iter().fold((0, 0), |(before, after), (all, one)| (before + all, after + one))),
+        measured: (!measured.is_empty()).then(|| {
+            let before = measured.iter().map(|(usage, entries)| usage.times(*entries)).sum();
+            (before, measured.iter().map(|(usage, _)| *usage).sum())
+        }),
         bridge_bytes: own_bytes(),
         tokens: tokens.filter(|(tools, _)| *tools > 0),
         failed: failed.collect(),
@@ -97,6 +124,10 @@ impl Figures {
     pub(super) fn render(&self) -> String {
         let count = |count: usize, name: &str| counted(count as u64, name);
         let megabytes = |bytes: u64| format!("{:.1} MB", bytes as f64 / 1e6);
+        let processes = |usage: ServerUsage| match usage.processes {
+            1 => "1 process".to_owned(),
+            count => format!("{count} processes"),
+        };
         let mut text = format!("\nDone: {}, hooks in {}.\n", count(self.agents, "agent"), self.hooks);
         if self.entries > 0 {
             text.push_str(&format!(
@@ -105,14 +136,14 @@ impl Figures {
                 count(self.servers, "server")
             ));
         }
-        if let Some((before, after)) = self.memory {
-            let bridge =
-                self.bridge_bytes.map(|bytes| format!(", beside {} for each entry that is in use", megabytes(bytes)));
+        if let Some((before, after)) = self.measured {
+            let bridge = self.bridge_bytes.map(|bytes| format!(" of {}", megabytes(bytes))).unwrap_or_default();
             text.push_str(&format!(
-                "Memory of the servers, measured: {} with all agents open before, {} now{}.\n",
-                megabytes(before),
-                megabytes(after),
-                bridge.unwrap_or_default()
+                "Measured, with all agents open: {} of {} before, {} of {} now, and a bridge{bridge} for each entry in use.\n",
+                processes(before),
+                megabytes(before.bytes),
+                processes(after),
+                megabytes(after.bytes),
             ));
         }
         if let Some((tools, tokens)) = self.tokens {
@@ -138,8 +169,10 @@ impl Figures {
             "hooks": self.hooks,
             "entries": self.entries,
             "servers": self.servers,
-            "memory_before": self.memory.map(|(before, _)| before),
-            "memory_after": self.memory.map(|(_, after)| after),
+            "processes_before": self.measured.map(|(before, _)| before.processes),
+            "processes_after": self.measured.map(|(_, after)| after.processes),
+            "memory_before": self.measured.map(|(before, _)| before.bytes),
+            "memory_after": self.measured.map(|(_, after)| after.bytes),
             "bridge_bytes": self.bridge_bytes,
             "tools": self.tokens.map(|(tools, _)| tools),
             "tokens": self.tokens.map(|(_, tokens)| tokens),

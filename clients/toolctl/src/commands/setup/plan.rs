@@ -124,7 +124,7 @@ impl SetupPlan {
             own_files: PLACES.iter().filter_map(|place| Some((place.name, place.own_file(input.home)?))).collect(),
             unread: found.unread,
             problems: Vec::new(),
-            denials: rules.denials.iter().filter(|rule| !has_rule(&configured, &rule.table())).cloned().collect(),
+            denials: Vec::new(),
             allowances: Vec::new(),
             rules,
             folders: input.folders.to_vec(),
@@ -140,6 +140,7 @@ impl SetupPlan {
         }
         plan.move_servers(input);
         plan.return_bridges(input);
+        plan.extend_denials(&configured, input);
         plan.offer_allowances(&configured, input);
         plan.add_entries(input);
         plan.add_hooks(input);
@@ -305,6 +306,25 @@ impl SetupPlan {
             self.problems.extend(problems);
         }
         self.changes.retain(|change| !change.steps.is_empty());
+    }
+
+    /// The denials that are not there yet. One for a server counts for each server of that name, by the name that it has here.
+    fn extend_denials(&mut self, configured: &Table, input: &PlanInput<'_>) {
+        let now = self.moves.iter().map(|(server, source)| (server.name(), source.as_str()));
+        let earlier = input.record.into_iter().flat_map(|record| &record.files).flat_map(|file| &file.entries);
+        let before = earlier.filter_map(|entry| Some((entry.path.last()?.as_str(), entry.source.as_str())));
+        let names: Vec<(&str, &str)> = now.chain(before).collect();
+        let mut denials: Vec<AgentDenial> = Vec::new();
+        for denial in &self.rules.denials {
+            let others = names.iter().filter_map(|(name, source)| denial.for_source(name, source));
+            for denial in [denial.clone()].into_iter().chain(others) {
+                let is_same = |known: &AgentDenial| known.table() == denial.table();
+                if !has_rule(configured, &denial.table()) && !denials.iter().any(is_same) {
+                    denials.push(denial);
+                }
+            }
+        }
+        self.denials = denials;
     }
 
     fn offer_allowances(&mut self, configured: &Table, input: &PlanInput<'_>) {

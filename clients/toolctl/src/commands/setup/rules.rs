@@ -33,6 +33,12 @@ pub(super) struct AgentRules {
 }
 
 impl AgentDenial {
+    /// The same for a server that has another name here; `None` for a denial of other servers, or of none.
+    pub(super) fn for_source(&self, server: &str, source: &str) -> Option<Self> {
+        let tool = self.pattern.strip_prefix(server)?.strip_prefix('/').filter(|_| self.category == "mcp")?;
+        (server != source).then(|| Self { pattern: format!("{source}/{tool}"), ..self.clone() })
+    }
+
     /// A rule of toold's configuration.
     pub(super) fn table(&self) -> Table {
         let members = [("category", self.category), ("pattern", &self.pattern), ("action", "deny")];

@@ -191,15 +191,25 @@ impl FoundServer {
 impl ServerLaunch {
     /// The tables of toold's configuration; `named` gives the name of a secret by its own.
     pub(super) fn table(&self, named: &dyn Fn(&str) -> String) -> Table {
+        // The longest first: another one may be a part of it.
+        let mut secrets: Vec<_> = self.secrets.iter().collect();
+        secrets.sort_by_key(|(_, secret)| std::cmp::Reverse(secret.len()));
         let hidden = |text: &String| {
-            let mut text = text.clone();
-            // The longest first: another one may be a part of it.
-            let mut secrets: Vec<_> = self.secrets.iter().collect();
-            secrets.sort_by_key(|(_, secret)| std::cmp::Reverse(secret.len()));
-            for (name, secret) in secrets {
-                text = text.replace(secret, &format!("${{secret:{}}}", named(name)));
+            let (mut done, mut rest) = (String::new(), text.as_str());
+            // In one pass: a reference may contain the text of another secret.
+            while let Some(next) = rest.chars().next() {
+                match secrets.iter().find(|(_, secret)| rest.starts_with(secret.as_str())) {
+                    Some((name, secret)) => {
+                        done.push_str(&format!("${{secret:{}}}", named(name)));
+                        rest = &rest[secret.len()..];
+                    }
+                    None => {
+                        done.push(next);
+                        rest = &rest[next.len_utf8()..];
+                    }
+                }
             }
-            text
+            done
         };
         let texts = |texts: &BTreeMap<String, String>| -> Table {
             texts.iter().map(|(name, text)| (name.clone(), hidden(text).into())).collect()
@@ -371,6 +381,8 @@ impl ServerLaunch {
         for (name, value) in &self.env {
             if is_secret_name(name) || is_secret_text(value) || has_password(value) {
                 found.push((name.clone(), value.clone()));
+            } else {
+                found.extend(secrets_in_line(value));
             }
         }
         for (name, value) in &self.headers {
@@ -379,27 +391,15 @@ impl ServerLaunch {
                 found.push((name.clone(), rest.to_owned()));
             }
         }
-        found.extend(secret_arguments(self.args.iter().map(String::as_str)));
-        // A line for a shell has words of its own.
-        for line in self.args.iter().filter(|argument| argument.contains(char::is_whitespace)) {
-            let words = line.split(|c: char| c.is_whitespace() || ";|&".contains(c));
-            found.extend(secret_arguments(words.map(|word| word.trim_matches(['"', '\'']))));
-        }
+        let words: Vec<&str> = self.command.iter().chain(&self.args).map(String::as_str).collect();
+        found.extend(secret_arguments(&words));
+        found.extend(self.args.iter().flat_map(|argument| secrets_in_line(argument)));
         if let Some(url) = &self.url {
-            if let Some(password) = password(url) {
-                found.push(("URL_PASSWORD".to_owned(), password.to_owned()));
-            }
-            let (address, query) = url.split_once('?').unwrap_or((url, ""));
-            let parts = address.split('/').skip(3).filter(|part| is_secret_part(part));
-            found.extend(parts.map(|part| ("URL".to_owned(), part.to_owned())));
-            for (name, value) in query.split('&').filter_map(|part| part.split_once('=')) {
-                if is_secret_name(name) || is_secret_text(value) {
-                    found.push((name.to_owned(), value.to_owned()));
-                }
-            }
+            found.extend(password(url).map(|password| ("URL_PASSWORD".to_owned(), password.to_owned())));
+            found.extend(secrets_of_url(url));
         }
         for (name, value) in found {
-            // Shorter ones cannot be told from ordinary text; references to variables are no secrets.
+            // toold takes no shorter ones, which cannot be told from ordinary text; references to variables are no secrets.
             let is_one = value.trim().chars().count() >= 6 && !value.contains("${");
             if is_one && !self.secrets.values().any(|known| *known == value) {
                 let mut name = plain_name(&name);
@@ -412,29 +412,107 @@ impl ServerLaunch {
     }
 }
 
+/// The secrets in a text that has words of its own: a line for a shell, a header, a URL, the settings of a connection.
+fn secrets_in_line(line: &str) -> Vec<(String, String)> {
+    let words = line.split(|c: char| c.is_whitespace() || ";|&?".contains(c));
+    let words: Vec<&str> = words.map(|word| word.trim_matches(['"', '\''])).filter(|word| !word.is_empty()).collect();
+    let urls = words.iter().filter(|word| word.contains("://")).flat_map(|url| secrets_of_url(url));
+    secret_arguments(&words).into_iter().chain(urls).collect()
+}
+
+/// The parts of a URL's path that look like keys, and its parameters that are secrets.
+fn secrets_of_url(url: &str) -> Vec<(String, String)> {
+    let (address, query) = url.split_once('?').unwrap_or((url, ""));
+    let parts = address.split('/').skip(3).filter(|part| is_secret_part(part));
+    let parameters = query.split('&').filter_map(|part| part.split_once('='));
+    let secret = parameters.filter(|(name, value)| is_secret_name(name) || is_secret_text(value));
+    let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+    parts.map(|part| ("URL", part)).chain(secret).map(owned).collect()
+}
+
 /// The secrets among these words, with their names: those after an option, behind a name, or by themselves.
-fn secret_arguments<'a>(words: impl Iterator<Item = &'a str>) -> Vec<(String, String)> {
+fn secret_arguments(words: &[&str]) -> Vec<(String, String)> {
+    let short = ShortOptions::of(words);
     let mut found = Vec::new();
     let mut before = "";
     for word in words {
-        if let Some((option, value)) = word.split_once('=').filter(|(option, _)| option.starts_with('-')) {
+        let is_value = !word.starts_with('-') && !before.is_empty();
+        let named = before.trim_start_matches('-').trim_end_matches(':');
+        let is_after_name = before.starts_with('-') != before.ends_with(':') && is_secret_name(named);
+        let is_scheme = |word: &str| ["bearer", "basic"].iter().any(|scheme| word.eq_ignore_ascii_case(scheme));
+        let assigned = word.strip_prefix("--env=").unwrap_or(word);
+        if let Some(password) = short.password(before, word) {
+            found.push(("PASSWORD".to_owned(), password.to_owned()));
+        } else if let Some((option, value)) = assigned.split_once('=').filter(|(option, _)| option.starts_with('-')) {
             if is_secret_name(option) || is_secret_text(value) {
                 found.push((option.trim_start_matches('-').to_owned(), value.to_owned()));
             }
-        } else if before.starts_with('-') && is_secret_name(before) && !word.starts_with('-') {
-            found.push((before.trim_start_matches('-').to_owned(), word.to_owned()));
+        } else if is_value && is_after_name && !is_scheme(word) {
+            found.push((named.to_owned(), (*word).to_owned()));
         } else if let Some((_, token)) = word.split_once("Bearer ") {
             found.push(("Authorization".to_owned(), token.to_owned()));
+        } else if is_value && is_scheme(before) {
+            found.push(("Authorization".to_owned(), (*word).to_owned()));
         } else if is_secret_text(word) || has_password(word) {
-            found.push(("ARGUMENT".to_owned(), word.to_owned()));
-        } else if let Some((name, value)) = word.split_once(['=', ':']).filter(|(name, _)| is_secret_name(name))
-            && !value.contains(['/', ' '])
+            found.push(("ARGUMENT".to_owned(), (*word).to_owned()));
+        } else if let Some((name, value)) = assigned.split_once(['=', ':']).filter(|(name, _)| is_secret_name(name))
+            && !value.starts_with(['/', '~', '.'])
+            && !value.contains(' ')
+            && !value.contains("//")
         {
             found.push((name.to_owned(), value.trim_matches(['"', '\'']).to_owned()));
         }
         before = word;
     }
     found
+}
+
+/// How short options are meant among these words, of which each program has its own: `-p` is a password here, and a port there.
+struct ShortOptions {
+    takes_user: bool,
+    attaches_password: bool,
+    is_redis: bool,
+    is_runner: bool,
+}
+
+impl ShortOptions {
+    fn of(words: &[&str]) -> Self {
+        const PASSWORD_ATTACHED: [&str; 5] = ["mysql", "mariadb", "mysqldump", "mysqladmin", "sshpass"];
+        let has = |names: &[&str]| words.iter().any(|word| names.contains(&word.rsplit('/').next().unwrap_or(word)));
+        Self {
+            takes_user: has(&["-u", "--user", "--username", "-U", "mongosh", "mongo", "sshpass"]),
+            attaches_password: has(&PASSWORD_ATTACHED),
+            is_redis: has(&["redis-cli"]),
+            is_runner: has(&["npx", "uvx", "bunx", "npm", "pnpm", "docker", "podman"]),
+        }
+    }
+
+    /// The password that `word` is, or has: `-p PASSWORD`, `-pPASSWORD`, `-a PASSWORD`, `-u USER:PASSWORD`.
+    fn password<'w>(&self, before: &str, word: &'w str) -> Option<&'w str> {
+        let attached = word.strip_prefix("-p").filter(|rest| !rest.is_empty() && self.attaches_password);
+        if let Some(password) = attached {
+            return Some(password);
+        }
+        let is_number = |text: &str| text.parse::<u16>().is_ok();
+        let is_place = word.starts_with(['-', '/', '~', '.', '@']) || word.contains("://");
+        let is_of_port = |part: &str| is_number(part) || ["localhost", "tcp", "udp"].contains(&part);
+        let is_port = word.split(['/', ':', '.', '-']).all(is_of_port);
+        match before {
+            "-p" if is_place || is_port || self.is_runner => None,
+            "-p" => (self.takes_user || has_signs(word)).then_some(word),
+            "-a" if self.is_redis => Some(word).filter(|_| !is_place),
+            "-u" | "--user" => {
+                let (user, password) = word.split_once(':')?;
+                (!is_place && !user.is_empty() && !is_number(password) && !self.is_runner).then_some(password)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Whether a word is more than letters: it has a digit, or a sign that no name has.
+fn has_signs(word: &str) -> bool {
+    word.len() >= 6 && word.chars().any(|c| !c.is_ascii_alphabetic() && !"-_./".contains(c))
 }
 
 /// A configuration with these servers.
@@ -676,6 +754,40 @@ mod tests {
                 "Authorization: Bearer ${secret:X_AUTHORIZATION}"
             ])
         );
+        for (args, secrets) in [
+            (json!(["-u", "root", "-p", "hunter2"]), vec!["hunter2"]),
+            (json!(["-u", "root", "-p", "abcdef"]), vec!["abcdef"]),
+            (json!(["-p", "Hunter22"]), vec!["Hunter22"]),
+            (json!(["--password=pw/1+2", "--level=debug"]), vec!["pw/1+2"]),
+            (json!(["--password", "abcdef"]), vec!["abcdef"]),
+            (json!(["-c", "PGPASSWORD=a/b+cd psql -h db"]), vec!["a/b+cd"]),
+            (json!(["-c", "mysql -uroot -pS3cret db"]), vec!["S3cret"]),
+            (json!(["-c", "redis-cli -a S3cret ping"]), vec!["S3cret"]),
+            (json!(["-c", "curl -u me:S3cret https://a.example"]), vec!["S3cret"]),
+            (json!(["run", "-e", "PGPASSWORD=secret", "--env=MYSQL_PWD=pw3456", "image"]), vec!["secret", "pw3456"]),
+            (json!(["--header", "X-API-Key: abcdefgh"]), vec!["abcdefgh"]),
+            (json!(["--header=Authorization: Bearer abcdefgh"]), vec!["abcdefgh"]),
+            (json!(["https://a.example/mcp?api_key=abcdefgh&b=c"]), vec!["abcdefgh"]),
+            (json!(["Server=db;User=me;Password=abcdef;"]), vec!["abcdef"]),
+            (json!(["host=db user=me password=abcdef"]), vec!["abcdef"]),
+            (json!(["-p", "8080", "-p", "127.0.0.1:80:80", "-p", "default"]), vec![]),
+            (json!(["-u", "postgres", "-p", "5432"]), vec![]),
+            (json!(["-y", "-p", "server9-mcp", "npx"]), vec![]),
+            (json!(["--user", "1000:1000", "--auth", "none", "-v", "secret:/run/secret"]), vec![]),
+        ] {
+            let launch = launch("cursor", json!({"command": "/usr/bin/x", "args": args})).unwrap();
+            let mut found: Vec<&str> = launch.secrets.values().map(String::as_str).collect();
+            found.sort_by_key(|secret| args.to_string().find(secret));
+            assert_eq!(found, secrets, "{args}");
+            let table = serde_json::to_string(&launch.table(&|name| name.to_owned())).unwrap();
+            assert!(secrets.iter().all(|secret| !table.contains(&format!("\"{secret}"))), "{table}");
+        }
+        let connection = json!({"command": "x", "env": {"CONNECTION": "host=db password=abcdef"}});
+        assert_eq!(shown("cursor", connection)["env"]["CONNECTION"], "host=db password=${secret:X_PASSWORD}");
+        // The value of one is a part of the reference to another.
+        let nested = json!({"command": "x", "env": {"A_TOKEN": "abcdefgh", "PASSWORD": "secret"}});
+        let expected = json!({"A_TOKEN": "${secret:X_A_TOKEN}", "PASSWORD": "${secret:X_PASSWORD}"});
+        assert_eq!(shown("cursor", nested)["env"], expected);
         for (text, hidden) in [
             ("API_KEY=abcdef012345 exec /bin/srv.py", "API_KEY=${secret:X_API_KEY} exec /bin/srv.py"),
             ("x --token 'abcdef01' | y", "x --token '${secret:X_TOKEN}' | y"),
