@@ -25,10 +25,8 @@ use crate::call::{Call, Caller, Principal};
 use crate::deadline::Deadline;
 use crate::dependencies::{Dependencies, FileStamp};
 use crate::floor::{AllowedParts, Floor};
-use crate::guarded_files::GuardedFiles;
 use crate::judged_need::JudgedNeed;
 use crate::need::Need;
-use crate::policy::CallingAgent;
 use crate::progress::ProgressLog;
 use crate::session::{CallInFlight, Session, SessionOwner};
 use crate::slots::Slots;
@@ -255,17 +253,8 @@ impl Cx {
         self.engine.policy.load().levels.once_chosen(&self.session, self.agent_ref()).level
     }
 
-    /// The agent that the call is made for, as rules see it.
-    pub fn calling_agent(&self) -> CallingAgent<'_> {
-        CallingAgent::of(&self.session, self.agent_ref(), self.caller.agent)
-    }
-
-    /// The files that no command of this call reads or changes without a person's word.
-    pub fn guarded_files(&self) -> GuardedFiles {
-        GuardedFiles::of(&self.engine, &self.session, self.agent_ref().or(self.caller.agent))
-    }
-
-    fn agent_ref(&self) -> Option<&str> {
+    /// The agent whose hook asks about a tool of its own.
+    pub fn agent_ref(&self) -> Option<&str> {
         self.agent.as_ref().map(|agent| agent.agent.as_str())
     }
 

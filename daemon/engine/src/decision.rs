@@ -6,7 +6,7 @@ use toold_proto::tool::ToolName;
 
 use crate::cx::Cx;
 use crate::need::Need;
-use crate::policy::{Decision, Subject, decide};
+use crate::policy::{CallingAgent, Decision, Subject, decide};
 use crate::tool::Origin;
 use crate::workspace::Workspace;
 
@@ -58,6 +58,6 @@ pub(crate) fn with_subject<T>(
         undeclared: &cx.engine.plugin_limits.of_chain(chain, session.project()),
         made: &session.made(),
         profile: session.profile(),
-        agent: cx.calling_agent(),
+        agent: CallingAgent::of(session, cx.agent_ref(), cx.caller.agent),
     })
 }

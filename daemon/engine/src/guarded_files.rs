@@ -9,6 +9,7 @@ use toold_proto::permission::{Action, Verdict};
 use toold_proto::tool::{Category, ToolName};
 
 use crate::Engine;
+use crate::cx::Cx;
 use crate::need::Need;
 use crate::policy::grants::{Grant, GrantScope};
 use crate::policy::pattern::{Pattern, Specificity};
@@ -36,6 +37,13 @@ struct StrictPatterns {
     asked: Vec<Pattern>,
     /// Exceptions from those that ask.
     allowed: Vec<Pattern>,
+}
+
+impl Cx {
+    /// The files that no command of this call reads or changes without a person's word.
+    pub fn guarded_files(&self) -> GuardedFiles {
+        GuardedFiles::of(&self.engine, &self.session, self.agent_ref().or(self.caller.agent))
+    }
 }
 
 impl GuardedFiles {

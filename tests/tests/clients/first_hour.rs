@@ -84,7 +84,7 @@ fn the_time_that_is_left_for_an_agent_counts_down_while_nothing_is_typed() {
         let written = terminal.written();
         let said = written.split("answer within ").skip(1).filter_map(|rest| rest.split(' ').next()?.parse().ok());
         let said: Vec<u64> = said.collect();
-        (said.len() > 1).then_some((said[0], said[1]))
+        (said.len() > 1).then(|| (said[0], said[1]))
     };
     let (first, next) = until("another second", seconds);
     assert!(first <= 50 && next < first, "{first} {next}");
