@@ -108,6 +108,7 @@ impl BuiltinTest {
             tools: None,
             cwd: None,
             effect: None,
+            agent: None,
             project: None,
             origin: format!("test:{}", policy.rules.len() + 1),
         });

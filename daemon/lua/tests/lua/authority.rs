@@ -109,6 +109,7 @@ fn rule(category: Category, pattern: &str, action: Verdict, tools: Option<&str>)
         tools: tools.map(|glob| ToolGlobs::new(&[glob.to_owned()]).unwrap()),
         cwd: None,
         effect: None,
+        agent: None,
         project: None,
         origin: "test".into(),
     }

@@ -284,6 +284,7 @@ fn rule(world: &TestPlugins, category: Category, pattern: &str, action: Verdict)
         tools: None,
         cwd: None,
         effect: None,
+        agent: None,
         project: None,
         origin: format!("test:{}", policy.rules.len() + 1),
     });
