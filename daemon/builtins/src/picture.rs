@@ -1,14 +1,19 @@
 //! Images as providers of models take them: which size they have, whether they are whole, and whether they move.
 //!
-//! Only headers and the structure are read. Where an image is too large or of another format, [`converted`] asks
-//! ImageMagick for a smaller one, if it is installed.
+//! Only headers and the structure are read. Where an image is too large or of another format, [`converted`] makes a smaller one
+//! of it: of a PNG by itself, of others by ImageMagick, if it is installed.
 
+mod smaller;
 mod structure;
 
+use std::sync::Arc;
+
 use base64::Engine as _;
+use tokio_util::sync::CancellationToken;
 use toold_engine::cx::Cx;
 use toold_proto::tool::Block;
 
+use crate::blocking::blocking;
 use crate::picture::structure::structure;
 use crate::reader_program::{ReaderError, ReaderProgram};
 use crate::toolkit::Toolkit;
@@ -30,6 +35,10 @@ const MAX_SIDE: u32 = 8000;
 const MAX_BASE64: usize = 5 * 1024 * 1024;
 /// The longest side of an image that was made smaller: models see no more of it.
 const SMALLER: u32 = 2000;
+/// The same where the image is still too long in bytes.
+const EVEN_SMALLER: [u32; 3] = [1500, 1100, 800];
+/// An image whose shorter side would have fewer pixels then shows nothing of what was in it.
+const MIN_SIDE: u32 = 8;
 
 /// An image that models take.
 #[derive(Debug)]
@@ -98,6 +107,16 @@ pub(crate) async fn converted(
     toolkit: &Toolkit,
     cx: &Cx,
 ) -> anyhow::Result<(Picture, Vec<u8>)> {
+    if let Some((width, height)) = structure(mime_type, &bytes).and_then(|found| too_long(found.width, found.height)) {
+        anyhow::bail!("made smaller, it would have {width} x {height} pixels and show nothing: cut a part out of it");
+    }
+    let bytes = Arc::new(bytes);
+    if mime_type == "image/png" {
+        let source = bytes.clone();
+        if let Some(made) = blocking(cx, move |cancel| Ok(smaller_png(&source, cancel))).await? {
+            return Ok(made);
+        }
+    }
     let other = CONVERTED.iter().find(|(known, _)| *known == mime_type).map(|(_, name)| *name);
     let Some(format) = other.or(TAKEN.contains(&mime_type).then(|| &mime_type["image/".len()..])) else {
         anyhow::bail!("convert it to PNG with a program that reads it");
@@ -108,7 +127,7 @@ pub(crate) async fn converted(
     for result in results {
         let program = ReaderProgram {
             names: &["magick", "convert"],
-            package: "ImageMagick",
+            package: "ImageMagick (the package imagemagick)",
             arguments: vec![
                 "-limit".into(),
                 "memory".into(),
@@ -123,7 +142,7 @@ pub(crate) async fn converted(
                 format!("{result}:-"),
             ],
         };
-        let made = match program.read(bytes.clone(), toolkit, cx).await {
+        let made = match program.read(bytes.to_vec(), toolkit, cx).await {
             Ok(made) => made.bytes,
             Err(ReaderError::Missing(words)) => {
                 anyhow::bail!("{words}, or convert it with another program")
@@ -137,6 +156,29 @@ pub(crate) async fn converted(
         }
     }
     anyhow::bail!("ImageMagick made {} of it", last.unwrap_or_default())
+}
+
+/// The size that an image would have once it is made smaller, if it is so long that nothing would be seen.
+fn too_long(width: u32, height: u32) -> Option<(u32, u32)> {
+    let longest = width.max(height).max(SMALLER);
+    let scaled =
+        |side: u32| u32::try_from(u64::from(side) * u64::from(SMALLER) / u64::from(longest)).unwrap_or(u32::MAX);
+    (scaled(width.min(height)) < MIN_SIDE && longest > SMALLER).then(|| (scaled(width).max(1), scaled(height).max(1)))
+}
+
+/// The PNG as large as models take it; `None` if it cannot be read, which another program may.
+fn smaller_png(bytes: &[u8], cancel: &CancellationToken) -> Option<(Picture, Vec<u8>)> {
+    let made = |longest: u32| {
+        let made = smaller::smaller(bytes, longest, cancel).ok()?;
+        let picture = check("image/png", &made, made.len() as u64);
+        Some((picture, made))
+    };
+    for longest in std::iter::once(SMALLER).chain(EVEN_SMALLER) {
+        if let (Ok(picture), bytes) = made(longest)? {
+            return Some((picture, bytes));
+        }
+    }
+    None
 }
 
 #[cfg(test)]

@@ -107,11 +107,11 @@ fn png(width: u32, height: u32) -> Vec<u8> {
 #[tokio::test]
 async fn an_image_that_models_do_not_take_is_made_smaller_or_refused_with_the_reason() {
     let test = BuiltinTest::strict();
-    test.write("wide.png", png(9000, 10));
+    test.write("wide.png", png(9000, 100));
     test.write("small.png", png(2000, 2));
     test.program("magick", "exit 127");
     let text = test.bad("read", json!({"path": "wide.png"})).await;
-    let problem = "wide.png is an image of more than 8000 pixels a side (image/png, 9000 x 10 pixels, 45 bytes)";
+    let problem = "wide.png is an image of more than 8000 pixels a side (image/png, 9000 x 100 pixels, 45 bytes)";
     assert!(text.starts_with(problem) && text.contains("install ImageMagick"), "{text}");
     test.program("magick", &format!("cat >/dev/null; echo \"$@\" >&2; cat {}", test.root.join("small.png").display()));
     let result = test.call("read", json!({"path": "wide.png"})).await;
@@ -124,6 +124,46 @@ async fn an_image_that_models_do_not_take_is_made_smaller_or_refused_with_the_re
     assert_eq!(text, "cut.png is a damaged image: its end is missing (image/png, 3 x 4 pixels, 40 bytes)");
     let text = test.bad("write", json!({"path": "cut.png", "content": "text"})).await;
     assert!(text.starts_with("cut.png is a binary file, which `read` does not show"), "{text}");
+}
+
+/// A PNG of which every pixel has this red, green and blue.
+fn plain_png(width: u32, height: u32, colour: [u8; 3]) -> Vec<u8> {
+    use std::io::Write;
+    let mut data = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+    for _ in 0..height {
+        data.write_all(&[0]).unwrap();
+        data.write_all(&colour.repeat(width as usize)).unwrap();
+    }
+    let data = data.finish().unwrap();
+    let mut bytes = png(width, height);
+    let end = bytes.len() - 12;
+    let chunk = [&(data.len() as u32).to_be_bytes()[..], b"IDAT", &data, b"crc."].concat();
+    bytes.splice(end..end, chunk);
+    bytes
+}
+
+#[tokio::test]
+async fn a_png_is_made_smaller_without_another_program() {
+    let test = BuiltinTest::strict();
+    test.program("magick", "exit 127");
+    test.program("convert", "exit 127");
+    test.write("wide.png", plain_png(9000, 90, [10, 20, 30]));
+    let result = test.call("read", json!({"path": "wide.png"})).await;
+    let text = result.text();
+    let problem = "wide.png: an image of more than 8000 pixels a side (image/png, 9000 x 90 pixels, ";
+    assert!(text.starts_with(problem) && text.contains(" bytes), shown as image/png, 2000 x 20 pixels, "), "{text}");
+    assert!(matches!(&result.content[1], Block::Image { mime_type, .. } if mime_type == "image/png"), "{text}");
+    test.write("line.png", plain_png(9000, 10, [10, 20, 30]));
+    let text = test.bad("read", json!({"path": "line.png"})).await;
+    assert!(text.ends_with("it would have 2000 x 2 pixels and show nothing: cut a part out of it"), "{text}");
+    // Others need a program, and the refusal names it.
+    test.write("wide.gif", b"GIF89a\x50\x1f\x50\0\0\0\0;");
+    let text = test.bad("read", json!({"path": "wide.gif"})).await;
+    assert!(
+        text.starts_with("wide.gif is an image of more than 8000 pixels a side (image/gif, 8016 x 80 pixels, ")
+            && text.contains("install ImageMagick (the package imagemagick) on this machine, and read it again"),
+        "{text}"
+    );
 }
 
 #[tokio::test]
