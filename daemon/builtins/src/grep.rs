@@ -225,7 +225,7 @@ fn output(
             "[no matches in {}{binary}{}{}]\n",
             counted(found.searched, "file"),
             if found.searched == 0 { no_file_fits(search.place()) } else { String::new() },
-            left_out::words(&found.left_out, cwd)
+            if search.place().is_file { String::new() } else { left_out::words(&found.left_out, cwd) }
         ));
     } else if shown == 0 {
         let are = match (total, mode == SearchMode::Content) {

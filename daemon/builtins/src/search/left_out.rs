@@ -28,10 +28,15 @@ pub(crate) fn is_repository(entry: &VisitedEntry<'_>, left_out: &SkippedPlaces) 
     is_repository
 }
 
-/// `; left out: target/ (ignored), .cache/ (hidden); include_ignored=true takes them in`, or nothing.
+/// Covers all that the caller may not read without an ask. It is said whether or not there is anything of that kind, which is nothing
+/// for the caller to know.
+const NOT_READ: &str = "; files that need an approval are not searched";
+
+/// `; left out: target/ (ignored), .cache/ (hidden); include_ignored=true takes them in`, and what else is not searched in a
+/// folder.
 pub(crate) fn words(left_out: &[(PathBuf, bool, LeftOutReason)], cwd: &Path) -> String {
     if left_out.is_empty() {
-        return String::new();
+        return NOT_READ.to_owned();
     }
     let count = |reasons: &[LeftOutReason]| left_out.iter().filter(|(_, _, reason)| reasons.contains(reason)).count();
     let taken_in = count(&[LeftOutReason::Ignored, LeftOutReason::Hidden]);
@@ -56,5 +61,5 @@ pub(crate) fn words(left_out: &[(PathBuf, bool, LeftOutReason)], cwd: &Path) -> 
     let named: Vec<String> = named.collect();
     let more = left_out.len().saturating_sub(MAX_NAMES);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("; left out: {}{more}{hint}", named.join(", "))
+    format!("; left out: {}{more}{hint}{NOT_READ}", named.join(", "))
 }

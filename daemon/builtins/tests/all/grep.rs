@@ -30,7 +30,10 @@ async fn matches_come_with_path_and_line_sorted() {
     check(text, &["a.rs:1:fn one() {}", "src/b.py:1:def one():", "src/c.md:2:and one more"]);
     let text = test.ok("grep", json!({"pattern": "ONE", "ignore_case": true, "path": "src"})).await;
     check(text, &["src/b.py:1:def one():", "src/c.md:1:One thing", "src/c.md:2:and one more"]);
-    check(test.ok("grep", json!({"pattern": "nowhere"})).await, &["[no matches in 3 files]"]);
+    check(
+        test.ok("grep", json!({"pattern": "nowhere"})).await,
+        &["[no matches in 3 files; files that need an approval are not searched]"],
+    );
     check(test.ok("grep", json!({"pattern": "two", "path": "a.rs"})).await, &["a.rs:2:fn two() {}"]);
 }
 
@@ -212,7 +215,7 @@ async fn links_are_not_followed_out_of_the_tree() {
     check(
         test.ok("grep", json!({"pattern": "match"})).await,
         &["[no matches in 0 files; left out: file (a link), link (a link); \
-           to look into one, name it in `path`]"],
+           to look into one, name it in `path`; files that need an approval are not searched]"],
     );
     assert!(test.bad("grep", json!({"pattern": "match", "path": "link"})).await.starts_with("not allowed"));
 }
@@ -331,10 +334,13 @@ async fn includes_are_taken_as_callers_write_them() {
         (
             "**/[slug]/*",
             vec![
-                "[no matches in 0 files; no file fits `include`; [slug] stands for one of these characters, and [[]slug] for the name]",
+                "[no matches in 0 files; no file fits `include`; [slug] stands for one of these characters, and [[]slug] for the name; files that need an approval are not searched]",
             ],
         ),
-        ("*.nope", vec!["[no matches in 0 files; no file fits `include`]"]),
+        (
+            "*.nope",
+            vec!["[no matches in 0 files; no file fits `include`; files that need an approval are not searched]"],
+        ),
     ] {
         let arguments = json!({"pattern": "one", "include": include, "output_mode": "files"});
         check(test.ok("grep", arguments).await, &expected);
@@ -368,7 +374,7 @@ async fn nothing_found_says_what_was_left_out() {
     test.write(".github/workflows/ci.yml", "on: pull_request_target\n");
     test.write("bin", b"a\0b");
     let all = "left out: .cache/ (hidden), .gitignore (hidden), node_modules/ (ignored), scripts/writer.py (ignored); \
-               include_ignored=true takes them in]";
+               include_ignored=true takes them in; files that need an approval are not searched]";
     check(
         test.ok("grep", json!({"pattern": "writer"})).await,
         &[&format!("[no matches in 2 files; 1 of them binary; {all}")],
@@ -378,7 +384,7 @@ async fn nothing_found_says_what_was_left_out() {
         &["scripts/writer.py:1:writer"],
     );
     let named = "[no matches in 0 files; left out: scripts/writer.py \
-                 (ignored); include_ignored=true takes them in]";
+                 (ignored); include_ignored=true takes them in; files that need an approval are not searched]";
     check(test.ok("grep", json!({"pattern": "writer", "path": "scripts"})).await, &[named]);
     // Folders that Git tracks files in are no secret.
     check(
@@ -392,6 +398,8 @@ async fn nothing_found_says_what_was_left_out() {
         test.ok("list", json!({"path": "scripts"})).await,
         &["scripts/", "  writer.py  (ignored)", "[0 files in 0 folders; 1 ignored file]"],
     );
+    // In one file, nothing else is left out.
+    check(test.ok("grep", json!({"pattern": "nope", "path": ".gitignore"})).await, &["[no matches in 1 file]"]);
     // A place that may not be read is not named.
     test.rule(Category::FileRead, &test.root.join("scripts/**").to_string_lossy(), Verdict::Deny);
     let text = test.ok("grep", json!({"pattern": "writer"})).await;
@@ -422,10 +430,13 @@ async fn hidden_folders_are_searched_in_every_form_of_git_s_index() {
 async fn what_is_no_file_is_named_where_nothing_is_found() {
     let test = BuiltinTest::strict();
     let _socket = std::os::unix::net::UnixListener::bind(test.root.join("door")).unwrap();
-    check(test.ok("grep", json!({"pattern": "x"})).await, &["[no matches in 0 files; left out: door (not a file)]"]);
+    check(
+        test.ok("grep", json!({"pattern": "x"})).await,
+        &["[no matches in 0 files; left out: door (not a file); files that need an approval are not searched]"],
+    );
     check(
         test.ok("glob", json!({"pattern": "door"})).await,
-        &["[no files match, of 0 files; left out: door (not a file)]"],
+        &["[no files match, of 0 files; left out: door (not a file); files that need an approval are not searched]"],
     );
     check(test.ok("list", json!({})).await, &["./", "  door  (a socket)", "[1 file in 0 folders]"]);
 }
@@ -451,8 +462,8 @@ async fn small_and_large_folders_are_searched_alike() {
         for number in 0..count {
             test.write(&format!("plain/{number}.txt"), "plain\n");
         }
-        let left_out =
-            "left out: .aiexclude (hidden), .ignore (hidden), ignored/ (ignored); include_ignored=true takes them in";
+        let left_out = "left out: .aiexclude (hidden), .ignore (hidden), ignored/ (ignored); include_ignored=true takes them in; \
+             files that need an approval are not searched";
         let none = format!("[no matches in {count} files; {left_out}]");
         check(test.ok("grep", json!({"pattern": "wanted"})).await, &[&none]);
         let none = format!("[no files match, of {count} files; {left_out}]");

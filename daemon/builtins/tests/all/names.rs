@@ -61,7 +61,7 @@ async fn upper_levels_come_first_when_there_is_too_much() {
     assert_eq!(test.bad("list", json!({"path": "b/file"})).await, "b/file is a file, and not a folder: use `read`");
 }
 
-const NONE: &str = "[no files match, of 4 files; left out: .github/ (hidden), .gitignore (hidden), link (a link), run.log (ignored), target/ (ignored); include_ignored=true takes in those that are ignored or hidden; to look into others, name one in `path`]";
+const NONE: &str = "[no files match, of 4 files; left out: .github/ (hidden), .gitignore (hidden), link (a link), run.log (ignored), target/ (ignored); include_ignored=true takes in those that are ignored or hidden; to look into others, name one in `path`; files that need an approval are not searched]";
 
 #[tokio::test]
 async fn globs_match_as_in_git() {
@@ -119,7 +119,10 @@ async fn links_are_found_by_their_names_and_linked_folders_are_named_when_nothin
         }
         let links = |names: &[&str]| {
             let names: Vec<String> = names.iter().map(|name| format!("{name} (a link)")).collect();
-            format!("; left out: {}; to look into one, name it in `path`]", names.join(", "))
+            format!(
+                "; left out: {}; to look into one, name it in `path`; files that need an approval are not searched]",
+                names.join(", ")
+            )
         };
         let all = links(&["dangling.md", "out", "pk/linked", "ring.md", "secret.md"]);
         for (pattern, path, expected) in [
