@@ -37,6 +37,9 @@ pub struct FileHistory {
 pub struct FileChanges {
     /// The oldest first.
     pub changes: Vec<FileChange>,
+    /// Calls that also changed something which is not recorded, as far as that is known; the oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unrecorded: Vec<UnrecordedCall>,
     /// From what was before the first of the changes to what was after the last, as a unified diff. Lines that begin with
     /// `#` say who changed the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -68,6 +71,37 @@ pub struct FileChange {
     /// Other calls that ran meanwhile and may have made the change, as `SESSION/CALL`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shared_with: Vec<String>,
+}
+
+/// A call that changed something which is not recorded: undo leaves that as it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct UnrecordedCall {
+    pub session_id: SessionId,
+    pub call_id: CallId,
+    pub tool: String,
+    /// RFC 3339, UTC.
+    pub at: String,
+    /// The command line, without secrets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    #[serde(flatten)]
+    pub paths: UnrecordedPaths,
+}
+
+/// Paths that calls changed beside those that are recorded, as far as that is known.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct UnrecordedPaths {
+    /// Files and folders that were removed, and of which nothing is kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_kept: Vec<String>,
+    /// The `.git` of repositories whose branches or index may have been changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repositories: Vec<String>,
+    /// Files and folders outside of the session's folders that were written.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outside: Vec<String>,
 }
 
 /// Params of `files.undo`: all changes of a call, or of the call that changed a path last, or of all calls that are named
@@ -110,9 +144,9 @@ pub struct UndoneFiles {
     /// Only for a dry run: the unified diff from each file as it is to what it would be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
-    /// Files and folders that were removed with the changes and that undo does not bring back.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub not_kept: Vec<String>,
+    /// Paths that the calls also changed, and that undo leaves as they are.
+    #[serde(flatten)]
+    pub unrecorded: UnrecordedPaths,
 }
 
 /// Params of `files.forget`: recorded changes to remove, with the former contents.

@@ -1452,6 +1452,27 @@ export interface FilesHistoryResult {
     /** Other calls that ran meanwhile and may have made the change, as `SESSION/CALL`. */
     shared_with?: string[];
   }[];
+  /** Calls that also changed something which is not recorded, as far as that is known; the oldest first. */
+  unrecorded?: {
+    /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+    session_id: string;
+    /**
+     * The id of a call, as the client or its model's provider chose it: any text of 1 to 49152 bytes, unique among its
+     * session's calls in flight.
+     */
+    call_id: string;
+    tool: string;
+    /** RFC 3339, UTC. */
+    at: string;
+    /** The command line, without secrets. */
+    command?: string;
+    /** Files and folders that were removed, and of which nothing is kept. */
+    not_kept?: string[];
+    /** The `.git` of repositories whose branches or index may have been changed. */
+    repositories?: string[];
+    /** Files and folders outside of the session's folders that were written. */
+    outside?: string[];
+  }[];
   /**
    * From what was before the first of the changes to what was after the last, as a unified diff. Lines that begin with
    * `#` say who changed the file.
@@ -1489,8 +1510,12 @@ export interface FilesUndoResult {
   paths: string[];
   /** Only for a dry run: the unified diff from each file as it is to what it would be. */
   diff?: string;
-  /** Files and folders that were removed with the changes and that undo does not bring back. */
+  /** Files and folders that were removed, and of which nothing is kept. */
   not_kept?: string[];
+  /** The `.git` of repositories whose branches or index may have been changed. */
+  repositories?: string[];
+  /** Files and folders outside of the session's folders that were written. */
+  outside?: string[];
 }
 
 /** Params of `fleet.audit`. */

@@ -17,6 +17,7 @@ use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 use toold_adapters::agents::AgentAction;
 use toold_engine::agent_request::{AgentRequest, Judgement, OBSERVED};
 use toold_engine::callable::Callable;
@@ -35,6 +36,7 @@ use shell_snapshot::ShellSnapshot;
 use touched::{ToolEnd, TouchedFiles};
 
 use crate::bash;
+use crate::command_changes::beyond::DeclaredChanges;
 use crate::command_changes::{CommandChanges, CommandWindow};
 use crate::journal::ChangingCall;
 use crate::toolkit::Toolkit;
@@ -106,7 +108,27 @@ pub struct AgentTool {
     confinement: Mutex<Option<Confinement>>,
     judged: Mutex<Option<oneshot::Sender<Judgement>>>,
     report: Mutex<Option<oneshot::Receiver<AgentReport>>>,
+    goes_on: SessionGoesOn,
     cx: Mutex<Option<Arc<Cx>>>,
+}
+
+/// The agent begins something else before it has reported the end of a tool: some report none, such as that of a command that
+/// fails. What the tool has changed until then is recorded, and the call goes on, since agents also use several tools at a time.
+#[derive(Debug, Default)]
+pub struct SessionGoesOn {
+    begun: CancellationToken,
+    recorded: CancellationToken,
+}
+
+impl SessionGoesOn {
+    /// Has it recorded, and waits for that; at most until the call `ended`.
+    pub async fn record(&self, ended: &CancellationToken) {
+        self.begun.cancel();
+        tokio::select! {
+            () = self.recorded.cancelled() => {}
+            () = ended.cancelled() => {}
+        }
+    }
 }
 
 impl AgentTool {
@@ -131,6 +153,7 @@ impl AgentTool {
             work,
             judged: Mutex::new(Some(judged)),
             report: Mutex::new(Some(report)),
+            goes_on: SessionGoesOn::default(),
             cx: Mutex::default(),
         }
     }
@@ -144,6 +167,10 @@ impl AgentTool {
     pub fn note_gone(&self, how: &'static str) {
         // The first one is the reason for the others.
         let _ = self.request.gone.set(how);
+    }
+
+    pub fn goes_on(&self) -> &SessionGoesOn {
+        &self.goes_on
     }
 
     /// The command lines that the agent runs if it is allowed to, and their restriction; once it was judged.
@@ -348,14 +375,16 @@ impl AgentTool {
             return None;
         }
         let call = ChangingCall::of(cx).with_command(&lines.join("; "));
-        let only_reads = |line: &&str| bash::only_reads(&bash::needs(line, &cx.cwd, None, &self.work.environment, cx));
-        let may_write = !lines.iter().all(only_reads);
-        Some(CommandChanges::begin(&self.toolkit.command_changes, &cx.session, call, may_write).await)
+        let needs: Vec<Need> =
+            lines.iter().flat_map(|line| bash::needs(line, &cx.cwd, None, &self.work.environment, cx)).collect();
+        let declared = DeclaredChanges::of(&needs, &cx.session, &cx.cwd);
+        let kind = (!bash::only_reads(&needs), &declared);
+        Some(CommandChanges::begin(&self.toolkit.command_changes, &cx.session, call, kind).await)
     }
 
     async fn accompany(&self, cx: &Cx) -> Result<ToolOutput, ToolError> {
-        let touched = TouchedFiles::look(&self.toolkit, &self.work.actions, cx).await;
-        let window = self.window(cx).await;
+        let mut touched = TouchedFiles::look(&self.toolkit, &self.work.actions, cx).await;
+        let mut window = self.window(cx).await;
         let (judged, report) = (self.judged.lock().take(), self.report.lock().take());
         let (Some(judged), Some(report)) = (judged, report) else {
             return Err(ToolError::Unavailable("an agent's tool is called once".to_owned()));
@@ -366,20 +395,35 @@ impl AgentTool {
         }
         // It lasts as long as the agent's own prompt and tool do.
         let _pause = cx.deadline.pause();
-        let report = tokio::select! {
-            biased;
-            report = report => report.ok(),
-            () = cx.cancel.cancelled() => None,
-            () = tokio::time::sleep(PATIENCE) => None,
+        let (mut report, patience) = (report, tokio::time::Instant::now() + PATIENCE);
+        let mut is_overdue = false;
+        let report = loop {
+            tokio::select! {
+                biased;
+                report = &mut report => break report.ok(),
+                () = cx.cancel.cancelled() => break None,
+                () = self.goes_on.begun.cancelled(), if !is_overdue => {
+                    is_overdue = true;
+                    touched.record_until_now(&self.toolkit, cx).await;
+                    if let Some(window) = &mut window {
+                        window.record_until_now().await;
+                    }
+                    self.goes_on.recorded.cancel();
+                }
+                () = tokio::time::sleep_until(patience) => break None,
+            }
         };
         let end = match &report {
             Some(AgentReport::Done(_)) => ToolEnd::Done,
             Some(AgentReport::Failed(_) | AgentReport::Denied(_)) => ToolEnd::Failed,
             None => ToolEnd::Unknown,
         };
-        touched.record(&self.toolkit, cx, end).await;
-        if let Some(window) = window {
-            window.end().await;
+        // Otherwise it has ended when the session went on.
+        if report.is_some() || !is_overdue {
+            touched.record(&self.toolkit, cx, end).await;
+            if let Some(window) = window {
+                window.end().await;
+            }
         }
         Ok(match report {
             Some(AgentReport::Done(summary)) => ToolOutput::text(summary),

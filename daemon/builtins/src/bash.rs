@@ -25,6 +25,7 @@ use crate::blocking::with_heartbeat;
 use crate::builds::is_build;
 use crate::builtin::{Builtin, CHANGES, ToolFacts};
 use crate::checkouts;
+use crate::command_changes::beyond::DeclaredChanges;
 use crate::command_changes::{CommandChanges, CommandWindow, NotUndoable};
 use crate::journal::ChangingCall;
 use crate::judged_line::JudgedLine;
@@ -239,7 +240,7 @@ impl BashTool {
             Some(confinement) if is_news => output.with("sandbox", confinement.words.as_str()),
             Some(_) | None => output,
         };
-        let mut window = self.window(&input.command, &judged, cx).await;
+        let mut window = self.window((&input.command, &command.cwd), &judged, cx).await;
         let files = || cx.guarded_files();
         window.watch_control(sandbox.watch_control(files, confined.as_ref()));
         let on_floor = confined.as_ref().is_some_and(|confinement| confinement.floor);
@@ -343,9 +344,10 @@ impl BashTool {
     }
 
     /// Begins to watch for what the command changes.
-    async fn window(&self, line: &str, needs: &[Need], cx: &Cx) -> CommandWindow {
+    async fn window(&self, (line, cwd): (&str, &Path), needs: &[Need], cx: &Cx) -> CommandWindow {
         let call = ChangingCall::of(cx).with_command(line);
-        CommandChanges::begin(&self.toolkit.command_changes, &cx.session, call, !only_reads(needs)).await
+        let declared = DeclaredChanges::of(needs, &cx.session, cwd);
+        CommandChanges::begin(&self.toolkit.command_changes, &cx.session, call, (!only_reads(needs), &declared)).await
     }
 }
 

@@ -14,8 +14,8 @@ use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::session::Session;
 use toold_engine::tool::{ToolError, ToolOutput};
-use toold_host::files::{self, CachedFile, OpenError};
-use toold_host::replace::{Expected, ReplaceError, remove, replace};
+use toold_host::files::{self, CachedFile, OpenError, UserAttributes};
+use toold_host::replace::{Expected, ReplaceError, add_name, remove, replace};
 use toold_proto::permission::Verdict;
 use toold_proto::tool::Block;
 
@@ -288,6 +288,8 @@ struct KnownContent {
     digest: FileDigest,
     mode: u32,
     identity: InodeId,
+    /// Only of a file that is removed: one that stays keeps them.
+    attributes: Option<UserAttributes>,
 }
 
 /// The permissions for a change, with the diff of each file.
@@ -438,7 +440,7 @@ fn changes_of(planned: &[PlannedChange], toolkit: &Toolkit) -> io::Result<Vec<Pa
         let path = &plan.target.path;
         let kept = |before: &KnownContent| {
             let removed = plan.after.content.is_none();
-            let state = toolkit.journal.keep(&before.bytes, before.mode)?;
+            let state = toolkit.journal.keep(&before.bytes, before.mode)?.with_attributes(before.attributes.clone());
             // The bits of a file that stays are not a part of the change.
             io::Result::Ok(if removed { state } else { state.without_mode() })
         };
@@ -447,7 +449,7 @@ fn changes_of(planned: &[PlannedChange], toolkit: &Toolkit) -> io::Result<Vec<Pa
             // Kept too: the change is shown when others have changed the file since. Undoing it does not need that.
             let kept = toolkit.journal.contents().and_then(|contents| contents.keep(content));
             let digest = kept.unwrap_or_else(|_| blake3::hash(content));
-            PathState::File { content: Some(digest), mode: None, size: content.len() as u64 }
+            PathState::File { content: Some(digest), mode: None, size: content.len() as u64, attributes: None }
         });
         if before.is_none() {
             for folder in path.ancestors().skip(1).take_while(|folder| !folder.exists()) {
@@ -468,7 +470,7 @@ fn changes_of(planned: &[PlannedChange], toolkit: &Toolkit) -> io::Result<Vec<Pa
     Ok(changes.into_values().collect())
 }
 
-/// Writes and removes the files. When one of them fails, those before it are brought back.
+/// Writes, moves and removes the files. When one of them fails, those before it are brought back.
 fn make_all(planned: &[PlannedChange]) -> anyhow::Result<()> {
     let mut files = Vec::new();
     for plan in planned {
@@ -481,13 +483,19 @@ fn make_all(planned: &[PlannedChange]) -> anyhow::Result<()> {
         );
         files.push(now.map(|now| now.file));
     }
-    // Removed last: until then, a failure loses nothing that only an open file keeps.
-    let (written, removed): (Vec<usize>, Vec<usize>) =
-        (0..planned.len()).partition(|at| planned[*at].after.content.is_some());
-    let mut made: Vec<&PlannedChange> = Vec::new();
-    for at in written.into_iter().chain(removed) {
-        let plan = &planned[at];
-        if let Err(error) = plan.make(files[at].as_ref()) {
+    let moves: BTreeMap<usize, usize> =
+        planned.iter().enumerate().filter_map(|(to, plan)| Some((to, plan.moved_from(planned)?))).collect();
+    let is_moved = |at: &usize| moves.values().any(|from| from == at);
+    // Moved and removed last: until then, a failure loses nothing that only an open file keeps.
+    let (written, rest): (Vec<usize>, Vec<usize>) =
+        (0..planned.len()).partition(|at| planned[*at].after.content.is_some() && !moves.contains_key(at));
+    let (moved, removed): (Vec<usize>, Vec<usize>) = rest.into_iter().partition(|at| moves.contains_key(at));
+    let removed = removed.into_iter().filter(|at| !is_moved(at));
+    let mut made: Vec<MadeChange<'_>> = Vec::new();
+    for at in written.into_iter().chain(moved).chain(removed) {
+        let change = MadeChange { plan: &planned[at], source: moves.get(&at).map(|from| &planned[*from]) };
+        let file = files[moves.get(&at).copied().unwrap_or(at)].as_ref();
+        if let Err(error) = change.make(file) {
             let lost: Vec<String> = made.iter().rev().filter_map(|made| made.take_back().err()).collect();
             let error = anyhow::Error::from(error);
             return Err(match (lost.is_empty(), planned.len()) {
@@ -496,9 +504,63 @@ fn make_all(planned: &[PlannedChange]) -> anyhow::Result<()> {
                 (false, _) => error.context(format!("these files could not be brought back: {}", lost.join("; "))),
             });
         }
-        made.push(plan);
+        made.push(change);
     }
     Ok(())
+}
+
+/// The change of one path, or of the two of a file that is moved.
+struct MadeChange<'p> {
+    plan: &'p PlannedChange,
+    /// The path that the file was moved from.
+    source: Option<&'p PlannedChange>,
+}
+
+impl MadeChange<'_> {
+    fn make(&self, file: Option<&File>) -> Result<(), ReplaceError> {
+        let (Some(source), Some(file)) = (self.source, file) else { return self.plan.make(file) };
+        let (from, to) = (&source.target.path, &self.plan.target.path);
+        let content = self.plan.after.content.as_deref().unwrap_or_default();
+        files::make_folders(to.parent().unwrap_or(Path::new("/")))?;
+        // So it stays the same file, with its attributes and its other names.
+        if add_name(from, to, None).is_err() {
+            // On a file system without further names, or another one.
+            self.plan.make(None)?;
+            if let Ok(made) = files::open(to) {
+                // If the system refuses that, the content matters more.
+                let _ = UserAttributes::of(file).give(&made);
+            }
+            return source.make(Some(file)).inspect_err(|_| drop(self.plan.take_back()));
+        }
+        let change = || {
+            remove(from, file)?;
+            if source.before.as_ref().is_some_and(|before| before.bytes != content) {
+                let moved = files::open(to)?;
+                replace(to, content, Expected::Same(&moved))?;
+            }
+            Ok(())
+        };
+        change().inspect_err(|_| _ = self.move_back())
+    }
+
+    /// Undoes what [`Self::make`] did. The error is for readers.
+    fn take_back(&self) -> Result<(), String> {
+        let Some(source) = self.source else { return self.plan.take_back() };
+        let before = source.before.as_ref().map(|before| before.bytes.as_slice()).unwrap_or_default();
+        let done = files::open(&self.plan.target.path).map_err(ReplaceError::from).and_then(|file| {
+            replace(&self.plan.target.path, before, Expected::Same(&file))?;
+            self.move_back()
+        });
+        done.map_err(|error| format!("{}: {error}", source.target.shown))
+    }
+
+    fn move_back(&self) -> Result<(), ReplaceError> {
+        let (Some(source), to) = (self.source, &self.plan.target.path) else { return Ok(()) };
+        if !source.target.path.exists() {
+            add_name(to, &source.target.path, None)?;
+        }
+        remove(to, &files::open(to)?)
+    }
 }
 
 impl PlannedChange {
@@ -517,8 +579,20 @@ impl PlannedChange {
             );
         }
         let diff = diff::of_contents(old, after.content.as_deref(), &target.shown);
-        let known = |Before { bytes, digest, mode, identity, .. }| KnownContent { bytes, digest, mode, identity };
+        let is_removed = after.content.is_none();
+        let known = |Before { file, bytes, digest, mode, identity }| {
+            let attributes = is_removed.then(|| UserAttributes::of(&file));
+            KnownContent { bytes, digest, mode, identity, attributes }
+        };
         Ok(Self { target, before: before.map(known), after, diff })
+    }
+
+    /// The place in the plan of the file that is moved here, if it is one and nothing was here.
+    fn moved_from(&self, planned: &[Self]) -> Option<usize> {
+        let from = self.after.moved_from.as_ref().filter(|_| self.before.is_none())?;
+        let is_source =
+            |plan: &Self| plan.target.path == *from && plan.before.is_some() && plan.after.content.is_none();
+        planned.iter().position(is_source)
     }
 
     fn is_made_already(&self) -> bool {

@@ -4,11 +4,12 @@
 //! becomes a record of [`crate::journal`]. A change while only one command runs is that command's. One while several run
 //! is recorded as possibly made by each of them.
 
+pub(crate) mod beyond;
 mod index;
 mod index_log;
 mod interrupted;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
@@ -20,14 +21,17 @@ use tokio_util::task::AbortOnDropHandle;
 use toold_engine::session::Session;
 use toold_host::file_systems::{answering, free_bytes};
 use toold_host::folder_events::WatchBudget;
+use toold_host::git_state::GitState;
 use toold_host::sandbox::control_watch::ControlWatch;
 
 use crate::journal::contents::KeptContents;
 use crate::journal::{
-    BESIDE_ANOTHER_DAEMON, BESIDE_THE_BACKGROUND, CHANGED_BEFORE, ChangingCall, Journal, JournalScope, PathChange, made,
+    BESIDE_ANOTHER_DAEMON, BESIDE_THE_BACKGROUND, CHANGED_BEFORE, ChangingCall, Journal, JournalScope, RawPath,
+    UnrecordedChanges, made,
 };
 use crate::stamps::FileDigest;
-use index::FolderIndex;
+use beyond::{DeclaredChanges, StatesBefore};
+use index::{FolderIndex, WindowChanges};
 
 /// How long a command waits for the index, before it and after it.
 const MAX_WAIT: Duration = Duration::from_millis(300);
@@ -61,6 +65,8 @@ struct IndexedFolder {
     used: Mutex<Instant>,
     /// It is looked at for the first time. Further commands do not wait for that.
     is_building: AtomicBool,
+    /// The repositories in it and around it, as they were seen last.
+    repositories: Mutex<BTreeMap<PathBuf, GitState>>,
 }
 
 impl CommandChanges {
@@ -103,12 +109,12 @@ impl CommandChanges {
     }
 
     /// Begins to watch for the changes of a call: before its command starts. Waits a moment at most. `may_write` is
-    /// false for a command that is known only to read.
+    /// false for a command that is known only to read, and `declared` is what its words say that it changes elsewhere.
     pub(crate) async fn begin(
         changes: &Arc<Self>,
         session: &Session,
         call: ChangingCall,
-        may_write: bool,
+        (may_write, declared): (bool, &DeclaredChanges),
     ) -> CommandWindow {
         let id = changes.next.fetch_add(1, Ordering::Relaxed);
         let mut window = CommandWindow {
@@ -116,6 +122,8 @@ impl CommandChanges {
             call,
             id,
             open: Vec::new(),
+            before: StatesBefore::of(declared),
+            is_overdue: false,
             lost: None,
             control: None,
             is_in_background: false,
@@ -145,10 +153,14 @@ impl CommandChanges {
             let wait = if is_building { Duration::from_millis(1) } else { longest };
             let work = tokio::task::spawn_blocking(move || {
                 let is_late = || late.load(Ordering::Relaxed);
-                own.open(&own_journal, (id, &call, may_write), longest, is_late)
+                own.open(&own_journal, (id, &call, may_write), longest, is_late)?;
+                Ok(own.repositories())
             });
             match timeout(wait, work).await {
-                Ok(Ok(Ok(()))) => window.open.push(folder),
+                Ok(Ok(Ok(repositories))) => {
+                    window.before.add(repositories);
+                    window.open.push(folder);
+                }
                 Ok(Ok(Err(why))) => window.lost = Some(why),
                 // The runtime stops.
                 Ok(Err(_)) => {}
@@ -242,6 +254,7 @@ impl CommandChanges {
             index: Mutex::new(self.index(root, own_folder)),
             used: Mutex::new(Instant::now()),
             is_building: AtomicBool::new(false),
+            repositories: Mutex::default(),
         });
         folders.insert(root.to_owned(), folder.clone());
         Some(folder)
@@ -262,6 +275,16 @@ impl IndexedFolder {
         is_late: impl Fn() -> bool,
     ) -> Result<(), String> {
         self.with_index(journal, wait, |index, contents| index.open(contents, window, is_late))
+    }
+
+    /// The repositories in the folder and around it, as they are now. Blocks.
+    fn repositories(&self) -> BTreeMap<PathBuf, GitState> {
+        let all = self.index.lock().repositories();
+        let mut known = self.repositories.lock();
+        let state = |git: PathBuf| GitState::of(&git, known.get(&git)).map(|state| (git, state));
+        let now: BTreeMap<PathBuf, GitState> = all.into_iter().filter_map(state).collect();
+        known.clone_from(&now);
+        now
     }
 
     /// Whether the contents of all these files are kept.
@@ -305,6 +328,9 @@ pub(crate) struct CommandWindow {
     call: ChangingCall,
     id: u64,
     open: Vec<Arc<IndexedFolder>>,
+    before: StatesBefore,
+    /// The session has gone on without a report of the end.
+    is_overdue: bool,
     lost: Option<String>,
     /// Sets aside what the command makes that runs code later: before its changes are recorded.
     control: Option<ControlWatch>,
@@ -360,28 +386,56 @@ impl CommandWindow {
         }
     }
 
+    /// Records what has changed until now, since the session goes on and the end may never be reported. Only if it is, by
+    /// [`Self::end`], later changes count as the call's, and those of calls that end meanwhile may be.
+    pub(crate) async fn record_until_now(&mut self) {
+        if std::mem::replace(&mut self.is_overdue, true) || self.open.is_empty() {
+            return;
+        }
+        let wait = *self.changes.wait.lock();
+        let mut record = self.record(self.open.clone());
+        record.is_last = false;
+        let before = tokio::task::spawn_blocking(move || record.make().1);
+        if let Ok(Ok(before)) = timeout(wait, before).await {
+            self.before = before;
+        }
+    }
+
+    /// The record that is to be made now of these folders.
+    fn record(&mut self, folders: Vec<Arc<IndexedFolder>>) -> WindowRecord {
+        let is_beside_another = self.is_beside_another || self.changes.is_beside_another.load(Ordering::Relaxed);
+        let beside = [(self.is_in_background, BESIDE_THE_BACKGROUND), (is_beside_another, BESIDE_ANOTHER_DAEMON)];
+        WindowRecord {
+            changes: self.changes.clone(),
+            call: self.call.clone(),
+            id: self.id,
+            beside: beside.iter().filter(|(is_so, _)| *is_so).map(|(_, words)| (*words).to_owned()).collect(),
+            folders,
+            before: std::mem::take(&mut self.before),
+            is_last: true,
+            lost: self.lost.clone(),
+            _recording: CommandChanges::recording(&self.changes),
+        }
+    }
+
     fn take_work(&mut self) -> Option<impl FnOnce() -> Option<NotUndoable> + Send + use<>> {
         let (open, control) = (std::mem::take(&mut self.open), self.control.take());
-        let (changes, call, id, lost) = (self.changes.clone(), self.call.clone(), self.id, self.lost.clone());
-        let is_beside_another = self.is_beside_another || changes.is_beside_another.load(Ordering::Relaxed);
-        let beside = [(self.is_in_background, BESIDE_THE_BACKGROUND), (is_beside_another, BESIDE_ANOTHER_DAEMON)];
-        let others: Vec<String> =
-            beside.iter().filter(|(is_so, _)| *is_so).map(|(_, words)| (*words).to_owned()).collect();
         if open.is_empty() && control.is_none() {
             return None;
         }
-        let recording = CommandChanges::recording(&changes);
+        let record = self.record(open);
         Some(move || {
-            let _recording = recording;
             drop(control);
-            record(&changes.journal, &call, (id, others), &open, lost)
+            record.make().0
         })
     }
 }
 
 impl Drop for CommandWindow {
     fn drop(&mut self) {
-        if let Some(work) = self.take_work()
+        if self.is_overdue {
+            std::mem::take(&mut self.open).iter().for_each(|folder| folder.index.lock().forget(self.id));
+        } else if let Some(work) = self.take_work()
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
             drop(runtime.spawn_blocking(work));
@@ -402,40 +456,64 @@ async fn note_alive(folders: Vec<Arc<IndexedFolder>>) {
     }
 }
 
-/// Ends the window, and records the changes; returns why they cannot be undone. `beside` names others that may have made
-/// any of them.
-fn record(
-    journal: &Journal,
-    call: &ChangingCall,
-    (id, beside): (u64, Vec<String>),
-    folders: &[Arc<IndexedFolder>],
-    mut lost: Option<String>,
-) -> Option<NotUndoable> {
-    let Ok(contents) = journal.contents() else { return lost.map(NotUndoable::all) };
-    let (mut own, mut shared, mut contested): (Vec<PathChange>, Vec<PathChange>, Vec<PathChange>) = Default::default();
-    let mut shared_with: BTreeSet<String> = BTreeSet::new();
-    let mut gone: Vec<PathBuf> = Vec::new();
-    for folder in folders {
-        let changes = folder.index.lock().close(contents, id);
-        gone.extend(changes.not_kept);
-        own.extend(changes.own);
-        shared.extend(changes.shared);
-        contested.extend(changes.contested);
-        shared_with.extend(changes.shared_with);
-        lost = lost.or(changes.lost);
+/// A record that is to be made of what happened in a window.
+struct WindowRecord {
+    changes: Arc<CommandChanges>,
+    call: ChangingCall,
+    id: u64,
+    /// Names others that may have made any of the changes.
+    beside: Vec<String>,
+    folders: Vec<Arc<IndexedFolder>>,
+    before: StatesBefore,
+    /// The window ends; otherwise it stays, overdue.
+    is_last: bool,
+    lost: Option<String>,
+    _recording: RecordingWork,
+}
+
+impl WindowRecord {
+    /// Returns why the changes cannot be undone, if so, and the states that they have left. Blocks.
+    fn make(self) -> (Option<NotUndoable>, StatesBefore) {
+        let Self { changes, call, id, beside, folders, before, is_last, mut lost, _recording } = self;
+        let journal = &changes.journal;
+        let Ok(contents) = journal.contents() else { return (lost.map(NotUndoable::all), before) };
+        let mut all = WindowChanges::default();
+        let mut repositories = BTreeMap::new();
+        for folder in &folders {
+            let mut index = folder.index.lock();
+            let found = if is_last { index.close(contents, id) } else { index.close_overdue(contents, id) };
+            drop(index);
+            repositories.extend(folder.repositories());
+            all.not_kept.extend(found.not_kept);
+            all.own.extend(found.own);
+            all.shared.extend(found.shared);
+            all.contested.extend(found.contested);
+            all.shared_with.extend(found.shared_with);
+            all.ended_since.extend(found.ended_since);
+            lost = lost.or(found.lost);
+        }
+        let WindowChanges { own, shared, contested, mut shared_with, not_kept: gone, ended_since, .. } = all;
+        shared_with.extend(beside.clone());
+        let shared_with: Vec<String> = shared_with.into_iter().collect();
+        let is_recorded = !own.is_empty() || !shared.is_empty() || !gone.is_empty();
+        let beyond = UnrecordedChanges {
+            not_kept: gone.iter().cloned().map(RawPath).collect(),
+            ..before.changes(&repositories, is_recorded)
+        };
+        let with_shared = own.is_empty() && !shared.is_empty();
+        let (of_own, of_shared) = if with_shared { (Default::default(), beyond) } else { (beyond, Default::default()) };
+        // A record of its own, so that the rest of the call can be undone while the other one goes on.
+        let recorded =
+            journal.record(&call, contested, [shared_with.clone(), vec![CHANGED_BEFORE.to_owned()]].concat());
+        let recorded = recorded.and_then(|_| journal.record_with(&call, own, beside, of_own));
+        let recorded = recorded.and_then(|_| journal.record_with(&call, shared, shared_with, of_shared));
+        let recorded = recorded.and_then(|_| journal.note_shared(&ended_since, &call));
+        for folder in &folders {
+            folder.index.lock().note_recorded(id);
+        }
+        let lost = lost.or_else(|| recorded.err().map(|error| error.to_string())).map(NotUndoable::all);
+        (lost.or_else(|| NotUndoable::gone(&gone)), before.at(repositories))
     }
-    shared_with.extend(beside.clone());
-    let (gone_with_own, gone_with_shared) = if own.is_empty() { (&[][..], &gone[..]) } else { (&gone[..], &[][..]) };
-    let shared_with: Vec<String> = shared_with.into_iter().collect();
-    // A record of its own, so that the rest of the call can be undone while the other one goes on.
-    let recorded = journal.record(call, contested, [shared_with.clone(), vec![CHANGED_BEFORE.to_owned()]].concat());
-    let recorded = recorded.and_then(|_| journal.record_without(call, own, beside, gone_with_own));
-    let recorded = recorded.and_then(|_| journal.record_without(call, shared, shared_with, gone_with_shared));
-    for folder in folders {
-        folder.index.lock().note_recorded(id);
-    }
-    let lost = lost.or_else(|| recorded.err().map(|error| error.to_string())).map(NotUndoable::all);
-    lost.or_else(|| NotUndoable::gone(&gone))
 }
 
 /// Why what a command changed cannot be undone.

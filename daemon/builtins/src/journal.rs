@@ -10,7 +10,7 @@ pub(crate) mod draft;
 pub(crate) mod made;
 pub(crate) mod state;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -64,14 +64,66 @@ pub struct ChangeRecord {
     /// Other calls that ran meanwhile and may have made a part of the changes, as `SESSION/CALL`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shared_with: Vec<String>,
-    /// Files and folders that were removed with the changes and that undo does not bring back, such as ignored folders.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub not_kept: Vec<RawPath>,
+    #[serde(flatten)]
+    pub beyond: UnrecordedChanges,
     #[serde(skip)]
     pub undone: bool,
     /// The record's file.
     #[serde(skip)]
     pub(crate) kept: PathBuf,
+}
+
+/// Changes of a call beside those that are recorded, as far as they are known: undo leaves them as they are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct UnrecordedChanges {
+    /// Files and folders that were removed and of which nothing is kept, such as ignored folders.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_kept: Vec<RawPath>,
+    /// The `.git` of repositories whose branches or index the call changed, or may have changed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub repositories: Vec<RawPath>,
+    /// Files and folders outside of the session's folders that the call wrote.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub outside: Vec<RawPath>,
+}
+
+impl UnrecordedChanges {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.paths().next().is_none()
+    }
+
+    fn paths(&self) -> impl Iterator<Item = &RawPath> {
+        self.not_kept.iter().chain(&self.repositories).chain(&self.outside)
+    }
+
+    fn retain(&mut self, stays: impl Fn(&RawPath) -> bool) {
+        for paths in [&mut self.not_kept, &mut self.repositories, &mut self.outside] {
+            paths.retain(&stays);
+        }
+    }
+
+    /// Adds what another call did.
+    pub(crate) fn add(&mut self, other: &Self) {
+        let of = |all: &mut Vec<RawPath>, others: &[RawPath]| {
+            all.extend_from_slice(others);
+            all.sort();
+            all.dedup();
+        };
+        of(&mut self.not_kept, &other.not_kept);
+        of(&mut self.repositories, &other.repositories);
+        of(&mut self.outside, &other.outside);
+    }
+
+    /// A clause for each, for a person.
+    pub(crate) fn words(&self) -> impl Iterator<Item = String> {
+        let not_kept = self.not_kept.iter().map(|path| format!("{}, of which nothing is kept", path.path().display()));
+        let git = self.repositories.iter().map(|git| format!("Git's branches and index in {}", git.path().display()));
+        let outside = self.outside.iter();
+        let outside =
+            outside.map(|path| format!("{}, which is outside of the session's folders", path.path().display()));
+        not_kept.chain(git).chain(outside)
+    }
 }
 
 /// What a call changed at one path.
@@ -192,7 +244,7 @@ pub struct ChangeFilter {
 
 impl ChangeFilter {
     pub fn has(&self, record: &ChangeRecord) -> bool {
-        let is_below = |folder: &PathBuf| record.changes.iter().any(|change| change.path.0.starts_with(folder));
+        let is_below = |folder: &PathBuf| record.paths().any(|path| path.0.starts_with(folder));
         let may_be_of = |session: &SessionId| {
             let is_its = |call: &String| call.split_once('/').is_some_and(|(id, _)| id == session.as_str());
             record.session_id == *session || record.shared_with.iter().any(is_its)
@@ -249,18 +301,18 @@ impl Journal {
         changes: Vec<PathChange>,
         shared_with: Vec<String>,
     ) -> io::Result<Option<KeptRecord>> {
-        self.record_without(call, changes, shared_with, &[])
+        self.record_with(call, changes, shared_with, UnrecordedChanges::default())
     }
 
-    /// The same, of changes with which something went that is `not_kept`.
-    pub(crate) fn record_without(
+    /// The same, with what else the call did. There may be nothing but that.
+    pub(crate) fn record_with(
         &self,
         call: &ChangingCall,
         mut changes: Vec<PathChange>,
         shared_with: Vec<String>,
-        not_kept: &[PathBuf],
+        beyond: UnrecordedChanges,
     ) -> io::Result<Option<KeptRecord>> {
-        if changes.is_empty() {
+        if changes.is_empty() && beyond.is_empty() {
             return Ok(None);
         }
         changes.sort_by(|one, other| one.path.cmp(&other.path));
@@ -281,7 +333,7 @@ impl Journal {
             at,
             changes,
             shared_with,
-            not_kept: not_kept.iter().cloned().map(RawPath).collect(),
+            beyond,
             undone: false,
             kept: PathBuf::new(),
         };
@@ -289,6 +341,23 @@ impl Journal {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&kept.0)?;
         file.write_all(&serde_json::to_vec(&record)?)?;
         Ok(Some(kept))
+    }
+
+    /// Notes in the records of these calls, `SESSION/CALL`, that another one may have made their changes, too. Blocks.
+    ///
+    /// # Errors
+    /// A record cannot be written.
+    pub(crate) fn note_shared(&self, calls: &BTreeSet<String>, with: &ChangingCall) -> io::Result<()> {
+        let sessions: BTreeSet<&str> = calls.iter().filter_map(|call| Some(call.split_once('/')?.0)).collect();
+        for session in sessions.into_iter().filter_map(|session| SessionId::parse(session).ok()) {
+            let records = self.read(JournalScope::Session(&session)).into_iter().filter(|record| !record.undone);
+            let is_of = |record: &ChangeRecord| calls.contains(&format!("{}/{}", record.session_id, record.call_id));
+            for mut record in records.filter(is_of).filter(|record| !record.shared_with.contains(&with.name())) {
+                record.shared_with.push(with.name());
+                record.write_again()?;
+            }
+        }
+        Ok(())
     }
 
     /// The records, oldest first. Blocks.
@@ -338,18 +407,16 @@ impl Journal {
     pub(crate) fn forget(&self, path: Option<&Path>) -> io::Result<usize> {
         let mut forgotten = 0;
         for mut record in self.read(JournalScope::Everybody) {
-            let all = record.changes.len();
-            record.changes.retain(|change| path.is_some_and(|path| !change.path.0.starts_with(path)));
-            let left = record.changes.len();
-            forgotten += all - left;
+            let (all, changes) = (record.paths().count(), record.changes.len());
+            let stays = |other: &RawPath| path.is_some_and(|path| !other.0.starts_with(path));
+            record.changes.retain(|change| stays(&change.path));
+            record.beyond.retain(stays);
+            let left = record.paths().count();
+            forgotten += changes - record.changes.len();
             if left == 0 {
                 fs::remove_file(&record.kept)?;
             } else if left < all {
-                // A crash leaves either the old or the new record.
-                let new = record.kept.with_extension("new");
-                let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-                file.write_all(&serde_json::to_vec(&record)?)?;
-                fs::rename(&new, &record.kept)?;
+                record.write_again()?;
             }
         }
         if let Some(place) = &self.place {
@@ -415,6 +482,19 @@ impl KeptRecord {
 }
 
 impl ChangeRecord {
+    /// All that the call changed, as far as that is known.
+    fn paths(&self) -> impl Iterator<Item = &RawPath> {
+        self.changes.iter().map(|change| &change.path).chain(self.beyond.paths())
+    }
+
+    /// Writes the record in place of what it was. A crash leaves either the old or the new one.
+    fn write_again(&self) -> io::Result<()> {
+        let new = self.kept.with_extension("new");
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+        file.write_all(&serde_json::to_vec(self)?)?;
+        fs::rename(&new, &self.kept)
+    }
+
     /// Marks the changes as undone. If this fails, a second attempt to undo them reports that the files have changed
     /// since.
     pub(crate) fn set_undone(&self) -> io::Result<()> {

@@ -21,7 +21,7 @@ use toold_host::replace::ReplaceError;
 use crate::command_changes::CommandChanges;
 use crate::journal::begun::BegunUndo;
 use crate::journal::contents::KeptContents;
-use crate::journal::{ChangeFilter, ChangeRecord, InodeId, JournalScope, PathState, Selection};
+use crate::journal::{ChangeFilter, ChangeRecord, InodeId, JournalScope, PathState, Selection, UnrecordedChanges};
 use crate::stamps::FileDigest;
 use crate::toolkit::Toolkit;
 use plan::{OpenedFolders, Plan, PlanStep, Present, UndoAttempt, entry_at};
@@ -33,6 +33,9 @@ pub use shown::{combined_diff, patch};
 pub enum UndoError {
     #[error("there is no such change to undo")]
     Nothing,
+    /// The calls changed nothing that is recorded.
+    #[error("there is nothing to undo: {by} changed {}, which undo leaves as it is", .changed.join("; "))]
+    NotRecorded { by: String, changed: Vec<String> },
     #[error("{} has changed since{}; undoing would lose the later change", .path.display(), shown_by(.by.as_deref()))]
     Changed {
         path: PathBuf,
@@ -55,6 +58,37 @@ pub enum UndoError {
     Read { path: PathBuf, source: io::Error },
     #[error("can't note that it begins: {0}")]
     Begin(io::Error),
+    /// The system refuses a step, and what was done before it was taken back.
+    #[error("can't {step} {}: {source}{}; nothing was undone", .path.display(), because_of_folder(.path, .source))]
+    Refused { step: &'static str, path: PathBuf, source: io::Error },
+    /// The same where taking back was refused, too.
+    #[error(
+        "{refused}, and going back was refused as well: {back}. The undo is half done, and goes on with the next one"
+    )]
+    HalfDone { refused: String, back: Box<UndoError> },
+}
+
+/// The reason that is most often behind a refusal.
+fn because_of_folder(path: &Path, source: &io::Error) -> String {
+    let folder = path.parent().filter(|folder| {
+        let is_read_only = || folder.metadata().is_ok_and(|facts| facts.permissions().readonly());
+        source.kind() == io::ErrorKind::PermissionDenied && is_read_only()
+    });
+    folder.map(|folder| format!(", since the folder {} is read-only", folder.display())).unwrap_or_default()
+}
+
+impl UndoError {
+    /// As the error of a step that the system has refused; others stay.
+    fn of_step(self, step: &'static str, path: &Path) -> Self {
+        let refused = |source| Self::Refused { step, path: path.to_owned(), source };
+        match self {
+            Self::Open(OpenError::System { source, .. }) | Self::Replace(ReplaceError::System { source, .. }) => {
+                refused(source)
+            }
+            Self::Replace(ReplaceError::ReadOnly(_)) => refused(io::ErrorKind::PermissionDenied.into()),
+            other => other,
+        }
+    }
 }
 
 fn shown_by(by: Option<&str>) -> String {
@@ -78,7 +112,7 @@ pub fn preview(
     folder: Option<&Path>,
 ) -> Result<Vec<(PathBuf, String)>, UndoError> {
     toolkit.command_changes.wait_until_recorded();
-    let records = toolkit.journal.selected(whose, selection);
+    let records = with_changes(toolkit.journal.selected(whose, selection))?;
     let plan = Plan::of(&records)?;
     let contents = toolkit.journal.contents().map_err(|_| UndoError::Nothing)?;
     let mut exclusions = Exclusions::default();
@@ -116,13 +150,13 @@ pub async fn undo(
     let waiting = toolkit.clone();
     // Fails only when the runtime stops.
     let _ = tokio::task::spawn_blocking(move || waiting.command_changes.wait_until_recorded()).await;
-    let mut records = toolkit.journal.selected(whose, selection);
+    let mut records = with_changes(toolkit.journal.selected(whose, selection))?;
     let mut plan = Plan::of(&records)?;
     if go_on(toolkit).await.ended > 0 {
         let selected = records;
-        records = toolkit.journal.selected(whose, selection);
-        if records.is_empty() {
-            return Ok(Plan::of(&selected)?.steps.into_keys().collect());
+        match with_changes(toolkit.journal.selected(whose, selection)) {
+            Ok(left) => records = left,
+            Err(_) => return Ok(Plan::of(&selected)?.steps.into_keys().collect()),
         }
         plan = Plan::of(&records)?;
     }
@@ -238,11 +272,18 @@ fn bring_back(
         // What was not touched may have been changed by others since.
         let before = before.filter(|(path, _)| touched.has(path)).collect();
         let back = bring_all(&before, contents, &mut TouchedPaths::new(None));
-        // Where it cannot go back either, it stays begun. The error that matters is the first one.
-        if back.is_ok() && attempt == UndoAttempt::First {
-            let _ = begun.end();
-        }
-        return Err(error);
+        // If it cannot go back either, it stays begun.
+        return Err(match back {
+            Ok(()) if attempt == UndoAttempt::First => {
+                let _ = begun.end();
+                error
+            }
+            Ok(()) => error,
+            Err(back) => {
+                let refused = error.to_string().trim_end_matches("; nothing was undone").to_owned();
+                UndoError::HalfDone { refused, back: Box::new(back) }
+            }
+        });
     }
     for record in records.iter().filter(|record| !record.undone) {
         record.set_undone().map_err(|source| UndoError::Read { path: record.kept.clone(), source })?;
@@ -281,13 +322,24 @@ fn checked<'p>(
     Ok((present, seen, opened))
 }
 
-/// The files and folders that the undo of `selection` does not bring back, because nothing of them is kept. Blocks.
-pub fn not_kept(toolkit: &Toolkit, whose: JournalScope<'_>, selection: &Selection) -> Vec<PathBuf> {
+/// The records that have changes. The others stay as they are, since nothing of them is undone.
+fn with_changes(records: Vec<ChangeRecord>) -> Result<Vec<ChangeRecord>, UndoError> {
+    let (records, others): (Vec<_>, Vec<_>) = records.into_iter().partition(|record| !record.changes.is_empty());
+    match others.first() {
+        Some(other) if records.is_empty() => {
+            Err(UndoError::NotRecorded { by: other.name(), changed: other.beyond.words().collect() })
+        }
+        _ => Ok(records),
+    }
+}
+
+/// Changes of the calls of `selection` that its undo leaves as they are. Blocks.
+pub fn unrecorded(toolkit: &Toolkit, whose: JournalScope<'_>, selection: &Selection) -> UnrecordedChanges {
     toolkit.command_changes.wait_until_recorded();
-    let records = toolkit.journal.selected(whose, selection);
-    let gone = records.into_iter().flat_map(|record| record.not_kept).map(|path| path.0);
-    let gone: std::collections::BTreeSet<PathBuf> = gone.filter(|path| path.symlink_metadata().is_err()).collect();
-    gone.into_iter().collect()
+    let mut all = UnrecordedChanges::default();
+    toolkit.journal.selected(whose, selection).iter().for_each(|record| all.add(&record.beyond));
+    all.not_kept.retain(|path| path.path().symlink_metadata().is_err());
+    all
 }
 
 /// The records of calls that `filter` has, oldest first. Blocks.

@@ -92,7 +92,7 @@ impl CheckedOutCommit {
 }
 
 /// The folder of the nearest repository's files.
-fn top_around(folder: &Path) -> Option<&Path> {
+pub(crate) fn top_around(folder: &Path) -> Option<&Path> {
     folder.ancestors().find(|folder| folder.join(".git").symlink_metadata().is_ok())
 }
 

@@ -4,6 +4,7 @@
 //! here access exactly that path, and fail if a link was put on it meanwhile. [`crate::exclude`] handles files for
 //! which no permission may be asked.
 
+mod attributes;
 pub(crate) mod entry;
 
 use std::ffi::OsStr;
@@ -19,6 +20,7 @@ use crate::file_systems::answering;
 
 pub use rustix::fs::FileType;
 
+pub use attributes::UserAttributes;
 pub use entry::{
     EntryStat, PathFacts, append, facts, is_folder, link_target, list, make_folders, make_link, make_pipe, remove,
     remove_link, rename, set_mode, stat_entry, write,

@@ -7,7 +7,8 @@
 //! - Commands: [`shell_grammar`] reads a command line and lists the permissions that it needs.
 //! - Files: [`files`] resolves and opens paths, [`replace`] writes them atomically, [`file_needs`] lists the permissions for
 //!   them, [`exclude`] reads `.aiexclude` and `.toolignore`, and [`read_access`] tells which files a call may read.
-//!   [`tree`] walks folders and skips files named by [`ignore_files`]. [`checked_out`] knows what files hold in a commit.
+//!   [`tree`] walks folders and skips files named by [`ignore_files`]. [`checked_out`] knows what files hold in a
+//!   commit, and [`git_state`] whether a command has changed branches or the index.
 //! - Changes of files: [`stamps`] for cached results, [`times`] and [`folders`] for walks and watchers, and
 //!   [`file_systems`] for those that report no changes or do not answer.
 //! - [`secrets`] keeps the values that [`secret_text`] names.
@@ -41,6 +42,7 @@ mod folder_names;
 pub mod folders;
 mod git_index;
 mod git_settings;
+pub mod git_state;
 pub mod ignore_files;
 mod pattern_budget;
 mod random;

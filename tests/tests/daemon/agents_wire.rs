@@ -1109,6 +1109,65 @@ fn commands_of_agents_are_undone_by_toold() {
     assert_eq!(fs::read_to_string(&file).unwrap(), before);
 }
 
+/// Some agents report no end of a command that fails. It ends for what comes next when they begin something else, and if it has
+/// only run beside that, it gets what it did all the same.
+#[test]
+fn a_command_whose_end_is_never_reported_ends_at_the_next_event_of_its_session() {
+    let daemon = daemon();
+    let work = daemon.work();
+    let begin = |line: &str| check(&daemon, ("codex", "Bash", json!({"command": line})), "allow", "rule");
+    let mut person = daemon.connect();
+    let mut changes = || person.result("files.history", json!({"all": true}))["changes"].clone();
+    // The first look at a folder may take longer than a command waits.
+    (0..50)
+        .find(|n| {
+            let judged = begin("make ready");
+            fs::write(work.join("ready"), n.to_string()).unwrap();
+            done(&daemon, &judged, true);
+            changes().as_array().is_some_and(|changes| !changes.is_empty())
+        })
+        .expect("the commands' changes are recorded");
+    daemon.connect().result("files.forget", json!({"all": true}));
+
+    let failed = begin("make failing");
+    fs::write(work.join("a"), "by the one that fails\n").unwrap();
+    let next = begin("make next");
+    let of = |changes: &Value, judged: &Value| -> Vec<Value> {
+        let all = changes.as_array().unwrap().iter();
+        all.filter(|change| change["call_id"] == judged["call_id"]).cloned().collect()
+    };
+    let recorded = of(&changes(), &failed);
+    assert_eq!((recorded.len(), &recorded[0]["path"]), (1, &json!(work.join("a"))), "{recorded:?}");
+    fs::write(work.join("b"), "by the next\n").unwrap();
+    done(&daemon, &next, true);
+    // A person's change between two commands is no command's.
+    fs::write(work.join("mine"), "by hand\n").unwrap();
+    let last = begin("make last");
+    fs::write(work.join("c"), "by the last\n").unwrap();
+    done(&daemon, &last, true);
+    let all = changes();
+    for (judged, path) in [(&failed, "a"), (&next, "b"), (&last, "c")] {
+        let own = of(&all, judged);
+        assert_eq!((own.len(), &own[0]["path"]), (1, &json!(work.join(path))), "{all}");
+        assert!(own[0].get("shared_with").is_none(), "{all}");
+    }
+    // It runs beside another one: its end comes, and either of them may have done what was done meanwhile.
+    let beside = begin("make beside");
+    let other = begin("make other");
+    fs::write(work.join("d"), "by one of them\n").unwrap();
+    done(&daemon, &other, true);
+    fs::write(work.join("e"), "by the first\n").unwrap();
+    done(&daemon, &beside, true);
+    let all = changes();
+    let shared = of(&all, &other);
+    let name = shared[0]["shared_with"][0].as_str().unwrap_or_default();
+    assert!(name.ends_with(beside["call_id"].as_str().unwrap()), "{all}");
+    assert_eq!(of(&all, &beside)[0]["path"], json!(work.join("e")), "{all}");
+    daemon.connect().result("files.undo", json!({"all": true, "agent": "codex"}));
+    let left: Vec<bool> = ["a", "b", "c", "d", "e", "mine"].map(|name| work.join(name).exists()).into();
+    assert_eq!(left, [false, false, false, true, false, true], "{all}");
+}
+
 #[test]
 fn a_sub_agent_is_named_in_the_question_and_in_the_audit_log() {
     let daemon = opened(Setup::new().config("[agents.claude-code]\nask = \"toold\"\n"));

@@ -91,7 +91,7 @@ pub(crate) async fn run(args: ChangesArgs, globals: &Globals) -> anyhow::Result<
             true => out.write_all(diff.as_bytes())?,
             false => show_diff(&diff, &mut out)?,
         }
-        if answer.changes.is_empty() {
+        if answer.changes.is_empty() && answer.unrecorded.is_empty() {
             writeln!(out, "{DIM}# no recorded changes{DIM:#}")?;
         }
         out.flush()?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Args;
 use toold_client::Client;
-use toold_proto::file::{FileChange, FileHistory, UndoFiles};
+use toold_proto::file::{FileChange, FileChanges, FileHistory, UndoFiles, UnrecordedCall, UnrecordedPaths};
 use toold_proto::method;
 use toold_proto::tool::{CallId, SessionId};
 
@@ -27,7 +27,8 @@ use crate::{clock, connection};
 /// the command's. What others may have made too is undone only when it is named, with --call or by its path: changes while
 /// several commands ran, or one in the background. With --since, --agent or --session, undoes all other calls that fit and
 /// changed something below the current folder. Git's own folder is never changed: after `git checkout -- .` the files come
-/// back, and the index and branches stay as they are.
+/// back, and the index and branches stay as they are. Files outside of the session's folders stay, too. It names both where it is
+/// known that a command changed them.
 #[derive(Debug, Args)]
 pub(crate) struct UndoArgs {
     /// Undo the call that changed this file last
@@ -63,7 +64,7 @@ pub(crate) async fn run(args: UndoArgs, globals: &Globals) -> anyhow::Result<u8>
     let client = connection::open(globals).await?;
     let cwd = std::env::current_dir().context("can't determine the current folder")?;
     if args.list {
-        list(&recorded(&client, args.session, &cwd).await?, args.json)?;
+        list(&recorded(&client, args.session, &cwd).await?.changes, args.json)?;
         return Ok(OK);
     }
     let folder = Some(cwd.to_string_lossy().into_owned());
@@ -76,12 +77,19 @@ pub(crate) async fn run(args: UndoArgs, globals: &Globals) -> anyhow::Result<u8>
             UndoFiles { since: args.since.as_deref().map(clock::moment), agent: args.agent, every: true, ..of_all }
         }
         (None, None) => {
-            let changes = recorded(&client, None, &cwd).await?;
-            let Some(last) = changes.iter().rev().find(|change| !change.undone) else {
+            let FileChanges { changes, unrecorded, .. } = recorded(&client, None, &cwd).await?;
+            let last = changes.iter().rev().find(|change| !change.undone);
+            // RFC 3339 sorts by time.
+            let is_later = |call: &&UnrecordedCall| last.is_none_or(|last| call.at > last.at);
+            let after = unrecorded.last().filter(is_later).map(|call| unrecorded_by(call, &cwd));
+            let Some(last) = last else {
                 let why = "there is no change below this folder to undo: what commands change in `.git`, in folders that Git \
                            ignores, and outside of their session's folders, is not kept";
-                return Err(not_found(why));
+                return Err(not_found(after.map_or(why.to_owned(), |after| format!("{why}\n{after}"))));
             };
+            if let Some(after) = after {
+                writeln!(output::stderr(), "{after}: this is the call before it")?;
+            }
             if !last.shared_with.is_empty() {
                 return Err(not_found(doubtful(last, &changes, &cwd)));
             }
@@ -93,7 +101,7 @@ pub(crate) async fn run(args: UndoArgs, globals: &Globals) -> anyhow::Result<u8>
         let plan = client.call::<method::FilesUndo>(UndoFiles { dry_run: true, ..selected.clone() }).await?;
         let mut err = output::stderr();
         show_diff(plan.diff.as_deref().unwrap_or_default(), &mut err)?;
-        plan.not_kept.iter().try_for_each(|path| write!(err, "{}", not_kept(path, &cwd)))?;
+        unrecorded(&plan.unrecorded, &cwd).iter().try_for_each(|line| writeln!(err, "{line}"))?;
         drop(err);
         if !confirm("Undo this?").await? {
             return Ok(OK);
@@ -101,9 +109,9 @@ pub(crate) async fn run(args: UndoArgs, globals: &Globals) -> anyhow::Result<u8>
     }
     let undone = client.call::<method::FilesUndo>(selected).await?;
     let line = |path: &String| format!("undid the changes to {}\n", shown(path, &cwd));
-    let gone = |path: &String| not_kept(path, &cwd);
     print_answer(args.json, &undone, |undone, _| {
-        undone.paths.iter().map(line).chain(undone.not_kept.iter().map(gone)).collect()
+        let stays = unrecorded(&undone.unrecorded, &cwd).into_iter().map(|line| line + "\n");
+        undone.paths.iter().map(line).chain(stays).collect()
     })?;
     Ok(OK)
 }
@@ -134,11 +142,23 @@ fn doubtful(last: &FileChange, changes: &[FileChange], cwd: &Path) -> String {
     one_line(&words)
 }
 
-/// The recorded changes below `cwd`.
-async fn recorded(client: &Client, session: Option<SessionId>, cwd: &Path) -> anyhow::Result<Vec<FileChange>> {
+/// The changes below `cwd`, and the calls with others that are known there but not recorded.
+async fn recorded(client: &Client, session: Option<SessionId>, cwd: &Path) -> anyhow::Result<FileChanges> {
     let history = FileHistory { session_id: session, all: true, ..FileHistory::default() };
-    let known = client.call::<method::FilesHistory>(history).await?;
-    Ok(known.changes.into_iter().filter(|change| Path::new(&change.path).starts_with(cwd)).collect())
+    let mut known = client.call::<method::FilesHistory>(history).await?;
+    let is_below = |path: &str| Path::new(path).starts_with(cwd);
+    known.changes.retain(|change| is_below(&change.path));
+    // The repository may be one around this folder, of which the files are below it.
+    let concerns = |UnrecordedPaths { not_kept, repositories, .. }: &UnrecordedPaths| {
+        let around = repositories.iter().filter_map(|git| Path::new(git).parent());
+        not_kept.iter().any(|path| is_below(path)) || around.into_iter().any(|top| cwd.starts_with(top))
+    };
+    known.unrecorded.retain(|call| concerns(&call.paths) || known.changes.iter().any(|change| is_of(change, call)));
+    Ok(known)
+}
+
+fn is_of(change: &FileChange, call: &UnrecordedCall) -> bool {
+    change.call_id == call.call_id && change.session_id == call.session_id
 }
 
 pub(crate) fn list(changes: &[FileChange], json: bool) -> anyhow::Result<()> {
@@ -149,8 +169,25 @@ pub(crate) fn list(changes: &[FileChange], json: bool) -> anyhow::Result<()> {
     })
 }
 
-fn not_kept(path: &str, cwd: &Path) -> String {
-    format!("{} does not come back: nothing of it was kept\n", shown(path, cwd))
+/// A line for each thing that stays as calls left it.
+fn unrecorded(paths: &UnrecordedPaths, cwd: &Path) -> Vec<String> {
+    let UnrecordedPaths { not_kept, repositories, outside } = paths;
+    let not_kept =
+        not_kept.iter().map(|path| format!("{} does not come back: nothing of it was kept", shown(path, cwd)));
+    let git = repositories.iter();
+    let git = git.map(|path| format!("Git's branches and index in {} stay as they are", shown(path, cwd)));
+    let outside = outside.iter();
+    let outside = outside.map(|path| {
+        format!("{} stays as it is: it is outside of the session's folders, and was not recorded", shown(path, cwd))
+    });
+    not_kept.chain(git).chain(outside).collect()
+}
+
+/// A call after the last one that can be undone.
+fn unrecorded_by(call: &UnrecordedCall, cwd: &Path) -> String {
+    let UnrecordedCall { tool, call_id, command, paths, .. } = call;
+    let command = command.as_deref().map(|line| format!(" ({})", one_line(line))).unwrap_or_default();
+    format!("{tool} in call {call_id}{command} changed nothing that is recorded: {}", unrecorded(paths, cwd).join("; "))
 }
 
 fn shown(path: &str, cwd: &Path) -> String {

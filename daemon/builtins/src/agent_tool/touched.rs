@@ -59,6 +59,24 @@ impl TouchedFiles {
         touched
     }
 
+    /// Records the changes that were made until now. Those of the other files are still to come, if the tool goes on.
+    pub(super) async fn record_until_now(&mut self, toolkit: &Arc<Toolkit>, cx: &Cx) {
+        let changed = std::mem::take(&mut self.changed);
+        if changed.is_empty() {
+            return;
+        }
+        let (toolkit, cx) = (toolkit.clone(), cx.shared());
+        let work = tokio::task::spawn_blocking(move || {
+            let change = |draft: &Draft| change_since(&toolkit, &cx, draft, ToolEnd::Unknown);
+            let (made, left): (Vec<_>, Vec<_>) =
+                changed.into_iter().map(|draft| (change(&draft), draft)).partition(|(change, _)| change.is_some());
+            record_changes(&toolkit, &cx, made.into_iter().filter_map(|(change, _)| change).collect());
+            left.into_iter().map(|(_, draft)| draft).collect()
+        });
+        // Fails only when the runtime stops.
+        self.changed = work.await.unwrap_or_default();
+    }
+
     /// Records the changes, so that they can be undone, and what the session has seen. Goes on when the call is
     /// cancelled.
     pub(super) async fn record(self, toolkit: &Arc<Toolkit>, cx: &Cx, end: ToolEnd) {
@@ -70,15 +88,20 @@ impl TouchedFiles {
             let changes: Vec<PathChange> =
                 self.changed.iter().filter_map(|draft| change_since(&toolkit, &cx, draft, end)).collect();
             toolkit.command_changes.expect_others(self.changed.iter().map(|draft| &draft.path));
-            if let Err(error) = toolkit.journal.record(&ChangingCall::of(&cx), changes, Vec::new()) {
-                cx.message(format!("this cannot be undone: {error}"));
-            }
+            record_changes(&toolkit, &cx, changes);
             for stamp in self.read.iter().filter(|_| end == ToolEnd::Done) {
                 record_read(&toolkit, &cx, stamp);
             }
         });
         // Fails only when the runtime stops.
         let _ = work.await;
+    }
+}
+
+fn record_changes(toolkit: &Toolkit, cx: &Cx, changes: Vec<PathChange>) {
+    toolkit.command_changes.expect_others(changes.iter().map(|change| &change.path.0));
+    if let Err(error) = toolkit.journal.record(&ChangingCall::of(cx), changes, Vec::new()) {
+        cx.message(format!("this cannot be undone: {error}"));
     }
 }
 

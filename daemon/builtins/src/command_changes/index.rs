@@ -12,10 +12,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
-use toold_host::files::{self, FileType, OpenError};
+use toold_host::files::{self, FileType, OpenError, UserAttributes};
 use toold_host::folder_events::{WatchBudget, WatchedFolders};
+use toold_host::git_state;
 use toold_host::ignore_files::IgnoreFiles;
 
+use super::beyond::MAX_REPOSITORIES;
 use super::index_log::{IndexLog, LogLine};
 use crate::journal::contents::{ContentBatch, KeptContents};
 use crate::journal::state::MAX_KEPT_FILE;
@@ -41,6 +43,9 @@ pub(super) struct KnownEntry {
     file: Option<(InodeId, u64)>,
 }
 
+/// The content of a file, and its attributes.
+type KeptFile = (Option<FileDigest>, Option<UserAttributes>);
+
 type KnownStamp = (u64, i64, i64, i64, i64, u64, u32);
 
 fn stamp(facts: &Metadata) -> KnownStamp {
@@ -54,7 +59,7 @@ impl KnownEntry {
         let unknown = |entry: &Self| matches!(entry.state, PathState::File { content: None, .. });
         match unknown(self) || unknown(other) {
             true => self.stamp == other.stamp,
-            false => self.state == other.state,
+            false => self.state.is_like(&other.state),
         }
     }
 
@@ -85,6 +90,11 @@ struct CallWindow {
     name: String,
     /// Whether the call may change files, as far as its command is known.
     may_write: bool,
+    /// The session has gone on without a report of the call's end. Until one comes, nothing is the call's that another one may have
+    /// done.
+    is_overdue: bool,
+    /// The calls that have ended since, with changes, as `SESSION/CALL`.
+    ended_since: BTreeSet<String>,
     /// When it began, in nanoseconds since 1970 by the clock that files get their times from.
     opened: u64,
     /// What was at the paths that changed, before the first change.
@@ -101,6 +111,30 @@ struct CallWindow {
     lost: Option<String>,
 }
 
+impl CallWindow {
+    fn new(id: u64, name: String, may_write: bool, opened: u64) -> Self {
+        Self {
+            id,
+            name,
+            may_write,
+            is_overdue: false,
+            ended_since: BTreeSet::new(),
+            opened,
+            touched: BTreeMap::new(),
+            shared: HashMap::new(),
+            changed: HashMap::new(),
+            others: HashSet::new(),
+            gone: BTreeSet::new(),
+            lost: None,
+        }
+    }
+
+    /// Whether the call runs and may change files, as far as that is known.
+    fn is_writer(&self) -> bool {
+        self.may_write && !self.is_overdue
+    }
+}
+
 /// What happened while a call ran.
 #[derive(Default)]
 pub(super) struct WindowChanges {
@@ -112,6 +146,8 @@ pub(super) struct WindowChanges {
     pub(super) shared_with: BTreeSet<String>,
     /// Files and folders that were removed while the call ran, and that were left out of the index: nothing of them is kept.
     pub(super) not_kept: Vec<PathBuf>,
+    /// The calls that ended while the report of this call's end was overdue: it may have made their changes, as they may have.
+    pub(super) ended_since: BTreeSet<String>,
     pub(super) lost: Option<String>,
 }
 
@@ -217,18 +253,7 @@ impl FolderIndex {
     }
 
     pub(super) fn add_window(&mut self, id: u64, call: &ChangingCall, may_write: bool, opened: u64) {
-        self.windows.push(CallWindow {
-            id,
-            name: call.name(),
-            may_write,
-            opened,
-            touched: BTreeMap::new(),
-            shared: HashMap::new(),
-            changed: HashMap::new(),
-            others: HashSet::new(),
-            gone: BTreeSet::new(),
-            lost: None,
-        });
+        self.windows.push(CallWindow::new(id, call.name(), may_write, opened));
     }
 
     fn note(&mut self, line: impl FnOnce() -> LogLine) {
@@ -293,11 +318,29 @@ impl FolderIndex {
         }
     }
 
+    /// The changes of a call of which no end was reported although its session goes on. Its window stays, overdue. Blocks as
+    /// [`Self::close`].
+    pub(super) fn close_overdue(&mut self, contents: &KeptContents, id: u64) -> WindowChanges {
+        let known = self.windows.iter().find(|window| window.id == id);
+        let Some((name, may_write)) = known.map(|window| (window.name.clone(), window.may_write)) else {
+            return WindowChanges::default();
+        };
+        let changes = self.close(contents, id);
+        self.windows.push(CallWindow { is_overdue: true, ..CallWindow::new(id, name, may_write, file_clock()) });
+        changes
+    }
+
+    /// Closes a window without a record.
+    pub(super) fn forget(&mut self, id: u64) {
+        self.windows.retain(|window| window.id != id);
+    }
+
     /// Closes a window, with the changes that are known.
     pub(super) fn finish(&mut self, id: u64) -> WindowChanges {
         let Some(at) = self.windows.iter().position(|window| window.id == id) else { return WindowChanges::default() };
         let mut window = self.windows.swap_remove(at);
-        let mut changes = WindowChanges { lost: window.lost.take(), ..WindowChanges::default() };
+        let ended_since = std::mem::take(&mut window.ended_since);
+        let mut changes = WindowChanges { lost: window.lost.take(), ended_since, ..WindowChanges::default() };
         if changes.lost.is_some() {
             return changes;
         }
@@ -340,6 +383,10 @@ impl FolderIndex {
             }
         }
         changes.lost = lost_for_ever(changes.own.iter().chain(&changes.shared).chain(&changes.contested));
+        if !changes.own.is_empty() || !changes.shared.is_empty() {
+            let overdue = self.windows.iter_mut().filter(|other| other.is_overdue);
+            overdue.for_each(|other| _ = other.ended_since.insert(window.name.clone()));
+        }
         changes
     }
 
@@ -434,6 +481,14 @@ impl FolderIndex {
     pub(super) fn contents(&self) -> impl Iterator<Item = FileDigest> {
         let before = self.windows.iter().flat_map(|window| window.touched.values().flatten());
         self.entries.values().chain(before).filter_map(|entry| entry.state.content())
+    }
+
+    /// The `.git` of the repositories in the folder, and of the one that it lies in.
+    pub(super) fn repositories(&self) -> Vec<PathBuf> {
+        let inside = self.left_out.iter().filter(|path| path.file_name().is_some_and(|name| name == ".git"));
+        let around = git_state::around(&self.root);
+        let inside = inside.filter(|git| around.as_ref() != Some(*git)).cloned();
+        around.clone().into_iter().chain(inside.collect::<Vec<_>>()).take(MAX_REPOSITORIES).collect()
     }
 
     /// Brings the index up to date.
@@ -673,11 +728,11 @@ impl FolderIndex {
             if is_ignored && facts.size() > MAX_IGNORED_FILE {
                 return Ok(self.leave_out(path));
             }
-            let content = match facts.size() <= MAX_KEPT_FILE {
+            let (content, attributes) = match facts.size() <= MAX_KEPT_FILE {
                 true => self.keep(contents, path)?,
-                false => None,
+                false => (None, None),
             };
-            PathState::File { content, mode: Some(facts.mode() & 0o7777), size: facts.size() }
+            PathState::File { content, mode: Some(facts.mode() & 0o7777), size: facts.size(), attributes }
         } else {
             let kind = FileType::from_raw_mode(facts.mode() as _);
             PathState::Special { what: SpecialKind::of(kind), mode: Some(facts.mode() & 0o7777) }
@@ -702,10 +757,10 @@ impl FolderIndex {
         let below = self.left_out.range::<Path, _>((Bound::Included(path), Bound::Unbounded));
         let gone = below.take_while(|left| left.starts_with(path)).filter(|left| is_gone(left));
         let gone: Vec<PathBuf> = gone.cloned().collect();
-        let any_writes = self.windows.iter().any(|window| window.may_write);
+        let any_writes = self.windows.iter().any(CallWindow::is_writer);
         for left in gone {
             self.left_out.remove(&left);
-            let windows = self.windows.iter_mut().filter(|window| window.may_write || !any_writes);
+            let windows = self.windows.iter_mut().filter(|window| window.is_writer() || !any_writes);
             windows.for_each(|window| _ = window.gone.insert(left.clone()));
         }
     }
@@ -721,15 +776,17 @@ impl FolderIndex {
         }
     }
 
-    /// The content of a file, kept; `None` if it cannot be read.
-    fn keep(&mut self, contents: &mut ContentBatch<'_>, path: &Path) -> Result<Option<FileDigest>, String> {
-        let Ok(mut file) = files::open(path) else { return Ok(None) };
-        let Ok(content) = files::read_opened(&mut file, path, MAX_KEPT_FILE) else { return Ok(None) };
+    /// The content of a file, kept, and its attributes; `None` if it cannot be read.
+    fn keep(&mut self, contents: &mut ContentBatch<'_>, path: &Path) -> Result<KeptFile, String> {
+        let Ok(mut file) = files::open(path) else { return Ok((None, None)) };
+        let attributes = UserAttributes::of(&file);
+        let Ok(content) = files::read_opened(&mut file, path, MAX_KEPT_FILE) else { return Ok((None, None)) };
         self.bytes += content.len() as u64;
         if self.bytes > self.most {
             return Err(format!("the contents of its folder take more than {} MiB", self.most >> 20));
         }
-        contents.keep_of(&content, &file).map(Some).map_err(not_kept)
+        let digest = contents.keep_of(&content, &file).map_err(not_kept)?;
+        Ok((Some(digest), Some(attributes)))
     }
 
     fn rules(&mut self) -> &IgnoreFiles {
@@ -763,13 +820,13 @@ impl FolderIndex {
         let names: Vec<(u64, String)> = self
             .windows
             .iter()
-            .filter(|window| window.may_write)
+            .filter(|window| window.is_writer())
             .map(|window| (window.id, window.name.clone()))
             .collect();
         let newest = self.windows.iter().map(|window| window.id).max().unwrap_or_default();
         for window in &mut self.windows {
             // A command that only reads, as far as is known, did it only if nothing else may have.
-            if !window.may_write && !names.is_empty() {
+            if !window.is_writer() && !names.is_empty() {
                 continue;
             }
             window.touched.entry(path.to_owned()).or_insert_with(|| old.clone());

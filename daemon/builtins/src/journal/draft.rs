@@ -32,7 +32,7 @@ impl Journal {
     /// It cannot be kept.
     pub(crate) fn keep(&self, content: &[u8], mode: u32) -> io::Result<PathState> {
         let digest = self.contents()?.keep(content)?;
-        Ok(PathState::File { content: Some(digest), mode: Some(mode), size: content.len() as u64 })
+        Ok(PathState::File { content: Some(digest), mode: Some(mode), size: content.len() as u64, attributes: None })
     }
 }
 
@@ -40,7 +40,8 @@ impl Draft {
     /// The change to `after`, the content and its size; `None` is a removed file. There may be no change.
     pub(crate) fn change_to(&self, after: Option<(FileDigest, u64)>) -> Option<PathChange> {
         let is_same = self.before.as_ref().and_then(PathState::content) == after.map(|(digest, _)| digest);
-        let after = after.map(|(content, size)| PathState::File { content: Some(content), mode: None, size });
+        let after =
+            after.map(|(content, size)| PathState::File { content: Some(content), mode: None, size, attributes: None });
         (!is_same).then(|| PathChange::new(&self.path, self.before.clone(), after).of_file(self.was))
     }
 }

@@ -45,11 +45,11 @@ pub(crate) fn made(records: &[ChangeRecord], path: &Path, since: SystemTime) -> 
             }
             kind if kind.is_file() => {
                 let Ok(content) = files::read_named(&path, MAX_BYTES) else { return false };
-                PathState::File { content: Some(blake3::hash(&content)), mode, size: facts.len() }
+                PathState::File { content: Some(blake3::hash(&content)), mode, size: facts.len(), attributes: None }
             }
             _ => return false,
         };
-        if known.get(&path) != Some(&Some(&state)) {
+        if !known.get(&path).is_some_and(|known| known.is_some_and(|known| known.is_like(&state))) {
             return false;
         }
     }
@@ -98,7 +98,7 @@ mod tests {
             at: SystemTime::UNIX_EPOCH,
             changes,
             shared_with: Vec::new(),
-            not_kept: Vec::new(),
+            beyond: Default::default(),
             undone: false,
             kept: PathBuf::new(),
         }
@@ -111,7 +111,7 @@ mod tests {
             true => PathState::Folder { mode },
             false => {
                 let content = Some(blake3::hash(&std::fs::read(path).unwrap()));
-                PathState::File { content, mode, size: facts.len() }
+                PathState::File { content, mode, size: facts.len(), attributes: None }
             }
         })
     }

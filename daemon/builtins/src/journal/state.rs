@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use toold_host::files::FileType;
+use toold_host::files::{FileType, UserAttributes};
 
 use crate::stamps::FileDigest;
 
@@ -23,6 +23,9 @@ pub enum PathState {
         /// The permission bits; `None` if the change did not touch them.
         mode: Option<u32>,
         size: u64,
+        /// `None` if the change did not touch them, or if they are not known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        attributes: Option<UserAttributes>,
     },
     Folder {
         /// As of a file.
@@ -91,11 +94,57 @@ impl PathState {
     /// The same with no word about the permission bits.
     pub(crate) fn without_mode(&self) -> Self {
         match self {
-            Self::File { content, size, .. } => Self::File { content: *content, mode: None, size: *size },
+            Self::File { content, size, attributes, .. } => {
+                Self::File { content: *content, mode: None, size: *size, attributes: attributes.clone() }
+            }
             Self::Folder { .. } => Self::Folder { mode: None },
             Self::Link { target } => Self::Link { target: target.clone() },
             Self::Special { what, .. } => Self::Special { what: *what, mode: None },
         }
+    }
+
+    /// The same with these extended attributes.
+    pub(crate) fn with_attributes(mut self, of_file: Option<UserAttributes>) -> Self {
+        if let Self::File { attributes, .. } = &mut self {
+            *attributes = of_file;
+        }
+        self
+    }
+
+    /// The extended attributes, if they are known.
+    pub(crate) fn attributes(&self) -> Option<&UserAttributes> {
+        match self {
+            Self::File { attributes, .. } => attributes.as_ref(),
+            Self::Folder { .. } | Self::Link { .. } | Self::Special { .. } => None,
+        }
+    }
+
+    /// Whether the two are the same but for permission bits and attributes.
+    pub(crate) fn has_content_of(&self, other: &Self) -> bool {
+        let plain = |state: &Self| state.without_mode().without_attributes();
+        plain(self) == plain(other)
+    }
+
+    /// The same with the permission bits and attributes of a later state, where a change between the two did not touch them.
+    pub(crate) fn with_untouched_of(mut self, later: &Self) -> Self {
+        if self.mode().is_none() && std::mem::discriminant(&self) == std::mem::discriminant(later) {
+            self.set_mode(later.mode());
+        }
+        match self.attributes() {
+            None => self.with_attributes(later.attributes().cloned()),
+            Some(_) => self,
+        }
+    }
+
+    fn without_attributes(&self) -> Self {
+        self.clone().with_attributes(None)
+    }
+
+    /// Whether the two are the same, as far as permission bits and attributes are known of both.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        let has_mode = self.mode().zip(other.mode()).is_none_or(|(one, other)| one == other);
+        let has_attributes = self.attributes().zip(other.attributes()).is_none_or(|(one, other)| one == other);
+        has_mode && has_attributes && self.has_content_of(other)
     }
 
     pub(crate) fn set_mode(&mut self, bits: Option<u32>) {

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use toold_host::files::{self, EntryStat, FileType, OpenError};
+use toold_host::files::{self, EntryStat, FileType, OpenError, UserAttributes};
 
 use super::UndoError;
 use crate::journal::state::MAX_KEPT_FILE;
@@ -64,7 +64,11 @@ impl Plan {
                                one by itself first";
                     return Err(UndoError::NotKept { path: change.path.0.clone(), why });
                 }
-                (step.before, step.was) = (change.before.clone(), change.was);
+                let before = match (change.before.clone(), &step.before) {
+                    (Some(before), Some(later)) => Some(before.with_untouched_of(later)),
+                    (before, _) => before,
+                };
+                (step.before, step.was) = (before, change.was);
                 step.other = change.other.clone().map(|path| path.0);
             } else if !is_same(&step.before, &change.before) {
                 // Somebody else changed it between the two, and did more than take back the older change.
@@ -172,9 +176,11 @@ impl PlanStep {
         if now.has_other_names && now.is(self.was) && self.left().is_none_or(|left| now.is(Some(left))) {
             return true;
         }
-        let now = now.state.as_ref().map(PathState::without_mode);
-        let is = |state: &Option<PathState>| now == state.as_ref().map(PathState::without_mode);
-        now.is_none() || is(&self.before) || is(&self.after)
+        let is = |state: &Option<PathState>| match (&now.state, state) {
+            (Some(now), Some(state)) => now.has_content_of(state),
+            (now, state) => now.is_none() && state.is_none(),
+        };
+        now.state.is_none() || is(&self.before) || is(&self.after)
     }
 }
 
@@ -183,8 +189,7 @@ fn is_same(one: &Option<PathState>, other: &Option<PathState>) -> bool {
     let (Some(one), Some(other)) = (one, other) else { return one.is_none() && other.is_none() };
     // What is not known is not the same.
     let is_known = !matches!(one, PathState::File { content: None, .. });
-    let has_mode = one.mode().zip(other.mode()).is_none_or(|(one, other)| one == other);
-    is_known && has_mode && one.without_mode() == other.without_mode()
+    is_known && one.is_like(other)
 }
 
 /// What is at a path; nothing, if a folder on the way is a link by now.
@@ -205,7 +210,8 @@ impl OpenedFolders {
         if let Some(PathState::Folder { mode: Some(mode) }) = now.state
             && mode & 0o700 != 0o700
         {
-            files::set_mode(path, mode | 0o700)?;
+            files::set_mode(path, mode | 0o700)
+                .map_err(|error| UndoError::from(error).of_step("open up the folder", path))?;
             self.0.push((path.to_owned(), mode));
         }
         Ok(())
@@ -257,7 +263,7 @@ impl Present {
             Err(OpenError::System { source, .. }) if source.kind() == std::io::ErrorKind::PermissionDenied => {
                 let facts = std::fs::symlink_metadata(path);
                 let facts = facts.map_err(|source| UndoError::Read { path: path.to_owned(), source })?;
-                return Ok(Self::with_facts(&facts, None, None));
+                return Ok(Self::with_facts(&facts, (None, None), None));
             }
             Err(error) => return Err(error.into()),
         };
@@ -270,13 +276,18 @@ impl Present {
                 Err(error) => return Err(error.into()),
             },
         };
-        Ok(Self::with_facts(&facts, Some(file), content))
+        let attributes = UserAttributes::of(&file);
+        Ok(Self::with_facts(&facts, (Some(file), Some(attributes)), content))
     }
 
-    fn with_facts(facts: &Metadata, file: Option<File>, content: Option<Vec<u8>>) -> Self {
+    fn with_facts(
+        facts: &Metadata,
+        (file, attributes): (Option<File>, Option<UserAttributes>),
+        content: Option<Vec<u8>>,
+    ) -> Self {
         let digest = content.as_ref().map(|content| blake3::hash(content));
         let size = content.as_ref().map_or(facts.size(), |content| content.len() as u64);
-        let state = PathState::File { content: digest, mode: Some(facts.mode() & 0o7777), size };
+        let state = PathState::File { content: digest, mode: Some(facts.mode() & 0o7777), size, attributes };
         let (version, has_other_names) = (Some(FileVersion::of(facts)), facts.nlink() > 1);
         Self { state: Some(state), file, content, version, has_other_names }
     }

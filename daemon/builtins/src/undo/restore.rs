@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
-use toold_host::files::{self, EntryStat, FileType, OpenError};
+use toold_host::files::{self, EntryStat, FileType, OpenError, UserAttributes};
 use toold_host::replace::{Expected, ReplaceError, add_name, add_name_of, make_file, replace, replace_name};
 
 use super::plan::{Present, entry_at};
@@ -142,7 +142,7 @@ pub(super) fn bring_all<'p>(
             && now.mode & 0o700 != 0o700
         {
             touched.touch(path)?;
-            files::set_mode(path, now.mode | 0o700)?;
+            step(OPEN, path, files::set_mode(path, now.mode | 0o700))?;
         }
     }
     let mut former = FormerFiles::of(wanted)?;
@@ -159,10 +159,21 @@ pub(super) fn bring_all<'p>(
     }
     for (path, wanted) in wanted.iter().rev() {
         if let Some(PathState::Folder { mode: Some(mode) }) = wanted.state {
-            files::set_mode(path, *mode)?;
+            step(SET_MODE, path, files::set_mode(path, *mode))?;
         }
     }
     Ok(())
+}
+
+const MAKE: &str = "make";
+const REMOVE: &str = "remove";
+const REPLACE: &str = "bring back the content of";
+const SET_MODE: &str = "set the permission bits of";
+const OPEN: &str = "open up the folder";
+
+/// Names the step that an error is of.
+fn step<T, E: Into<UndoError>>(step: &'static str, path: &Path, done: Result<T, E>) -> Result<T, UndoError> {
+    done.map_err(|error| error.into().of_step(step, path))
 }
 
 /// Removes what stands where something else should be; entries of folders before the folders. Returns what is left to the
@@ -206,18 +217,19 @@ fn clear_one<'p>(path: &'p Path, state: &Option<PathState>, touched: &mut Touche
     }
     touched.touch(path)?;
     match now.kind {
-        FileType::Symlink => files::remove_link(path)?,
+        FileType::Symlink => step(REMOVE, path, files::remove_link(path))?,
         FileType::Directory => match files::remove(path) {
             // A folder that others use by now stays, unless something else should be there.
             Err(OpenError::System { source, .. })
-                if state.is_some() && source.kind() == ErrorKind::DirectoryNotEmpty =>
+                if matches!(source.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::ResourceBusy) =>
             {
-                return Err(UndoError::InUse(path.to_owned()));
+                if state.is_some() {
+                    return Err(UndoError::InUse(path.to_owned()));
+                }
             }
-            Err(error) if state.is_some() => return Err(error.into()),
-            Ok(()) | Err(_) => {}
+            removed => step(REMOVE, path, removed)?,
         },
-        _ => files::remove(path)?,
+        _ => step(REMOVE, path, files::remove(path))?,
     }
     Ok(())
 }
@@ -235,40 +247,54 @@ fn bring<'s>(
     match state {
         PathState::Folder { mode } => {
             touched.touch(path)?;
-            files::make_folders(path)?;
+            step(MAKE, path, files::make_folders(path))?;
             if let Some(mode) = mode {
                 // Its own bits come last.
-                files::set_mode(path, mode | 0o700)?;
+                step(SET_MODE, path, files::set_mode(path, mode | 0o700))?;
             }
         }
         PathState::Link { target } => {
             touched.touch(path)?;
             if now.state.is_some() {
-                files::remove_link(path)?;
+                step(REMOVE, path, files::remove_link(path))?;
             }
             make_parents(path)?;
-            files::make_link(path, target.path())?;
+            step(MAKE, path, files::make_link(path, target.path()))?;
         }
         PathState::Special { what, mode } => {
             touched.touch(path)?;
             if now.state.is_none() && *what == SpecialKind::Pipe {
                 make_parents(path)?;
-                files::make_pipe(path, mode.unwrap_or(0o600))?;
+                step(MAKE, path, files::make_pipe(path, mode.unwrap_or(0o600)))?;
             } else if let Some(mode) = mode {
                 // It is there: otherwise nothing would have been begun.
-                files::set_mode(path, *mode)?;
+                step(SET_MODE, path, files::set_mode(path, *mode))?;
             }
         }
         // The same holds for one whose content is not kept.
         PathState::File { content: None, .. } => {}
-        PathState::File { content: Some(digest), mode, .. } => {
+        PathState::File { content: Some(digest), mode, attributes, .. } => {
             make_parents(path)?;
             let source = FileSource { digest: *digest, mode: *mode, wanted, contents };
             source.bring(path, now, former, touched)?;
+            if let Some(attributes) = attributes {
+                give(path, attributes, touched)?;
+            }
             if let Some(was) = wanted.was {
                 former.brought.entry(was.number()).or_insert((path, *digest, *mode));
             }
         }
+    }
+    Ok(())
+}
+
+/// Gives a file the attributes that it had. If the system refuses that, its content matters more.
+fn give<'p>(path: &'p Path, attributes: &UserAttributes, touched: &mut TouchedPaths<'p>) -> Result<(), UndoError> {
+    if let Ok(file) = files::open(path)
+        && UserAttributes::of(&file) != *attributes
+    {
+        touched.touch(path)?;
+        let _ = attributes.give(&file);
     }
     Ok(())
 }
@@ -333,9 +359,9 @@ impl FileSource<'_> {
             touched.touch(path)?;
             if now.state.is_some() {
                 // Nobody may read it, and so it is not what is wanted.
-                files::remove(path)?;
+                step(REMOVE, path, files::remove(path))?;
             }
-            return Ok(make_file(path, &content()?, self.mode)?);
+            return step(MAKE, path, make_file(path, &content()?, self.mode));
         };
         let own_mode = now.mode().unwrap_or(0o600);
         let mode = self.mode.unwrap_or(own_mode);
@@ -349,16 +375,16 @@ impl FileSource<'_> {
         touched.touch(path)?;
         if !is_kept {
             match is_itself && now.has_other_names {
-                true => write_into(path, &content()?, file, own_mode)?,
+                true => step(REPLACE, path, write_into(path, &content()?, file, own_mode))?,
                 false => match replace_name(path, &content()?, file, mode) {
                     // Nothing can be made in its folder.
-                    Err(_) if is_own => write_into(path, &content()?, file, own_mode)?,
-                    replaced => replaced?,
+                    Err(_) if is_own => step(REPLACE, path, write_into(path, &content()?, file, own_mode))?,
+                    replaced => step(REPLACE, path, replaced)?,
                 },
             }
         }
         let is_mode = entry_at(path)?.is_some_and(|now| now.mode == mode);
-        if is_mode { Ok(()) } else { Ok(files::set_mode(path, mode)?) }
+        if is_mode { Ok(()) } else { step(SET_MODE, path, files::set_mode(path, mode)) }
     }
 }
 
@@ -380,7 +406,7 @@ fn write_into(path: &Path, content: &[u8], file: &File, own_mode: u32) -> Result
 
 fn make_parents(path: &Path) -> Result<(), UndoError> {
     if let Some(folder) = path.parent() {
-        files::make_folders(folder)?;
+        step(MAKE, folder, files::make_folders(folder))?;
     }
     Ok(())
 }

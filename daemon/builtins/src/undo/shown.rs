@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use toold_engine::policy::is_secret;
+use toold_engine::redact::one_line;
 use toold_host::exclude::Exclusions;
 use toold_host::files;
 
@@ -102,16 +103,8 @@ fn combined(
             break;
         }
         for record in by {
-            let command = record.command.as_ref().map(|line| format!(": {line}")).unwrap_or_default();
-            let shared = match record.shared_with.is_empty() {
-                true => String::new(),
-                false => format!(" (or by {})", record.shared_with.join(", ")),
-            };
             // Writing to a string does not fail.
-            let _ = writeln!(text, "# by {}{command}{shared}", record.name());
-            for gone in record.not_kept.iter().filter(|gone| gone.path().parent() == Some(path)) {
-                let _ = writeln!(text, "# with {}, of which nothing is kept", gone.path().display());
-            }
+            let _ = writeln!(text, "# {}", made_by(record));
         }
         let content_of = |state: &Option<PathState>| {
             let state = state.clone()?;
@@ -122,7 +115,21 @@ fn combined(
         let part = of_path(path, from, content_of(before), content_of(after));
         text.push_str(&fitting(part, most.saturating_sub(text.len()), path, folder));
     }
+    for record in records.iter().filter(|record| !record.undone && !record.beyond.is_empty()) {
+        let _ = writeln!(text, "# not recorded, {}:", made_by(record));
+        record.beyond.words().for_each(|words| text.push_str(&format!("#   {}\n", one_line(&words, usize::MAX))));
+    }
     text
+}
+
+/// `by bash in call c1: rm -r x (or by s1/c2)`.
+fn made_by(record: &ChangeRecord) -> String {
+    let command = record.command.as_ref().map(|line| format!(": {line}")).unwrap_or_default();
+    let shared = match record.shared_with.is_empty() {
+        true => String::new(),
+        false => format!(" (or by {})", record.shared_with.join(", ")),
+    };
+    format!("by {}{command}{shared}", record.name())
 }
 
 /// The diff of one path, or a line that it is left out: one that is too long is no reason to leave out the others.
@@ -201,6 +208,12 @@ fn diff_of(path: &Path, name: &str, old: Shown, new: Shown, exclusions: &mut Exc
     {
         // Writing to a string does not fail.
         let _ = write!(text, "diff --git a/{name} b/{name}\nold mode {old:o}\nnew mode {new:o}\n");
+    }
+    if let (Some(old), Some(new)) =
+        (old_state.and_then(PathState::attributes), new_state.and_then(PathState::attributes))
+        && old != new
+    {
+        let _ = writeln!(text, "# {name}: its extended attributes");
     }
     let is_text = |state: Option<&PathState>| state.is_none_or(|state| matches!(state, PathState::File { .. }));
     if !is_text(old_state) || !is_text(new_state) {

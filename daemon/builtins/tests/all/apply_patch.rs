@@ -61,6 +61,44 @@ async fn a_moved_file_keeps_its_mode_and_comes_back() {
 }
 
 #[tokio::test]
+async fn a_moved_file_stays_the_same_file_with_all_its_names() {
+    use std::os::unix::fs::MetadataExt;
+    for change in ["", " one\n-two\n+2\n"] {
+        let test = BuiltinTest::new();
+        test.write("a.txt", "one\ntwo\n");
+        std::fs::hard_link(test.root.join("a.txt"), test.root.join("name")).unwrap();
+        let set = "import os\ntry: os.setxattr('a.txt', 'user.note', b'kept')\nexcept OSError: pass";
+        let python = |script: &str| {
+            let done = std::process::Command::new("python3").args(["-c", script]).current_dir(&test.root).output();
+            String::from_utf8(done.unwrap().stdout).unwrap()
+        };
+        python(set);
+        let attributes = |path: &str| python(&format!("import os; print(os.listxattr('{path}'))"));
+        let kept = attributes("a.txt");
+        test.read("a.txt").await;
+        let steps = format!("*** Update File: a.txt\n*** Move to: in/b.txt\n{change}");
+        test.ok("apply_patch", patch(&steps)).await;
+        let number = |path: &str| test.root.join(path).metadata().unwrap().ino();
+        assert_eq!((number("in/b.txt"), attributes("in/b.txt")), (number("name"), kept.clone()));
+        assert!(!test.root.join("a.txt").exists());
+        assert_eq!(test.content("name"), if change.is_empty() { "one\ntwo\n" } else { "one\n2\n" });
+        let all = Selection::All(toold_builtins::journal::ChangeFilter::default());
+        undo(&test.toolkit, &test.session, JournalScope::Everybody, &all).await.unwrap();
+        assert_eq!((number("a.txt"), attributes("a.txt")), (number("name"), kept));
+        assert_eq!(test.content("name"), "one\ntwo\n");
+        assert!(!test.root.join("in").exists());
+        // Nothing is moved where a later part fails.
+        test.read("a.txt").await;
+        let steps = format!("{steps}*** Delete File: a.txt\n");
+        test.bad("apply_patch", patch(&steps)).await;
+        let steps = format!("*** Update File: a.txt\n*** Move to: in/b.txt\n{change}*** Add File: /proc/n\n+n\n");
+        let text = test.bad("apply_patch", patch(&steps)).await;
+        assert!(text.starts_with("nothing was changed: "), "{text}");
+        assert_eq!((number("a.txt"), test.content("name")), (number("name"), "one\ntwo\n".to_owned()));
+    }
+}
+
+#[tokio::test]
 async fn a_moved_file_is_shown_with_what_changed_in_it_whoever_changes_it_later() {
     let test = BuiltinTest::new();
     test.write("a.txt", "one\ntwo\nthree\n");

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::json;
-use toold_builtins::journal::{ChangeFilter, ChangeRecord, JournalScope, Selection};
+use toold_builtins::journal::{ChangeFilter, ChangeRecord, JournalScope, RawPath, Selection};
 use toold_builtins::undo::{UndoError, combined_diff, history, undo};
 use toold_proto::tool::{CallId, SessionId};
 
@@ -307,7 +307,8 @@ async fn what_went_with_a_folder_and_is_not_kept_is_named() {
         let is_said = result.text().contains("[undo does not bring back all that this command removed: ");
         assert_eq!(is_said, !expected.is_empty(), "{line}: {result:?}");
         let everything = Selection::All(ChangeFilter::default());
-        let not_kept = toold_builtins::undo::not_kept(&test.toolkit, JournalScope::Everybody, &everything);
+        let unrecorded = toold_builtins::undo::unrecorded(&test.toolkit, JournalScope::Everybody, &everything);
+        let not_kept: Vec<PathBuf> = unrecorded.not_kept.into_iter().map(|path| path.0).collect();
         assert_eq!(not_kept, expected, "{line}");
         taken_back(&test, everything).await.unwrap();
         assert_eq!((test.content("pkg/source"), test.content("pkg/small.log")), ("text".to_owned(), "kept".to_owned()));
@@ -319,4 +320,99 @@ async fn what_went_with_a_folder_and_is_not_kept_is_named() {
     test.ok("bash", json!({"command": "true"})).await;
     let result = test.call("bash", json!({"command": "rm -rf pkg/node_modules"})).await;
     assert!(result.text().contains("pkg/node_modules, of which nothing is kept]"), "{result:?}");
+}
+
+#[tokio::test]
+async fn what_is_not_recorded_is_named() {
+    let test = BuiltinTest::new();
+    repository(&test);
+    let (git, outside) = (test.root.join(".git"), test.root.with_file_name("outside"));
+    let unrecorded = |id: &str| toold_builtins::undo::unrecorded(&test.toolkit, JournalScope::Everybody, &of(id));
+    let paths = |paths: Vec<RawPath>| paths.into_iter().map(|path| path.0).collect::<Vec<_>>();
+    let as_person = "git -c user.name=n -c user.email=e@example.com";
+    // Nothing but Git's own folder is changed, or nothing here: there is nothing to undo, and the refusal says why.
+    for (id, line, expected) in [
+        ("commit", format!("{as_person} commit -qam second"), format!("Git's branches and index in {}", git.display())),
+        ("tag", "git tag t".to_owned(), format!("Git's branches and index in {}", git.display())),
+        (
+            "outside",
+            "echo x > ../outside".to_owned(),
+            format!("{}, which is outside of the session's folders", outside.display()),
+        ),
+    ] {
+        command(&test, id, &line).await;
+        let error = taken_back(&test, of(id)).await.unwrap_err().to_string();
+        assert_eq!(
+            error,
+            format!("there is nothing to undo: bash in call {id} changed {expected}, which undo leaves as it is")
+        );
+        let diff = combined_diff(&test.toolkit, &records(&test), None);
+        assert!(diff.contains(&format!("# not recorded, by bash in call {id}: {line}:\n#   {expected}\n")), "{diff}");
+    }
+    // Files come back, and the rest stays.
+    let before = tree(&test.root);
+    for (id, line, is_git) in [
+        ("checkout", "echo z > new; echo y > README; git checkout -q -- README", true),
+        ("branch", "echo z > new; git checkout -q -b other", true),
+        ("reset", "echo z > new; git reset -q --hard HEAD^", true),
+        ("tee", "echo y | tee ../outside > new", false),
+        ("nothing", "echo z > new", false),
+    ] {
+        command(&test, id, line).await;
+        let left = unrecorded(id);
+        assert_eq!(paths(left.repositories), if is_git { vec![git.clone()] } else { vec![] }, "{line}");
+        assert_eq!(paths(left.outside), if id == "tee" { vec![outside.clone()] } else { vec![] }, "{line}");
+        taken_back(&test, of(id)).await.unwrap();
+        assert_eq!(tree(&test.root), before, "{line}");
+    }
+    assert_eq!(std::fs::read_to_string(&outside).unwrap(), "y\n");
+    // Changes that are not undone stay known until they are forgotten.
+    assert!(records(&test).iter().any(|record| record.changes.is_empty() && !record.undone));
+    test.toolkit.forget_changes(Some(&outside)).unwrap();
+    assert!(records(&test).iter().all(|record| record.beyond.outside.is_empty()));
+    test.toolkit.forget_changes(None).unwrap();
+    assert!(records(&test).is_empty());
+}
+
+/// Files get back the attributes that users have given them, whatever was done to them.
+#[tokio::test]
+async fn extended_attributes_come_back() {
+    let test = BuiltinTest::new();
+    let python = |script: &str| {
+        let done = Command::new("python3").args(["-c", script]).current_dir(&test.root).output().unwrap();
+        (done.status.success(), String::from_utf8(done.stdout).unwrap())
+    };
+    let all = "import os, sys; print([(n, os.getxattr('f', n)) for n in os.listxattr('f')])";
+    test.write("f", "one\n");
+    if !python("import os; os.setxattr('f', 'user.note', b'kept\\xff')").0 {
+        return eprintln!("skipped: the file system has no attributes of users");
+    }
+    let kept = python(all).1;
+    assert!(kept.contains("user.note"), "{kept}");
+    for (n, line) in [
+        "rm f",
+        "mv f g",
+        "sed -i s/one/two/ f",
+        "cp f g; rm f; mv g f; chmod 600 f",
+        "python3 -c \"import os; os.setxattr('f', 'user.note', b'other'); os.setxattr('f', 'user.more', b'')\"",
+        "python3 -c \"import os; os.removexattr('f', 'user.note')\"; chmod 400 f",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        command(&test, &format!("c{n}"), line).await;
+        taken_back(&test, of(&format!("c{n}"))).await.unwrap_or_else(|error| panic!("{line}: {error}"));
+        assert_eq!((test.content("f"), python(all).1), ("one\n".to_owned(), kept.clone()), "{line}");
+    }
+    // Neither do changes that do not touch them lose them, nor the permission bits.
+    std::fs::set_permissions(test.root.join("f"), PermissionsExt::from_mode(0o751)).unwrap();
+    test.read("f").await;
+    test.ok("edit", json!({"path": "f", "old": "one", "new": "two"})).await;
+    test.ok("write", json!({"path": "f", "content": "three\n"})).await;
+    assert_eq!(python(all).1, kept);
+    let patch = "*** Begin Patch\n*** Delete File: f\n*** End Patch";
+    test.ok("apply_patch", json!({"input": patch})).await;
+    taken_back(&test, Selection::All(ChangeFilter::default())).await.unwrap();
+    assert_eq!((test.content("f"), python(all).1), ("one\n".to_owned(), kept));
+    assert_eq!(std::fs::metadata(test.root.join("f")).unwrap().permissions().mode() & 0o777, 0o751);
 }

@@ -333,6 +333,52 @@ async fn folders_that_a_later_call_closed_are_looked_into() {
     }
 }
 
+/// The system lets nobody change what is in a folder: nothing is undone, and the refusal says what was tried where.
+#[tokio::test]
+async fn an_undo_that_the_system_refuses_says_which_step_was_refused() {
+    let is_root = rustix::process::geteuid().is_root();
+    for (line, step) in [
+        ("rm ro/f; echo 2 > other", "make"),
+        ("echo 2 > ro/f; echo 2 > other", "bring back the content of"),
+        ("echo new > ro/new; echo 2 > other", "remove"),
+        ("chmod 600 ro/f; echo 2 > other", "set the permission bits of"),
+    ] {
+        let test = started();
+        outside(&test, "mkdir ro; echo 1 > ro/f; chmod 640 ro/f; echo 1 > other");
+        bash(&test, "first", "true").await;
+        bash(&test, "call", line).await;
+        // Root is stopped by nothing else.
+        let lock = |flag: &str| {
+            let lock = format!("chattr {flag}i ro $(find ro -type f)");
+            Command::new("sh").args(["-c", &lock]).current_dir(&test.root).output().unwrap().status.success()
+        };
+        if is_root && !lock("+") {
+            return eprintln!("skipped: the file system has no immutable files");
+        }
+        if !is_root {
+            outside(&test, "chmod 444 ro/* 2>/dev/null; chmod 555 ro");
+        }
+        let after = all(&test);
+        let error = take_back(&test, "call").await.unwrap_err().to_string();
+        assert_eq!(all(&test), after, "{line}");
+        if is_root {
+            lock("-");
+        }
+        outside(&test, "chmod 755 ro");
+        let path = test.root.join(if step == "remove" { "ro/new" } else { "ro/f" });
+        // Whoever owns a file may set its bits.
+        if is_root || matches!(step, "make" | "remove") {
+            assert!(error.starts_with(&format!("can't {step} {}: ", path.display())), "{error}");
+            assert!(error.ends_with("; nothing was undone"), "{error}");
+            assert_eq!(error.contains(", since the folder "), !is_root, "{error}");
+        }
+        if is_root {
+            take_back(&test, "call").await.unwrap();
+            assert_eq!((test.content("ro/f"), test.content("other")), ("1\n".to_owned(), "1\n".to_owned()));
+        }
+    }
+}
+
 /// What another program writes while a large undo runs is not lost: the undo goes back.
 #[tokio::test]
 async fn what_is_written_while_an_undo_runs_is_kept() {

@@ -101,6 +101,9 @@ async fn judge_request(request: MethodRequest, params: RequestPermission) -> Res
     if let Some((judgement, request_id, call_id)) = services.open_requests.judgement_of(&same, &requester) {
         return Ok(answer(judgement, request_id, call_id));
     }
+    if let Some(conversation) = &conversation {
+        services.open_requests.go_on(conversation, params.agent_id.as_deref(), &requester).await;
+    }
     let call_id = params.call_id.clone().filter(|id| session.call(id).is_none());
     let call_id = call_id.unwrap_or_else(|| services.engine.new_call_id());
     // Nobody waits for an agent's tool when the daemon stops.
@@ -113,7 +116,7 @@ async fn judge_request(request: MethodRequest, params: RequestPermission) -> Res
     let open = OpenRequest {
         tool: tool.clone(),
         conversation,
-        is_subagents: params.agent_id.is_some(),
+        subagent: params.agent_id.clone(),
         requester: requester.clone(),
         session: session.id.clone(),
         call_id: call_id.clone(),

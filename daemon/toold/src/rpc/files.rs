@@ -5,7 +5,9 @@ use std::time::SystemTime;
 
 use jsonrpsee::types::ErrorObjectOwned;
 use toold_builtins::buffers::Buffer;
-use toold_builtins::journal::{ChangeFilter, ChangeRecord, JournalScope, PathChange, Selection};
+use toold_builtins::journal::{
+    ChangeFilter, ChangeRecord, JournalScope, PathChange, RawPath, Selection, UnrecordedChanges,
+};
 use toold_builtins::undo::{self, UndoError};
 use toold_engine::session::Session;
 use toold_engine::time::{read_since, rfc3339};
@@ -13,7 +15,7 @@ use toold_host::files::resolve;
 use toold_proto::daemon::Done;
 use toold_proto::file::{
     ClearBuffer, ClearedBuffer, FileChange, FileChanges, FileHistory, ForgetChanges, ForgottenChanges, SetBuffer,
-    UndoFiles, UndoneFiles,
+    UndoFiles, UndoneFiles, UnrecordedCall, UnrecordedPaths,
 };
 use toold_proto::method::{BuffersClear, BuffersSet, FilesForget, FilesHistory, FilesUndo};
 
@@ -60,7 +62,8 @@ async fn history(request: MethodRequest, params: FileHistory) -> Result<FileChan
                 params.diff.then(|| undo::combined_diff(&builtins, &records, folder))
             }
         };
-        FileChanges { changes: changes.collect(), diff }
+        let unrecorded = records.iter().filter(|record| !record.undone).filter_map(unrecorded_by);
+        FileChanges { changes: changes.collect(), unrecorded: unrecorded.collect(), diff }
     })
     .await
 }
@@ -83,6 +86,27 @@ fn describe(record: &ChangeRecord, change: &PathChange) -> FileChange {
         agent: record.agent.clone(),
         command: record.command.clone(),
         shared_with: record.shared_with.clone(),
+    }
+}
+
+fn unrecorded_by(record: &ChangeRecord) -> Option<UnrecordedCall> {
+    let paths = unrecorded_paths(&record.beyond);
+    (paths != UnrecordedPaths::default()).then(|| UnrecordedCall {
+        session_id: record.session_id.clone(),
+        call_id: record.call_id.clone(),
+        tool: record.tool.to_string(),
+        at: rfc3339(record.at),
+        command: record.command.clone(),
+        paths,
+    })
+}
+
+fn unrecorded_paths(changes: &UnrecordedChanges) -> UnrecordedPaths {
+    let names = |paths: &[RawPath]| paths.iter().map(|path| path.path().display().to_string()).collect();
+    UnrecordedPaths {
+        not_kept: names(&changes.not_kept),
+        repositories: names(&changes.repositories),
+        outside: names(&changes.outside),
     }
 }
 
@@ -121,32 +145,35 @@ async fn take_back(request: MethodRequest, params: UndoFiles) -> Result<UndoneFi
             let whose = of_session.as_ref().map_or(JournalScope::Everybody, JournalScope::Session);
             let folder = params.folder.as_deref().map(Path::new);
             let shown = undo::preview(&builtins, whose, &selection, folder);
-            shown.map(|shown| (shown, undo::not_kept(&builtins, whose, &selection)))
+            shown.map(|shown| (shown, undo::unrecorded(&builtins, whose, &selection)))
         });
-        let (shown, not_kept) = shown.await?.map_err(|error| refusal(&error))?;
+        let (shown, unrecorded) = shown.await?.map_err(|error| refusal(&error))?;
         let (paths, diffs): (Vec<PathBuf>, Vec<String>) = shown.into_iter().unzip();
-        return Ok(UndoneFiles { paths: names(&paths), diff: Some(diffs.concat()), not_kept: names(&not_kept) });
+        let (paths, unrecorded) = (names(&paths), unrecorded_paths(&unrecorded));
+        return Ok(UndoneFiles { paths, diff: Some(diffs.concat()), unrecorded });
     }
     let (looking, selected, session_id) = (builtins.clone(), selection.clone(), of_session.clone());
-    let not_kept = blocking(move || {
+    let unrecorded = blocking(move || {
         let whose = session_id.as_ref().map_or(JournalScope::Everybody, JournalScope::Session);
-        undo::not_kept(&looking, whose, &selected)
+        undo::unrecorded(&looking, whose, &selected)
     });
-    let not_kept = not_kept.await?;
+    let unrecorded = unrecorded_paths(&unrecorded.await?);
     let whose = of_session.as_ref().map_or(JournalScope::Everybody, JournalScope::Session);
     let paths = undo::undo(&builtins, &session, whose, &selection).await.map_err(|error| refusal(&error))?;
-    Ok(UndoneFiles { paths: names(&paths), diff: None, not_kept: names(&not_kept) })
+    Ok(UndoneFiles { paths: names(&paths), diff: None, unrecorded })
 }
 
 fn refusal(error: &UndoError) -> ErrorObjectOwned {
     let kind = match error {
-        UndoError::Nothing => "nothing_to_undo",
+        UndoError::Nothing | UndoError::NotRecorded { .. } => "nothing_to_undo",
         UndoError::Changed { .. } | UndoError::InUse(_) => "changed_since",
         UndoError::NotKept { .. }
         | UndoError::Open(_)
         | UndoError::Replace(_)
         | UndoError::Read { .. }
-        | UndoError::Begin(_) => "execution_failed",
+        | UndoError::Begin(_)
+        | UndoError::Refused { .. }
+        | UndoError::HalfDone { .. } => "execution_failed",
     };
     refused(kind, &error.to_string())
 }

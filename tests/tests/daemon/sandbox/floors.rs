@@ -438,6 +438,9 @@ fn ignored_files_are_overwritten_by_no_line_that_nobody_approved() {
         "split a.txt out/a",
         "csplit -f out/xx a.txt 1",
         "git format-patch -1 -o out",
+        // The former content stays, but undo would not take back what comes behind it.
+        "echo x >> out/f",
+        "echo x | tee -a out/f",
         "mkdir s; cp a.txt s/f; cp -r s/. out",
         "mkdir s; cp a.txt s/f; cp -a s/. out/",
         "mkdir s; cp a.txt s/f; cp s/* out",

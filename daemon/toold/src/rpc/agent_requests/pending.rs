@@ -32,8 +32,8 @@ pub(super) struct OpenRequest {
     /// `AGENT/SESSION`, if the agent names its conversation.
     pub(super) conversation: Option<String>,
     pub(super) tool: Arc<AgentTool>,
-    /// A sub-agent uses the tool.
-    pub(super) is_subagents: bool,
+    /// The agent's own id of the sub-agent that uses the tool, if it is one.
+    pub(super) subagent: Option<String>,
     pub(super) session: SessionId,
     pub(super) call_id: CallId,
     /// The tool and its input.
@@ -123,6 +123,25 @@ impl OpenAgentRequests {
         Some((open.judgement.clone()?, id.clone(), open.call_id.clone()))
     }
 
+    /// The conversation goes on, in the agent itself or in a sub-agent of it: has recorded what its judged tools have changed until
+    /// now. Some of them may have ended without a report.
+    pub(super) async fn go_on(&self, conversation: &str, subagent: Option<&str>, requester: &RequestingAgent) {
+        let is_its = |open: &OpenRequest| {
+            open.conversation.as_deref() == Some(conversation)
+                && open.subagent.as_deref() == subagent
+                && open.requester == *requester
+                && open.judgement.is_some()
+        };
+        let tools = |all: &HashMap<u64, (String, OpenRequest)>| -> Vec<(Arc<AgentTool>, CancellationToken)> {
+            let its = all.values().filter(|(_, open)| is_its(open));
+            its.map(|(_, open)| (Arc::clone(&open.tool), open.ended.clone())).collect()
+        };
+        let tools = tools(&self.all.lock());
+        for (tool, ended) in tools {
+            tool.goes_on().record(&ended).await;
+        }
+    }
+
     /// Ends the judged requests of a conversation: all of them, or at the end of a turn those of the agent itself.
     pub(super) fn end_conversation(
         &self,
@@ -134,7 +153,7 @@ impl OpenAgentRequests {
         let is_over = |open: &OpenRequest| {
             open.conversation.as_deref() == Some(conversation)
                 && open.judgement.is_some()
-                && (scope == FinishScope::Conversation || !open.is_subagents)
+                && (scope == FinishScope::Conversation || open.subagent.is_none())
                 && may_end(open)
         };
         let over: Vec<u64> = all.iter().filter(|(_, (_, open))| is_over(open)).map(|(number, _)| *number).collect();
