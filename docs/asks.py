@@ -37,7 +37,7 @@ EMACS = """
 CLIENTS = {
     "approve": ((84, 18), "toolctl approve", r"waiting for", "deny, with a reason"),
     "screen": ((84, 24), "toolctl", "1:Calls", "deny, with a reason"),
-    "nvim": ((84, 22), "nvim -u ~/init.lua -i NONE -n prices.txt", "toold", "Type number"),
+    "nvim": ((84, 22), "nvim -u ~/init.lua -i NONE -n prices.txt", "toold", "Deny, and say why"),
     "emacs": ((84, 22), "emacs -Q -nw -l ~/init.el prices.txt", "toold", "deny with"),
     "call": ((84, 18), f"toolctl call bash command='{LINE}'", "deny, with a reason", "deny, with a reason"),
 }

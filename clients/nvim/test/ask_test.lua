@@ -151,6 +151,75 @@ fact("an agent's ask for a folder says who wants it, and is remembered for that 
   equal(1, #seen)
 end)
 
+fact("one key answers, once there was time to read the prompt", function(scene)
+  local keys = require("toold.keys")
+  local read_for = keys.read_for
+  scene.connect()
+  local function press(key)
+    vim.api.nvim_feedkeys(vim.api.nvim_replace_termcodes(key, true, false, true), "mx", false)
+  end
+  local function asked(command)
+    local result
+    scene.toold.call("bash", { command = command }, {}, function(_, got)
+      result = got
+    end)
+    wait("the prompt", function()
+      return support.shown("toold_ask")
+    end)
+    return function()
+      return result
+    end
+  end
+  local first = asked("echo it ran")
+  local shown = support.shown("toold_ask")
+  contains("bash wants shell: echo it ran", shown)
+  contains("  y  Allow once", shown)
+  contains("  n  Deny", shown)
+  keys.read_for = 60000
+  press("y")
+  support.noticed("that came too soon")
+  equal(nil, first())
+  contains("bash wants", support.shown("toold_ask"))
+  keys.read_for = 0
+  press("y")
+  contains("it ran", wait("the result", first).content[1].text)
+  equal(nil, support.shown("toold_ask"))
+  local long = ("x"):rep(vim.o.columns)
+  local second = asked("touch made" .. long)
+  equal(true, #support.shown("toold_ask"):gsub("[^x]", "") >= vim.o.columns)
+  press("n")
+  equal(true, wait("the denial", second).is_error)
+  -- One that is put aside comes back.
+  local third = asked("echo later")
+  press("<Esc>")
+  support.noticed("not answered")
+  equal(nil, support.shown("toold_ask"))
+  vim.cmd("ToolAsks")
+  wait("the prompt again", function()
+    return support.shown("toold_ask")
+  end)
+  press("y")
+  contains("later", wait("the result", third).content[1].text)
+  -- One that ends elsewhere closes, and takes its keys along.
+  local fourth = asked("echo elsewhere")
+  local other = scene.other()
+  local request
+  equal(
+    nil,
+    (other.request("permissions.subscribe", {}, function(item)
+      request = item.request or request
+    end))
+  )
+  wait("the request", function()
+    return request
+  end)
+  equal(nil, (other.request("permissions.reply", { request_id = request.request_id, action = "allow" })))
+  wait("the result", fourth)
+  support.noticed("allowed by")
+  equal(nil, support.shown("toold_ask"))
+  keys.read_for = read_for
+end)
+
 -- All clients describe in the same words what an answer covers, and each is tested with these cases.
 fact("the answers are those of all clients", function()
   local folder = vim.fn.fnamemodify(debug.getinfo(1, "S").source:sub(2), ":p:h")

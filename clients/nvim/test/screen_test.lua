@@ -18,13 +18,17 @@ local function terminal(scene)
   end
 
   function self.run(command)
-    tmux("new-session", "-d", "-x", "80", "-y", "22", "-c", scene.work, command)
+    tmux("new-session", "-d", "-x", "100", "-y", "22", "-c", scene.work, command)
     tmux("set-option", "-g", "escape-time", "0")
   end
 
   function self.type(keys)
     tmux("send-keys", "-l", keys)
     tmux("send-keys", "Enter")
+  end
+
+  function self.press(key)
+    tmux("send-keys", "-l", key)
   end
 
   --- The screen, when it shows all of these.
@@ -51,6 +55,9 @@ end
 
 --- What differs from run to run is replaced by what it might be.
 local function steady(scene, screen)
+  local shorter = #scene.work - #"/home/you/tea"
+  -- A window keeps its width.
+  screen = screen:gsub("([^\n]*" .. vim.pesc(scene.work) .. "[^\n]*)│", "%1" .. (" "):rep(shorter) .. "│")
   screen = screen:gsub(vim.pesc(scene.work), "/home/you/tea"):gsub("done in %d+ ms", "done in 3 ms")
   return (screen:gsub("[ \n]+$", "") .. "\n"):gsub(" +\n", "\n")
 end
@@ -84,6 +91,7 @@ fact("the user sees the request with its diff, then the changed file", function(
       vim.o.ruler = false
       vim.o.statusline = "%%f %%m%%=%%{v:lua.require'toold'.statusline()}"
       require("toold").setup({})
+      require("toold.keys").read_for = 0
     ]]):format(scene.root)
   )
   local editor = terminal(scene)
@@ -94,8 +102,7 @@ fact("the user sees the request with its diff, then the changed file", function(
     editor.screen("1: green tea", "read done in")
     editor.type(":Tool edit path=notes.txt old=black new=white")
     local ask = editor.screen("edit wants file.write", "+white coffee", "Deny, and say why")
-    -- The list of choices is asked for by its number.
-    editor.type("1")
+    editor.press("y")
     local done = editor.screen("edit done in", "\nwhite coffee")
     contains("toold://edit", done)
     equal("green tea\nwhite coffee\n", scene.read("notes.txt"))

@@ -1,25 +1,26 @@
---- Permission requests, answered through `vim.ui.select`, with the diff or the command line beside it.
+--- Permission requests, answered by one key, with the diff or the command line beside it.
 
 local client = require("toold.client")
 local config = require("toold.config")
 local float = require("toold.float")
+local keys = require("toold.keys")
 local prompts = require("toold.prompts")
 local text = require("toold.text")
 
 local M = {}
 
 local SCOPES = {
-  { scope = "once", label = "Allow once" },
-  { scope = "session", label = "Allow in this session" },
-  { scope = "project", label = "Allow in this project for 1 hour", expires_in = 3600 },
-  { scope = "project", label = "Allow in this project" },
-  { scope = "always", label = "Allow always" },
+  { key = "y", scope = "once", label = "Allow once" },
+  { key = "s", scope = "session", label = "Allow in this session" },
+  { key = "h", scope = "project", label = "Allow in this project for 1 hour", expires_in = 3600 },
+  { key = "p", scope = "project", label = "Allow in this project" },
+  { key = "a", scope = "always", label = "Allow always" },
 }
 
 --- For a client that asks for a folder to work in: all answers but those for the session are remembered for it.
 local FOLDER = {
-  { scope = "always", label = "Allow, and remember it for this client" },
-  { scope = "session", label = "Allow in this session" },
+  { key = "y", scope = "always", label = "Allow, and remember it for this client" },
+  { key = "s", scope = "session", label = "Allow in this session" },
 }
 
 --- Whether a client asks for a folder to work in, and not for one file: every other request to read suggests patterns.
@@ -35,34 +36,39 @@ local function scopes(ask)
   return #(ask.suggestions or {}) > 0 and SCOPES or { SCOPES[1] }
 end
 
---- The possible answers; denying comes last.
+--- The possible answers, by the keys that all clients have for them; denying comes last.
 function M.choices(ask)
   local choices = {}
   local session = ask.session_name and "in " .. text.line(ask.session_name) or "in this session"
   for _, each in ipairs(scopes(ask)) do
     choices[#choices + 1] = {
+      key = each.key,
       label = each.scope == "session" and "Allow " .. session or each.label,
       reply = { action = "allow", scope = each.scope, expires_in = each.expires_in },
     }
   end
   if ask.parts and #ask.parts > 0 then
-    table.insert(choices, 2, { label = "Allow all parts once", reply = { action = "allow", scope = "once", all_parts = true } })
+    local all = { key = "w", label = "Allow all parts once", reply = { action = "allow", scope = "once", all_parts = true } }
+    table.insert(choices, 2, all)
   end
   local named = { once = "once", session = session, project = "in this project", always = "always" }
+  local number = 0
   for _, suggestion in ipairs(ask.suggestions or {}) do
-    if suggestion.pattern ~= ask.target then
+    if suggestion.pattern ~= ask.target and number < 9 then
+      number = number + 1
       local label = ("Allow %s: %s"):format(named[suggestion.scope] or suggestion.scope, text.line(suggestion.pattern))
       if suggestion.covers then
         label = label .. " (" .. text.line(suggestion.covers) .. ")"
       end
       choices[#choices + 1] = {
+        key = tostring(number),
         label = label,
         reply = { action = "allow", scope = suggestion.scope, pattern = suggestion.pattern },
       }
     end
   end
-  choices[#choices + 1] = { label = "Deny", reply = { action = "deny" } }
-  choices[#choices + 1] = { label = "Deny, and say why", reply = { action = "deny" }, why = true }
+  choices[#choices + 1] = { key = "n", label = "Deny", reply = { action = "deny" } }
+  choices[#choices + 1] = { key = "d", label = "Deny, and say why", reply = { action = "deny" }, why = true }
   return choices
 end
 
@@ -160,6 +166,7 @@ end
 
 local function prompt_of(ask)
   local window
+  local function close_choices() end
   local prompt = { id = ask.request_id, kind = "ask", asked_at = ask.asked_at, headline = M.headline(ask) }
 
   function prompt.renew(request)
@@ -168,17 +175,21 @@ local function prompt_of(ask)
   end
 
   function prompt.close()
+    close_choices()
     float.close(window)
     window = nil
   end
 
   function prompt.show(done)
     local lines, filetype = details(ask)
+    local choices = M.choices(ask)
     if lines then
-      window = float.open(lines, { filetype = filetype, title = " " .. text.line(ask.target) .. " ", at = "top" })
+      -- The headline may take two lines, and both windows have borders.
+      local place = { filetype = filetype, title = " " .. text.line(ask.target) .. " ", at = "top", below = #choices + 7 }
+      window = float.open(lines, place)
     end
     vim.cmd("redraw")
-    vim.ui.select(M.choices(ask), {
+    close_choices = keys.select(choices, {
       prompt = prompt.headline,
       kind = "toold_ask",
       format_item = function(choice)

@@ -1,7 +1,8 @@
---- Questions of tools, answered through `vim.ui.select` and `vim.ui.input`.
+--- Questions of tools, answered by one key, or through `vim.ui.input`.
 
 local client = require("toold.client")
 local config = require("toold.config")
+local keys = require("toold.keys")
 local prompts = require("toold.prompts")
 local text = require("toold.text")
 
@@ -31,22 +32,26 @@ end
 
 local function items(question, chosen)
   local list = {}
-  for _, option in ipairs(question.options) do
+  for number, option in ipairs(question.options) do
     local mark = question.multiple and (chosen[option.id] and "[x] " or "[ ] ") or ""
     local about = option.description and "  (" .. text.line(option.description) .. ")" or ""
-    list[#list + 1] = { kind = "option", id = option.id, label = mark .. text.line(option.label) .. about }
+    local label = mark .. text.line(option.label) .. about
+    list[#list + 1] = { key = number < 10 and tostring(number) or nil, kind = "option", id = option.id, label = label }
   end
   if question.multiple then
-    list[#list + 1] = { kind = "send", label = "Send the marked options" }
+    list[#list + 1] = { key = "<CR>", kind = "send", label = "Send the marked options" }
   end
   if question.allow_other or #question.options == 0 then
-    list[#list + 1] = { kind = "other", label = "Type an answer" }
+    list[#list + 1] = { key = "o", kind = "other", label = "Type an answer" }
   end
-  list[#list + 1] = { kind = "none", label = "Do not answer" }
+  list[#list + 1] = { key = "n", kind = "none", label = "Do not answer" }
   return list
 end
 
-local function show(question, chosen, done)
+-- Closes the choices of the question that is shown.
+local function close_choices() end
+
+local function show(question, chosen, done, is_read)
   local function answer(params)
     reply(question, params)
     done()
@@ -61,9 +66,10 @@ local function show(question, chosen, done)
     end)
   end
   vim.cmd("redraw")
-  vim.ui.select(items(question, chosen), {
+  close_choices = keys.select(items(question, chosen), {
     prompt = text.line(question.question),
     kind = "toold_question",
+    read = is_read,
     format_item = function(item)
       return item.label
     end,
@@ -83,7 +89,7 @@ local function show(question, chosen, done)
       chosen[item.id] = not chosen[item.id]
       -- Not from inside the callback: some pickers close themselves after it.
       vim.schedule(function()
-        show(question, chosen, done)
+        show(question, chosen, done, true)
       end)
     else
       answer({ answer_ids = { item.id } })
@@ -106,7 +112,9 @@ function M.on_connect()
       kind = "question",
       asked_at = question.asked_at,
       headline = text.line(question.question),
-      close = function() end,
+      close = function()
+        close_choices()
+      end,
       show = function(done)
         show(question, {}, done)
       end,

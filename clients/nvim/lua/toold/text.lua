@@ -33,6 +33,21 @@ function M.cut(text, cells)
   return cut .. "…"
 end
 
+--- Lines of so many cells at most.
+function M.wrapped(text, cells)
+  local lines = {}
+  while vim.fn.strdisplaywidth(text) > cells do
+    local count = math.min(vim.fn.strchars(text), cells)
+    while vim.fn.strdisplaywidth(vim.fn.strcharpart(text, 0, count)) > cells do
+      count = count - 1
+    end
+    lines[#lines + 1] = vim.fn.strcharpart(text, 0, count)
+    text = vim.fn.strcharpart(text, count)
+  end
+  lines[#lines + 1] = text
+  return lines
+end
+
 --- The size of the character at `at` in bytes; nil when no valid UTF-8 begins there.
 local function width(text, at)
   local lead, second = text:byte(at, at + 1)
