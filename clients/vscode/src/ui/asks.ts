@@ -17,6 +17,8 @@ export class Asks {
   readonly #texts: Texts;
   readonly #walkthrough: Walkthrough;
   readonly #log: (message: string) => void;
+  /** The ids of requests that are being answered here, by `answerOne`. */
+  readonly #own = new Set<string>();
 
   constructor(texts: Texts, walkthrough: Walkthrough, log: (message: string) => void) {
     this.#texts = texts;
@@ -27,7 +29,11 @@ export class Asks {
   /** For `Link`: shows a permission request. If the notification is dismissed, other clients or `answerOne` can answer. */
   async answer(link: Link, ask: Ask, over: AbortSignal): Promise<Reply | undefined> {
     link.asked(ask, over);
-    over.addEventListener("abort", () => void this.#close(ask), { once: true });
+    const ended = () => {
+      void this.#close(ask);
+      this.#sayEnd(ask, over.reason);
+    };
+    over.addEventListener("abort", ended, { once: true });
     const reply = await this.#prompt(link, ask);
     if (reply !== undefined && !over.aborted) {
       await this.#answered(link, ask);
@@ -58,6 +64,7 @@ export class Asks {
     const chosen = waiting.length === 1 ? waiting[0] : await vscode.window.showQuickPick(waiting, { title });
     const reply = chosen && (await this.#prompt(link, chosen.ask));
     if (!chosen || !reply) return;
+    this.#own.add(chosen.ask.request_id);
     try {
       await link.client.request("permissions.reply", { ...reply, request_id: chosen.ask.request_id });
       await this.#answered(link, chosen.ask);
@@ -66,6 +73,12 @@ export class Asks {
       void vscode.window.showInformationMessage(`Nothing was changed: ${error.message}`);
     }
     await this.#close(chosen.ask);
+  }
+
+  /** Says how a request ended elsewhere, if the daemon said so: its notification cannot be closed. */
+  #sayEnd(ask: Ask, how: unknown): void {
+    if (this.#own.delete(ask.request_id) || typeof how !== "string") return;
+    void vscode.window.showInformationMessage(`${how}: ${ask.target}`);
   }
 
   async #answered(link: Link, ask: Ask): Promise<void> {
