@@ -57,6 +57,9 @@ pub struct DaemonStatus {
     /// Absent when agents are not observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observing: Option<ObservedAgents>,
+    /// Who paused everything, and when; absent when nothing is paused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused: Option<String>,
     pub sessions: u64,
     pub connections: u64,
     /// Tools in the global view.

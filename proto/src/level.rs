@@ -17,7 +17,7 @@ pub enum Level {
     Edit,
     /// And building and testing the project.
     Develop,
-    /// And downloading, and installing into the session's folders.
+    /// And downloading, installing into the session's folders, and ending processes that the session started.
     Operate,
 }
 
@@ -102,7 +102,7 @@ pub enum LevelNeeds {
     Nothing,
     /// The command runs confined: it changes files in the session's folders alone, without the network.
     Confinement,
-    /// The network by host, or records of what a session made. Not available: a person is asked.
+    /// A proof of what a session made. Not available: a person is asked.
     Unavailable,
 }
 

@@ -77,6 +77,14 @@ impl WaitingPrompt {
         }
     }
 
+    /// The command, file or question that it is about.
+    pub(crate) fn subject(&self) -> &str {
+        match self {
+            Self::Permission(ask) => &ask.target,
+            Self::Question(question) => &question.question,
+        }
+    }
+
     /// Whether it is about this call, alone or with others.
     pub(crate) fn is_for(&self, call_id: &CallId) -> bool {
         match self {

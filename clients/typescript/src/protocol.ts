@@ -960,6 +960,8 @@ export interface DaemonStatus {
     /** The only agent that it is about; absent for all. */
     agent?: string;
   };
+  /** Who paused everything, and when; absent when nothing is paused. */
+  paused?: string;
   sessions: number;
   connections: number;
   /** Tools in the global view. */

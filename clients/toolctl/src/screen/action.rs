@@ -3,13 +3,14 @@
 use tokio::sync::mpsc;
 use toold_client::Client;
 use toold_proto::call::{CancelCall, Execute};
+use toold_proto::daemon::{NoParams, PauseDaemon};
 use toold_proto::file::UndoFiles;
 use toold_proto::level::{Level, SetLevel};
 use toold_proto::mcp::RestartMcpServer;
 use toold_proto::method::{
-    FilesUndo, McpRestart, PermissionsGrant, PermissionsReply, PermissionsRevoke, PermissionsSetLevel, PluginsDisable,
-    PluginsEnable, PluginsReload, QuestionsReply, RemotesReconnect, SessionClose, ShellsKill, ToolsCancel,
-    ToolsExecute,
+    DaemonPause, DaemonResume, FilesUndo, McpRestart, PermissionsGrant, PermissionsReply, PermissionsRevoke,
+    PermissionsSetLevel, PluginsDisable, PluginsEnable, PluginsReload, QuestionsReply, RemotesReconnect, SessionClose,
+    ShellsKill, ToolsCancel, ToolsExecute,
 };
 use toold_proto::permission::{GrantPermission, ReplyPermission, RevokePermission};
 use toold_proto::plugin::{NamePlugin, ReloadPlugins};
@@ -21,8 +22,10 @@ use toold_proto::tool::{CallId, SessionId, Tool, ToolResult};
 
 use super::answer::ScreenAnswer;
 use super::details::{self, DetailsQuery};
+use crate::clock::with_times;
 use crate::connection;
 use crate::globals::Globals;
+use crate::output::counted;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ScreenAction {
@@ -59,6 +62,8 @@ pub(super) enum Request {
     Grant(Box<GrantPermission>),
     PlanUndo(UndoFiles),
     Undo(UndoFiles),
+    Pause,
+    Resume,
     Execute(Box<Execute>),
     Details(String, DetailsQuery),
 }
@@ -135,6 +140,19 @@ async fn perform(globals: &Globals, client: &Client, request: Request) -> anyhow
             let stored = client.call::<PermissionsGrant>(*grant).await?;
             format!("allowed from now on: {} {}", stored.category, stored.pattern)
         }
+        Request::Pause => {
+            let paused = client.call::<DaemonPause>(PauseDaemon::default()).await?;
+            let running = match paused.still_running.as_slice() {
+                [] => String::new(),
+                tools => format!("; toold cannot stop agents' own: {}", tools.join(", ")),
+            };
+            let stopped = counted(paused.processes, "running program");
+            format!("{}: {stopped} stopped{running}", with_times(paused.paused.as_deref().unwrap_or("paused")))
+        }
+        Request::Resume => match client.call::<DaemonResume>(NoParams {}).await?.resumed {
+            Some(_) => "resumed".to_owned(),
+            None => "nothing was paused".to_owned(),
+        },
         Request::PlanUndo(undo) => {
             let plan = client.call::<FilesUndo>(UndoFiles { dry_run: true, ..undo.clone() }).await?;
             return Ok(Some(ScreenAnswer::UndoPlan(undo, plan)));

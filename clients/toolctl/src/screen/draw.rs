@@ -63,6 +63,7 @@ fn draw_header(frame: &mut Frame<'_>, area: Rect, state: &ScreenState) {
     if state.data.prompts.len() > 1 || (!state.data.prompts.is_empty() && !state.prompt_is_shown()) {
         parts.push((Tone::Warn, format!("{} waiting", output::counted(state.data.prompts.len() as u64, "prompt"))));
     }
+    parts.extend(status.paused.as_ref().map(|_| (Tone::Bad, "paused: P resumes".to_owned())));
     if status.plugins.failed > 0 {
         parts.push((Tone::Bad, format!("plugins failed: {}", status.plugins.failed)));
     }

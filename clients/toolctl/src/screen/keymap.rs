@@ -69,6 +69,8 @@ pub(super) enum KeyCommand {
     AllowInProject,
     AllowAlways,
     StartDaemon,
+    /// Pauses everything, or resumes it.
+    Pause,
     NextPrompt,
     PreviousPrompt,
     PutAside,
@@ -147,6 +149,7 @@ pub(super) const BINDINGS: &[KeyBinding] = &[
     bind(Asked, &[Char('m')], "m", "", "mouse on or off; off, the terminal selects text", KeyCommand::ToggleMouse),
     bind(Asked, &[Char('?')], "?", "help", "show this help", KeyCommand::Help),
     bind(Asked, &[Char('q')], "q", "quit", "quit", KeyCommand::Quit),
+    bind(Asked, &[Char('P')], "P", "", "pause everything, or resume it; asks first", KeyCommand::Pause),
     bind(Prompts, &[Ctrl('n')], "Ctrl-N", "next prompt", "the next prompt that waits", KeyCommand::NextPrompt),
     bind(Prompts, &[Ctrl('p')], "Ctrl-P", "", "the previous prompt that waits", KeyCommand::PreviousPrompt),
 
@@ -202,6 +205,7 @@ pub(super) const BINDINGS: &[KeyBinding] = &[
     bind(Panels, &[Char('y')], "y", "", "copy the row", KeyCommand::CopyRow),
     bind(Panels, &[Char('m')], "m", "", "mouse on or off; off, the terminal selects text", KeyCommand::ToggleMouse),
     bind(Panels, &[Char('t')], "t", "", "the next theme", KeyCommand::NextTheme),
+    bind(Panels, &[Char('P')], "P", "", "pause everything, or resume it; asks first", KeyCommand::Pause),
     bind(Panels, &[Code(KeyCode::Esc)], "Esc", "", "clear the filter", KeyCommand::Leave),
 ];
 

@@ -25,6 +25,7 @@ use super::text::diff_lines;
 use super::theme::Theme;
 use crate::keys::{KeyPress, key};
 use crate::output::one_line;
+use crate::prompts::{ask, question};
 use crate::views::Tone;
 use mouse::Click;
 pub(super) use mouse::HitArea;
@@ -217,13 +218,28 @@ impl ScreenState {
     }
 
     pub(super) fn permission(&mut self, event: PermissionEvent) {
+        if let PermissionEvent::Resolved(resolved) = &event {
+            self.tell_end(&resolved.request_id, &ask::end(resolved));
+        }
         self.data.permission(event);
         self.prompt.forget_ended(&self.data);
     }
 
     pub(super) fn question(&mut self, event: QuestionEvent) {
+        if let QuestionEvent::Resolved(resolved) = &event {
+            self.tell_end(&resolved.request_id, &question::end(resolved));
+        }
         self.data.question(event);
         self.prompt.forget_ended(&self.data);
+    }
+
+    /// Says how a prompt has ended that was not answered here. It disappears from the screen, and a key may be on its way.
+    fn tell_end(&mut self, id: &str, how: &str) {
+        let Some(prompt) = self.data.prompts.iter().find(|prompt| prompt.id() == id) else { return };
+        if !self.prompt.is_answered_here(id) {
+            let how = anstream::adapter::strip_str(how).to_string();
+            self.say(Tone::Warn, format!("{how}: {}", one_line(prompt.subject())));
+        }
     }
 
     pub(super) fn event(&mut self, event: Value) {
@@ -392,6 +408,7 @@ impl ScreenState {
                 self.theme = self.theme.next();
                 self.say(Tone::Good, format!("theme: {}", self.theme.name.label()));
             }
+            KeyCommand::Pause => self.ask_to_pause(),
             KeyCommand::PutAside => self.prompt.put_aside(&self.data),
             KeyCommand::NextPrompt => self.prompt.turn(&self.data, 1),
             KeyCommand::PreviousPrompt => self.prompt.turn(&self.data, self.data.prompts.len().saturating_sub(1)),

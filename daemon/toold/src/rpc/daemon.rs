@@ -187,6 +187,7 @@ pub(crate) fn status(services: &Services) -> DaemonStatus {
         guard: None,
         level: LevelStatus { level: loaded.config.permission.level.unwrap_or_default(), unconfined: None },
         observing: services.config.observing(None),
+        paused: services.config.paused().map(|paused| paused.describe()),
         sessions: engine.sessions.len() as u64,
         connections: services.lifecycle.connections(),
         tools: snapshot.global().len() as u64,

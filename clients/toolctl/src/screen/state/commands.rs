@@ -6,6 +6,7 @@ use super::{ConfirmDialog, DaemonLink, DetailsView, ScreenState, Scroll};
 use toold_proto::effect::in_words;
 use toold_proto::permission::{Action, Scope};
 
+use crate::clock::with_times;
 use crate::new_grant::allowing;
 use crate::output::one_line;
 use crate::screen::action::{Request, ScreenAction};
@@ -181,6 +182,30 @@ impl ScreenState {
             _ => {}
         }
         None
+    }
+
+    /// Everything stands still at once where it is needed most, so that it needs no item, and also a prompt does not keep it.
+    pub(super) fn ask_to_pause(&mut self) {
+        if self.is_gone() {
+            return self.say(Tone::Warn, "there is no daemon to ask".to_owned());
+        }
+        let paused = self.data.status.as_ref().and_then(|status| status.paused.as_ref());
+        let (question, line, request) = match paused {
+            Some(paused) => ("Resume everything?", with_times(&one_line(paused)), Request::Resume),
+            None => {
+                let line = "running commands stand still, nothing is allowed, and a restart does not resume";
+                ("Pause everything?", line.to_owned(), Request::Pause)
+            }
+        };
+        self.confirm = Some(ConfirmDialog {
+            question: question.to_owned(),
+            lines: vec![PaneLine::new(Tone::Plain, line)],
+            scroll: Scroll::default(),
+            readable: true,
+            request,
+            item: None,
+            since: None,
+        });
     }
 
     fn reload(&mut self, key: &str) -> Option<ScreenAction> {

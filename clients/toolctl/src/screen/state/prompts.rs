@@ -119,6 +119,10 @@ impl PromptState {
         self.entry = self.entry.take().filter(|entry| waits(&entry.request_id));
     }
 
+    pub(super) fn is_answered_here(&self, id: &str) -> bool {
+        self.answered.as_deref() == Some(id)
+    }
+
     pub(super) fn answer_failed(&mut self) {
         self.answered = None;
     }

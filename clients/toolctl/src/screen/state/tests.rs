@@ -104,6 +104,62 @@ fn keys_answer_the_oldest_ask_and_nothing_else_is_lost() {
 }
 
 #[test]
+fn a_prompt_that_ended_elsewhere_says_how() {
+    let by = json!({"client": "page", "connection": 3});
+    for (end, told) in [
+        (json!({"action": "allow", "scope": "once", "by": by, "how": "allowed by page (once)"}), "allowed by page: ls"),
+        (json!({"action": "deny", "scope": "once", "by": by, "how": "denied by page (once)"}), "denied by page: ls"),
+        (json!({"action": "cancelled", "how": "the call ended"}), "closed: its call has ended: ls"),
+        (json!({"action": "expired", "how": "nobody answered in time"}), "expired: nobody answered in time: ls"),
+    ] {
+        let mut state = state();
+        state.permission(ask("1", "ls"));
+        let mut resolved = end.clone();
+        (resolved["type"], resolved["request_id"]) = (json!("resolved"), json!("1"));
+        state.permission(serde_json::from_value(resolved).unwrap());
+        let screen = drawn(&mut state, 80, 12);
+        assert!(screen.contains(told) && !screen.contains("allow once"), "{end}\n{screen}");
+    }
+    let mut state = state();
+    state.question(question("q", false));
+    let answered = json!({"type": "resolved", "request_id": "q", "action": "answered", "by": by});
+    state.question(serde_json::from_value(answered).unwrap());
+    assert!(drawn(&mut state, 80, 12).contains("answered by page: Which one?"));
+    // One that was answered here has ended as the user knows.
+    state.permission(ask("2", "ls"));
+    read_prompt(&mut state);
+    reply(press_char(&mut state, 'y'));
+    resolved(&mut state, "2");
+    assert_eq!(state.message, None);
+}
+
+#[test]
+fn a_key_pauses_everything_and_resumes_after_a_question() {
+    let mut state = state();
+    assert_eq!(press_char(&mut state, 'P'), None, "a question comes first");
+    assert!(drawn(&mut state, 80, 12).contains("Pause everything?"));
+    assert_eq!(press_char(&mut state, 'n'), None);
+    assert!(state.confirm.is_none());
+    // A prompt does not keep it.
+    state.permission(ask("1", "ls"));
+    read_prompt(&mut state);
+    press_char(&mut state, 'P');
+    drawn(&mut state, 80, 12);
+    assert_eq!(press_char(&mut state, 'y'), Some(ScreenAction::Request(Request::Pause)));
+    let calls = json!({"started": 0, "finished": 0, "in_flight": 0, "outcomes": {}});
+    let status = json!({"pid": 7, "version": "0.1.0", "protocol": 2, "epoch": "e", "uptime_s": 1.0, "plugin_dirs": [],
+        "sessions": 1,        "connections": 1, "tools": 1, "revision": 1, "calls": calls, "plugins": {"loaded": 0, "failed": 0, "other": 0},
+        "paused": "paused by toolctl at 2026-01-02T03:04:05Z"});
+    take(&mut state, ListKind::Status, Fetched::Status(serde_json::from_value(status).unwrap()));
+    press_char(&mut state, 'P');
+    let screen = drawn(&mut state, 80, 12);
+    for text in ["paused: P resumes", "Resume everything?", "paused by toolctl at 2026-01-02"] {
+        assert!(screen.contains(text), "{text}\n{screen}");
+    }
+    assert_eq!(press_char(&mut state, 'y'), Some(ScreenAction::Request(Request::Resume)));
+}
+
+#[test]
 fn a_path_that_does_not_fit_shows_the_name_of_its_file() {
     let mut state = ScreenState { panel: Panel::Changes, ..ScreenState::default() };
     let path = format!("/home/you/{}name.rs", "a-long-folder/".repeat(9));
