@@ -6,6 +6,7 @@ import { ConfirmDialog } from "./confirm.tsx";
 import { link, retryNow, signOut } from "./daemon.ts";
 import { Icon } from "./icons.tsx";
 import { firstKey, Key, keysInUse, useKeys } from "./keys.tsx";
+import { PauseButton, PausedNote } from "./pause.tsx";
 import { followPrompts, openPrompts } from "./prompts.ts";
 import { HashRouter, useLocation, useView, ViewLink, Views, VIEWS } from "./router.tsx";
 import { SignIn } from "./sign-in.tsx";
@@ -59,6 +60,7 @@ function SignedIn() {
       <header class="top">
         <h1>{view.title}</h1>
         <LinkState />
+        <PauseButton />
         <button type="button" class="plain" onClick={nextTheme}>
           Theme: {theme.value}
         </button>
@@ -67,6 +69,7 @@ function SignedIn() {
         </button>
       </header>
       <main id="main" tabIndex={-1}>
+        <PausedNote />
         <Views />
       </main>
       <NextKeys />

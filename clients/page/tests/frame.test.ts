@@ -18,6 +18,21 @@ test("the page names its views, and keys go to them", async ({ signedIn }) => {
   await expect(signedIn.getByRole("dialog", { name: "Keys" })).toContainText("Previous prompt");
 });
 
+test("everything is paused and resumed, by a button or a key, after a question", async ({ signedIn, daemon }) => {
+  await signedIn.getByRole("button", { name: "Pause" }).click();
+  const dialog = signedIn.getByRole("dialog", { name: "Pause everything?" });
+  await dialog.getByRole("button", { name: "Go back" }).click();
+  expect(await daemon.toolctl("status")).not.toContain("paused by");
+  await signedIn.keyboard.press("P");
+  await dialog.getByRole("button", { name: "Pause" }).click();
+  await expect(signedIn.getByText(/Everything is paused by page at/)).toBeVisible();
+  await expectAccessible(signedIn);
+  expect(await daemon.toolctl("status")).toContain("paused by page");
+  // Somebody else resumes.
+  await daemon.toolctl("resume");
+  await expect(signedIn.getByRole("button", { name: "Pause" })).toBeVisible({ timeout: 15_000 });
+});
+
 test("a link signs one browser in, once, and its code leaves the address", async ({ page, pageLink, browser }) => {
   const link = await pageLink();
   await page.goto(link);
