@@ -32,6 +32,7 @@ use crate::judged_line::JudgedLine;
 use crate::locked_installs::{self, LineLocks};
 use crate::made_control::MadeControl;
 use crate::named_hosts::named_hosts;
+use crate::own_signals::SignalLine;
 use crate::paths::{Located, knows, may_read};
 use crate::plain_output::PlainLines;
 use crate::reader_program::ReaderProgram;
@@ -201,6 +202,9 @@ impl BashTool {
         let kept = JudgedLine::kept(&input.command, &cwd, cx);
         let JudgedLine { needs: judged, secrets, .. } =
             kept.unwrap_or_else(|| self.judge(&input.command, &cwd, None, cx));
+        if let Some(line) = SignalLine::of(&judged).filter(|_| cx.floor(&judged).is_some()) {
+            return Ok(Some(ToolOutput::text(line.send(&cx.session)?)));
+        }
         let sandbox = &self.toolkit.sandbox;
         let to_confine = CommandToConfine {
             needs: &judged,

@@ -46,7 +46,7 @@ impl Builtin for KillShellTool {
         let words = ["kill_shell".to_owned(), shell.id()];
         let target = words.join(" ");
         let words = Some(words.map(|text| Word { text, literal: true }).into());
-        let need = Need::of_command(target, JudgedCommand { words, ..JudgedCommand::default() });
+        let need = Need::of_command(target, JudgedCommand { words, signals_own: true, ..JudgedCommand::default() });
         Ok(vec![need.because(format!("ends: {}", shell.command()))])
     }
 

@@ -59,6 +59,7 @@ mod made_control;
 mod named_hosts;
 mod near_names;
 mod notebook;
+mod own_signals;
 mod paths;
 mod pdf;
 mod picture;

@@ -24,6 +24,7 @@ use crate::checkouts;
 use crate::command_changes::CommandChanges;
 use crate::journal::Journal;
 use crate::locked_installs::{self, LineLocks};
+use crate::own_signals;
 use crate::shells::BackgroundShells;
 use crate::skills::SkillPlaces;
 use crate::stamps::Stamps;
@@ -123,6 +124,7 @@ impl Toolkit {
         let made = |path: &Path| self.command_changes.made(session, path);
         let is_locked = |need: &Need| locks.is_free(need);
         let records = SessionRecords { keeps: &keeps, made: &made, is_locked: &is_locked };
+        own_signals::mark(needs, session);
         self.sandbox.mark_confined(needs, level, session, cwd, (files, Some(&records)))
     }
 

@@ -20,6 +20,8 @@ use crate::workspace::Workspace;
 pub enum FreedWork {
     Commands,
     FileTools,
+    /// Signals that the daemon sends itself: no program runs for them.
+    Signals,
 }
 
 /// One line of the table.
@@ -49,7 +51,7 @@ pub const TABLE: &[FreedEffect] = &[
         Effect::Read,
         FreedWork::Commands,
         LevelNeeds::Confinement,
-        "other commands that read, and code that shows something: awk, python3 -c, pytest, tsc --noEmit",
+        "other commands that read, and code that shows something: awk, python3 -c, pytest, tsc --noEmit, any program's --version",
     ),
     freed(
         Level::Edit,
@@ -116,10 +118,17 @@ pub const TABLE: &[FreedEffect] = &[
     ),
     freed(
         Level::Operate,
+        Effect::Process,
+        FreedWork::Signals,
+        LevelNeeds::Nothing,
+        "kill PID and kill_shell, of processes that run in the session's background commands; toold signals them itself",
+    ),
+    freed(
+        Level::Operate,
         Effect::Change,
         FreedWork::Commands,
         LevelNeeds::Unavailable,
-        "services that the session started",
+        "containers, databases and services that the session started: nothing proves whose they are",
     ),
 ];
 
@@ -140,7 +149,8 @@ pub struct ConfiguredLevels {
     pub user: Level,
     /// The level of each project. It only lowers the user's.
     pub projects: Vec<(PathBuf, Level)>,
-    /// The level of each agent, by name. It only lowers the user's, since a client gives itself its name.
+    /// The level of each agent, by name. It only lowers the user's, since a client gives itself its name, unless the client
+    /// runs the program that a person recorded for the agent.
     pub agents: Vec<(String, Level)>,
 }
 
@@ -153,7 +163,8 @@ pub struct EffectiveLevel {
 
 impl ConfiguredLevels {
     /// The level of a session: that which a person chose for it, else the lowest of those of the user, the project,
-    /// the client's profile and the agent (`agent`, or the client that opened it). It is `read` while a client works in a folder
+    /// the client's profile and the agent (`agent`, or the client that opened it). That of an agent whose program is known counts
+    /// instead of the user's, if it is higher. It is `read` while a client works in a folder
     /// that no person chose. A tool's process has the level of its call's session, and nothing more once that is closed.
     pub fn of(&self, session: &Session, agent: Option<&str>) -> EffectiveLevel {
         let once_chosen = self.once_chosen(session, agent);
@@ -192,19 +203,21 @@ impl ConfiguredLevels {
             .filter(|(of, _)| project(of))
             .map(|(of, level)| (*level, Cow::Owned(format!("permission.level of the project {}", of.display()))))
             .chain(top.profile_level().map(|level| (level, "level of the client's profile".into())))
-            .chain(
-                self.agents
-                    .iter()
-                    .filter(|(name, _)| is_of(name))
-                    .map(|(name, level)| (*level, format!("agents.{name}.level").into())),
-            );
+            .chain(self.agents.iter().filter(|(name, _)| is_of(name)).map(of_agent));
         let own = match self.user {
             Level::Read => Cow::Borrowed("the default"),
             Level::Edit | Level::Develop | Level::Operate => "permission.level of the configuration".into(),
         };
-        let (level, from) = lower.fold((self.user, own), |least, next| if next.0 < least.0 { next } else { least });
+        let is_proven = |name: &str| top.proven_agent() == Some(name) && is_of(name);
+        let raised = self.agents.iter().find(|(name, level)| is_proven(name) && *level > self.user);
+        let highest = raised.map_or((self.user, own), of_agent);
+        let (level, from) = lower.fold(highest, |least, next| if next.0 < least.0 { next } else { least });
         EffectiveLevel { level, from }
     }
+}
+
+fn of_agent((name, level): &(String, Level)) -> (Level, Cow<'static, str>) {
+    (*level, format!("agents.{name}.level").into())
 }
 
 /// Whether a client is the agent of this name: `codex-mcp-client` is `codex`. Too many names only lower the level.
@@ -217,6 +230,9 @@ pub fn is_named(client: &str, name: &str) -> bool {
 /// Whether commands with these effects are free at a level, if they run where only `confined` effects are possible.
 pub fn frees_command(level: Level, need: &Need, confined: EffectSet) -> bool {
     let Some(command) = need.command() else { return false };
+    if command.signals_own {
+        return frees(level, Effect::Process, FreedWork::Signals);
+    }
     // A commit runs hooks of the repository, confined like the commit itself.
     let runs_hooks =
         |effects: EffectSet| effects.contains(Effect::History) && frees(level, Effect::History, FreedWork::Commands);
@@ -250,7 +266,7 @@ pub fn frees_command(level: Level, need: &Need, confined: EffectSet) -> bool {
 fn frees(level: Level, effect: Effect, work: FreedWork) -> bool {
     let needs = match work {
         FreedWork::Commands => LevelNeeds::Confinement,
-        FreedWork::FileTools => LevelNeeds::Nothing,
+        FreedWork::FileTools | FreedWork::Signals => LevelNeeds::Nothing,
     };
     TABLE
         .iter()

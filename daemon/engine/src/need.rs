@@ -108,6 +108,10 @@ pub struct JudgedCommand {
     /// No level frees it: it changes settings, which no floor allows, or it is not known which files it overwrites.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub never_free: bool,
+    /// It signals processes that the session's own commands have started, and no others. The daemon sends the signal itself, and
+    /// finds out once more then whose they are.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub signals_own: bool,
     /// Judging it failed, took too long or would need too much: `unsure` says what. It is asked about as if a rule said so,
     /// unless a rule denies it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]

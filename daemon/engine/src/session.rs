@@ -115,6 +115,8 @@ pub struct Session {
     level: Mutex<Option<Level>>,
     /// The level of its client's profile, which lowers that of the configuration.
     profile_level: Option<Level>,
+    /// See [`Session::with_proven_agent`].
+    proven_agent: Option<String>,
     owner: SessionOwner,
     workspace: Option<Workspace>,
     calls: Mutex<HashMap<CallId, Arc<dyn CallInFlight>>>,
@@ -272,6 +274,7 @@ impl Session {
             mode: Mutex::default(),
             level: Mutex::default(),
             profile_level: None,
+            proven_agent: None,
             owner,
             workspace,
             calls: Mutex::default(),
@@ -323,6 +326,16 @@ impl Session {
     pub fn with_profile_level(mut self, level: Option<Level>) -> Self {
         self.profile_level = level;
         self
+    }
+
+    /// The client that opened it runs the program that a person recorded for this agent.
+    pub fn with_proven_agent(mut self, agent: Option<String>) -> Self {
+        self.proven_agent = agent;
+        self
+    }
+
+    pub(crate) fn proven_agent(&self) -> Option<&str> {
+        self.proven_agent.as_deref()
     }
 
     pub(crate) fn profile_level(&self) -> Option<Level> {
@@ -503,6 +516,11 @@ impl Session {
         waiting
     }
 
+    /// How many connections use it.
+    pub fn connections(&self) -> u64 {
+        self.connections.load(Ordering::Relaxed)
+    }
+
     pub fn bind(&self) {
         self.connections.fetch_add(1, Ordering::Relaxed);
     }
@@ -536,7 +554,7 @@ impl Session {
             mode: self.mode(),
             level,
             client: self.client.clone(),
-            connections: self.connections.load(Ordering::Relaxed),
+            connections: self.connections(),
             opened_at: crate::time::rfc3339(self.opened_at),
             calls: self.calls.lock().len() as u64,
         }

@@ -289,6 +289,28 @@ pub(crate) fn started(pid: i32) -> Option<u64> {
     (state != "Z" && state != "X").then_some(start)
 }
 
+/// A living process among the others.
+#[cfg(target_os = "linux")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ProcessLink {
+    pid: u32,
+    /// In ticks since boot. With the id, it identifies the process.
+    started: u64,
+    /// `None` for one without a parent in this namespace.
+    pub(crate) parent: Option<u32>,
+}
+
+/// `None` if no process of this id lives.
+#[cfg(target_os = "linux")]
+pub(crate) fn link(pid: u32) -> Option<ProcessLink> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (state, parent) = state_and_parent(&stat)?;
+    // Field 22 of the file; the first behind the name is field 3.
+    let started = stat[stat.rfind(')')? + 1..].split_ascii_whitespace().nth(19)?.parse().ok()?;
+    let parent = u32::try_from(parent).ok().filter(|parent| *parent > 0);
+    (state != 'Z' && state != 'X').then_some(ProcessLink { pid, started, parent })
+}
+
 /// The fields of `/proc/PID/stat` after the program's name, which is in parentheses and may contain anything.
 fn state_and_parent(stat: &str) -> Option<(char, i32)> {
     let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace();

@@ -3,6 +3,8 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -125,4 +127,112 @@ pub fn stop_all(sessions: &Sessions, signal: StopSignal) -> usize {
 pub enum StopSignal {
     Stop,
     Continue,
+}
+
+/// A process that a program of a session's calls is or has started. It is held by a descriptor: a signal reaches this process
+/// or none, whoever gets its id later.
+#[derive(Debug)]
+pub struct OwnProcess {
+    pid: u32,
+    descriptor: OwnedFd,
+}
+
+impl OwnProcess {
+    /// The living process of this id, if its parents lead to a program that a call of this session has started and that still
+    /// runs. `None` for all others, and where that is not certain: one whose parent has ended may be anybody's, and without
+    /// `/proc` nothing can be told.
+    pub fn find(session: &Session, pid: u32) -> Option<Self> {
+        let descriptor = own::open(pid)?;
+        let started = session.slot_if_any::<StartedProcesses>()?;
+        // Nothing that it contains is waited for meanwhile, so that its ids mean no other process.
+        let started = started.0.lock();
+        let is_started = |pid: u32| started.contains_key(&pid);
+        let parents = own::parents_of(pid, is_started)?;
+        // An id between the two could have been reused while they were read, but then the second reading differs.
+        let is_same = own::parents_of(pid, is_started)? == parents;
+        // As long as it has not ended, what was read was its own.
+        (is_same && own::lives(&descriptor)).then_some(Self { pid, descriptor })
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Sends it the signal of this number.
+    ///
+    /// # Errors
+    /// It has ended, the system refuses the signal, or there is none of this number.
+    pub fn signal(&self, number: i32) -> io::Result<()> {
+        let signal = Signal::from_named_raw(number).ok_or(io::ErrorKind::InvalidInput)?;
+        own::send(&self.descriptor, signal)
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod own {
+    use std::io;
+    use std::os::fd::OwnedFd;
+
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+    use crate::descendants::{ProcessLink, link};
+
+    /// Deeper than any real tree; a loop can only come from process ids that were reused meanwhile.
+    const MAX_DEPTH: usize = 256;
+
+    pub(super) fn open(pid: u32) -> Option<OwnedFd> {
+        pidfd_open(Pid::from_raw(i32::try_from(pid).ok()?)?, PidfdFlags::empty()).ok()
+    }
+
+    /// The process and its ancestors up to the first that `is_started` accepts; `None` if there is none.
+    pub(super) fn parents_of(pid: u32, is_started: impl Fn(u32) -> bool) -> Option<Vec<ProcessLink>> {
+        let mut links = Vec::new();
+        let mut next = pid;
+        while links.len() < MAX_DEPTH {
+            let found = link(next)?;
+            let (parent, is_top) = (found.parent, is_started(next));
+            links.push(found);
+            if is_top {
+                return Some(links);
+            }
+            next = parent.filter(|parent| *parent > 1)?;
+        }
+        None
+    }
+
+    /// A descriptor of a process becomes readable when that ends.
+    pub(super) fn lives(descriptor: &OwnedFd) -> bool {
+        let mut ends = [PollFd::new(descriptor, PollFlags::IN)];
+        matches!(poll(&mut ends, Some(&Timespec::default())), Ok(0))
+    }
+
+    pub(super) fn send(descriptor: &OwnedFd, signal: Signal) -> io::Result<()> {
+        Ok(pidfd_send_signal(descriptor, signal)?)
+    }
+}
+
+/// Without `/proc` and descriptors of processes, no process is known to be a session's own.
+#[cfg(not(target_os = "linux"))]
+mod own {
+    use std::io;
+    use std::os::fd::OwnedFd;
+
+    use rustix::process::Signal;
+
+    pub(super) fn open(_pid: u32) -> Option<OwnedFd> {
+        None
+    }
+
+    pub(super) fn parents_of(_pid: u32, _is_started: impl Fn(u32) -> bool) -> Option<()> {
+        None
+    }
+
+    pub(super) fn lives(_descriptor: &OwnedFd) -> bool {
+        false
+    }
+
+    pub(super) fn send(_descriptor: &OwnedFd, _signal: Signal) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }

@@ -45,7 +45,7 @@ pub use fuzz::fuzz_one;
 pub use other_shells::{as_read_by, is_zsh};
 #[doc(hidden)]
 pub use programs::listed::{TableListing, listings};
-pub use programs::{Note, withheld};
+pub use programs::{Note, signal_named, withheld};
 pub(crate) use state::logical;
 pub use typed::with_typed_commands;
 

@@ -109,8 +109,7 @@ async fn working_here(client: &Client) -> anyhow::Result<Vec<SessionInfo>> {
     let mut sessions = client.call::<SessionsList>(NoParams {}).await?.sessions;
     sessions.retain(|session| {
         let folder = Path::new(&session.cwd);
-        let is_here = folder.parent().is_some() && (here.starts_with(folder) || folder.starts_with(&here));
-        is_here && !(session.connections == 0 && connection::is_of_closed_terminal(&session.session_id))
+        folder.parent().is_some() && (here.starts_with(folder) || folder.starts_with(&here))
     });
     Ok(sessions)
 }
@@ -169,7 +168,7 @@ fn explained(level: &SessionLevel, width: Option<u16>) -> String {
             Cell::new(one_line(&entry.what)),
         ]);
     }
-    let others = "All other effects ask at every level: publish, destroy, system, privilege, secret, send, process.";
+    let others = "All else asks at every level, with the effects publish, system, privilege, secret and send always.";
     format!("{}{DIM}{others}{DIM:#}\n", table::render(&rows))
 }
 

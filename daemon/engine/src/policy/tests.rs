@@ -1042,6 +1042,10 @@ fn a_level_frees_by_effect_what_nothing_else_decides() {
         (Need { confined: confined.without(Effect::Fetch), ..command("curl x", Effect::Fetch) }, [Ask, Ask, Ask, Ask]),
         (command("git push", Effect::Publish), [Ask, Ask, Ask, Ask]),
         (command("kill 1", Effect::Process), [Ask, Ask, Ask, Ask]),
+        (
+            command("kill 12", Effect::Process).with_command(|command| command.signals_own = true),
+            [Ask, Ask, Ask, Allow],
+        ),
         (command("sudo x", Effect::Privilege), [Ask, Ask, Ask, Ask]),
         (command("gh auth token", Effect::Secret), [Ask, Ask, Ask, Ask]),
         // Nothing is known of its effects, or not all.

@@ -65,6 +65,7 @@ pub(super) use operation::head;
 pub(super) use operation_effects::effects_of;
 pub use operation_effects::withheld;
 pub(super) use options::{Parsed, parse};
+pub use other_names::signal_named;
 pub(super) use other_names::{NamedCommand, other_names};
 pub(super) use pushed::switches_branch;
 

@@ -145,6 +145,13 @@ pub(in crate::shell_grammar) fn effects_of(words: &[Arg], reading: &Reading, hea
     if is_of_project || named_effects::shows(words) {
         effects.operation = effects.operation.with(Effect::Read);
     }
+    // What it would write without the option, it does not write.
+    if named_effects::shows(words) {
+        effects.operation = effects.operation.without(Effect::Write);
+    }
+    if effects.all().is_empty() && tells_of_itself(words) {
+        effects.operation = [Effect::Build, Effect::Read].into_iter().collect();
+    }
     effects
 }
 
@@ -427,6 +434,13 @@ fn sets_owner(mode: &str) -> bool {
             mode.split(',').any(|clause| clause.split_once(['+', '=']).is_some_and(|(_, what)| what.contains('s')))
         }
     }
+}
+
+/// `NAME --version`: a program that is not known, but installed, says what it is. Its code does that, which is then run where it
+/// can change nothing.
+fn tells_of_itself(words: &[Arg]) -> bool {
+    let [program, option] = words else { return false };
+    program.literal().is_some_and(|name| !name.contains('/')) && (option.is("--version") || option.is("--help"))
 }
 
 /// `kill %1`: a job of the same shell, which the line itself has started.

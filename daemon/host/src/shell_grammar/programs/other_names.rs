@@ -7,6 +7,8 @@ mod signals;
 mod spellings;
 mod targets;
 
+pub use signals::signal_named;
+
 use std::path::Path;
 
 use toold_engine::need::{CommandForm, FormOption, Word};

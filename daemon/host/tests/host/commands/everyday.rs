@@ -284,8 +284,23 @@ fn tools_of_the_project_are_free_where_builds_are() {
         "npm exec eslint",
         "pytest -q",
         "awk '{print $1}' README.md",
+        "gcc -fsyntax-only src/demo.c",
+        "c++ -std=c++20 -fsyntax-only src/demo.cpp",
+        "some-unknown-program --version",
+        "some-unknown-program --help | head",
     ] {
         assert_eq!(verdict(Level::Edit, line), Verdict::Allow, "{line}");
+        assert_eq!(verdict(Level::Read, line), Verdict::Ask, "{line}");
+    }
+    for line in [
+        "gcc -fsyntax-only -fplugin=./x.so src/demo.c",
+        "gcc -c src/demo.c",
+        "./some-unknown-program --version",
+        "some-unknown-program --version x",
+        "some-unknown-program version",
+        "$PROGRAM --version",
+    ] {
+        assert_eq!(verdict(Level::Edit, line), Verdict::Ask, "{line}");
     }
 }
 

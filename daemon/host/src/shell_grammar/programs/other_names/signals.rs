@@ -28,6 +28,12 @@ fn signal(text: &str) -> Option<(&'static str, &'static str)> {
     SIGNALS.iter().copied().find(|(number, known)| *number == name || *known == name)
 }
 
+/// The number and the name of a signal that is given by one of them, as `kill` takes them: `9`, `KILL`, `sigkill`.
+pub fn signal_named(text: &str) -> Option<(i32, &'static str)> {
+    let (number, name) = signal(text)?;
+    Some((number.parse().ok()?, name))
+}
+
 /// The command with its signal in each spelling.
 pub(super) fn respelled(words: &[Word]) -> Vec<NamedCommand> {
     let Some((program, rest)) = words.split_first() else { return Vec::new() };
