@@ -4,6 +4,7 @@
 //! parameters and its answer, and [`openrpc`], which describes them all. No I/O.
 
 pub mod agent_names;
+pub mod agent_programs;
 pub mod agent_request;
 pub mod argument_names;
 pub mod audit;

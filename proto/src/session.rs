@@ -29,6 +29,14 @@ pub fn terminal_of(id: &SessionId) -> Option<String> {
     Some(named.unwrap_or_default().replace('_', "/"))
 }
 
+/// The shell in the id of a terminal's session: its process id, and when it started, in ticks since the system did. `None` for
+/// other sessions.
+pub fn shell_of(id: &SessionId) -> Option<(u32, u64)> {
+    let mut parts = id.as_str().strip_prefix(TERMINAL_SESSION)?.rsplit('-').skip(1);
+    let (start, pid) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    Some((pid, start))
+}
+
 /// Params of `session.open`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

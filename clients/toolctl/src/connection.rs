@@ -13,7 +13,7 @@ use toold_client::{Client, ClientError, StartOptions, place};
 use toold_proto::daemon::{CLOSING_IDLE, CLOSING_RESTART, CLOSING_STOP, Closing, NoParams};
 use toold_proto::error::PERMISSION_DENIED;
 use toold_proto::method::{SessionClose, SessionsList, ShellsList};
-use toold_proto::session::{ClientInfo, CloseSession, OpenSession, SessionInfo, TERMINAL_SESSION, terminal_session};
+use toold_proto::session::{ClientInfo, CloseSession, OpenSession, SessionInfo, terminal_session};
 use toold_proto::shell::ListShells;
 use toold_proto::tool::SessionId;
 
@@ -173,15 +173,6 @@ async fn connections_of(client: &Client, id: &SessionId) -> u64 {
 pub(crate) fn of_this_terminal(sessions: &[SessionInfo]) -> Option<&SessionInfo> {
     let own = id_of_terminal(&std::env::current_dir().ok()?)?;
     sessions.iter().find(|session| session.session_id == own)
-}
-
-/// Whether the shell of a terminal's session has ended; never for other sessions.
-pub(crate) fn is_of_closed_terminal(id: &SessionId) -> bool {
-    let mut parts = id.as_str().strip_prefix(TERMINAL_SESSION).into_iter().flat_map(|rest| rest.rsplit('-').skip(1));
-    match (parts.next(), parts.next().and_then(|pid| pid.parse().ok())) {
-        (Some(start), Some(pid)) => start_of(pid).is_none_or(|found| found.to_string() != start),
-        _ => false,
-    }
 }
 
 /// The id of the session of this terminal in a folder. A later process with the number of its shell began at another time.

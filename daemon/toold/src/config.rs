@@ -4,6 +4,7 @@
 //! A project's own file is [`project`]; how both are applied is in [`active_config`].
 
 pub mod active_config;
+pub(crate) mod agent_programs;
 pub mod agents;
 pub mod build_features;
 pub mod bundled;

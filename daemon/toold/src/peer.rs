@@ -1,6 +1,7 @@
 //! Identifies the other end of a connection, as far as the system can tell.
 
 pub mod agent_processes;
+mod agent_programs;
 mod agent_trust;
 mod ancestry;
 pub(crate) mod confirm_codes;

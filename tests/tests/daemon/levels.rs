@@ -164,6 +164,76 @@ impl Drop for RemovedFiles<'_> {
     }
 }
 
+/// The process that a background command of this session has printed.
+fn background(wire: &mut Wire, command: &str) -> (String, String) {
+    let started = wire.tool("bash", json!({"command": command, "background": true}));
+    let shell = started["metadata"]["shell_id"].as_str().unwrap_or_else(|| panic!("{started}")).to_owned();
+    let pid = until("it prints its id", || {
+        let output = wire.tool("bash_output", json!({"shell_id": shell}));
+        let text = output["content"][0]["text"].as_str().unwrap();
+        text.lines().next().filter(|line| line.parse::<u32>().is_ok()).map(str::to_owned)
+    });
+    (shell, pid)
+}
+
+#[test]
+fn at_operate_a_session_ends_the_processes_that_it_started_and_no_others() {
+    let rule = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"sleep *\"\naction = \"allow\"\n";
+    let started = "sleep 1000 & echo $!; wait";
+    for (level, frees) in [("develop", false), ("operate", true)] {
+        let daemon = Setup::new().config(&format!("[permission]\nlevel = \"{level}\"\n{rule}")).start();
+        let (mut wire, mut other) = (daemon.connect(), daemon.connect());
+        wire.result("session.open", json!({"cwd": daemon.work()}));
+        other.result("session.open", json!({"cwd": daemon.work()}));
+        let lives = |pid: &str| {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            !stat.is_empty() && !stat.contains(") Z ")
+        };
+        let (_, pid) = background(&mut wire, started);
+        let (_, of_other) = background(&mut other, started);
+        let mut theirs = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        for line in [
+            format!("kill {}", theirs.id()),
+            format!("kill {of_other}"),
+            format!("kill {pid} {}", theirs.id()),
+            format!("kill {}", daemon.pid()),
+            format!("kill -- -{pid}"),
+            "kill -9 -1".to_owned(),
+            "kill 1".to_owned(),
+            "pkill sleep".to_owned(),
+            format!("kill {pid}; kill {of_other}"),
+            format!("env kill {pid}"),
+            format!("kill {pid} > killed.txt"),
+            format!("sh -c 'kill {pid}'"),
+        ] {
+            asked(&bash(&mut wire, &line));
+        }
+        assert!([&pid, &of_other, &theirs.id().to_string()].into_iter().all(|pid| lives(pid)));
+        let result = bash(&mut wire, &format!("kill -9 {pid}"));
+        if frees {
+            ran(&result);
+            assert_eq!(result["content"][0]["text"], format!("sent KILL to {pid}"), "{result}");
+            until("it has ended", || (!lives(&pid)).then_some(()));
+            let why =
+                wire.result("permissions.check", json!({"category": "shell", "target": format!("kill {of_other}")}));
+            assert_eq!(why["verdict"], "ask", "{why}");
+        } else {
+            asked(&result);
+            assert!(lives(&pid));
+        }
+        let (shell, pid) = background(&mut wire, started);
+        let killed = wire.tool("kill_shell", json!({"shell_id": shell}));
+        if frees {
+            ran(&killed);
+            until("it has ended", || (!lives(&pid)).then_some(()));
+        } else {
+            asked(&killed);
+        }
+        theirs.kill().unwrap();
+        theirs.wait().unwrap();
+    }
+}
+
 #[test]
 fn a_level_lets_commands_write_only_their_own_files_below_tmp() {
     if !machine_confines() {
@@ -342,6 +412,167 @@ fn projects_agents_and_profiles_only_lower_the_level() {
     }
     let status = wire.result("daemon.status", json!({}));
     assert_eq!(status["level"]["level"], "develop", "{status}");
+}
+
+/// What a program says to a bridge for MCP clients that calls itself Claude Code.
+const CLAUDE_CODE: &str = concat!(
+    r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"claude-code","version":"1"}}}"#,
+    "\\n",
+    r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+    "\\n",
+    r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"read","arguments":{"path":"a.txt"}}}"#,
+    "\\n"
+);
+
+/// The level of the session that a command line of this program opens through a bridge.
+fn level_of_bridge(daemon: &TestDaemon, program: &std::path::Path, line: &str) -> String {
+    let mut wire = daemon.connect();
+    let mut command = daemon.setup.command(program);
+    command.args(["-c", line]).current_dir(daemon.work()).stdin(std::process::Stdio::piped());
+    let mut child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
+    let level = until("its session is open", || {
+        let sessions = wire.result("session.list", json!({}))["sessions"].take();
+        let of_client = |session: &&Value| session["client"]["name"] == "claude-code" && session["connections"] == 1;
+        let found = sessions.as_array().unwrap().iter().find(of_client)?;
+        Some(found["level"].as_str().unwrap().to_owned())
+    });
+    drop(child.stdin.take());
+    child.wait().unwrap();
+    until("its session is closed", || {
+        let sessions = wire.result("session.list", json!({}))["sessions"].take();
+        let is_open = sessions
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|session| session["client"]["name"] == "claude-code" && session["connections"] == 1);
+        (!is_open).then_some(())
+    });
+    level
+}
+
+#[test]
+fn an_agents_level_raises_that_of_the_recorded_program_and_of_no_other() {
+    let config = "[permission]\nlevel = \"edit\"\n[agents.claude-code]\nlevel = \"develop\"\n";
+    let daemon = Setup::new().config(config).file("a.txt", "a\n").start();
+    let bin = daemon.setup.home("bin");
+    std::fs::create_dir_all(&bin).unwrap();
+    // A program of its own, and not a shell to those who look at its file.
+    let [claude, other] = ["claude", "other"].map(|name| bin.join(name));
+    for copy in [&claude, &other] {
+        std::fs::copy("/bin/sh", copy).unwrap();
+    }
+    assert!(daemon.toolctl(&["workspaces", "allow", daemon.work().to_str().unwrap()]).status.success());
+    let toolctl = toold_tests::toolctl().display();
+    let bridge = format!("(printf '{CLAUDE_CODE}'; cat) | {toolctl} mcp; true");
+    let level = |program: &std::path::Path, line: &str| level_of_bridge(&daemon, program, line);
+    assert_eq!(level(&claude, &bridge), "edit", "nothing is recorded");
+    let path = format!("{}:/usr/bin:/bin", bin.display());
+    let install = |arguments: &[&str]| {
+        let mut command = daemon.setup.command(toold_tests::toolctl());
+        let output = command
+            .args(["agents", "install", "claude-code", "--mcp", "--yes"])
+            .args(arguments)
+            .env("PATH", &path)
+            .output();
+        let output = output.unwrap();
+        (
+            output.status.success(),
+            String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    let (done, told) = install(&[]);
+    assert!(done && told.contains("recorded its program") && told.contains("bin/claude"), "{told}");
+    assert_eq!(level(&claude, &bridge), "develop");
+    assert_eq!(level(&other, &bridge), "edit", "by its name alone");
+    // Another agent gains nothing by starting it.
+    let own = CLAUDE_CODE.replace("claude-code", "other");
+    let as_agent = format!("printf '{own}' | {toolctl} mcp > other.out; {} -c \"$LINE\"; true", claude.display());
+    assert_eq!(
+        level(&other, &format!("LINE=\"{}\"; {as_agent}", bridge.replace('\\', "\\\\").replace('"', "\\\""))),
+        "edit"
+    );
+    // Nor does a program that has taken its place.
+    std::fs::remove_file(&claude).unwrap();
+    std::fs::copy("/bin/sh", &claude).unwrap();
+    assert_eq!(level(&claude, &bridge), "edit", "it is another file");
+    let listed = |path: &str| {
+        let output =
+            daemon.setup.command(toold_tests::toolctl()).args(["agents", "--json"]).env("PATH", path).output().unwrap();
+        let agents: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let found = agents["agents"].as_array().unwrap().iter().find(|agent| agent["agent"] == "claude-code").cloned();
+        found.unwrap()["level_may_raise"].clone()
+    };
+    assert_eq!(listed(&path), false);
+    assert!(install(&[]).0);
+    assert_eq!(listed(&path), true);
+    assert_eq!(level(&claude, &bridge), "develop", "it is recorded again");
+    // What runs others' code proves nothing.
+    std::fs::write(bin.join("script"), "#!/bin/sh\ntrue\n").unwrap();
+    for (program, why) in [(bin.join("script"), "is a script"), ("/bin/sh".into(), "runs code of others")] {
+        let (done, told) = install(&["--program", program.to_str().unwrap()]);
+        assert!(!done && told.contains(why), "{told}");
+    }
+    assert!(install(&["--undo"]).0);
+    assert_eq!(level(&claude, &bridge), "edit");
+}
+
+#[test]
+fn a_level_that_has_no_effect_is_found_by_a_check() {
+    let user = "[permission]\nlevel = \"edit\"\n[agents.codex]\nlevel = \"develop\"\n[agents.gemini]\nlevel = \"read\"\n\
+                [mcp.profiles.wide]\nlevel = \"operate\"\n";
+    let project = "[permission]\nlevel = \"develop\"\n";
+    let setup = Setup::new().config(user).file(".toold/config.toml", project);
+    let check = || {
+        let output = setup.command(toold_tests::toolctl()).args(["config", "check"]).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let text = check();
+    for found in [
+        "config.toml:4:1: warning: agents.codex.level: develop has no effect: it only lowers yours, which is edit, unless \
+         `toolctl agents install codex` has recorded the agent's program",
+        "config.toml:8:1: warning: mcp.profiles.wide.level: operate has no effect: it only lowers yours, which is edit",
+        ".toold/config.toml:2:1: warning: permission.level: develop has no effect: a project only lowers yours, which is edit",
+    ] {
+        assert!(text.contains(found), "{found}\n{text}");
+    }
+    assert_eq!(text.matches("has no effect").count(), 3, "{text}");
+    // With its program, the agent's level counts, and a project may lower that.
+    let program = json!({"path": "/x/codex", "file": {"device": 1, "inode": 2, "bytes": 3, "changed": [4, 5]}});
+    std::fs::create_dir_all(setup.path("state/toold")).unwrap();
+    std::fs::write(setup.path("state/toold/agent-programs.json"), json!({"agents": {"codex": program}}).to_string())
+        .unwrap();
+    let text = check();
+    assert!(!text.contains("agents.codex.level") && !text.contains("a project only lowers"), "{text}");
+}
+
+#[test]
+fn the_session_of_a_terminal_ends_with_its_shell() {
+    let daemon = Setup::new().start();
+    let mut watcher = daemon.connect();
+    watcher.result("events.subscribe", json!({"kinds": ["session.closed"]}));
+    let mut shell = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", shell.id())).unwrap();
+    let start = stat.rsplit_once(')').unwrap().1.split_ascii_whitespace().nth(19).unwrap();
+    let id = format!("terminal-pts_5-{}-{start}-0123456789abcdef", shell.id());
+    let mut person = daemon.connect();
+    person.result("session.open", json!({"cwd": daemon.work(), "session_id": id}));
+    person.result("permissions.set_level", json!({"level": "edit"}));
+    drop(person);
+    let is_listed = |wire: &mut Wire| {
+        let sessions = wire.result("session.list", json!({}))["sessions"].take();
+        sessions.as_array().unwrap().iter().any(|session| session["session_id"] == id.as_str())
+    };
+    assert!(is_listed(&mut watcher), "the next command of the shell continues it");
+    shell.kill().unwrap();
+    shell.wait().unwrap();
+    // As soon as the daemon has noticed that the connection is closed.
+    until("it is not listed", || (!is_listed(&mut watcher)).then_some(()));
+    until("it is closed", || {
+        let event = watcher.notification("events.event")["result"].take();
+        (event["session_id"] == id.as_str()).then_some(())
+    });
+    assert!(daemon.connect().error("permissions.level", json!({"session_id": id}))["message"].is_string());
 }
 
 #[test]

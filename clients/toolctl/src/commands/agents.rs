@@ -6,6 +6,7 @@ mod doctor;
 mod found;
 pub(crate) mod hooks_file;
 pub(crate) mod install;
+mod programs;
 pub(crate) mod prompt_hooks;
 pub(crate) mod switched_off;
 
@@ -21,6 +22,7 @@ use crate::globals::Globals;
 use crate::output::{self, one_line, print_json};
 use crate::table;
 use found::FoundAgent;
+use programs::ProgramState;
 
 /// Let toold judge the tools of Claude Code, Codex and other agents
 #[derive(Debug, Args)]
@@ -83,7 +85,7 @@ async fn list_agents(list: &AgentsListArgs) -> anyhow::Result<u8> {
         return Ok(OK);
     }
     let mut table = table::new(output::terminal_width());
-    table.set_header(table::header(&["AGENT", "VERSION", "HOOKS", "MCP", "COMMANDS", "LAST HOOK"]));
+    table.set_header(table::header(&["AGENT", "VERSION", "HOOKS", "MCP", "COMMANDS", "LEVEL", "LAST HOOK"]));
     for agent in &found {
         table.add_row([
             table::name(agent.agent.name()),
@@ -91,6 +93,7 @@ async fn list_agents(list: &AgentsListArgs) -> anyhow::Result<u8> {
             hooks(agent).into(),
             installed(agent.has_mcp).into(),
             commands(agent).into(),
+            level(agent).into(),
             agent.last_call.as_ref().map_or_else(|| "-".to_owned(), told).into(),
         ]);
     }
@@ -115,6 +118,15 @@ fn installed(is: bool) -> &'static str {
 /// Whether the agent's own commands can be confined.
 fn commands(found: &FoundAgent) -> &'static str {
     if found.confines { "confined" } else { "not confined" }
+}
+
+/// What the level in the agent's section of the configuration can do.
+fn level(found: &FoundAgent) -> &'static str {
+    match found.program_state {
+        ProgramState::Recorded => "may raise",
+        ProgramState::Changed => "lowers: the program has changed",
+        ProgramState::NotRecorded => "lowers",
+    }
 }
 
 fn hooks(found: &FoundAgent) -> &'static str {
@@ -147,6 +159,7 @@ fn as_json(found: &FoundAgent) -> serde_json::Value {
         "hooks_off": found.hooks_off.as_ref().map(|off| json!({"file": off.file, "setting": off.setting})),
         "mcp": found.has_mcp,
         "confines": found.confines,
+        "level_may_raise": found.program_state == ProgramState::Recorded,
         "last_hook": found.last_call,
     })
 }

@@ -27,6 +27,7 @@ use toold_engine::rule_files::RuleFiles;
 use toold_host::environment::Environment;
 use toold_host::sandbox::SandboxRules;
 use toold_lua::reload::PluginHost;
+use toold_proto::agent_programs::AGENT_PROGRAMS;
 use toold_proto::config::{ConfigEntry, ReloadedConfig};
 use toold_proto::daemon::GuardTrial;
 use toold_proto::event::EventBody;
@@ -577,6 +578,7 @@ fn own_files(options: &Options) -> anyhow::Result<Vec<PathBuf>> {
         "admin-token",
         "instance",
         "agent-processes",
+        AGENT_PROGRAMS,
         "remotes",
         "fleet",
         "undo",

@@ -82,7 +82,8 @@ pub struct AgentConfig {
     /// approved, because they only read or `permission.level` frees them; `all` all of them. It has an effect only for
     /// `claude-code`. Where a line cannot be confined, nothing but rules, grants and answers allows it.
     pub confine: AgentConfines,
-    /// Lowers `permission.level` for this agent. It cannot raise it: a client gives itself its name.
+    /// The level of this agent's sessions, in place of `permission.level`. It only lowers that, since a client gives itself its
+    /// name, unless the client runs the program that `toolctl agents install NAME` has recorded.
     #[cfg_attr(test, schemars(schema_with = "crate::config::schema::foreign::optional_level"))]
     pub level: Option<Level>,
 }

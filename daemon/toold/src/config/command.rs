@@ -12,7 +12,7 @@ use toold_host::files;
 use crate::config::options::Options;
 use crate::config::overrides::{Overrides, overrides};
 use crate::config::read::{ConfigText, ReadConfig, read};
-use crate::config::warnings::{of_rule, warnings};
+use crate::config::warnings::{of_levels, of_project_level, of_rule, warnings};
 use crate::config::{self, hooks, mount_mistakes, project, project_folder, schema, tools};
 
 /// Prints the JSON Schema.
@@ -147,6 +147,7 @@ fn of_user(options: &Options, file: PathBuf) -> FileReport {
     let source = ConfigText { name: &name, text: &text, overrides: &overrides, sections: None };
     let (of_mounts, doubtful) = mount_mistakes::of(&read(source).readable, &source, options);
     loaded.problems.extend(of_mounts);
+    warnings.extend(of_levels(&source, options, &loaded));
     warnings.extend(unknown.into_iter().chain(doubtful));
     FileReport { file, problems: config::in_order(loaded.problems, &name), warnings }
 }
@@ -191,6 +192,7 @@ fn of_project(options: &Options, file: PathBuf) -> FileReport {
             }
         }
     }
+    warnings.extend(of_project_level(&source, config.permission.level, options));
     for hook in &config.hooks {
         let origin = source.place(Some(hook.span()));
         problems.extend(hooks::mistakes(hook.get_ref()).iter().map(|why| format!("{origin}: {why}")));

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use toold_builtins::skills::SkillPlaces;
+use toold_proto::agent_programs::AGENT_PROGRAMS;
 use toold_proto::socket::others_can_replace_files;
 
 /// The folders of one daemon. Read from the environment once, in `main`; tests make their own.
@@ -52,6 +53,11 @@ impl DaemonPaths {
     /// The agents that are observed, and until when.
     pub fn observing(&self) -> PathBuf {
         self.state.join("observing.json")
+    }
+
+    /// The programs of agents that a person has recorded.
+    pub fn agent_programs(&self) -> PathBuf {
+        self.state.join(AGENT_PROGRAMS)
     }
 
     /// Who has paused everything, while it is paused.

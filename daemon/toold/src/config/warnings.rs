@@ -9,18 +9,22 @@ use toold_engine::policy::pattern::Pattern;
 use toold_engine::registry::SourceScope;
 use toold_host::files;
 use toold_host::shell_grammar::withheld;
+use toold_proto::agent_names::agent_named;
+use toold_proto::level::Level;
 use toold_proto::nearest::did_you_mean;
 use toold_proto::permission::Verdict;
 use toold_proto::tool::{Category, SourceKind};
 
-use crate::config::LoadedConfig;
+use crate::config::agent_programs;
 use crate::config::agents;
 use crate::config::bundled;
 use crate::config::mcp_profiles::{GlobSubject, ProfileGlob};
 use crate::config::mcp_servers;
 use crate::config::options::Options;
 use crate::config::plugins;
+use crate::config::read::ConfigText;
 use crate::config::tools::KnownNames;
+use crate::config::{self, LoadedConfig};
 
 /// Sentences for the user, with locations. Reads folders.
 pub(super) fn warnings(options: &Options, loaded: &LoadedConfig) -> Vec<String> {
@@ -29,6 +33,41 @@ pub(super) fn warnings(options: &Options, loaded: &LoadedConfig) -> Vec<String> 
     let of_agents = agents::warnings(&loaded.entries);
     let of_others = of_plugins(options, loaded).into_iter().chain(of_profiles(options, loaded)).chain(of_agents);
     of_rules.chain(of_servers(options, loaded, rules)).chain(of_others).collect()
+}
+
+/// Levels of agents and profiles that are above the user's, and only lower that.
+pub(super) fn of_levels(source: &ConfigText, options: &Options, loaded: &LoadedConfig) -> Vec<String> {
+    let LoadedConfig { config, policy, .. } = loaded;
+    let (user, programs) = (policy.levels.user, agent_programs::load(&options.paths.agent_programs()));
+    let mut found = Vec::new();
+    for (name, level) in
+        policy.levels.agents.iter().filter(|(name, level)| *level > user && !programs.agents.contains_key(name))
+    {
+        let how = match agent_named(name) {
+            Some(_) => format!(", unless `toolctl agents install {name}` has recorded the agent's program"),
+            None => String::new(),
+        };
+        let words = format!("agents.{name}.level: {level} has no effect: it only lowers yours, which is {user}{how}");
+        found.push(format!("{}: warning: {words}", source.place_of(&["agents", name, "level"])));
+    }
+    for (name, profile) in &config.mcp.profiles {
+        let Some(level) = profile.level.filter(|level| *level > user) else { continue };
+        let words = format!("mcp.profiles.{name}.level: {level} has no effect: it only lowers yours, which is {user}");
+        found.push(format!("{}: warning: {words}", source.place_of(&["mcp", "profiles", name, "level"])));
+    }
+    found
+}
+
+/// A level of a project that is above each one that counts for the user.
+pub(super) fn of_project_level(source: &ConfigText, level: Option<Level>, options: &Options) -> Option<String> {
+    let levels = config::load(options).policy.levels;
+    let programs = agent_programs::load(&options.paths.agent_programs());
+    let of_agents =
+        levels.agents.iter().filter(|(name, _)| programs.agents.contains_key(name)).map(|(_, level)| *level);
+    let highest = of_agents.fold(levels.user, Level::max);
+    let level = level.filter(|level| *level > highest)?;
+    let words = format!("permission.level: {level} has no effect: a project only lowers yours, which is {highest}");
+    Some(format!("{}: warning: {words}", source.place_of(&["permission", "level"])))
 }
 
 /// The same for one rule.

@@ -101,7 +101,7 @@ impl Cleaner {
                 self.clean_folders().await;
                 self.engine.sessions.list().iter().for_each(|session| detached::forget_old(session));
             }
-            self.close_sessions();
+            self.close_sessions().await;
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = self.sessions.crowded.notified() => {}
@@ -146,12 +146,17 @@ impl Cleaner {
         }
     }
 
-    fn close_sessions(&self) {
+    async fn close_sessions(&self) {
         let loaded = self.config.loaded();
         let config = &loaded.config.daemon;
         let unused = Some(Duration::from_millis(config.session_idle_ms)).filter(|unused| !unused.is_zero());
         for session_id in self.sessions.close_unused(unused, config.max_unused_sessions) {
             tracing::debug!(session = %session_id, "closed an unused session");
+            self.engine.events.emit(EventBody::SessionClosed { session_id });
+        }
+        for session_id in self.sessions.close_of_ended_shells() {
+            tracing::debug!(session = %session_id, "closed the session of a terminal whose shell has ended");
+            self.sessions.forget(&session_id).await;
             self.engine.events.emit(EventBody::SessionClosed { session_id });
         }
     }

@@ -58,6 +58,12 @@ impl Lineage {
         id.is_alive().then_some(program)
     }
 
+    /// That of the program which a client belongs to, as [`Self::program`] finds it.
+    pub(super) fn from_program(&self) -> Option<Self> {
+        let program = nearest_program(&self.0)?;
+        Some(Self::new(self.0.iter().copied().skip_while(|id| *id != program)))
+    }
+
     /// The variables with which the process's program was started; empty where they cannot be read. Values that are
     /// not UTF-8 are left out.
     pub fn environment(&self) -> HashMap<String, String> {

@@ -23,15 +23,17 @@ use toold_engine::session::{NewSession, Session, SessionFilter, SessionOwner, St
 use toold_engine::workspace::{Workspace, WorkspaceFolder};
 use toold_host::files::resolve;
 use toold_proto::event::EventBody;
-use toold_proto::session::{ClientInfo, Mode};
+use toold_proto::session::{ClientInfo, Mode, shell_of};
 use toold_proto::tool::SessionId;
 use toold_store::Store;
 
 use crate::config;
 use crate::config::active_config::ActiveConfig;
+use crate::config::agent_programs;
 use crate::config::project_folder::{grant_project_of, project_of, real_dir};
 use crate::config::workspaces::{is_wide, without_dots};
 use crate::peer::Peer;
+use crate::peer::agent_processes::ProcessId;
 use crate::peer::share_codes::ShareCodes;
 use crate::peer::workspaces::{ClientGate, WorkspaceLimit, Workspaces};
 
@@ -78,6 +80,18 @@ pub struct Opener {
 /// Kept in a session's slot.
 #[derive(Default)]
 struct OpenedBy(Mutex<Opener>);
+
+/// The shell with which the session of a terminal ends. Kept in the session's slot, if it ran when the session was opened: that
+/// of a client in another namespace is not known here.
+#[derive(Default)]
+struct TerminalShell(Mutex<Option<ProcessId>>);
+
+fn note_shell(session: &Session) {
+    let shell = shell_of(&session.id).map(|(pid, started)| ProcessId { pid, started });
+    if let Some(shell) = shell.filter(|shell| shell.is_alive()) {
+        *session.slot::<TerminalShell>().0.lock() = Some(shell);
+    }
+}
 
 /// Records who opened a session that nobody else has found yet.
 pub(crate) fn set_opener(session: &Session, opener: Opener) {
@@ -142,7 +156,10 @@ impl SessionService {
         let (session, there) = self.engine.sessions.open(session);
         match there {
             true => self.config.release(&project),
-            false => self.builtins.note_began(&session),
+            false => {
+                self.builtins.note_began(&session);
+                note_shell(&session);
+            }
         }
         let open = self.engine.sessions.len();
         if open.is_multiple_of(LOOK_AT_SESSIONS_EVERY) && open > self.config.loaded().config.daemon.max_unused_sessions
@@ -190,6 +207,22 @@ impl SessionService {
         closed.iter().map(|session| session.id.clone()).collect()
     }
 
+    /// Whether it is the session of a terminal whose shell has ended, and neither a connection nor a background command uses it.
+    pub(crate) fn is_over(&self, session: &Session) -> bool {
+        let has_ended = session
+            .slot_if_any::<TerminalShell>()
+            .and_then(|shell| *shell.0.lock())
+            .is_some_and(|shell| !shell.is_alive());
+        has_ended && session.connections() == 0 && !self.has_shells(session)
+    }
+
+    /// Closes the sessions of terminals whose shells have ended; returns their ids. Nobody can open them again.
+    pub fn close_of_ended_shells(&self) -> Vec<SessionId> {
+        let closed = self.engine.sessions.close_unused(Duration::ZERO, |session| !self.is_over(session));
+        closed.iter().for_each(|session| self.config.release(session.own_project()));
+        closed.iter().map(|session| session.id.clone()).collect()
+    }
+
     /// Closes unused sessions of a daemon of the fleet when it has `most` of them. False when it uses all of them.
     #[cfg(feature = "fleet")]
     pub(crate) fn make_room_for(&self, daemon: &str, most: usize) -> bool {
@@ -225,11 +258,19 @@ impl SessionService {
         }
         let begins_in_plan = open.profiles.iter().any(|profile| profile.mode == Mode::Plan);
         let level = open.profiles.iter().filter_map(|profile| profile.level).min();
-        let session = self.create_in_folders(kind, peer, open)?.with_profile_level(level);
+        let agent = self.proven_agent(kind, peer);
+        let session = self.create_in_folders(kind, peer, open)?.with_profile_level(level).with_proven_agent(agent);
         if begins_in_plan {
             session.set_mode(Mode::Plan);
         }
         Ok(session)
+    }
+
+    /// The agent that a client is, by its recorded program. Reads a small file if the configuration has a level for an agent.
+    fn proven_agent(&self, kind: OpenerKind, peer: &Peer) -> Option<String> {
+        let counts = kind == OpenerKind::Agent && !self.config.loaded().policy.levels.agents.is_empty();
+        let programs = counts.then(|| agent_programs::load(&self.config.options.paths.agent_programs()))?;
+        peer.proven_agent(&programs).map(str::to_owned)
     }
 
     fn create_in_folders(&self, kind: OpenerKind, peer: &Peer, open: SessionRequest) -> anyhow::Result<Session> {

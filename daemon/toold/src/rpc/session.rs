@@ -31,7 +31,9 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add_async::<SessionOpen, _>(module, Right::Anyone, open)?;
     add::<SessionsList>(module, Right::Anyone, |request, _| {
         let sessions = request.services.engine.sessions.list();
-        let visible = sessions.iter().filter(|session| may_use(&request, session).is_ok());
+        let is_listed =
+            |session: &Session| may_use(&request, session).is_ok() && !request.services.sessions.is_over(session);
+        let visible = sessions.iter().filter(|session| is_listed(session));
         let policy = request.services.engine.policy.load();
         let described = visible.map(|session| session.describe(policy.levels.of(session, None).level));
         Ok(SessionList { sessions: described.collect() })

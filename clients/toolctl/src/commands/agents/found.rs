@@ -9,6 +9,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::commands::agents::hooks_file;
+use crate::commands::agents::programs::ProgramState;
 use crate::commands::agents::switched_off::{SwitchedOff, switched_off_here};
 use crate::commands::hook::last_call::{self, LastHook};
 use crate::commands::hook::{FailArg, HookAgent};
@@ -30,6 +31,8 @@ pub(super) struct FoundAgent {
     pub(super) has_mcp: bool,
     /// Its command lines run through `toolctl confine`.
     pub(super) confines: bool,
+    /// Whether the daemon knows it by its program.
+    pub(super) program_state: ProgramState,
     pub(super) last_call: Option<LastHook>,
 }
 
@@ -110,13 +113,14 @@ async fn find(agent: HookAgent, home: &Path) -> Option<FoundAgent> {
         hooks_off: switched_off_here(agent, home),
         has_mcp: client.has_entry(&mcp_text),
         confines: hooks_file::confines_in(agent, home),
+        program_state: ProgramState::of(agent),
         last_call: last_call::read(agent),
         program,
         version,
     })
 }
 
-fn in_path(name: &str) -> Option<PathBuf> {
+pub(super) fn in_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
 }

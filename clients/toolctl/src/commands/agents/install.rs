@@ -7,7 +7,7 @@ use anyhow::Context;
 use clap::Args;
 
 use crate::commands::agents::hooks_file::{self, HookCommand};
-use crate::commands::agents::{chosen_fail, prompt_hooks};
+use crate::commands::agents::{chosen_fail, programs, prompt_hooks};
 use crate::commands::hook::{FailArg, HookAgent, installed};
 use crate::commands::mcp::install::{self, McpInstallArgs, back_up, put_back};
 use crate::config_file::{behind_links, difference, read, replace};
@@ -40,6 +40,10 @@ pub(crate) struct AgentsInstallArgs {
     /// toolctl is gone, and all others are open
     #[arg(long, value_enum, conflicts_with = "undo")]
     fail: Option<FailArg>,
+    /// The agent's program, where that in PATH is a script that starts it. It is recorded, so that `level` of `[agents.NAME]` may
+    /// also raise the level of this program; that of a script only lowers it
+    #[arg(long, value_name = "FILE", conflicts_with = "undo")]
+    program: Option<PathBuf>,
     /// Remove what was installed
     #[arg(long)]
     undo: bool,
@@ -63,7 +67,31 @@ pub(crate) async fn run(install: &AgentsInstallArgs, globals: &Globals) -> anyho
     if hooks && install.undo {
         change_hooks(install, globals, &right).await?;
     }
+    if !install.dry_run {
+        record_program(install, &right)?;
+    }
     Ok(exit)
+}
+
+/// Records the agent's program while something is installed for it, as it is now.
+fn record_program(install: &AgentsInstallArgs, right: &PersonWrites) -> anyhow::Result<()> {
+    let (agent, home) = (install.agent, install::home()?);
+    let client = agent.mcp_client();
+    let has_entry = || Ok(read(&home.join(client.file()))?.is_some_and(|text| client.has_entry(&text)));
+    let is_installed = hooks_file::is_installed(agent, &home) || has_entry().unwrap_or_else(|_: anyhow::Error| false);
+    let program = match (programs::program_of(agent, install.program.as_deref()), &install.program) {
+        (Err(error), Some(_)) => return Err(error.context(format!("{} was not recorded", agent.title()))),
+        (program, _) => program.ok().filter(|_| is_installed),
+    };
+    let path = program.as_ref().map(|program| one_line(&program.path.display().to_string()));
+    if let (true, Some(path)) = (programs::record(agent, program, right)?, path) {
+        writeln!(
+            output::stdout(),
+            "recorded its program {path}: the level of [agents.{}] may raise what it may do",
+            agent.name()
+        )?;
+    }
+    Ok(())
 }
 
 async fn change_entry(install: &AgentsInstallArgs, both: bool, globals: &Globals) -> anyhow::Result<u8> {

@@ -31,8 +31,9 @@ use crate::output::{self, one_line};
 
 /// Entries of the state folder that toold makes again, or that nobody needs without its programs. All others are packed: the
 /// database with grants and the audit log, what undo needs, notes, and files that toold does not know.
-const MADE_AGAIN: [&str; 21] = [
+const MADE_AGAIN: [&str; 22] = [
     "agent-processes",
+    "agent-programs.json",
     "bundled",
     "daemon.json",
     "daemon.lock",
