@@ -120,6 +120,9 @@ pub struct OpenedSession {
     /// Names in `env` that this client may not set; they have no effect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env_ignored: Vec<String>,
+    /// Why the session, or its new state, ends with the daemon; absent when it is stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_kept: Option<String>,
     pub server: ServerInfo,
 }
 
@@ -203,4 +206,7 @@ pub struct CloseSession {
 pub struct ClosedSession {
     /// How many calls in flight were cancelled.
     pub cancelled: u64,
+    /// Why the session can be resumed after the daemon ends; absent when it cannot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_kept: Option<String>,
 }

@@ -868,6 +868,8 @@ export interface Session {
   workspace: Workspace;
   /** Names in `env` that this client may not set; they have no effect. */
   env_ignored?: string[];
+  /** Why the session, or its new state, ends with the daemon; absent when it is stored. */
+  not_kept?: string;
   server: {
     name: string;
     version: string;
@@ -2871,6 +2873,8 @@ export interface SessionCloseParams {
 export interface SessionCloseResult {
   /** How many calls in flight were cancelled. */
   cancelled: number;
+  /** Why the session can be resumed after the daemon ends; absent when it cannot. */
+  not_kept?: string;
 }
 
 /** Answer of `session.list`. */

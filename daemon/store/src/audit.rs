@@ -38,11 +38,11 @@ impl AuditLog for Store {
     }
 
     fn record(&self, row: &AuditRow) -> Result<(), String> {
-        let Recorded { unwritten, wake, lost } = self.journal.end(row, self.sender.is_some());
+        let Recorded { unwritten, wake, lost } = self.journal.end(row);
         if lost {
             self.health.lose(1);
         }
-        if let (true, Some(sender)) = (wake, &self.sender) {
+        if let (true, Some(sender)) = (wake, self.sender.get()) {
             match sender.try_send(WriterMessage::Rows) {
                 Ok(()) => {}
                 // The writer is busy, and reaches the rows afterwards.

@@ -4,6 +4,8 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
+use parking_lot::Mutex;
+
 /// A clock that is this far ahead of the newest row is not believed.
 pub(crate) const AHEAD: Duration = Duration::from_secs(7 * 24 * 3600);
 /// How often a share begins, and its size.
@@ -24,13 +26,18 @@ pub enum AgeAllowance {
 pub(crate) struct ClockTrust {
     opened: Instant,
     settle: Duration,
-    /// When the newest row was written that was there at the start.
-    newest: Option<SystemTime>,
+    /// When the newest row was written that was there before the daemon wrote any.
+    newest: Mutex<Option<SystemTime>>,
 }
 
 impl ClockTrust {
     pub(crate) fn new(newest: Option<SystemTime>, settle: Duration) -> Self {
-        Self { opened: Instant::now(), settle, newest }
+        Self { opened: Instant::now(), settle, newest: Mutex::new(newest) }
+    }
+
+    /// For a database that could not be read at the start.
+    pub(crate) fn set_newest(&self, newest: Option<SystemTime>) {
+        *self.newest.lock() = newest;
     }
 
     pub(crate) fn allowance(&self) -> AgeAllowance {
@@ -43,7 +50,7 @@ impl ClockTrust {
         }
         // What was written in this run has the time of the same clock.
         let before = now.checked_sub(open_for).unwrap_or(now);
-        let ahead = self.newest.and_then(|newest| before.duration_since(newest).ok());
+        let ahead = self.newest.lock().and_then(|newest| before.duration_since(newest).ok());
         if ahead.is_some_and(|ahead| ahead > AHEAD) { AgeAllowance::Share } else { AgeAllowance::All }
     }
 }
@@ -85,7 +92,7 @@ mod tests {
         let now = SystemTime::UNIX_EPOCH + minutes(30_000_000);
         let check = |newest: Option<u64>, open_for: u64, expected| {
             let newest = newest.map(|minutes_ago| now - minutes(minutes_ago));
-            let trust = ClockTrust { opened: Instant::now(), settle: minutes(10), newest };
+            let trust = ClockTrust::new(newest, minutes(10));
             assert_eq!(trust.allowance_at(minutes(open_for), now), expected, "{newest:?} {open_for}");
         };
         let day = 24 * 60;

@@ -115,8 +115,16 @@ impl Store {
             return Err(StoreError::TooManyGrants);
         }
         // The file comes first: the database is more likely to fail.
+        let is_renewed = self.refusals.has(&row.id);
         let in_file = row.refuses().then(|| self.refusals.add(row.clone()));
         let in_database = self.write_durably(move |transaction| insert(transaction, RENEW, &row));
+        // One that is renewed may be there from before.
+        if matches!(in_database, Err(StoreError::Refused(_)))
+            && !is_renewed
+            && !matches!(self.has_grant(&grant.id), Ok(true))
+        {
+            self.not_in_database.lock().insert(grant.id.clone());
+        }
         match (in_file, in_database) {
             (Some(Ok(())), Err(error)) => {
                 tracing::warn!(%error, grant = grant.id, "the refusal is kept in the file alone");
@@ -143,7 +151,7 @@ impl Store {
                 | StoreError::NotWritten(_)
                 | StoreError::DiskFailed(_)
                 | StoreError::Damaged(_),
-            ) if !self.has_grant(id).unwrap_or(false) => false,
+            ) if self.is_not_in_database(id) => false,
             deleted => deleted?,
         };
         Ok(self.refusals.remove(|row| row.id == id).map_err(StoreError::NotWritten)? || deleted)
@@ -161,6 +169,11 @@ impl Store {
             })?;
             Ok(uses.collect::<Result<_, _>>()?)
         })
+    }
+
+    /// Whether it is known that the database has nothing of a grant.
+    fn is_not_in_database(&self, id: &str) -> bool {
+        self.not_in_database.lock().contains(id) || matches!(self.has_grant(id), Ok(false))
     }
 
     fn count_grants(&self) -> Result<usize, StoreError> {

@@ -18,7 +18,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 pub(crate) struct StoreHealth {
     path: PathBuf,
     /// Device and inode of the file that is written; `None` when none is.
-    identity: Option<(u64, u64)>,
+    identity: Mutex<Option<(u64, u64)>>,
     /// Why nothing is written, once writing has stopped.
     refusal: Mutex<Option<String>>,
     /// Reads may miss rows that were written.
@@ -42,7 +42,7 @@ impl StoreHealth {
         let identity = if written { identity(&path) } else { None };
         Self {
             path,
-            identity,
+            identity: Mutex::new(identity),
             refusal: Mutex::default(),
             damaged: AtomicBool::new(false),
             problems: Mutex::default(),
@@ -66,7 +66,8 @@ impl StoreHealth {
     /// Stops writing to a file that was removed or replaced: rows written there would be gone at
     /// the next start.
     pub(crate) fn look(&self) {
-        if self.identity.is_some() && identity(&self.path) != self.identity && self.refusal().is_none() {
+        let written = *self.identity.lock();
+        if written.is_some() && identity(&self.path) != written && self.refusal().is_none() {
             let problem = gone(&self.path);
             tracing::error!(%problem, "the database");
             self.refuse(problem);
@@ -75,7 +76,7 @@ impl StoreHealth {
 
     /// Looks with `look` whether the file that is written is still a database; once a second at most. Blocks.
     pub(crate) fn look_inside(&self, look: impl FnOnce(&Path) -> Result<(), StoreError>) {
-        if self.identity.is_none() || self.refusal().is_some() {
+        if self.identity.lock().is_none() || self.refusal().is_some() {
             return;
         }
         let mut looked = self.looked.lock();
@@ -92,6 +93,20 @@ impl StoreHealth {
     /// From now on nothing is written. The first reason stays.
     pub(crate) fn refuse(&self, problem: String) {
         self.refusal.lock().get_or_insert_with(|| problem.clone());
+        self.report_problem(problem);
+    }
+
+    /// From now on the file is written, since the problem that kept it from that has ended.
+    pub(crate) fn accept(&self, problem: &str) {
+        *self.identity.lock() = identity(&self.path);
+        self.problems.lock().retain(|known| known != problem);
+        self.refusal.lock().take();
+    }
+
+    /// Replaces the reason for which nothing is written.
+    pub(crate) fn refuse_otherwise(&self, before: &str, problem: String) {
+        self.problems.lock().retain(|known| known != before);
+        *self.refusal.lock() = Some(problem.clone());
         self.report_problem(problem);
     }
 

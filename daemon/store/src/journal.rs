@@ -61,6 +61,8 @@ struct JournalState {
     rows: Vec<StoredRow>,
     /// Rows are in the journal that are not in `rows`.
     is_ahead: bool,
+    /// A writer takes rows.
+    has_writer: bool,
     closed: bool,
     line: Vec<u8>,
 }
@@ -98,6 +100,7 @@ impl CallJournal {
             recent_client: RowClient::default(),
             rows: Vec::new(),
             is_ahead: false,
+            has_writer: false,
             closed: false,
             line: Vec::new(),
         };
@@ -138,8 +141,13 @@ impl CallJournal {
         Ok(number)
     }
 
-    /// Records the end of a call. The row is on its way to the database, if `has_writer`.
-    pub(crate) fn end(&self, row: &AuditRow, has_writer: bool) -> Recorded {
+    /// From now on a writer takes rows. It begins with [`rows_ahead`](Self::rows_ahead).
+    pub(crate) fn attach_writer(&self) {
+        self.state.lock().has_writer = true;
+    }
+
+    /// Records the end of a call. The row is on its way to the database; without a writer, it stays in the journal.
+    pub(crate) fn end(&self, row: &AuditRow) -> Recorded {
         let mut state = self.state.lock();
         self.look(&mut state);
         let begun = row.begun.and_then(|number| state.begun.remove(&number));
@@ -154,7 +162,8 @@ impl CallJournal {
             Err(why) => (None, Some(why)),
         };
         row_to_store.number = number;
-        if state.closed || !has_writer {
+        if state.closed || !state.has_writer {
+            state.is_ahead |= number.is_some();
             return Recorded { lost: unwritten.is_some(), unwritten, wake: false };
         }
         // In the order of their numbers, so those that come after one that waits in the file wait there, too.

@@ -29,10 +29,11 @@ mod stored_grant;
 pub mod trust;
 pub mod workspaces;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, SyncSender};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
@@ -100,9 +101,16 @@ pub struct Store {
     /// For large reads, a piece at a time; `None` where `reader` serves for them too.
     scanner: Mutex<Option<Connection>>,
     scans: Turns,
-    /// `None` when nothing can be written.
-    sender: Option<SyncSender<WriterMessage>>,
+    /// Empty as long as nothing can be written.
+    sender: OnceLock<SyncSender<WriterMessage>>,
+    retention: Retention,
+    /// Why the database is not written, as long as that may end by itself.
+    passing: Mutex<Option<String>>,
     journal: Arc<CallJournal>,
+    /// Grants of this run that the database did not take: nothing of them could come back.
+    not_in_database: Mutex<HashSet<String>>,
+    /// The switches of plugins as they were read last.
+    known_switches: Mutex<Option<Vec<Switch>>>,
     /// Plugins that were switched while that could not be stored.
     held_switches: Mutex<Vec<Switch>>,
     clock: Arc<ClockTrust>,
@@ -176,7 +184,8 @@ impl Store {
     /// folder and the file are accessible to their owner only. Keeps sessions.
     ///
     /// Never fails: parts that cannot be read, written or parsed are left unchanged, and
-    /// [`problems`](Self::problems) reports them. May wait a few seconds for another process.
+    /// [`problems`](Self::problems) reports them. May wait a second for another process; a database that is still locked
+    /// then is left to [`open_again`](Self::open_again).
     pub fn open(path: &Path) -> Self {
         Self::open_with(path, Retention::default(), SessionStorage::Kept)
     }
@@ -187,7 +196,7 @@ impl Store {
     }
 
     fn over(path: &Path, opened: OpenedDatabase, retention: Retention, sessions: SessionStorage) -> Self {
-        let OpenedDatabase { reader, scanner, writer, problem, damaged, is_new, loss } = opened;
+        let OpenedDatabase { reader, scanner, writer, problem, may_pass, damaged, is_new, loss } = opened;
         let health = Arc::new(StoreHealth::new(path.to_owned(), writer.is_some()));
         if damaged {
             health.set_damaged();
@@ -196,6 +205,7 @@ impl Store {
             tracing::error!(loss, "the database");
             health.report_problem(loss);
         }
+        let passing = problem.clone().filter(|_| may_pass);
         if let Some(problem) = problem {
             tracing::error!(%problem, "the database");
             health.refuse(problem);
@@ -204,45 +214,86 @@ impl Store {
         let clock = Arc::new(ClockTrust::new(newest, retention.settle));
         let journal = Arc::new(CallJournal::open(path));
         health.set_unjournaled(journal.problem());
-        let refusals = Arc::new(Refusals::beside(path));
-        let start = |connection| {
-            StoreWriter::start(
-                connection,
-                health.clone(),
-                refusals.clone(),
-                (retention, clock.clone()),
-                journal.clone(),
-            )
-        };
-        let started = writer.map(start);
-        let (sender, writer) = match started.transpose() {
-            Ok(started) => started.unzip(),
-            Err(error) => {
-                health.refuse(format!("can't start the thread that writes the database: {error}. Nothing is stored."));
-                (None, None)
-            }
-        };
-        let (reader, scanner, writer) = (Mutex::new(reader), Mutex::new(scanner), Mutex::new(writer));
-        let is_new = AtomicBool::new(is_new);
-        let scans = Turns::default();
         let store = Self {
             health,
             sessions,
-            refusals,
-            is_new,
-            reader,
-            scanner,
-            scans,
-            sender,
+            refusals: Arc::new(Refusals::beside(path)),
+            is_new: AtomicBool::new(is_new),
+            reader: Mutex::new(reader),
+            scanner: Mutex::new(scanner),
+            scans: Turns::default(),
+            sender: OnceLock::new(),
+            retention,
+            passing: Mutex::new(passing),
             journal,
+            not_in_database: Mutex::default(),
+            known_switches: Mutex::default(),
             held_switches: Mutex::default(),
             clock,
-            writer,
+            writer: Mutex::default(),
         };
+        if let Some(writer) = writer {
+            store.start_writer(writer);
+        }
         // Before anything is refused or revoked: the two places still hold the state of the
         // previous run.
         store.load_grants();
         store
+    }
+
+    /// Opens the database again, if what kept it from being written may have ended. True once it is used: what was read of
+    /// the store before has to be read again. Blocks for a second at most.
+    pub fn open_again(&self) -> bool {
+        let mut passing = self.passing.lock();
+        let Some(before) = passing.clone() else { return false };
+        let OpenedDatabase { reader, scanner, writer, problem, may_pass, damaged, is_new, loss: _ } =
+            opening::open(self.path());
+        if damaged {
+            self.health.set_damaged();
+        }
+        let Some(writer) = writer else {
+            let problem = problem.unwrap_or_else(|| before.clone());
+            if problem != before {
+                tracing::error!(%problem, "the database");
+                self.health.refuse_otherwise(&before, problem.clone());
+                *self.reader.lock() = reader;
+            }
+            *passing = Some(problem).filter(|_| may_pass);
+            return false;
+        };
+        self.clock.set_newest(reader.as_ref().and_then(newest_row));
+        self.is_new.store(is_new, Ordering::Relaxed);
+        *self.reader.lock() = reader;
+        *self.scanner.lock() = scanner;
+        // Refusals in the file are written into it.
+        self.not_in_database.lock().clear();
+        self.health.accept(&before);
+        self.start_writer(writer);
+        *passing = None;
+        tracing::info!(path = %self.path().display(), "the database is used from now on");
+        true
+    }
+
+    /// Whether [`open_again`](Self::open_again) may succeed later.
+    pub fn may_open_later(&self) -> bool {
+        self.passing.lock().is_some()
+    }
+
+    fn start_writer(&self, connection: Connection) {
+        self.journal.attach_writer();
+        let clock = (self.retention, self.clock.clone());
+        let (health, refusals, journal) = (self.health.clone(), self.refusals.clone(), self.journal.clone());
+        match StoreWriter::start(connection, health, refusals, clock, journal) {
+            Ok((sender, thread)) => {
+                *self.writer.lock() = Some(thread);
+                // It is started once.
+                let _ = self.sender.set(sender);
+            }
+            Err(error) => {
+                let why = format!("can't start the thread that writes the database: {error}. Nothing is stored.");
+                self.health.refuse(why);
+            }
+        }
     }
 
     pub fn path(&self) -> &Path {
@@ -282,7 +333,7 @@ impl Store {
 
     /// Waits until all earlier rows are in the database, or have failed.
     pub fn flush(&self) {
-        let Some(sender) = &self.sender else { return };
+        let Some(sender) = self.sender.get() else { return };
         let (done, wait) = mpsc::sync_channel(1);
         if sender.send(WriterMessage::Flush(done)).is_ok() {
             // Fails when the writer ends, which flushes.
@@ -293,8 +344,9 @@ impl Store {
     /// Writes the remaining rows and closes the database. Later writes are rejected; a second call
     /// does nothing.
     pub fn close(&self) {
+        self.passing.lock().take();
         let writer = self.writer.lock().take();
-        if let (Some(sender), Some(writer)) = (&self.sender, writer) {
+        if let (Some(sender), Some(writer)) = (self.sender.get(), writer) {
             // Fails when the writer has ended already.
             let _ = sender.send(WriterMessage::Close);
             if writer.join().is_err() {
@@ -363,7 +415,7 @@ impl Store {
         if let Some(why) = self.health.refusal() {
             return Err(StoreError::Refused(why));
         }
-        let sender = self.sender.as_ref().ok_or(StoreError::Closed)?;
+        let sender = self.sender.get().ok_or(StoreError::Closed)?;
         let (answer, answered) = mpsc::sync_channel(1);
         let job = move |connection: &mut Connection| {
             // Fails when the requester is gone.

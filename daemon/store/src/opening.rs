@@ -16,8 +16,8 @@ use crate::{StoreError, beside, schema};
 /// How long to wait for another process that writes.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How often that is done at the start: without the database, everything that it holds would not count until the next one.
-const ATTEMPTS: usize = 3;
+/// The same while the database is opened: nobody is served meanwhile, and it is tried again.
+const OPENING_PATIENCE: Duration = Duration::from_millis(500);
 
 /// Bytes that the write-ahead log keeps once all of it is in the database.
 const MAX_LOG: i64 = 16 << 20;
@@ -32,6 +32,8 @@ pub(crate) struct OpenedDatabase {
     pub(crate) writer: Option<Connection>,
     /// Why there is no writer, or neither.
     pub(crate) problem: Option<String>,
+    /// That may end by itself: it is worth trying again.
+    pub(crate) may_pass: bool,
     /// Reads may miss rows that were written.
     pub(crate) damaged: bool,
     /// Nothing was ever written to it.
@@ -44,6 +46,8 @@ pub(crate) struct OpenedDatabase {
 enum Hurdle {
     /// It cannot be written, but perhaps read.
     ReadOnly(String),
+    /// The same, for as long as the disk takes nothing.
+    NoRoom(String),
     /// Another process holds it.
     Locked(String),
     /// A part of it is damaged.
@@ -77,27 +81,31 @@ fn loss(path: &Path) -> Option<String> {
 }
 
 fn open_existing(path: &Path) -> OpenedDatabase {
-    let mut opened = open_writer(path);
-    for _ in 1..ATTEMPTS {
-        if matches!(opened, Err(Hurdle::Locked(_))) {
-            opened = open_writer(path);
-        }
-    }
-    match opened {
-        Ok((writer, is_new)) => match (open_reader(path), open_reader(path)) {
-            (Ok(reader), Ok(scanner)) => OpenedDatabase {
+    let served = |connection: &Connection| connection.busy_timeout(PATIENCE);
+    match open_writer(path) {
+        Ok((writer, is_new)) => match (open_reader(path), open_reader(path), served(&writer)) {
+            (Ok(reader), Ok(scanner), Ok(())) => OpenedDatabase {
                 reader: Some(reader),
                 scanner: Some(scanner),
                 writer: Some(writer),
                 is_new,
                 ..OpenedDatabase::default()
             },
-            (Err(error), _) | (_, Err(error)) => {
+            (Err(error), _, _) | (_, Err(error), _) => OpenedDatabase {
+                problem: Some(unreachable(path, &error.to_string())),
+                may_pass: matches!(error, StoreError::Busy),
+                ..OpenedDatabase::default()
+            },
+            (_, _, Err(error)) => {
                 OpenedDatabase { problem: Some(unreachable(path, &error.to_string())), ..OpenedDatabase::default() }
             }
         },
         Err(Hurdle::ReadOnly(problem)) => to_read(path, problem, read_plainly(path).or_else(|| read_unchanging(path))),
-        Err(Hurdle::Locked(problem)) => to_read(path, problem, read_plainly(path)),
+        Err(Hurdle::NoRoom(problem)) => {
+            let reader = read_plainly(path).or_else(|| read_unchanging(path));
+            OpenedDatabase { may_pass: true, ..to_read(path, problem, reader) }
+        }
+        Err(Hurdle::Locked(problem)) => OpenedDatabase { may_pass: true, ..to_read(path, problem, read_plainly(path)) },
         Err(Hurdle::Damaged(reason)) => {
             let problem = Some(damaged(path, &reason));
             OpenedDatabase { reader: read_plainly(path), damaged: true, problem, ..OpenedDatabase::default() }
@@ -212,6 +220,7 @@ fn check(connection: &Connection) -> Result<(), StoreError> {
 fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     connection.pragma_update(None, "query_only", true)?;
+    connection.busy_timeout(PATIENCE)?;
     Ok(connection)
 }
 
@@ -252,7 +261,7 @@ fn read_grants(connection: &Connection) -> rusqlite::Result<()> {
 
 fn connect(path: &Path, access: OpenFlags) -> Result<Connection, StoreError> {
     let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    connection.busy_timeout(PATIENCE)?;
+    connection.busy_timeout(OPENING_PATIENCE)?;
     protect(&connection)?;
     Ok(connection)
 }
@@ -268,12 +277,11 @@ fn hurdle(path: &Path, error: &StoreError) -> Hurdle {
     match error {
         StoreError::Damaged(reason) => Hurdle::Damaged(reason.clone()),
         StoreError::Busy => Hurdle::Locked(format!(
-            "{} was locked by another process for {} s when the daemon started. Restart the daemon once it is free.",
-            path.display(),
-            PATIENCE.as_secs() * ATTEMPTS as u64
+            "{} has been locked by another process since the daemon started. It is used once it is free.",
+            path.display()
         )),
-        StoreError::NotWritten(reason) | StoreError::DiskFailed(reason) => Hurdle::ReadOnly(format!(
-            "{} cannot be written ({reason}): free space on the file system of {}, and restart the daemon.",
+        StoreError::NotWritten(reason) | StoreError::DiskFailed(reason) => Hurdle::NoRoom(format!(
+            "{} cannot be written ({reason}): free space on the file system of {}. It is used once there is room.",
             path.display(),
             path.parent().unwrap_or(path).display()
         )),

@@ -106,6 +106,11 @@ impl Refusals {
         lost.into_iter().chain(known.problem.clone()).collect()
     }
 
+    /// Whether the file has, or should have, a refusal of this id.
+    pub(crate) fn has(&self, id: &str) -> bool {
+        self.known.lock().rows.iter().any(|row| row.id == id)
+    }
+
     /// Whether the file is up to date; an empty one may be missing where nothing can be written.
     pub(crate) fn is_well(&self, takes_writes: bool) -> bool {
         let known = self.known.lock();

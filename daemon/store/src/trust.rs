@@ -78,13 +78,21 @@ impl Store {
         })
     }
 
-    /// The plugins that were switched on or off.
-    pub fn plugin_switches(&self) -> Result<Vec<Switch>, StoreError> {
+    /// The plugins that were switched on or off. While that cannot be read, those that were read last.
+    pub fn plugin_switches(&self) -> Vec<Switch> {
         let held = self.held_switches.lock().clone();
-        let mut switches = self.stored_switches()?;
+        let mut known = self.known_switches.lock();
+        match self.stored_switches() {
+            Ok(stored) => *known = Some(stored),
+            Err(error) => {
+                let any = known.is_some();
+                tracing::warn!(%error, known_before = any, "can't tell which plugins were switched off since");
+            }
+        }
+        let mut switches = known.clone().unwrap_or_default();
         switches.retain(|switch| !held.iter().any(|held| is_of_same(held, switch)));
         switches.extend(held);
-        Ok(switches)
+        switches
     }
 
     /// From now on a plugin is switched as if that were stored, for as long as this store is open.

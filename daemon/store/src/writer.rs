@@ -84,6 +84,8 @@ impl StoreWriter {
 
     fn run(mut self, inbox: &Receiver<WriterMessage>) {
         self.move_left_journals();
+        // What ended before there was a writer.
+        self.write_rows();
         loop {
             // A wake-up is not sent while the inbox is full.
             if self.due.is_none() && self.journal.waiting() > 0 {

@@ -74,6 +74,8 @@ const PORT_WAIT: Duration = Duration::from_millis(100);
 const LAST_ANSWERS: Duration = Duration::from_millis(250);
 /// How long after the drain cancelled work may take to end.
 const TO_END: Duration = Duration::from_millis(1_700);
+/// How often it is tried to open a database that could not be used at the start.
+const STORE_LOOK: Duration = Duration::from_secs(1);
 /// How long the database may take to close.
 const TO_CLOSE: Duration = Duration::from_millis(500);
 
@@ -164,6 +166,7 @@ impl Daemon {
         let daemon = Self { clients: ClientServer::new(&services)?, services };
         daemon.services.engine.tasks.spawn(daemon.clone().serve_page_when_asked());
         daemon.services.engine.tasks.spawn(daemon.clone().sign_out_when_turned_off());
+        daemon.services.engine.tasks.spawn(daemon.clone().follow_store());
         let (agents, stopping) = (daemon.services.agent_processes.clone(), daemon.services.lifecycle.stopping());
         daemon.services.engine.tasks.spawn(async move {
             tokio::select! {
@@ -282,6 +285,41 @@ impl Daemon {
             if !changes.borrow_and_update().config.page.enabled {
                 lifecycle.page.sign_ins.revoke(None);
             }
+        }
+    }
+
+    /// Takes up the database once it can be used, if that was not possible at the start, and looks again for sessions that could
+    /// not be looked for. Ends when the daemon stops.
+    async fn follow_store(self) {
+        let Services { store, sessions, lifecycle, .. } = self.services.as_ref();
+        let stop = lifecycle.stopping();
+        loop {
+            let has_all = !store.may_open_later() && !sessions.has_unread();
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = sessions.unread_came.notified(), if has_all => {}
+                () = tokio::time::sleep(STORE_LOOK), if !has_all => {}
+            }
+            if with_store(store, Store::open_again).await {
+                // First: what is granted to a session counts only for the one that had its id.
+                sessions.save_all().await;
+                self.read_decisions().await;
+            } else if store.takes_writes() {
+                sessions.settle_unread().await;
+            }
+        }
+    }
+
+    /// Adds the decisions of people that are in the store to those that were made while it could not be read.
+    async fn read_decisions(&self) {
+        let services = self.services.clone();
+        let read = self.services.engine.tasks.spawn_blocking(move || {
+            services.engine.grants.add_stored(|| services.store.load_grants());
+            services.workspaces.reload();
+            services.config.decisions_changed();
+        });
+        if let Err(error) = read.await {
+            tracing::error!(%error, "the decisions of people could not be read");
         }
     }
 

@@ -71,7 +71,8 @@ impl ClientServer {
                 services.builtins.buffers.clear_connection(id);
                 if let Some(session) = connection.own_session() {
                     services.sessions.close(session);
-                    services.sessions.forget(session).await;
+                    // It was never stored.
+                    let _ = services.sessions.forget(session).await;
                     services.engine.events.emit(EventBody::SessionClosed { session_id: session.clone() });
                 }
                 if let Some((stream, ahead)) = mcp.and_then(into_parts) {

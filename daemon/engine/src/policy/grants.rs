@@ -198,6 +198,15 @@ impl Grants {
         self.all.store(Arc::new(held.iter().filter(|held| held.fleet.is_some()).cloned().chain(stored).collect()));
     }
 
+    /// Adds the stored grants that `read` returns to those that are held, for a store that could not be read before.
+    pub fn add_stored(&self, read: impl FnOnce() -> Vec<Grant>) {
+        let _one = self.changing.lock();
+        let stored = read();
+        let held = self.all.load();
+        let only_held = held.iter().filter(|held| stored.iter().all(|stored| stored.id != held.id)).cloned();
+        self.all.store(Arc::new(only_held.chain(stored.iter().cloned()).collect()));
+    }
+
     /// Adds a grant, and returns it as it holds: one that says the same as a grant that is valid renews that one, which keeps its
     /// id, and holds until the later of the two ends.
     ///
@@ -218,6 +227,11 @@ impl Grants {
             self.all.store(Arc::new(others.chain([grant.clone()]).collect()));
         })?;
         Ok(grant)
+    }
+
+    /// Whether any grant is for this session.
+    pub fn are_any_of(&self, session: &SessionId) -> bool {
+        self.all.load().iter().any(|grant| matches!(&grant.scope, GrantScope::Session(of) if of == session))
     }
 
     /// Replaces the grants of the fleet, which are never stored. Each has a term.

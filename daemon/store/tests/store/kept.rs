@@ -71,7 +71,7 @@ fn trust_and_switches_are_restored() {
     let store = open(&path);
     assert_eq!(store.trusted(place, TrustKind::Plugin).unwrap(), Some(new));
     assert_eq!(store.trusted(place, TrustKind::Config).unwrap(), None);
-    assert_eq!(store.plugin_switches().unwrap(), [switch(None, true), switch(Some("/p"), false)]);
+    assert_eq!(store.plugin_switches(), [switch(None, true), switch(Some("/p"), false)]);
 }
 
 #[test]

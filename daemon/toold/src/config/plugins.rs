@@ -130,11 +130,7 @@ pub fn settings(
             disabled.extend(file.config.plugins.disabled.iter().map(|name| (scope.clone(), name.clone())));
         }
     }
-    let switches = store.plugin_switches().unwrap_or_else(|error| {
-        tracing::warn!(%error, "can't tell which plugins were switched off");
-        Vec::new()
-    });
-    for Switch { project, plugin, on } in switches {
+    for Switch { project, plugin, on } in store.plugin_switches() {
         let scope = project.map_or(SourceScope::Global, SourceScope::Project);
         match on {
             // A plugin that a configuration disables stays disabled.

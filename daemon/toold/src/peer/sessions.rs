@@ -6,7 +6,7 @@
 
 pub mod persistence;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -127,6 +127,10 @@ pub struct SessionService {
     pub(crate) share_codes: ShareCodes,
     /// Far too many sessions are open, and perhaps nobody uses them.
     pub(crate) crowded: Notify,
+    /// Sessions of which it could not be read whether an earlier daemon stored one of their id.
+    unread: Mutex<HashSet<SessionId>>,
+    /// There are such sessions.
+    pub(crate) unread_came: Notify,
 }
 
 impl SessionService {
@@ -145,6 +149,8 @@ impl SessionService {
             workspaces: workspaces.clone(),
             share_codes: ShareCodes::default(),
             crowded: Notify::new(),
+            unread: Mutex::default(),
+            unread_came: Notify::new(),
         }
     }
 

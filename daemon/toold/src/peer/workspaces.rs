@@ -4,6 +4,7 @@
 //! allow`, by trusting what it holds, in an agent's own dialog, or by approving it when a client asks. A client that starts in
 //! one of the user's folders may work there, too, but nothing beyond reading is free there until a person chooses it.
 
+use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::SystemTime;
@@ -35,6 +36,8 @@ pub struct Workspaces {
     store: Arc<Store>,
     config: Arc<ActiveConfig>,
     chosen: RwLock<Vec<SavedWorkspace>>,
+    /// Choices that were taken back, and are in the store still.
+    forgotten: Mutex<HashSet<PathBuf>>,
     /// Serialises changes, so that the store and `chosen` have the same ones.
     changing: Mutex<()>,
 }
@@ -47,17 +50,22 @@ impl Workspaces {
             store: store.clone(),
             config: config.clone(),
             chosen: RwLock::default(),
+            forgotten: Mutex::default(),
             changing: Mutex::default(),
         };
         workspaces.reload();
         workspaces
     }
 
-    /// Reads those of the store again, which another daemon may have changed. Blocks.
+    /// Reads those of the store again, which another daemon may have changed, or which could not be read before. Blocks.
     pub fn reload(&self) {
         let _one = self.changing.lock();
         match self.store.load_workspaces() {
-            Ok(stored) => *self.chosen.write() = stored,
+            Ok(mut stored) => {
+                let forgotten = self.forgotten.lock();
+                stored.retain(|known| !forgotten.contains(&known.folder));
+                *self.chosen.write() = stored;
+            }
             Err(error) => tracing::warn!(%error, "can't read the workspaces that people chose"),
         }
     }
@@ -97,6 +105,7 @@ impl Workspaces {
             SavedWorkspace { folder: folder.to_owned(), kind: WorkspaceKind::Allowed, at: SystemTime::now() };
         let store = || self.store.save_workspace(&workspace);
         ChangeEffect::Widens.keep(store, |_| self.add(workspace.clone())).map_err(WorkspaceError::Store)?;
+        self.forgotten.lock().remove(folder);
         self.engine.policy_changed();
         Ok(())
     }
@@ -110,7 +119,9 @@ impl Workspaces {
         let _one = self.changing.lock();
         let known = self.is_chosen(|known| known.folder == folder);
         let forget = |_: Option<&bool>| self.chosen.write().retain(|known| known.folder != folder);
-        ChangeEffect::Narrows.keep(|| self.store.forget_workspace(folder), forget)?;
+        ChangeEffect::Narrows.keep(|| self.store.forget_workspace(folder), forget).inspect_err(|_| {
+            self.forgotten.lock().insert(folder.to_owned());
+        })?;
         Ok(known)
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use jsonrpsee::types::ErrorObjectOwned;
 use toold_engine::call::Principal;
+use toold_engine::kept::NotKept;
 use toold_engine::session::{Session, SessionFilter, SessionOwner};
 use toold_proto::PROTOCOL;
 use toold_proto::error::{self, ErrorData};
@@ -24,7 +25,7 @@ use crate::peer::sessions::persistence::with_store;
 use crate::peer::sessions::{MAX_ROOTS, MAX_VARIABLES, Opener, OpenerKind, SessionRequest, opener_of, set_opener};
 use crate::peer::share_codes::{SHARE_FOR, is_share_code};
 use crate::rpc::connection::ClientConnection;
-use crate::rpc::error::{invalid_params, object, refused, unknown};
+use crate::rpc::error::{NOT_KEPT, invalid_params, object, refused, unknown};
 use crate::rpc::{MethodRequest, MethodTable, Right, add, add_async, client_name};
 
 pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
@@ -175,10 +176,14 @@ async fn open(request: MethodRequest, mut open: OpenSession) -> Result<OpenedSes
             .await;
     }
     // Sessions of tokens alone are not resumed after the daemon ends.
-    if kind != OpenerKind::Token {
-        request.services.sessions.save(&session).await;
-    }
-    Ok(answer(&session, resumed, env_ignored))
+    let kept = match kind {
+        OpenerKind::Token => Ok(()),
+        OpenerKind::Person | OpenerKind::Agent | OpenerKind::Descendant | OpenerKind::Page | OpenerKind::Fleet => {
+            request.services.sessions.save(&session).await
+        }
+    };
+    let not_kept = kept.err().map(|error| error.to_string());
+    Ok(OpenedSession { not_kept, ..answer(&session, resumed, env_ignored) })
 }
 
 fn folders_of(session: &Session) -> Vec<PathBuf> {
@@ -254,7 +259,10 @@ async fn known(request: &MethodRequest, open: &OpenSession) -> Result<Option<Arc
     }
     let connection = request.connection();
     let kept = request.services.sessions.restore(connection.kind(), &connection.peer, id, open.env.clone()).await;
-    let kept = kept.map_err(|error| invalid_params(&format!("session {id} cannot be resumed: {error:#}")))?;
+    let kept = kept.map_err(|error| match error.downcast_ref::<NotKept>() {
+        Some(unread) => refused(NOT_KEPT, &format!("session {id} cannot be looked for: {unread}")),
+        None => invalid_params(&format!("session {id} cannot be resumed: {error:#}")),
+    })?;
     let Some((session, opener)) = kept else { return Ok(None) };
     let may = match connection.kind() {
         OpenerKind::Person => true,
@@ -350,6 +358,7 @@ fn answer(session: &Session, resumed: bool, env_ignored: Vec<String>) -> OpenedS
         resumed,
         workspace: session.workspace_state(),
         env_ignored,
+        not_kept: None,
         server: server_info(),
     }
 }
@@ -369,13 +378,23 @@ async fn close(request: MethodRequest, close: CloseSession) -> Result<ClosedSess
             OpenerKind::Token | OpenerKind::Descendant | OpenerKind::Page | OpenerKind::Fleet => false,
         };
         // A session of an earlier daemon, which nobody has resumed.
-        let forgotten = may && services.sessions.forget(&id).await;
-        return if forgotten { Ok(ClosedSession { cancelled: 0 }) } else { Err(unknown("session", id.as_str())) };
+        let forgotten = match may {
+            true => services
+                .sessions
+                .forget(&id)
+                .await
+                .map_err(|error| refused(NOT_KEPT, &NotKept { holds: false, ..error }.to_string()))?,
+            false => false,
+        };
+        return match forgotten {
+            true => Ok(ClosedSession { cancelled: 0, not_kept: None }),
+            false => Err(unknown("session", id.as_str())),
+        };
     };
     may_use(&request, &session)?;
     may_call_in(&request, &session)?;
     let cancelled = services.sessions.close(&id).unwrap_or(0);
-    services.sessions.forget(&id).await;
+    let not_kept = services.sessions.forget(&id).await.err().map(|error| error.to_string());
     services.engine.events.emit(EventBody::SessionClosed { session_id: id });
-    Ok(ClosedSession { cancelled })
+    Ok(ClosedSession { cancelled, not_kept })
 }

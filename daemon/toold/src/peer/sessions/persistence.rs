@@ -11,11 +11,11 @@ use toold_engine::session::{Session, SessionFilter};
 use toold_proto::level::Level;
 use toold_proto::session::Mode;
 use toold_proto::tool::SessionId;
-use toold_store::Store;
 use toold_store::sessions::SavedSession;
+use toold_store::{Store, StoreError};
 
 use crate::peer::Peer;
-use crate::peer::sessions::{Opener, OpenerKind, SessionRequest, SessionService, opener_of};
+use crate::peer::sessions::{Opener, OpenerKind, SessionRequest, SessionService, opener_of, set_opener};
 
 /// What is stored of a session beside its state: who opened it, and the level that a person chose for it.
 #[derive(Serialize, Deserialize)]
@@ -48,13 +48,64 @@ fn width(mode: Mode) -> u8 {
 }
 
 impl SessionService {
-    /// Stores the current state of a session. If that fails it lives as long as the daemon, and the
-    /// log reports it.
-    pub async fn save(&self, session: &Session) {
-        let saved = SavedSession::of(session, owner_of(session, session.chosen_level()));
-        let id = saved.id.clone();
-        if let Err(error) = with_store(&self.store, move |store| store.save_session(&saved)).await {
-            tracing::warn!(session = %id, %error, "the session ends with the daemon");
+    /// Stores the current state of a session.
+    ///
+    /// # Errors
+    /// It could not be stored, and ends with the daemon.
+    pub async fn save(&self, session: &Arc<Session>) -> Result<(), NotKept> {
+        let is_unread = self.unread.lock().contains(&session.id);
+        let saving = session.clone();
+        let saved = with_store(&self.store, move |store| {
+            if is_unread && !take_over(store, &saving)? {
+                return Ok(false);
+            }
+            let owner = owner_of(&saving, saving.chosen_level());
+            store.save_session(&SavedSession::of(&saving, owner))?;
+            Ok::<bool, StoreError>(true)
+        });
+        match saved.await {
+            Ok(is_own) => {
+                self.unread.lock().remove(&session.id);
+                if !is_own {
+                    tracing::warn!(session = %session.id, "the id is that of somebody else's session: this one is closed");
+                    self.close(&session.id);
+                }
+                Ok(())
+            }
+            Err(error) => {
+                tracing::warn!(session = %session.id, %error, "the session ends with the daemon");
+                Err(NotKept { holds: true, why: error.to_string() })
+            }
+        }
+    }
+
+    /// Whether it is not known of some sessions what is stored under their ids.
+    pub fn has_unread(&self) -> bool {
+        !self.unread.lock().is_empty()
+    }
+
+    /// Reads what is stored under the ids of such sessions, as far as that can be read now, and then stores them.
+    pub async fn settle_unread(&self) {
+        let unread: Vec<SessionId> = self.unread.lock().iter().cloned().collect();
+        for id in unread {
+            match self.engine.sessions.find(&id) {
+                // It is tried again.
+                Some(session) => _ = self.save(&session).await,
+                None => _ = self.unread.lock().remove(&id),
+            }
+        }
+    }
+
+    /// Stores all sessions that outlive the daemon, for a store that took nothing before.
+    pub async fn save_all(&self) {
+        for session in self.engine.sessions.list() {
+            match opener_of(&session).kind {
+                OpenerKind::Person | OpenerKind::Agent | OpenerKind::Page | OpenerKind::Fleet => {
+                    // The log has the reason.
+                    let _ = self.save(&session).await;
+                }
+                OpenerKind::Token | OpenerKind::Descendant => {}
+            }
         }
     }
 
@@ -93,7 +144,7 @@ impl SessionService {
     /// provided by the client now.
     ///
     /// # Errors
-    /// When its folder is gone.
+    /// When its folder is gone; [`NotKept`] when it cannot be read now whether there is one.
     pub async fn restore(
         &self,
         kind: OpenerKind,
@@ -133,7 +184,14 @@ impl SessionService {
             Ok(None) => return Ok(None),
             Err(error) => {
                 tracing::warn!(session = %id, %error, "can't look for the session");
-                return Ok(None);
+                self.unread.lock().insert(id.clone());
+                self.unread_came.notify_one();
+                // Without a database, people and agents go on with new sessions; but none gets what was granted to another.
+                let is_granted = || self.engine.grants.are_any_of(id) && kind != OpenerKind::Person;
+                return match self.store.takes_writes() || is_granted() {
+                    true => Err(NotKept { holds: false, why: error.to_string() }.into()),
+                    false => Ok(None),
+                };
             }
         };
         let owner: Option<StoredOwner> = saved.owner.as_deref().and_then(|owner| serde_json::from_str(owner).ok());
@@ -163,7 +221,10 @@ impl SessionService {
     }
 
     /// Removes a session, and its grants. True when it was stored.
-    pub async fn forget(&self, id: &SessionId) -> bool {
+    ///
+    /// # Errors
+    /// It stays in the store, and can be resumed after a restart.
+    pub async fn forget(&self, id: &SessionId) -> Result<bool, NotKept> {
         let (engine, builtins, id) = (self.engine.clone(), self.builtins.clone(), id.clone());
         let forgotten = with_store(&self.store, move |store| {
             if let Err(error) = memories::forget_session(&builtins, &id) {
@@ -174,9 +235,28 @@ impl SessionService {
             }
             store.delete_session(&id)
         });
-        forgotten.await.unwrap_or_else(|error| {
+        forgotten.await.map_err(|error| {
             tracing::warn!(%error, "the session stays in the database");
-            false
+            NotKept { holds: true, why: error.to_string() }
         })
     }
+}
+
+/// Takes over what an earlier daemon stored of the session that an open one continues, as far as it allows less. False if the
+/// stored one is somebody else's.
+fn take_over(store: &Store, session: &Session) -> Result<bool, StoreError> {
+    let Some(saved) = store.find_session(&session.id)? else { return Ok(true) };
+    let owner: Option<StoredOwner> = saved.owner.as_deref().and_then(|owner| serde_json::from_str(owner).ok());
+    let own = opener_of(session);
+    if own.kind != OpenerKind::Person && owner.as_ref().is_none_or(|owner| owner.opener != own) {
+        return Ok(false);
+    }
+    if width(saved.mode) < width(session.mode()) {
+        session.set_mode(saved.mode);
+    }
+    if let Some(StoredOwner { opener, level }) = owner {
+        set_opener(session, opener);
+        session.set_level(session.chosen_level().into_iter().chain(level).min());
+    }
+    Ok(true)
 }

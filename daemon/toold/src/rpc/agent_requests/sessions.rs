@@ -100,7 +100,8 @@ async fn open(
     );
     let session = publish(request, session.map_err(|error| invalid_params(&format!("cwd: {error:#}")))?);
     if connection.kind() != OpenerKind::Token {
-        service.save(&session).await;
+        // A session of hooks is not announced to anybody; the log has the reason if it is not stored.
+        let _ = service.save(&session).await;
     }
     Ok(session)
 }
