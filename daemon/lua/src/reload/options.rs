@@ -107,8 +107,8 @@ pub struct PluginHostOptions {
 /// How long loading waits for saves that may not be whole.
 #[derive(Clone, Copy, Debug)]
 pub struct SavePatience {
-    /// A version that offers less than the one in service may be half of a save: its files must not change for this
-    /// long.
+    /// A version that offers less than the one in service may be half of a save, and so may one whose files are gone: they
+    /// must not change for this long.
     pub lesser: Duration,
     /// Such a version is in service after this time even if its files keep changing.
     pub lesser_at_most: Duration,

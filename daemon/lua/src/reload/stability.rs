@@ -3,7 +3,7 @@
 //! Three things tear a read: git that is replacing files ([`git_waits`]), a save that goes on after the read (a newer
 //! load replaces this one: [`PluginManager`](crate::reload::plugin_manager::PluginManager) counts them), and a save whose
 //! parts come one after the other ([`EntryStability`]: a version that offers less than the one in service must stay
-//! unchanged for a while).
+//! unchanged for a while, and files that are gone must stay away).
 
 mod git_waits;
 
@@ -112,6 +112,8 @@ pub(crate) struct EntryStability {
     held: Option<HeldVersion>,
     /// Since when all versions were such versions.
     lesser_since: Option<Instant>,
+    /// Since when there are no files.
+    gone_since: Option<Instant>,
 }
 
 struct HeldVersion {
@@ -122,7 +124,7 @@ struct HeldVersion {
 
 impl EntryStability {
     pub(crate) fn new() -> Self {
-        Self { digest_since: Instant::now(), held: None, lesser_since: None }
+        Self { digest_since: Instant::now(), held: None, lesser_since: None, gone_since: None }
     }
 
     pub(crate) fn digest_changed(&mut self) {
@@ -136,10 +138,19 @@ impl EntryStability {
 }
 
 impl PluginEntry {
-    /// Holds back a version that offers less than the one in service until its files have not changed for a while.
+    /// Holds back a version that offers less than the one in service until its files have not changed for a while, and keeps
+    /// the one in service until its files have been away for as long.
     fn judge_version(&mut self, outcome: LoadOutcome, patience: &SavePatience) -> StabilityVerdict {
         let now = Instant::now();
         let state = &mut self.stability;
+        if matches!(outcome, LoadOutcome::Gone) && self.serving.is_some() {
+            let until = *state.gone_since.get_or_insert(now) + patience.lesser;
+            if until > now {
+                self.pending_mode = None;
+                return StabilityVerdict::Again(until);
+            }
+        }
+        state.gone_since = None;
         let (version, since) = match (outcome, state.held.take()) {
             (LoadOutcome::Unchanged(digest), Some(held)) if held.version.plugin.digest == digest => {
                 (held.version, held.since)

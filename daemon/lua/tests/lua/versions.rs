@@ -143,6 +143,31 @@ async fn half_of_a_save_takes_no_tools_away() {
     assert!(world.host.list().iter().all(|plugin| plugin.status == PluginStatus::Loaded && plugin.error.is_none()));
 }
 
+/// As editors save that remove the file first, and as a checkout does with a folder.
+#[tokio::test(flavor = "multi_thread")]
+async fn files_that_are_away_for_a_moment_take_no_tools_away() {
+    let patience = SavePatience { lesser: NEVER, lesser_at_most: NEVER, ..SavePatience::default() };
+    let files = [("g.lua", tool("a", "v0")), ("f/plugin.lua", tool("b", "v0")), ("other.lua", tool("other", "v0"))];
+    let world = world_with(patience, &files.each_ref().map(|(name, text)| (*name, text.as_str()))).await;
+    for n in 1..=3 {
+        fs::remove_file(world.plugins.join("g.lua")).unwrap();
+        fs::remove_dir_all(world.plugins.join("f")).unwrap();
+        // Each revision waits a moment for others, so what is away is noticed before the last of these serves.
+        for save in 0..6 {
+            let version = format!("v{n}.{save}");
+            world.write("other.lua", &tool("other", &version));
+            world.until_described("other", &version).await;
+            assert_eq!(world.tools(), ["a", "b", "other"], "{version}");
+        }
+        assert_eq!(world.text("a", json!({})).await, format!("v{}", n - 1));
+        world.write("g.lua", &tool("a", &format!("v{n}")));
+        world.write("f/plugin.lua", &tool("b", &format!("v{n}")));
+        world.until_described("a", &format!("v{n}")).await;
+        world.until_described("b", &format!("v{n}")).await;
+    }
+    assert!(world.host.list().iter().all(|plugin| plugin.status == PluginStatus::Loaded && plugin.error.is_none()));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_that_a_save_removes_goes() {
     let patience = SavePatience { lesser: SOON, ..SavePatience::default() };

@@ -11,7 +11,8 @@ use toold_host::folders::{EMPTY, is_empty_file};
 /// How long a file that is written and not closed must be quiet.
 const QUIET: Duration = Duration::from_millis(10);
 
-/// How long a removed file may take to come back.
+/// How long a removed file may take to come back before it is looked at. That of a plugin in service may take longer:
+/// [`stability`](crate::reload::stability).
 const GONE: Duration = Duration::from_millis(50);
 
 /// A part of a plugin folder that changed.
