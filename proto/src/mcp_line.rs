@@ -40,6 +40,12 @@ impl UnreadableMessage {
         Self { id, code, reason: reason.to_string() }
     }
 
+    /// A request whose id is that of one that has no answer yet.
+    pub fn sent_twice(id: Value) -> Self {
+        let reason = format!("a request with the id {id} waits for its answer: give each request an id of its own");
+        Self::new(id, INVALID_REQUEST, reason)
+    }
+
     /// The JSON of the answer to it.
     pub fn answer(&self) -> String {
         let error = json!({"code": self.code, "message": self.reason});

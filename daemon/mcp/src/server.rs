@@ -18,6 +18,7 @@ mod logs;
 mod meta_tools;
 mod misfits;
 mod offers;
+mod open_requests;
 mod outgoing;
 mod profiles;
 mod progress;

@@ -55,6 +55,13 @@ struct McpHttpAnswer {
 }
 
 impl McpHttpAnswer {
+    /// The messages of a stream of events.
+    fn events(&self) -> Vec<Value> {
+        let data =
+            self.body.lines().filter_map(|line| line.strip_prefix("data:")).filter(|data| !data.trim().is_empty());
+        data.map(|data| serde_json::from_str(data).unwrap()).collect()
+    }
+
     fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {} {}", self.status, self.body))
     }
@@ -110,8 +117,12 @@ impl McpHttpDaemon {
     }
 
     fn initialize(&self) -> McpHttpAnswer {
+        self.initialize_as("2025-11-25")
+    }
+
+    fn initialize_as(&self, revision: &str) -> McpHttpAnswer {
         let params =
-            json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "old", "version": "1"}});
+            json!({"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "old", "version": "1"}});
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
         self.send("POST", &body.to_string(), &[])
     }
@@ -263,6 +274,82 @@ fn a_client_that_returns_during_its_call_hears_its_end() {
         resumed.join().unwrap()
     });
     assert!(rest.contains("at last"), "{rest}");
+}
+
+/// The error code for each id; 0 for a result.
+fn codes(answers: &[Value]) -> Vec<(Value, i64)> {
+    let mut codes: Vec<_> =
+        answers.iter().map(|answer| (answer["id"].clone(), answer["error"]["code"].as_i64().unwrap_or(0))).collect();
+    codes.sort_by_key(|(id, _)| id.to_string());
+    codes
+}
+
+#[test]
+fn a_batch_is_answered_in_the_revision_that_has_batches() {
+    let served = serve("");
+    let id = served.initialize_as("2025-03-26").header("mcp-session-id").unwrap().to_owned();
+    let own = [("Mcp-Session-Id", id.as_str())];
+    let post = |body: Value| served.send("POST", &body.to_string(), &own);
+    let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    let only_notifications = post(json!([initialized]));
+    assert_eq!((only_notifications.status, only_notifications.body.as_str()), (202, ""));
+    let call =
+        |id: &str, name: &str| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": name}});
+    let mixed = post(json!([
+        call("a", "hello"),
+        {"jsonrpc": "2.0", "id": "b", "method": "tools/call", "params": []},
+        {"jsonrpc": "2.0", "id": "c"},
+        {"jsonrpc": "2.0", "id": "d", "method": "initialize",
+         "params": {"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}},
+        {"jsonrpc": "2.0", "id": "e", "method": "no/such"},
+        5,
+        call("f", "hello"),
+        initialized,
+    ]));
+    assert_eq!((mixed.status, mixed.header("content-type")), (200, Some("text/event-stream")), "{}", mixed.body);
+    let answers = mixed.events();
+    let expected = [
+        (json!("a"), 0),
+        (json!("b"), -32602),
+        (json!("c"), -32600),
+        (json!("d"), -32600),
+        (json!("e"), -32601),
+        (json!("f"), 0),
+        (Value::Null, -32600),
+    ];
+    assert_eq!(codes(&answers), expected, "{}", mixed.body);
+    assert_eq!(answers.iter().filter(|answer| answer.to_string().contains("\"hello\"")).count(), 2, "{}", mixed.body);
+    let many: Vec<Value> = (0..1_000).map(|id| json!({"jsonrpc": "2.0", "id": id, "method": "ping"})).collect();
+    assert_eq!(post(json!(many)).events().len(), 1_000);
+    assert_eq!(codes(&[post(json!([])).json()]), [(Value::Null, -32600)]);
+
+    // Later revisions have none, and nobody who sent one waits for an answer without an end.
+    for revision in ["2025-06-18", "2025-11-25"] {
+        let id = served.initialize_as(revision).header("mcp-session-id").unwrap().to_owned();
+        let batch = json!([call("a", "hello"), {"jsonrpc": "2.0", "id": "b", "method": "tools/call", "params": 5}]);
+        let refused = served.send("POST", &batch.to_string(), &[("Mcp-Session-Id", &id)]);
+        assert_eq!(refused.status, 400, "{}", refused.body);
+        let answers: Vec<Value> = serde_json::from_str(&refused.body).unwrap();
+        assert_eq!(codes(&answers), [(json!("a"), -32600), (json!("b"), -32602)], "{}", refused.body);
+    }
+}
+
+#[test]
+fn a_second_request_with_the_id_of_one_that_waits_is_refused() {
+    let served = serve("");
+    let session = OldHttpSession::open(&served);
+    let file = served.daemon.work().join("told");
+    // It waits on.
+    let (event, _) = session.call_and_lose_it("when_told", json!({"file": file}));
+    let call = json!({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "hello"}}).to_string();
+    let twice = served.send("POST", &call, &session.own());
+    assert_eq!(codes(&twice.events()), [(json!(5), -32600)], "{}", twice.body);
+    assert!(twice.body.contains("the id 5 waits for its answer"), "{}", twice.body);
+    std::fs::write(&file, "").unwrap();
+    let first =
+        until("the first one is answered", || Some(session.resume(&event)).filter(|rest| rest.contains("at last")));
+    assert!(first.contains("\"id\":5"), "{first}");
+    until("the id is free again", || served.send("POST", &call, &session.own()).body.contains("hello").then_some(()));
 }
 
 /// Stops the daemon that has replaced the test's own.

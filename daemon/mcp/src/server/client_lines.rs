@@ -9,9 +9,10 @@ use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::Mutex;
-use toold_proto::mcp_line::{LineCollector, LinePart};
+use toold_proto::mcp_line::{LineCollector, LinePart, UnreadableMessage};
 
 use crate::server::misfits;
+use crate::server::open_requests::OpenRequests;
 
 pub(super) struct ClientLines<R, W> {
     read: BufReader<R>,
@@ -26,12 +27,15 @@ pub(super) struct ClientLines<R, W> {
     owed: Option<String>,
     /// Such an answer may be in the writer's buffer still.
     is_unsent: bool,
+    /// The requests that were passed on and have no answer yet.
+    open: Arc<OpenRequests>,
     write: Arc<Mutex<MessageWriter<W>>>,
 }
 
 impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> ClientLines<R, W> {
-    /// `max`: bytes of one line. `max_weight`: bytes of memory that one line may take once it is parsed.
-    pub(super) fn new(read: R, write: W, max: usize, max_weight: u64) -> Self {
+    /// `max`: bytes of one line. `max_weight`: bytes of memory that one line may take once it is parsed. `open`: the requests
+    /// that wait for an answer, as whoever takes the messages keeps them.
+    pub(super) fn new(read: R, write: W, max: usize, max_weight: u64, open: Arc<OpenRequests>) -> Self {
         Self {
             read: BufReader::new(read),
             lines: LineCollector::new(max),
@@ -41,6 +45,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Client
             has_begun: false,
             owed: None,
             is_unsent: false,
+            open,
             write: Arc::new(Mutex::new(MessageWriter { stream: Some(write), unsent: Vec::new(), sent: 0 })),
         }
     }
@@ -108,6 +113,9 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Transp
         loop {
             self.settle().await.ok()?;
             match self.next_part().await?.and_then(|message| misfits::read(&message)) {
+                Ok(Some(JsonRpcMessage::Request(request))) if self.open.has(&request.id) => {
+                    self.owed = Some(UnreadableMessage::sent_twice(request.id.into_json_value()).answer());
+                }
                 Ok(Some(message)) => {
                     self.has_begun |= matches!(message, JsonRpcMessage::Request(_));
                     // The SDK would end the conversation for another message before the first request.

@@ -1,5 +1,6 @@
 //! Streamable HTTP, as a service that a listener passes its requests to.
 
+mod batch;
 pub mod records;
 mod sessions;
 mod streams;
@@ -19,6 +20,7 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use toold_proto::error::INVALID_REQUEST;
 use toold_proto::mcp_line::{UnreadableMessage, parts_of};
 
@@ -48,8 +50,10 @@ pub struct HttpOptions {
 /// In the stateless revisions a client that disconnects before its answer cancels its request. In the older ones it may
 /// come back for the answer with `Last-Event-ID`, within the limits of [`streams`].
 pub struct McpHttp {
-    service: StreamableHttpService<McpClientServer, ResumableSessions>,
+    service: Arc<StreamableHttpService<McpClientServer, ResumableSessions>>,
     sessions: Arc<ResumableSessions>,
+    /// The tasks of the daemon, which waits for them when it stops.
+    tasks: TaskTracker,
     records: TokenSessionRecords,
     max_sessions: usize,
 }
@@ -70,11 +74,12 @@ impl McpHttp {
         config.session_store = Some(Arc::new(records.clone()));
         let mut sessions = LocalSessionManager::default();
         sessions.session_config.keep_alive = Some(session_idle);
-        let sessions = Arc::new(ResumableSessions::new(sessions, records.clone(), mcp.host.engine().tasks.clone()));
+        let tasks = mcp.host.engine().tasks.clone();
+        let sessions = Arc::new(ResumableSessions::new(sessions, records.clone(), tasks.clone()));
         let mcp = mcp.clone();
         let server = move || Ok(mcp.server(ConnectionKind::Http, mcp.host.next_connection(), identity.clone(), None));
-        let service = StreamableHttpService::new(server, sessions.clone(), config);
-        Self { service, sessions, records, max_sessions }
+        let service = Arc::new(StreamableHttpService::new(server, sessions.clone(), config));
+        Self { service, sessions, tasks, records, max_sessions }
     }
 
     pub async fn answer(&self, request: Request<Bytes>) -> Response<BoxBody<Bytes, Infallible>> {
@@ -92,6 +97,9 @@ impl McpHttp {
         let mut request = request;
         if *request.method() == Method::POST {
             accept_all(request.headers_mut());
+            if is_batch(request.body()) {
+                return self.answer_batch(request).await;
+            }
             if let Err(unreadable) = read(request.body()) {
                 return faulty(&unreadable);
             }
@@ -104,9 +112,30 @@ impl McpHttp {
         answer
     }
 
+    async fn answer_batch(&self, request: Request<Bytes>) -> Response<BoxBody<Bytes, Infallible>> {
+        let parts = parts_of(request.body(), u64::MAX);
+        let session = session_id(&request);
+        let is_known = self.records.has(session) || self.sessions.has_session(&session.into()).await.unwrap_or(false);
+        if !session.is_empty() && !is_known {
+            // Its client begins another one.
+            let mut unknown = Response::new(Full::new(Bytes::from_static(b"Not Found: Session not found")).boxed());
+            *unknown.status_mut() = StatusCode::NOT_FOUND;
+            return unknown;
+        }
+        let revision = self.records.revision(session);
+        match (&parts[..], revision.as_deref()) {
+            // It is empty, or no JSON.
+            ([Err(unreadable)], _) if unreadable.id.is_null() => faulty(unreadable),
+            (_, Some(batch::REVISION)) => {
+                batch::answer(self.service.clone(), request.into_parts().0, parts, &self.tasks).await
+            }
+            (_, _) => batch::refusal(parts),
+        }
+    }
+
     /// The status of the answer to a request that ends a session.
     async fn ended_session(&self, request: &Request<Bytes>) -> StatusCode {
-        let id = request.headers().get("mcp-session-id").and_then(|id| id.to_str().ok()).unwrap_or_default();
+        let id = session_id(request);
         match self.sessions.has_session(&id.into()).await {
             Ok(true) => StatusCode::NO_CONTENT,
             // One of the previous daemon, which was not used here yet.
@@ -114,6 +143,14 @@ impl McpHttp {
             Ok(false) | Err(_) => StatusCode::NOT_FOUND,
         }
     }
+}
+
+fn is_batch(body: &[u8]) -> bool {
+    body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body).trim_ascii_start().starts_with(b"[")
+}
+
+fn session_id(request: &Request<Bytes>) -> &str {
+    request.headers().get("mcp-session-id").and_then(|id| id.to_str().ok()).unwrap_or_default()
 }
 
 /// A client that accepts everything, or does not say, accepts both kinds of answers.
@@ -135,9 +172,6 @@ fn read(body: &[u8]) -> Result<(), UnreadableMessage> {
     let invalid = |reason| Err(UnreadableMessage::new(Value::Null, INVALID_REQUEST, reason));
     let mut parts = parts_of(body, u64::MAX);
     let message = match (parts.pop(), parts.is_empty()) {
-        _ if body.trim_ascii_start().starts_with(b"[") => {
-            return invalid("a batch is not supported: send one message in each request");
-        }
         (Some(message), true) => message?,
         (None | Some(_), _) => return invalid("the body is empty: expected a message of JSON-RPC 2.0"),
     };

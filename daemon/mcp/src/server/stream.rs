@@ -1,20 +1,18 @@
 //! One client on a byte stream, whose lines [`ClientLines`] reads.
 
-use parking_lot::Mutex;
-use std::collections::HashSet;
 use std::io::Cursor;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::{ClientNotification, ClientRequest, GetMeta, JsonRpcMessage, RequestId};
+use rmcp::model::{ClientNotification, ClientRequest, GetMeta, JsonRpcMessage};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage, serve_server_with_ct};
 use rmcp::transport::Transport;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
-use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::boxed_transport::{BoxedTransport, BoxedTransportError};
 use crate::server::client_lines::ClientLines;
+use crate::server::open_requests::OpenRequests;
 use crate::server::{McpClientServer, McpConnection};
 
 /// How a stream is served.
@@ -45,17 +43,23 @@ where
 {
     let (read, write) = tokio::io::split(stream);
     let read = Cursor::new(ahead).chain(read);
-    let lines = ClientLines::new(read, write, options.max_message, options.max_weight);
-    serve_lines(server, BoxedTransport::new(lines), options).await;
+    let open = Arc::<OpenRequests>::default();
+    let lines = ClientLines::new(read, write, options.max_message, options.max_weight, open.clone());
+    serve_lines(server, BoxedTransport::new(lines), open, options).await;
 }
 
-async fn serve_lines(server: McpClientServer, lines: BoxedTransport<RoleServer>, options: StreamOptions) {
+async fn serve_lines(
+    server: McpClientServer,
+    lines: BoxedTransport<RoleServer>,
+    open: Arc<OpenRequests>,
+    options: StreamOptions,
+) {
     let StreamOptions { max_requests, hung_up, stop, cancel, .. } = options;
     let connection = server.connection.clone();
     let gone = cancel.child_token();
     let transport = BoundedTransport {
         inner: lines,
-        open: Arc::default(),
+        open,
         max: max_requests,
         ended: false,
         hung_up,
@@ -88,32 +92,10 @@ struct BoundedTransport {
     gone: CancellationToken,
 }
 
-/// The requests that wait for an answer.
-#[derive(Default)]
-struct OpenRequests {
-    ids: Mutex<HashSet<RequestId>>,
-    changed: Notify,
-}
-
-impl OpenRequests {
-    fn len(&self) -> usize {
-        self.ids.lock().len()
-    }
-
-    fn insert(&self, id: RequestId) {
-        self.ids.lock().insert(id);
-    }
-
-    fn remove(&self, id: &RequestId) {
-        self.ids.lock().remove(id);
-        self.changed.notify_waiters();
-    }
-}
-
 /// Waits until all requests are answered. Fires `gone` when nobody can read the answers. Cancel-safe.
 async fn drain(open: &OpenRequests, hung_up: &(dyn Fn() -> bool + Send + Sync), gone: &CancellationToken) {
     loop {
-        let changed = open.changed.notified();
+        let changed = open.changed();
         if open.len() == 0 {
             return;
         }
@@ -161,7 +143,7 @@ impl Transport<RoleServer> for BoundedTransport {
                 drain(&self.open, self.hung_up.as_ref(), &self.gone).await;
                 return None;
             }
-            let changed = self.open.changed.notified();
+            let changed = self.open.changed();
             if self.open.len() >= self.max {
                 changed.await;
                 continue;

@@ -385,8 +385,9 @@ impl<'a> Bridge<'a> {
     /// A message of the client as the daemon gets it, if it gets it. What is no message is answered here: its id would be
     /// lost with the daemon.
     fn take_from_client(&self, part: LinePart) -> Option<Vec<u8>> {
-        match part {
-            Ok(message) => self.lock().take_from_client(line_of(&message)),
+        let taken = part.and_then(|message| self.lock().take_from_client(line_of(&message)));
+        match taken {
+            Ok(line) => line,
             Err(unreadable) => {
                 self.refusals.lock().push(answer_line(&unreadable));
                 self.refused.notify_one();

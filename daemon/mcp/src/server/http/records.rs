@@ -85,6 +85,12 @@ impl TokenSessionRecords {
         self.all.records.lock().contains_key(&self.key(id))
     }
 
+    /// The revision that the client of a session asked for in its greeting.
+    pub(super) fn revision(&self, id: &str) -> Option<String> {
+        let records = self.all.records.lock();
+        records.get(&self.key(id)).map(|state| state.initialize_params.protocol_version.to_string())
+    }
+
     pub(super) fn remove(&self, id: &str) {
         self.all.records.lock().remove(&self.key(id));
     }

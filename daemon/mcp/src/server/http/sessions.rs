@@ -6,17 +6,19 @@ use std::sync::Arc;
 
 use futures_util::{Stream, StreamExt};
 use parking_lot::Mutex;
-use rmcp::model::ClientJsonRpcMessage;
-use rmcp::model::ServerJsonRpcMessage;
+use rmcp::ErrorData;
+use rmcp::model::{ClientJsonRpcMessage, ClientNotification, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::local::{
     LocalSessionManager, LocalSessionManagerError, SessionError, SessionTransport,
 };
 use rmcp::transport::streamable_http_server::session::{RestoreOutcome, ServerSseMessage, SessionId, SessionManager};
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
+use toold_proto::mcp_line::UnreadableMessage;
 
 use super::records::TokenSessionRecords;
 use super::streams::{SentStreams, StreamKey};
+use crate::server::open_requests::OpenRequests;
 
 /// The SDK's sessions, whose streams of requests are kept here: the SDK forgets one with its answer.
 pub(super) struct ResumableSessions {
@@ -27,12 +29,13 @@ pub(super) struct ResumableSessions {
     restored: Mutex<HashSet<SessionId>>,
     /// The tasks of the daemon, which waits for them when it stops.
     tasks: TaskTracker,
+    open: Arc<OpenRequests<(SessionId, RequestId)>>,
 }
 
 impl ResumableSessions {
     pub(super) fn new(inner: LocalSessionManager, records: TokenSessionRecords, tasks: TaskTracker) -> Self {
         let streams = Arc::new(SentStreams::new(records.stream_numbers()));
-        Self { inner, streams, records, restored: Mutex::default(), tasks }
+        Self { inner, streams, records, restored: Mutex::default(), tasks, open: Arc::default() }
     }
 
     pub(super) async fn count(&self) -> usize {
@@ -74,13 +77,43 @@ impl SessionManager for ResumableSessions {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        let request = match &message {
+            ClientJsonRpcMessage::Request(request) => Some(request.id.clone()),
+            ClientJsonRpcMessage::Notification(_)
+            | ClientJsonRpcMessage::Response(_)
+            | ClientJsonRpcMessage::Error(_) => None,
+        };
+        let open = request.as_ref().map(|request| self.open.enter((id.clone(), request.clone())).ok_or(request));
+        let open = match open.transpose() {
+            Ok(open) => open,
+            // The SDK would have one answer for both.
+            Err(request) => {
+                let twice = UnreadableMessage::sent_twice(request.clone().into_json_value());
+                let error = ErrorData::invalid_request(twice.reason, None);
+                let answer = ServerJsonRpcMessage::error(error, Some(request.clone()));
+                let mut refused = ServerSseMessage::default();
+                refused.message = Some(Arc::new(answer));
+                return Ok(futures_util::stream::once(std::future::ready(refused)).left_stream());
+            }
+        };
         let sent = self.inner.create_stream(id, message).await?;
         let (key, events) = self.streams.begin(id);
-        self.tasks.spawn(pass_on(sent, key, self.streams.clone()));
-        Ok(stream_of(events))
+        let pass_on = pass_on(sent, key, self.streams.clone());
+        self.tasks.spawn(async move {
+            let _open = open;
+            pass_on.await;
+        });
+        Ok(stream_of(events).right_stream())
     }
 
     async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), Self::Error> {
+        // A request that its client cancelled is not answered.
+        if let ClientJsonRpcMessage::Notification(notification) = &message
+            && let ClientNotification::CancelledNotification(cancelled) = &notification.notification
+            && let Some(request) = &cancelled.params.request_id
+        {
+            self.open.remove(&(id.clone(), request.clone()));
+        }
         self.inner.accept_message(id, message).await
     }
 

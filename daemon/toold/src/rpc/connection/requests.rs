@@ -79,7 +79,10 @@ impl ConnectionTask {
         let notification = id.is_none();
         let answer_id = id.unwrap_or(Id::Null);
         if key.is_some_and(|key| self.pending.has(key)) {
-            let words = "a request with this id is in flight on this connection".to_owned();
+            let words = format!(
+                "a request with the id {} waits for its answer: give each request an id of its own",
+                key.unwrap_or_default()
+            );
             return StartedRequest::refused(failure(answer_id, error::INVALID_REQUEST, words, "invalid_request"));
         }
         let held = match place {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use toold_proto::daemon::CLOSING;
-use toold_proto::mcp_line::Members;
+use toold_proto::mcp_line::{Members, UnreadableMessage};
 use toold_proto::tool::NOT_RUN;
 
 /// The answer to a call that a daemon may have carried out before it ended.
@@ -81,9 +81,15 @@ impl Conversation {
     }
 
     /// A message of the client, as the daemon gets it; `None` when it answers a daemon that is gone.
-    pub(super) fn take_from_client(&mut self, line: Vec<u8>) -> Option<Vec<u8>> {
-        let Some(head) = head(&line) else { return Some(line) };
-        match (head.id, head.method.as_deref()) {
+    ///
+    /// # Errors
+    /// It is a request whose id another one has that waits: the daemons would not know which one they answer.
+    pub(super) fn take_from_client(&mut self, line: Vec<u8>) -> Result<Option<Vec<u8>>, UnreadableMessage> {
+        let Some(head) = head(&line) else { return Ok(Some(line)) };
+        Ok(match (head.id, head.method.as_deref()) {
+            (Some(id), Some(_)) if self.waiting.contains_key(&id.to_string()) => {
+                return Err(UnreadableMessage::sent_twice(id));
+            }
             (Some(id), Some(method)) => {
                 self.track_settings(method, &line);
                 self.track_request(&id, method, &line);
@@ -100,7 +106,7 @@ impl Conversation {
             }
             (Some(id), None) => self.answer(&id, line),
             (None, _) => Some(line),
-        }
+        })
     }
 
     /// The client's answer to a request of the daemon, with the daemon's own id.
@@ -303,14 +309,14 @@ mod tests {
         let mut state = Conversation::default();
         state.begin(&line(json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {}})));
         assert_eq!(state.take_from_daemon(&line(json!({"id": 0, "result": {}}))), RelayedMessage::Unchanged);
-        state.take_from_client(line(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})));
+        state.take_from_client(line(json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))).unwrap();
         state
     }
 
     #[test]
     fn a_call_that_waited_for_a_person_goes_over_to_the_next_daemon() {
         let mut state = ready();
-        state.take_from_client(line(json!({"id": 1, "method": "tools/call"})));
+        state.take_from_client(line(json!({"id": 1, "method": "tools/call"}))).unwrap();
         let meta =
             |not_run| json!({"id": 1, "result": {"isError": true, "_meta": {"toold/metadata": {"not_run": not_run}}}});
         assert_eq!(state.take_from_daemon(&line(meta(true))), RelayedMessage::Consumed);
@@ -322,10 +328,10 @@ mod tests {
     #[test]
     fn the_next_daemon_gets_the_opening_and_unread_requests() {
         let mut state = ready();
-        state.take_from_client(line(json!({"id": 1, "method": "tools/list"})));
-        state.take_from_client(line(json!({"id": "a", "method": "tools/call"})));
-        state.take_from_client(line(json!({"id": 3, "method": "tools/call"})));
-        state.take_from_client(line(json!({"method": "notifications/cancelled", "params": {"requestId": 3}})));
+        state.take_from_client(line(json!({"id": 1, "method": "tools/list"}))).unwrap();
+        state.take_from_client(line(json!({"id": "a", "method": "tools/call"}))).unwrap();
+        state.take_from_client(line(json!({"id": 3, "method": "tools/call"}))).unwrap();
+        state.take_from_client(line(json!({"method": "notifications/cancelled", "params": {"requestId": 3}}))).unwrap();
         state.take_from_daemon(&line(json!({"id": 1, "result": {}})));
         let (opening, cancelled) = state.hand_over();
         let opening = texts(&opening);
@@ -341,6 +347,17 @@ mod tests {
     }
 
     #[test]
+    fn a_request_with_the_id_of_one_that_waits_is_refused() {
+        let mut state = ready();
+        let request = line(json!({"id": 1, "method": "tools/call"}));
+        state.take_from_client(request.clone()).unwrap();
+        assert!(state.take_from_client(request.clone()).unwrap_err().reason.contains("id 1 waits"));
+        assert_eq!(texts(&state.hand_over().0)[2]["id"], 1, "the first one waits still");
+        state.take_from_daemon(&line(json!({"id": 1, "result": {}})));
+        assert!(state.take_from_client(request).unwrap().is_some());
+    }
+
+    #[test]
     fn an_unanswered_first_message_is_sent_once() {
         let mut state = Conversation::default();
         state.begin(&line(json!({"id": 0, "method": "initialize"})));
@@ -351,9 +368,11 @@ mod tests {
     fn subscriptions_are_made_again() {
         let mut state = ready();
         for (id, method, uri) in [(1, "subscribe", "a"), (2, "subscribe", "b"), (3, "unsubscribe", "a")] {
-            state.take_from_client(line(
-                json!({"id": id, "method": format!("resources/{method}"), "params": {"uri": uri}}),
-            ));
+            state
+                .take_from_client(line(
+                    json!({"id": id, "method": format!("resources/{method}"), "params": {"uri": uri}}),
+                ))
+                .unwrap();
             state.take_from_daemon(&line(json!({"id": id, "result": {}})));
         }
         let opening = texts(&state.hand_over().0);
@@ -372,8 +391,8 @@ mod tests {
             panic!()
         };
         let id = texts(&[asked])[0]["id"].clone();
-        assert_eq!(state.take_from_client(line(json!({"id": 0, "result": "late"}))), None);
-        let answer = state.take_from_client(line(json!({"id": id, "result": {}}))).unwrap();
+        assert_eq!(state.take_from_client(line(json!({"id": 0, "result": "late"}))), Ok(None));
+        let answer = state.take_from_client(line(json!({"id": id, "result": {}}))).unwrap().unwrap();
         assert_eq!(texts(&[answer]), [json!({"id": 0, "result": {}})]);
     }
 
@@ -386,7 +405,7 @@ mod tests {
     #[test]
     fn a_request_is_sent_again_once() {
         let mut state = ready();
-        state.take_from_client(line(json!({"id": 1, "method": "tools/list"})));
+        state.take_from_client(line(json!({"id": 1, "method": "tools/list"}))).unwrap();
         assert_eq!(state.lose(), (vec![], vec![]));
         assert_eq!(texts(&state.hand_over().0)[2]["id"], 1);
         let (twice, _) = state.lose();
@@ -397,8 +416,8 @@ mod tests {
     #[test]
     fn requests_that_a_killed_daemon_may_have_read_get_an_error() {
         let mut state = ready();
-        state.take_from_client(line(json!({"id": 1, "method": "tools/call"})));
-        state.take_from_client(line(json!({"id": 2, "method": "tools/call"})));
+        state.take_from_client(line(json!({"id": 1, "method": "tools/call"}))).unwrap();
+        state.take_from_client(line(json!({"id": 2, "method": "tools/call"}))).unwrap();
         state.take_from_daemon(&line(json!({"id": 2, "result": {}})));
         let (twice, calls) = state.lose();
         assert_eq!((twice.len(), &calls), (0, &vec!["1".to_owned()]));
