@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Duration;
 
+use tokio::time::{Instant, sleep};
+use toold_client::{Client, ClientError};
 use toold_proto::daemon::NoParams;
 use toold_proto::fleet::{FleetDaemon, FleetDaemonState, FleetStatus};
 use toold_proto::method::FleetGetStatus;
@@ -17,6 +20,10 @@ use crate::finding::{Finding, any_bad, bad, good, show, warning};
 use crate::globals::Globals;
 use crate::output::{self, counted, duration, print_json};
 
+/// How long a daemon may take to read a new `[fleet]` and to connect, and to hear of the others.
+const CONNECTS: Duration = Duration::from_secs(5);
+const HEARS: Duration = Duration::from_secs(2);
+const SETTLE_CHECK: Duration = Duration::from_millis(100);
 /// A daemon renews its record every ten seconds.
 const LATE_MS: u64 = 15_000;
 /// A difference of clocks that is worth a warning.
@@ -28,8 +35,9 @@ const MANY_ROWS: u64 = 1_000;
 
 pub(super) async fn run(json: bool, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
-    let status = client.call::<FleetGetStatus>(NoParams {}).await?;
     let (_, text) = configuration().await?;
+    let is_member = FleetSection::read(&text).is_ok_and(|fleet| fleet.is_some_and(|fleet| fleet.name.is_some()));
+    let status = settled_status(&client, is_member).await?;
     let mut findings = Vec::new();
     match FleetSection::read(&text) {
         Ok(Some(fleet)) if fleet.name.is_some() => {
@@ -52,6 +60,25 @@ pub(super) async fn run(json: bool, globals: &Globals) -> anyhow::Result<u8> {
         }
     }
     Ok(if any_bad(&findings) { NOT_RUN } else { OK })
+}
+
+/// The status, once the daemon has read the section and is connected, or says why not, and has heard of the others; or after a
+/// few seconds without that.
+async fn settled_status(client: &Client, is_member: bool) -> Result<FleetStatus, ClientError> {
+    let began = Instant::now();
+    loop {
+        let status = client.call::<FleetGetStatus>(NoParams {}).await?;
+        let is_connecting = !status.configured || !status.connected && status.error.is_none();
+        let is_unheard = |daemon: &FleetDaemon| daemon.state == FleetDaemonState::Unknown;
+        let waits = match is_connecting {
+            true => began.elapsed() < CONNECTS,
+            false => status.connected && status.daemons.iter().any(is_unheard) && began.elapsed() < HEARS,
+        };
+        if !is_member || !waits {
+            return Ok(status);
+        }
+        sleep(SETTLE_CHECK).await;
+    }
 }
 
 /// The key files: each is there, for its owner alone, and the person's fits the public one.
