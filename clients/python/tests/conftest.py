@@ -76,6 +76,10 @@ class DaemonFolders:
         """Stops the daemon that runs here, if there is one, and checks that nothing is left."""
         self._ask("stop")
 
+    def kill(self) -> None:
+        """Kills the daemon that runs here."""
+        self._ask("kill")
+
     def remove(self) -> None:
         assert self._harness.stdin is not None and self._harness.stdout is not None
         self._harness.stdin.close()

@@ -164,6 +164,40 @@ def test_the_next_request_connects_again_in_the_same_session(client: Client, dae
     assert [session["session_id"] for session in bound if session["connections"]] == [client.session.session_id]
 
 
+def pid_after_a_loss(client: Client) -> int:
+    while True:
+        try:
+            return int(client.request("daemon.status")["pid"])
+        except toold.Disconnected:
+            pass  # The connection has just ended.
+
+
+def test_a_daemon_that_a_person_stopped_is_not_started_again(folders: DaemonFolders) -> None:
+    with Client(toold=TOOLD) as client, Client(start=False) as person:
+        person.request("daemon.shutdown")
+        with pytest.raises(NotRunning, match="stopped by a person"):
+            while True:
+                pid_after_a_loss(client)
+        # Once it has ended, the user starts it, which this client notices by itself.
+        folders.stop()
+        folders.start()
+        assert client.execute("greet", {"name": "x"}).text == "hello x"
+
+
+def test_a_daemon_that_is_killed_again_and_again_is_started_three_times_a_minute(folders: DaemonFolders) -> None:
+    with Client(toold=TOOLD) as client:
+        for _ in range(3):
+            pid = client.request("daemon.status")["pid"]
+            folders.kill()
+            assert pid_after_a_loss(client) != pid
+        folders.kill()
+        with pytest.raises(StartFailed, match="three times within a minute"):
+            pid_after_a_loss(client)
+        # Others may: this one follows.
+        folders.start()
+        assert client.execute("greet", {"name": "x"}).text == "hello x"
+
+
 def test_a_client_that_must_not_reconnect_does_not(daemon: DaemonFolders) -> None:
     with Client(start=False, reconnect=False) as client:
         events = client.events()

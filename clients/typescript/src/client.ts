@@ -5,6 +5,7 @@ import { setTimeout as pause } from "node:timers/promises";
 
 import { Call, ProgressQueue, Routes } from "./calls.js";
 import { Connection, type Log } from "./connection.js";
+import { EndedDaemon, Restarts, stopped } from "./ended.js";
 import { lacks, passedOn } from "./environment.js";
 import { Disconnected, errorOf, NotRead, NotRunning, RpcError } from "./errors.js";
 import { Events, type EventsOptions } from "./events.js";
@@ -182,6 +183,9 @@ export class Client implements AsyncDisposable {
   readonly #events = new Set<Events>();
   readonly #closing = new AbortController();
   #connection: Connection | undefined;
+  /** The daemon whose connection was lost. */
+  #ended: EndedDaemon | undefined;
+  readonly #restarts = new Restarts();
   #connecting: Promise<Connection> | undefined;
   #returning: Promise<void> | undefined;
   #session: Session | undefined;
@@ -477,7 +481,7 @@ export class Client implements AsyncDisposable {
     };
   }
 
-  /** Does the work again on the next connection when a daemon that is replaced did not read the request. */
+  /** Does the work again on the next connection when a daemon that ended in order did not read the request. */
   async #asked<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     let deadline: number | undefined;
     for (;;) {
@@ -498,11 +502,21 @@ export class Client implements AsyncDisposable {
     const known = this.#connection;
     if (known !== undefined && known.lost === undefined) return known;
     if (known !== undefined && !this.#reconnect) throw new Disconnected(known.lost);
-    return this.#once(() => {
-      const { start = true, toold, startTimeout = 10_000 } = this.#options;
-      if (!start) return reach(this.socket, this.#log);
-      return connectOrStart(this.socket, { program: toold, patience: startTimeout }, this.#log);
-    });
+    return this.#once(() => this.#reached());
+  }
+
+  /** A new connection. A daemon that a person stopped is not started again, and any other one not too often. */
+  async #reached(): Promise<Connection> {
+    const { start = true, toold, startTimeout = 10_000 } = this.#options;
+    if (this.#wasStopped) throw stopped();
+    if (!start) return reach(this.socket, this.#log);
+    const beforeStart = () => this.#ended && this.#restarts.count();
+    return connectOrStart(this.socket, { program: toold, patience: startTimeout, beforeStart }, this.#log);
+  }
+
+  /** Whether a person stopped the last daemon, and no other one has followed. */
+  get #wasStopped(): boolean {
+    return this.#connection?.closing === "stop" && this.#ended?.isFollowed === false;
   }
 
   /** Makes one connection at a time, for every request that waits for one. */
@@ -570,6 +584,7 @@ export class Client implements AsyncDisposable {
   }
 
   #lost(): void {
+    this.#ended = new EndedDaemon(this.socket);
     for (const restorable of [...this.#responders, ...this.#provided]) restorable.end();
     const closed = this.#closing.signal.aborted;
     if (closed || !this.#reconnect) {
@@ -589,6 +604,7 @@ export class Client implements AsyncDisposable {
     for (let wait = RETURN_AFTER; !signal.aborted; wait = Math.min(wait * 2, RETURN_AFTER_MOST)) {
       await pause(wait, undefined, { signal }).catch(() => {});
       if (signal.aborted || this.connected) return;
+      if (this.#wasStopped) continue;
       try {
         await this.#once(() => reach(this.socket, this.#log));
         return;

@@ -22,8 +22,8 @@ export class Connection {
   readonly #transport: Transport;
   readonly #subscriptions = new Map<string, { onItem: (item: never) => void; onLost?: (reason: string) => void }>();
   #lost: string | undefined;
-  /** Whether the daemon has announced, after all its answers, that another one takes over. */
-  #replaced = false;
+  /** Why the daemon ends, which it says after all its answers: "restart", "stop", "signal" or "idle". */
+  #closing: string | undefined;
   /** The error of the first thing that the other end sent and that is not a message. */
   #foreign: string | undefined;
   /** Called with each `tools.progress` and its size on the wire in bytes. */
@@ -49,7 +49,7 @@ export class Connection {
       this.#end(failure === undefined ? "the daemon closed the connection" : `the connection is gone: ${failure}`);
     });
     this.#rpc.onNotification("daemon.closing", ({ reason }: { reason: string }) => {
-      this.#replaced = reason === "restart";
+      this.#closing = reason;
     });
     this.#rpc.onNotification("tools.progress", (progress: CallProgress) => {
       this.onProgress(progress, wireSizes.get(progress) ?? 0);
@@ -65,6 +65,11 @@ export class Connection {
   /** Why the connection has ended; `undefined` while it is open. */
   get lost(): string | undefined {
     return this.#lost;
+  }
+
+  /** Why the daemon ended, if it has said so: "restart", "stop", "signal" or "idle". */
+  get closing(): string | undefined {
+    return this.#closing;
   }
 
   /** The error in the first received line that is not a message; `undefined` if there was none. */
@@ -99,7 +104,7 @@ export class Connection {
     } catch (error) {
       if (signal?.aborted && error === signal.reason) throw error;
       if (this.#lost !== undefined) {
-        if (this.#replaced) throw new NotRead("another daemon has taken over before the request was read");
+        if (this.#closing !== undefined) throw new NotRead("the daemon has ended before the request was read");
         const unknown = `whether ${method} was carried out is not known, so it is not sent again`;
         throw new Disconnected(`${this.#lost}; ${unknown}`);
       }

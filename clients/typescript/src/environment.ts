@@ -76,6 +76,7 @@ export function lacks(session: Session, role: string | null | undefined, own: En
   } else if (session.workspace === "none") {
     warnings.push("the session has no folder to work in; allow one with: toolctl workspaces allow DIR");
   }
+  if (session.not_kept) warnings.push(session.not_kept);
   return warnings;
 }
 

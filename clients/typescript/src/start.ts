@@ -27,6 +27,8 @@ export interface StartOptions {
   program: string | undefined;
   /** How long to wait for its first answer, in milliseconds. */
   patience: number;
+  /** Called before one is started, unless it throws. */
+  beforeStart: () => void;
 }
 
 /** How long a running daemon may take to answer first, in milliseconds. */
@@ -82,6 +84,7 @@ export async function connectOrStart(socket: string, options: StartOptions, log:
       // A program listens, or did a moment ago, so no daemon is started.
       wait = Math.min(2 * wait, RETRY_AT_LEAST_EVERY);
     } else if (started === undefined) {
+      options.beforeStart();
       started = await Started.spawn(socket, options.program);
     } else if (started.status !== undefined) {
       if (started.status !== "exit status 0") {

@@ -4,6 +4,7 @@ import { createServer, type Server, type Socket } from "node:net";
 import { dirname, join } from "node:path";
 
 import {
+  type Client,
   connect,
   Disconnected,
   findProgram,
@@ -168,15 +169,14 @@ test("patience ends a request", async (t) => {
   await client.request("daemon.ping");
 });
 
-test("requests in flight fail when the daemon stops, and the next request starts another", async (t) => {
+test("requests in flight fail when the daemon is killed, and the next request starts another", async (t) => {
   const here = await ownFolders(t);
   const client = await here.client();
   const call = client.call("wait_for_ever");
   await call[Symbol.asyncIterator]().next();
   const before = await client.request("daemon.status");
-  await here.stopDaemon();
-  // The daemon cancels what runs when it stops, or is gone before it can say so.
-  await assert.rejects(call.result());
+  await here.killDaemon();
+  await assert.rejects(call.result(), Disconnected);
   assert.equal(client.connected, false);
   assert.equal(text(await client.execute("greet", { name: "again" })), "hello again");
   const after = await client.request("daemon.status");
@@ -222,6 +222,52 @@ test("events, prompts and provided tools come back with the daemon", async (t) =
   assert.equal(text(await other.execute("provided")), "still provided");
   const { value } = await events.next();
   assert.equal(value?.kind === "call.started" && value.tool, "provided");
+});
+
+/** The error of the first request that fails for another reason than that the connection has just ended. */
+async function refusal(client: Client): Promise<unknown> {
+  for (;;) {
+    try {
+      await client.request("daemon.ping");
+    } catch (error) {
+      if (!(error instanceof Disconnected)) return error;
+    }
+  }
+}
+
+test("a daemon that a person stopped is not started again", async (t) => {
+  const here = await ownFolders(t);
+  const client = await here.client();
+  const person = await here.client();
+  await person.request("daemon.shutdown");
+  const error = await refusal(client);
+  assert.ok(error instanceof NotRunning && error.message.includes("stopped by a person"), String(error));
+  await here.stopDaemon();
+  assert.deepEqual(await here.processes(), []);
+  // Another client may start one, which serves this one too.
+  await (await here.client()).request("daemon.ping");
+  await client.request("daemon.ping");
+});
+
+test("a daemon that is killed again and again is started three times a minute", async (t) => {
+  const here = await ownFolders(t);
+  const client = await here.client();
+  for (let times = 0; times < 3; times++) {
+    const { pid } = await client.request("daemon.status");
+    await here.killDaemon();
+    for (;;) {
+      const status = await client.request("daemon.status").catch((error: unknown) => {
+        assert.ok(error instanceof Disconnected, String(error));
+      });
+      if (status !== undefined && status.pid !== pid) break;
+    }
+  }
+  await here.killDaemon();
+  const error = await refusal(client);
+  assert.ok(error instanceof StartFailed && error.message.includes("three times within a minute"), String(error));
+  // Others may: this one follows.
+  await (await here.client()).request("daemon.ping");
+  await client.request("daemon.ping");
 });
 
 test("a daemon that is only stopped is not started by those who wait for it", async (t) => {

@@ -119,6 +119,11 @@ export class DaemonFolders {
     await this.#harness.ask("stop");
   }
 
+  /** Kills the daemon that runs here. */
+  async killDaemon(): Promise<void> {
+    await this.#harness.ask("kill");
+  }
+
   async closeClients(): Promise<void> {
     await Promise.all(this.#clients.splice(0).map((client) => client.close()));
   }

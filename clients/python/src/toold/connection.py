@@ -65,8 +65,8 @@ class Connection:
         # Called once, when the stream has ended.
         self.on_closed: Callable[[], None] = lambda: None
         self.lost: str | None = None
-        # Whether the daemon has announced, after all its answers, that another one takes over.
-        self._replaced = False
+        # Why the daemon ends, which it says after all its answers: "restart", "stop", "signal" or "idle".
+        self.closing: str | None = None
         # The first thing that was received, if it is not a message.
         self.foreign: str | None = None
         self._speaks = False
@@ -179,7 +179,7 @@ class Connection:
 
     def _notified(self, method: str, params: dict[str, Any], size: int) -> None:
         if method == "daemon.closing":
-            self._replaced = params.get("reason") == "restart"
+            self.closing = str(params.get("reason"))
         elif method == "tools.progress":
             self.on_progress(params, size)
         elif (on_item := self._subscriptions.get(params.get("subscription", ""))) is not None:
@@ -198,8 +198,8 @@ class Connection:
         self.on_closed()
 
     def _unanswered(self, method: str, reason: str) -> Disconnected:
-        if self._replaced:
-            return NotRead("another daemon has taken over before the request was read")
+        if self.closing is not None:
+            return NotRead("the daemon has ended before the request was read")
         return Disconnected(f"{reason}; whether {method} was carried out is not known, so it is not sent again")
 
 

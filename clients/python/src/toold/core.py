@@ -18,6 +18,7 @@ from typing import Any, Protocol, TypeVar
 from .aliases import OnPermission, OnProgress, OnQuestion, Path_
 from .calls import AsyncCall, ProgressQueue, Routes
 from .connection import Connection
+from .ended import EndedDaemon, Restarts, stopped
 from .environment import lacks, passed_on
 from .errors import Disconnected, NotRead, NotRunning, RequestTimeout, RpcError, TooldError, Unreachable
 from .events import AsyncEvents
@@ -66,6 +67,9 @@ class ClientCore:
         self._reconnect = reconnect
         self._routes = Routes()
         self._connection: Connection | None = None
+        # The daemon whose connection was lost.
+        self._ended: EndedDaemon | None = None
+        self._restarts = Restarts()
         self._connecting = asyncio.Lock()
         self._session_params: dict[str, Any] | None = None
         self._returning: asyncio.Task[None] | None = None
@@ -170,7 +174,7 @@ class ClientCore:
         return await self._asked(lambda connection: connection.request(method, params))
 
     async def _asked(self, work: Callable[[Connection], Awaitable[T]]) -> T:
-        """Does the work again on the next connection when a daemon that is replaced did not read the request."""
+        """Does the work again on the next connection when a daemon that ended in order did not read the request."""
         deadline: float | None = None
         while True:
             connection = await self._ready()
@@ -201,16 +205,27 @@ class ClientCore:
                 raise Disconnected(known.lost or "the connection is gone")
             deadline = time.monotonic() + PATIENCE
             while True:
-                if self._start:
-                    connection = await connect_or_start(self.socket, self._program, self._start_timeout)
-                else:
-                    connection = await reach(self.socket)
+                connection = await self._reached()
                 try:
                     return await self._settle(connection)
                 except NotRead:
                     # Another daemon takes over: restore everything on the next connection.
                     if self._closed or time.monotonic() >= deadline:
                         raise
+
+    async def _reached(self) -> Connection:
+        """A new connection. A daemon that a person stopped is not started again, and any other one not too often."""
+        if self._was_stopped():
+            raise stopped()
+        if not self._start:
+            return await reach(self.socket)
+        before_start = self._restarts.count if self._ended is not None else lambda: None
+        return await connect_or_start(self.socket, self._program, self._start_timeout, before_start)
+
+    def _was_stopped(self) -> bool:
+        """Whether a person stopped the last daemon, and no other one has followed."""
+        known, ended = self._connection, self._ended
+        return known is not None and known.closing == "stop" and ended is not None and not ended.is_followed()
 
     async def _settle(self, connection: Connection) -> Connection:
         """Restores the session, prompts, provided tools and events of this client on a new connection."""
@@ -252,6 +267,7 @@ class ClientCore:
         return [*self._responders, *([self._provided] if self._provided else []), *self._events]
 
     def _lost(self) -> None:
+        self._ended = EndedDaemon(self.socket)
         for responder in self._responders:
             responder.end()
         self._provided.end()
@@ -272,6 +288,8 @@ class ClientCore:
             async with self._connecting:
                 if self._connection is None or self._connection.lost is None:
                     return
+                if self._was_stopped():
+                    continue
                 try:
                     await self._settle(await reach(self.socket))
                     return

@@ -74,6 +74,8 @@ def lacks(session: Session, role: str | None, own: Collection[str]) -> list[str]
         )
     elif session.workspace == "none":
         warnings.append("the session has no folder to work in; allow one with: toolctl workspaces allow DIR")
+    if session.not_kept is not None:
+        warnings.append(session.not_kept)
     return warnings
 
 

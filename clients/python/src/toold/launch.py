@@ -10,6 +10,7 @@ import os
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
@@ -73,8 +74,13 @@ def _no_answer(socket: Path, met: Absent, patience: float) -> str:
     return f"the daemon at {socket} {how} after {patience:g} s"
 
 
-async def connect_or_start(socket: Path, program: Path | None, patience: float) -> Connection:
-    """Connects, and starts a daemon when none is running. Waits at most `patience` seconds for its first answer."""
+async def connect_or_start(
+    socket: Path, program: Path | None, patience: float, before_start: Callable[[], None]
+) -> Connection:
+    """Connects, and starts a daemon when none is running, unless `before_start` raises.
+
+    Waits at most `patience` seconds for its first answer.
+    """
     deadline = time.monotonic() + patience
     started: Started | None = None
     before: Absent | None = None
@@ -91,6 +97,7 @@ async def connect_or_start(socket: Path, program: Path | None, patience: float) 
             # A program listens, or did a moment ago, so no daemon is started.
             pause = min(2 * pause, RETRY_AT_LEAST_EVERY)
         elif started is None:
+            before_start()
             started = Started(socket, program)
         else:
             status = started.process.poll()

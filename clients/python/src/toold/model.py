@@ -36,6 +36,8 @@ class Session:
     workspace: Workspace = "open"
     # Names of variables that this client may not set, and that have no effect.
     env_ignored: list[str] = field(default_factory=list)
+    # Why the session ends with the daemon; `None` when it is stored.
+    not_kept: str | None = None
 
     @classmethod
     def of(cls, wire: Mapping[str, Any]) -> Session:
