@@ -27,6 +27,7 @@ use crate::builtin::{Builtin, CHANGES, ToolFacts};
 use crate::checkouts;
 use crate::command_changes::beyond::DeclaredChanges;
 use crate::command_changes::{CommandChanges, CommandWindow, NotUndoable};
+use crate::index_refresh;
 use crate::journal::ChangingCall;
 use crate::judged_line::JudgedLine;
 use crate::locked_installs::{self, LineLocks};
@@ -227,6 +228,7 @@ impl BashTool {
             Some(network) => network.in_environment(environment),
             None => environment,
         };
+        let around = cwd.clone();
         let mut command = ProcessCommand::shell(&input.command, cwd, environment);
         if only_shown {
             // Git would write what it learns about files into the index.
@@ -295,6 +297,9 @@ impl BashTool {
         };
         let is_news_of_it = !window.is_elsewhere() && !only_reads(&judged);
         let not_undoable = window.end().await;
+        if only_shown && finished.ending == ProcessEnding::Exited {
+            index_refresh::after(&judged, &around, &self.toolkit, cx).await;
+        }
         if finished.ending == ProcessEnding::Cancelled && !cx.timed_out() {
             return Err(ToolError::Cancelled.into());
         }

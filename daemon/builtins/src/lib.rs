@@ -51,6 +51,7 @@ mod document;
 mod edits;
 mod front_matter;
 mod globs;
+mod index_refresh;
 mod lines;
 mod locked_installs;
 mod look_alikes;
