@@ -107,7 +107,7 @@ impl Setup {
 
     /// Starts `toold serve` and waits until it answers.
     pub fn start(self) -> TestDaemon {
-        self.start_by(Self::toold)
+        self.start_by(Self::daemon_command)
     }
 
     /// The same by another command, which becomes `toold`.
@@ -119,7 +119,7 @@ impl Setup {
     }
 
     /// The daemon's program, or a wrapper that executes it.
-    fn toold(&self) -> Command {
+    pub fn daemon_command(&self) -> Command {
         let [program, arguments @ ..] = self.through.as_slice() else { return self.command(toold()) };
         let mut command = self.command(Path::new(program));
         command.args(arguments).arg(toold());
@@ -157,7 +157,7 @@ impl TestDaemon {
 
     /// Starts another daemon in the folders of one that has ended.
     pub fn start_again(&mut self) {
-        self.child = self.setup.serve(self.setup.toold());
+        self.child = self.setup.serve(self.setup.daemon_command());
         self.wait_until_it_listens();
     }
 

@@ -30,6 +30,15 @@ pub enum FloorNetwork {
     Hosts,
 }
 
+/// The Unix sockets that it may connect to. Later ones allow more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FloorSockets {
+    /// Pairs alone, which lead nowhere else.
+    Nothing,
+    /// Those that it makes itself, and those that `[sandbox] sockets` names.
+    Own,
+}
+
 /// The tokens and keys that it may read. Later ones allow more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FloorCredentials {
@@ -43,6 +52,7 @@ pub enum FloorCredentials {
 pub struct FloorRights {
     pub writes: FloorWrites,
     pub network: FloorNetwork,
+    pub sockets: FloorSockets,
     pub credentials: FloorCredentials,
 }
 
@@ -61,14 +71,15 @@ pub struct Floor {
 const READ: FloorRights = FloorRights {
     writes: FloorWrites::Nothing,
     network: FloorNetwork::Nothing,
+    sockets: FloorSockets::Nothing,
     credentials: FloorCredentials::Nothing,
 };
 const WRITE: FloorRights = FloorRights { writes: FloorWrites::Session, ..READ };
 const FETCH: FloorRights = FloorRights { network: FloorNetwork::Hosts, ..WRITE };
-const BUILD: FloorRights = FloorRights { credentials: FloorCredentials::Exposed, ..FETCH };
+const BUILD: FloorRights = FloorRights { sockets: FloorSockets::Own, credentials: FloorCredentials::Exposed, ..FETCH };
 
 /// The rights of each effect. A command that has another effect is never free. No command on a floor reaches Unix sockets of
-/// other programs, or signals processes that it did not start.
+/// other programs that no person named, or signals processes that it did not start.
 pub const TABLE: &[(Effect, FloorRights)] = &[
     (Effect::Read, READ),
     (Effect::Write, WRITE),
@@ -98,6 +109,7 @@ impl FloorRights {
         Self {
             writes: self.writes.max(other.writes),
             network: self.network.max(other.network),
+            sockets: self.sockets.max(other.sockets),
             credentials: self.credentials.max(other.credentials),
         }
     }

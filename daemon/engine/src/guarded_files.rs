@@ -1,8 +1,9 @@
 //! The files that no command reads or changes that runs without a person's word: besides those that the daemon guards by
-//! itself, those that a rule or a refusal denies, or that a rule asks about.
+//! itself, those that a rule or a refusal denies, or that a rule asks about. And the hosts that rules and grants allow to it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use toold_proto::cut;
 use toold_proto::permission::{Action, Verdict};
@@ -115,17 +116,8 @@ impl StrictPatterns {
             };
             policy.rules.iter().filter(holds).map(|rule| rule.pattern.clone())
         };
-        let is_refusal = |grant: &&Grant| {
-            grant.category == category
-                && grant.action == Action::Deny
-                && grant.chain.is_empty()
-                && grant.tools.as_ref().is_none_or(|tools| tools.iter().any(|tool| tool == BASH))
-                && match &grant.scope {
-                    GrantScope::Session(of) => *of == session.id || session.above().contains(&of),
-                    GrantScope::Project(of) => of == session.project() || of == session.grant_project(),
-                    GrantScope::Always => true,
-                }
-        };
+        let is_refusal =
+            |grant: &&Grant| grant.category == category && grant.action == Action::Deny && grants_to(grant, session);
         let refused = grants.iter().filter(is_refusal).map(|grant| grant.pattern.clone());
         let asked: Vec<Pattern> = rules(Verdict::Ask).collect();
         let allowed = if asked.is_empty() { Vec::new() } else { rules(Verdict::Allow).collect() };
@@ -168,6 +160,33 @@ fn is_for(rule: &Rule, session: &Session, caller: &CallingAgent) -> bool {
         && rule.cwd.as_deref().is_none_or(is_near)
         && rule.agent.is_none_or(|agent| caller.is(agent, rule.action))
         && rule.tools.as_ref().is_none_or(|tools| ToolName::parse(BASH).is_ok_and(|bash| tools.is_match(&bash)))
+}
+
+fn grants_to(grant: &Grant, session: &Session) -> bool {
+    grant.chain.is_empty()
+        && grant.tools.as_ref().is_none_or(|tools| tools.iter().any(|tool| tool == BASH))
+        && match &grant.scope {
+            GrantScope::Session(of) => *of == session.id || session.above().contains(&of),
+            GrantScope::Project(of) => of == session.project() || of == session.grant_project(),
+            GrantScope::Always => true,
+        }
+}
+
+/// The patterns of hosts that a rule or a grant of a person allows to the commands of a session.
+pub fn allowed_hosts(engine: &Engine, session: &Session) -> Vec<String> {
+    let (policy, now) = (engine.policy.load(), SystemTime::now());
+    let is_rule =
+        |rule: &&Rule| rule.category == Category::Network && rule.action == Verdict::Allow && is_for(rule, session);
+    let grants = engine.grants.snapshot();
+    let is_grant = |grant: &&Grant| {
+        grant.category == Category::Network
+            && grant.action == Action::Allow
+            && grant.expires_at.is_none_or(|end| end > now)
+            && grants_to(grant, session)
+    };
+    let rules = policy.rules.iter().filter(is_rule).map(|rule| &rule.pattern);
+    let patterns = rules.chain(grants.iter().filter(is_grant).map(|grant| &grant.pattern));
+    patterns.map(|pattern| pattern.as_str().to_owned()).collect()
 }
 
 /// Whether a pattern may match something below a folder.

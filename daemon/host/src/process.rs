@@ -38,6 +38,7 @@ use crate::process::pipe::{OutputPipe, read_either};
 use crate::process::reaper::Ward;
 use crate::process_registry::{StartedFor, TrackedProcess};
 use crate::sandbox::network::call::CallNetwork;
+use crate::sandbox::{ProgramStarter, open_sockets};
 use crate::terminal;
 use crate::tool_mark;
 
@@ -228,7 +229,10 @@ pub async fn run_with_input(
     let kept = command.kept.clone();
     let tap = command.tap.clone();
     let network = command.network.clone();
-    let _stand_ins = command.confinement.as_mut().map(Confinement::hold_stand_ins);
+    let _stand_ins = command.confinement.as_mut().map(|confinement| {
+        open_sockets(confinement, ProgramStarter::Daemon);
+        confinement.hold_stand_ins()
+    });
     let mut running = start(command, input)?;
     running.kept = kept;
     let mut stdout = OutputPipe::new(Stream::Stdout, running.stdout.take(), keep, tap.clone());

@@ -9,8 +9,12 @@ mod floors;
 mod git_control;
 mod home_settings;
 pub mod network;
+mod other_names;
 mod secret_index;
+#[cfg(target_os = "linux")]
+mod sockets;
 mod surroundings;
+mod tool_caches;
 mod tracked;
 
 use std::borrow::Cow;
@@ -24,6 +28,7 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 
 use toold_engine::cx::Cx;
+use toold_engine::guarded_files::allowed_hosts;
 use toold_engine::policy::{Policy, is_secret};
 use toold_engine::session::Session;
 
@@ -35,6 +40,7 @@ use crate::sandbox::floors::FloorSupport;
 use crate::sandbox::home_settings::HomeSettings;
 use crate::sandbox::network::call::CallNetwork;
 use crate::sandbox::network::hosts::NetworkHosts;
+use crate::sandbox::other_names::OtherNames;
 use crate::sandbox::secret_index::SecretIndex;
 
 pub use crate::launcher::order::Confinement;
@@ -74,6 +80,8 @@ pub struct SandboxRules {
     /// Secret files that a build may read on its floor: absolute, or relative to the session's folders. Only the user's
     /// rules have them.
     pub expose: Vec<PathBuf>,
+    /// Unix sockets that a build may connect to on its floor. Only the user's rules have them.
+    pub sockets: Vec<PathBuf>,
     pub home: Option<PathBuf>,
     /// Why the system cannot provide the sandbox. Then no program runs.
     pub refused: Option<String>,
@@ -92,6 +100,7 @@ pub struct Sandbox {
     /// Whether the system gives a network by host.
     has_network: OnceLock<bool>,
     secrets: SecretIndex,
+    other_names: OtherNames,
     home_settings: HomeSettings,
     made_repositories: MadeRepositories,
 }
@@ -173,7 +182,8 @@ impl SandboxRules {
             // These two modes say nothing about the network and folders.
             (_, ConfinementMode::Off | ConfinementMode::Guard) => rules.mode = self.mode.max(by.mode),
             (ConfinementMode::Off | ConfinementMode::Guard, _) => {
-                rules = Self { refused: rules.refused, home: rules.home, expose: rules.expose, ..by.clone() };
+                let Self { refused, home, expose, sockets, .. } = rules;
+                rules = Self { refused, home, expose, sockets, ..by.clone() };
             }
             (
                 ConfinementMode::ReadOnly | ConfinementMode::WorkspaceWrite,
@@ -275,7 +285,7 @@ impl Sandbox {
         let Some(confinement) = confinement.as_mut().filter(|confinement| confinement.by_host) else { return Ok(None) };
         // Without rules, which have just changed, no host is listed.
         let hosts = self.rules_in(cx.session.project()).hosts.clone().unwrap_or_default();
-        let hosts = if locked.is_empty() { hosts } else { Arc::new(hosts.with_locked(locked)) };
+        let hosts = Arc::new(hosts.with_allowed(&allowed_hosts(&cx.engine, &cx.session)).with_locked(locked));
         network::open(cx, hosts, line, background, confinement).await.map(Some).map_err(SandboxUnavailable)
     }
 
@@ -375,6 +385,22 @@ pub fn try_guard(policy: &Policy) -> Result<(), String> {
     let mut arguments: Vec<OsString> = ["-c", LOOK, "sh", &kept].map(OsString::from).into();
     arguments.extend(confinement.protected.iter().chain(&confinement.masked).map(|path| path.clone().into()));
     confinement.try_out("/bin/sh", &arguments)
+}
+
+/// The process that starts a confined program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProgramStarter {
+    Daemon,
+    /// An agent, for a command of its own.
+    Agent,
+}
+
+/// Lets a program that may make Unix sockets make them, from its start to its end. Called just before it starts.
+pub fn open_sockets(confinement: &mut Confinement, starter: ProgramStarter) {
+    #[cfg(target_os = "linux")]
+    sockets::open_for(confinement, starter);
+    #[cfg(not(target_os = "linux"))]
+    let _ = (confinement, starter);
 }
 
 impl Confinement {

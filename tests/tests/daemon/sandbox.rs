@@ -2,9 +2,11 @@
 //!
 //! Where this machine has no sandbox, the daemon must report that and run nothing; the tests check that instead.
 
+mod builds;
 mod everyday;
 pub(crate) mod floors;
 mod guard;
+mod hidden;
 mod metadata;
 mod network;
 mod others;

@@ -24,6 +24,7 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("builtins/src/skill.rs", 1, "names beside a skill that was read"),
     ("builtins/src/skills.rs", 1, "names in the folders of skills"),
     ("host/src/launcher/mounts/covers.rs", 5, "covers of secrets, on a file system of its own that nobody else sees"),
+    ("host/src/launcher/mounts/layers.rs", 3, "folders of layers, on a file system of its own, and in those layers"),
     ("host/src/launcher/stand_in.rs", 6, "new files and folders in a session's repository, and only these"),
     ("host/src/sandbox.rs", 1, "names in folders, to hide those that are secret"),
     (
@@ -33,7 +34,7 @@ const PLACES: &[(&str, usize, &str)] = &[
     ),
     (
         "host/src/sandbox/floors.rs",
-        4,
+        5,
         "names at the top of a session's folders and in linked ones, to protect those that run code later; links in the home \
          folder; new files in /tmp",
     ),
@@ -43,6 +44,7 @@ const PLACES: &[(&str, usize, &str)] = &[
         "renames what a command made in a session's folders, as the walk found it",
     ),
     ("host/src/sandbox/git_control.rs", 3, "names in repositories of a session's folders, to protect what Git runs"),
+    ("host/src/sandbox/other_names.rs", 2, "names in folders that a command may read, to find links to secrets"),
     ("host/src/sandbox/secret_index.rs", 1, "names in a session's folders, to hide those that are secret"),
     ("host/src/sandbox/surroundings.rs", 1, "names in folders, to show those that are no secrets"),
     ("host/src/shell_grammar/expand.rs", 1, "names in folders that the caller may read, to see what wildcards find"),
@@ -107,9 +109,10 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("host/src/file_systems/answering.rs", 1, "/proc"),
     ("host/src/tool_mark.rs", 1, "/proc"),
     ("host/src/launcher/installed.rs", 9, "the launcher and its profile where root installs them"),
-    ("host/src/launcher/kernel.rs", 1, "names at the root"),
+    ("host/src/launcher/kernel.rs", 2, "names at the root; /proc"),
     ("host/src/launcher/mounts.rs", 2, "/proc"),
     ("host/src/launcher/network.rs", 2, "/proc"),
+    ("host/src/sandbox/sockets.rs", 5, "/proc; a path that a program gives, without access to what is there"),
     ("toold/src/peer.rs", 1, "/proc"),
     ("toold/src/peer/agent_processes.rs", 7, "/proc"),
     ("toold/src/peer/ancestry.rs", 2, "/proc"),

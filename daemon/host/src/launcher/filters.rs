@@ -41,8 +41,10 @@ const KEYS: [c_long; 3] = [libc::SYS_add_key, libc::SYS_request_key, libc::SYS_k
 const RINGS: [c_long; 3] = [libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register];
 const SOCKETS: [c_long; 6] =
     [libc::SYS_socket, libc::SYS_connect, libc::SYS_bind, libc::SYS_listen, libc::SYS_accept, libc::SYS_accept4];
-/// The families of sockets in a network by host.
-const BY_HOST: [i32; 3] = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
+/// The families of sockets in a network of its own.
+const IN_OWN_NETWORK: [i32; 3] = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
+/// Kinds of Unix sockets that send to any other one without a connection. The second is another name of the first.
+const WITHOUT_CONNECTION: [i32; 2] = [libc::SOCK_DGRAM, libc::SOCK_RAW];
 /// They change another process if their first argument is not 0. A program's own id is refused too: a filter cannot
 /// compare process ids.
 const SCHEDULING: [c_long; 4] =
@@ -82,18 +84,24 @@ pub(super) fn filters(confinement: &Confinement) -> Result<Vec<String>, Box<dyn 
 
 /// Without the network, only socket pairs are allowed, and on a floor questions to the kernel that list addresses, routes
 /// and open sockets: to change one, they need a capability that no confined program has. With the network, all but the Unix
-/// family: over Unix sockets a program could reach the daemon and other servers that trust this user. With a network by
-/// host, only the internet protocols and the kernel's answers about them are allowed: a namespace does not bound sockets of
-/// all families.
+/// family: over Unix sockets a program could reach the daemon and other servers that trust this user. In a network of its
+/// own, only the internet protocols and the kernel's answers about them are allowed: a namespace does not bound sockets of
+/// all families; and Unix sockets with connections, if those are handed over.
 fn refuse_sockets(confinement: &Confinement, refused: &mut SeccompRules) -> Result<(), Box<dyn Error>> {
     refused.extend(RINGS.map(|call| (call, Vec::new())));
-    // One half of a pair of datagram sockets could still send to any other socket.
-    let datagram = when(1, SeccompCmpOp::MaskedEq(0xf), libc::SOCK_DGRAM as u64)?;
-    refused.insert(libc::SYS_socketpair, vec![datagram]);
-    if confinement.by_host {
-        let other = BY_HOST.map(|family| is(0, SeccompCmpOp::Ne, family as u64));
-        let other = SeccompRule::new(other.into_iter().collect::<Result<_, _>>()?)?;
-        refused.insert(libc::SYS_socket, vec![other, other_netlink()?]);
+    let without_connection =
+        || WITHOUT_CONNECTION.map(|kind| is(1, SeccompCmpOp::MaskedEq(0xf), kind as u64)).into_iter();
+    // One half of such a pair could still send to any other socket.
+    let pairs: Result<Vec<_>, _> = without_connection().map(|kind| SeccompRule::new(vec![kind?])).collect();
+    refused.insert(libc::SYS_socketpair, pairs?);
+    if confinement.by_host || confinement.handover.is_some() {
+        let unix = confinement.handover.iter().map(|_| libc::AF_UNIX);
+        let other = IN_OWN_NETWORK.into_iter().chain(unix).map(|family| is(0, SeccompCmpOp::Ne, family as u64));
+        let other = SeccompRule::new(other.collect::<Result<_, _>>()?)?;
+        let is_unix = || is(0, SeccompCmpOp::Eq, libc::AF_UNIX as u64);
+        let unix: Result<Vec<_>, _> =
+            without_connection().map(|kind| SeccompRule::new(vec![is_unix()?, kind?])).collect();
+        refused.insert(libc::SYS_socket, [vec![other, other_netlink()?], unix?].concat());
         return Ok(());
     }
     if confinement.network {

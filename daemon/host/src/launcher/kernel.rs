@@ -7,7 +7,9 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixStream};
 use std::path::{Path, PathBuf};
 
 use super::mounts::{self, OwnMounts, TERMINAL_MAKER, TERMINALS};
@@ -19,6 +21,10 @@ use super::system::{self, Handled, Instruction};
 const DEVICES_FOLDER: &str = "/dev";
 /// Devices that store nothing and control nothing.
 const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
+
+/// The program's own outputs, which programs open again by these names, and what the kernel says about them.
+const OUTPUTS: [(&str, &str); 2] =
+    [("/proc/self/fd/1", "/proc/self/fdinfo/1"), ("/proc/self/fd/2", "/proc/self/fdinfo/2")];
 
 /// Capabilities over files, and those that an ordinary user does not need: `CHOWN`, `DAC_OVERRIDE`, `FOWNER`, `FSETID`,
 /// `KILL`, `SETGID`, `SETUID`.
@@ -45,16 +51,21 @@ const MAKE_DEVICES: u64 = MAKE_CHARACTER_DEVICE | MAKE_BLOCK_DEVICE;
 /// Signals, and abstract Unix sockets.
 const SCOPES: u64 = 0b11;
 
-/// Confines this process and all that it starts, for good. Returns the folder for temporary files.
-pub(super) fn confine(confinement: &Confinement, filters: &[String]) -> Result<Option<PathBuf>, String> {
+/// Confines this process and all that it starts, for good. Returns what it has of its own.
+pub(super) fn confine(confinement: &Confinement, filters: &[String]) -> Result<OwnMounts, String> {
     let filters: Option<Vec<Vec<Instruction>>> = filters.iter().map(|filter| instructions(filter)).collect();
     let filters = filters.filter(|filters| !filters.is_empty()).ok_or("--filter takes hexadecimal digits")?;
     if confinement.by_host && (confinement.bare || confinement.join.is_empty()) {
         return Err("a network by host needs --join, and namespaces".to_owned());
     }
+    // In the network in which the daemon is.
+    let handover = confinement.handover.as_deref().map(connect_to_daemon).transpose()?;
     network::enter(&confinement.join)?;
     // Without namespaces there is no private folder either: nothing is written at all.
     let own = if confinement.bare { OwnMounts::default() } else { mounts::arrange(confinement)? };
+    if confinement.floor {
+        system::keep_three_descriptors().map_err(|error| format!("can't close descriptors: {error}"))?;
+    }
     let no_override = confinement.floor && mounts::covers::need_no_override(&confinement.masked);
     drop_capabilities(no_override);
     let restricted = match (confinement.guard, confinement.floor) {
@@ -66,7 +77,20 @@ pub(super) fn confine(confinement: &Confinement, filters: &[String]) -> Result<O
     for filter in filters {
         system::filter_calls(&filter).map_err(|error| format!("seccomp: {error}"))?;
     }
-    Ok(own.temp)
+    if let Some(daemon) = handover {
+        let words = |error| format!("can't hand over the connections of Unix sockets: {error}");
+        let connections = system::hand_over_connections().map_err(words)?;
+        system::send_descriptors(daemon.as_raw_fd(), b"c", &[connections]).map_err(words)?;
+        // The daemon looks at this process before it becomes the program.
+        let _ = io::Read::read(&mut &daemon, &mut [0]);
+    }
+    Ok(own)
+}
+
+/// A connection to the daemon, by a name that only it and this process know.
+fn connect_to_daemon(name: &str) -> Result<UnixStream, String> {
+    let connect = || UnixStream::connect_addr(&SocketAddr::from_abstract_name(name)?);
+    connect().map_err(|error: io::Error| format!("can't connect to the daemon: {error}"))
 }
 
 /// The instructions of a filter: 16 digits for each.
@@ -163,7 +187,9 @@ fn restrict_to(confinement: &Confinement, own: &OwnMounts, files: u64, shown: &[
     let devices = DEVICES.iter().map(Path::new).chain(terminal.as_deref());
     let of_terminals = [TERMINALS, TERMINAL_MAKER].map(Path::new).into_iter().filter(|_| own.terminals);
     let devices = devices.chain(of_terminals);
-    let writable = confinement.writable.iter().map(PathBuf::as_path).chain(own.temp.as_deref());
+    let outputs = OUTPUTS.iter().filter(|(_, info)| is_file_to_write(info)).map(|(path, _)| Path::new(path));
+    let devices = devices.chain(outputs);
+    let writable = confinement.writable.iter().chain(&own.layered).map(PathBuf::as_path).chain(own.temp.as_deref());
     let mut allowed = shown.to_vec();
     allowed.extend(devices.map(|path| (path, READ_FILE | WRITE_FILE | TRUNCATE | CONTROL_DEVICE)));
     // Device nodes would bypass every rule.
@@ -171,13 +197,29 @@ fn restrict_to(confinement: &Confinement, own: &OwnMounts, files: u64, shown: &[
     restrict(&handled, &allowed)
 }
 
+/// Whether a descriptor may be written. What is no file or device needs no permission of its own.
+fn is_file_to_write(info: &str) -> bool {
+    let flags = |text: String| {
+        let line = text.lines().find_map(|line| line.strip_prefix("flags:"))?;
+        u32::from_str_radix(line.trim(), 8).ok()
+    };
+    std::fs::read_to_string(info).ok().and_then(flags).is_some_and(|flags| flags & 0o3 != 0)
+}
+
+/// `EBADFD`.
+const IN_NO_HIERARCHY: i32 = 77;
+
 /// Forbids what is handled, except these accesses below these places. Places that do not exist are skipped.
 fn restrict(handled: &Handled, allowed: &[(&Path, u64)]) -> io::Result<()> {
     let ruleset = system::landlock_ruleset(handled)?;
     for (path, accesses) in allowed {
         let Ok(place) = system::open_place(path).map(File::from) else { continue };
         let accesses = if place.metadata()?.is_dir() { *accesses } else { accesses & OF_FILES } & handled.files;
-        system::landlock_allow(&ruleset, &OwnedFd::from(place), accesses)?;
+        match system::landlock_allow(&ruleset, &OwnedFd::from(place), accesses) {
+            // A pipe or a file in memory, as the program's output may be: it needs no permission.
+            Err(error) if error.raw_os_error() == Some(IN_NO_HIERARCHY) => {}
+            allowed => allowed?,
+        }
     }
     system::forbid_privileges()?;
     system::landlock_restrict(&ruleset)

@@ -3,6 +3,7 @@
 //! Read-only means a read-only mount: nothing in it can change, including modes, owners, times and attributes.
 
 pub(crate) mod covers;
+mod layers;
 
 use std::ffi::c_int;
 use std::fmt::Display;
@@ -11,9 +12,10 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use super::network::loopback;
 use super::order::Confinement;
 use super::system::{
-    NEW_IPC, NEW_MOUNTS, NEW_USER, NO_DEVICES, NO_PROGRAMS, NO_SUID, PRIVATE, READ_ONLY, TREE_READ_ONLY,
+    NEW_IPC, NEW_MOUNTS, NEW_NETWORK, NEW_USER, NO_DEVICES, NO_PROGRAMS, NO_SUID, PRIVATE, READ_ONLY, TREE_READ_ONLY,
     TREE_WITHOUT_PRIVILEGES, attach, copy_tree, may_write, mount, open_place, set_attribute, unshare, user_and_group,
 };
 
@@ -32,18 +34,21 @@ pub(super) struct OwnMounts {
     pub(super) temp: Option<PathBuf>,
     /// Pseudo-terminals, in place of those of others.
     pub(super) terminals: bool,
+    /// The folders of [`Confinement::layered`] that it may write.
+    pub(super) layered: Vec<PathBuf>,
 }
 
 pub(super) fn arrange(confinement: &Confinement) -> Result<OwnMounts, String> {
     // Before the namespace is created: a working folder stays on the mount through which it was entered.
     let cwd = std::env::current_dir().ok();
-    own_namespaces()?;
+    own_namespaces(confinement)?;
     // No program gains privileges here, and programs that could, such as `ping`, would not even start.
     set_everywhere(TREE_WITHOUT_PRIVILEGES).map_err(|error| format!("can't change what is mounted: {error}"))?;
     own_message_queues()?;
     if !confinement.guard {
         only_writable(&outermost(&confinement.writable))?;
     }
+    let layered = layers::lay(confinement);
     let protected = outermost(&confinement.protected);
     for path in above(&confinement.protected, confinement).iter() {
         change(path, "hold", |path| attach(&copy_tree(path)?, path))?;
@@ -68,7 +73,7 @@ pub(super) fn arrange(confinement: &Confinement) -> Result<OwnMounts, String> {
     if let Some(cwd) = cwd {
         std::env::set_current_dir(&cwd).map_err(|error| format!("can't enter {}: {error}", cwd.display()))?;
     }
-    Ok(OwnMounts { temp, terminals })
+    Ok(OwnMounts { temp, terminals, layered })
 }
 
 /// The pseudo-terminal that the program is started in.
@@ -85,8 +90,13 @@ fn own_terminals() -> io::Result<()> {
     attach(&copy_tree(&Path::new(TERMINALS).join("ptmx"))?, Path::new(TERMINAL_MAKER))
 }
 
-fn own_namespaces() -> Result<(), String> {
-    create(NEW_MOUNTS | NEW_IPC)?;
+fn own_namespaces(confinement: &Confinement) -> Result<(), String> {
+    // Abstract sockets belong to a network, and those of the session are its own.
+    let has_own_network = confinement.handover.is_some() && !confinement.by_host;
+    create(NEW_MOUNTS | NEW_IPC | if has_own_network { NEW_NETWORK } else { 0 })?;
+    if has_own_network {
+        loopback().map_err(|error| format!("can't start the loopback device: {error}"))?;
+    }
     mount(c"none", Path::new("/"), PRIVATE, c"")
         .map_err(|error| format!("the system does not allow private mounts: {error}"))
 }

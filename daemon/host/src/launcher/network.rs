@@ -65,7 +65,8 @@ fn own(kind: &str) -> Result<OwnedFd, String> {
     File::open(&path).map(OwnedFd::from).map_err(|error| format!("can't open {}: {error}", path.display()))
 }
 
-fn loopback() -> std::io::Result<()> {
+/// Starts the loopback device of this process's network.
+pub(super) fn loopback() -> std::io::Result<()> {
     system::start_loopback(&UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?)
 }
 

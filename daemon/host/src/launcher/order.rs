@@ -5,22 +5,26 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+#[cfg(target_os = "linux")]
+use super::mounts::OwnMounts;
 use super::stand_in::{StandIn, StandInContent};
 
 /// The first arguments that select the launcher: without confinement, and with it.
 const LAUNCH: &str = "launch";
 const CONFINE: &str = "sandbox-exec";
 /// Variables of programs that write to a cache wherever they run, and the folder below the private one for temporary files
-/// that they get on a floor.
-const CACHES: [(&str, &str); 8] = [
-    ("PIP_CACHE_DIR", "pip"),
-    ("POETRY_CACHE_DIR", "poetry"),
-    ("PYTHONPYCACHEPREFIX", "pycache"),
-    ("npm_config_cache", "npm"),
-    ("UV_CACHE_DIR", "uv"),
-    ("YARN_CACHE_FOLDER", "yarn"),
-    ("npm_config_logs_dir", "npm-logs"),
-    ("npm_config_store_dir", "pnpm"),
+/// that they get on a floor; and where the cache usually is, below the home folder, if it may have a
+/// [layer](Confinement::layers) instead.
+const CACHES: [(&str, &str, &str); 9] = [
+    ("CARGO_HOME", "cargo", ".cargo"),
+    ("PIP_CACHE_DIR", "pip", ".cache/pip"),
+    ("POETRY_CACHE_DIR", "poetry", ""),
+    ("PYTHONPYCACHEPREFIX", "pycache", ""),
+    ("npm_config_cache", "npm", ".npm"),
+    ("UV_CACHE_DIR", "uv", ".cache/uv"),
+    ("YARN_CACHE_FOLDER", "yarn", ""),
+    ("npm_config_logs_dir", "npm-logs", ""),
+    ("npm_config_store_dir", "pnpm", ""),
 ];
 /// Programs that look for newer versions of themselves, when they find no cache that says that they just did.
 const NO_UPDATES: [(&str, &str); 2] = [("PIP_DISABLE_PIP_VERSION_CHECK", "1"), ("npm_config_update_notifier", "false")];
@@ -67,6 +71,16 @@ pub struct Confinement {
     pub places: Vec<PathBuf>,
     /// Places inside the writable ones that it may not change.
     pub protected: Vec<PathBuf>,
+    /// On a floor: folders that appear with a layer in memory above, in which it may change the places of `layered`; nobody
+    /// else sees that.
+    pub layers: Vec<PathBuf>,
+    pub layered: Vec<PathBuf>,
+    /// On a floor: it may make Unix sockets, and connect to those. The launcher does not need it: see `handover`.
+    pub own_sockets: bool,
+    /// Unix sockets of others that it may connect to as well. The launcher does not need them.
+    pub named_sockets: Vec<PathBuf>,
+    /// The name of the daemon's socket that takes over its connections, so that it may make sockets.
+    pub handover: Option<String>,
     /// Places that appear empty.
     pub masked: Vec<PathBuf>,
     /// On a floor: files that appear with another text, and read-only. Short, since each is an argument.
@@ -119,10 +133,13 @@ impl LaunchOrder {
         ];
         arguments.extend(flags.iter().filter(|(_, set)| **set).map(|(flag, _)| flag.into()));
         arguments.extend(landlock.iter().flat_map(|version| ["--landlock".into(), version.to_string().into()]));
-        let Confinement { join, writable, protected, masked, seen, listed, .. } = confinement;
+        arguments.extend(confinement.handover.iter().flat_map(|name| ["--hand-over".into(), name.into()]));
+        let Confinement { join, writable, layers, layered, protected, masked, seen, listed, .. } = confinement;
         let lists = [
             ("--join", join),
             ("--write", writable),
+            ("--layer", layers),
+            ("--layered", layered),
             ("--protect", protected),
             ("--mask", masked),
             ("--see", seen),
@@ -196,6 +213,11 @@ fn read_confined(arguments: &mut impl Iterator<Item = OsString>) -> Result<Launc
                 order.tool_mark = Some(mark.ok_or("--tool-mark takes a number")?);
             }
             Some("--write") => confinement.writable.push(value()?.into()),
+            Some("--layer") => confinement.layers.push(value()?.into()),
+            Some("--layered") => confinement.layered.push(value()?.into()),
+            Some("--hand-over") => {
+                confinement.handover = Some(value()?.into_string().map_err(|_| "--hand-over takes a name")?);
+            }
             Some("--protect") => confinement.protected.push(value()?.into()),
             Some("--mask") => confinement.masked.push(value()?.into()),
             Some("--replace") => {
@@ -247,17 +269,27 @@ fn become_program(
     if let Some(confinement) = &order.confinement {
         let filters = if order.filters.is_empty() { filters(confinement) } else { Ok(order.filters) };
         match filters.and_then(|filters| super::kernel::confine(confinement, &filters)) {
-            Ok(Some(temp)) => {
+            Ok(OwnMounts { temp: Some(temp), layered, .. }) => {
                 let caches = CACHES.iter().filter(|_| confinement.floor);
-                command.envs(caches.map(|(name, folder)| (name, temp.join(folder))));
+                let caches = caches.filter(|(name, _, usual)| !has_its_own(name, usual, &layered));
+                command.envs(caches.map(|(name, folder, _)| (name, temp.join(folder))));
                 command.envs(NO_UPDATES.iter().copied().filter(|_| confinement.floor));
                 command.env("TMPDIR", temp);
             }
-            Ok(None) => {}
+            Ok(_) => {}
             Err(error) => return error,
         }
     }
     format!("can't run {program}: {}", std::os::unix::process::CommandExt::exec(&mut command))
+}
+
+/// Whether a cache, which is where the variable says or in its usual place, has a layer, or holds more than a cache.
+#[cfg(target_os = "linux")]
+fn has_its_own(variable: &str, usual: &str, layered: &[PathBuf]) -> bool {
+    let at_home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(usual)).filter(|_| !usual.is_empty());
+    let Some(folder) = std::env::var_os(variable).map(PathBuf::from).or_else(at_home) else { return false };
+    let real = folder.canonicalize().unwrap_or_else(|_| folder.clone());
+    layered.iter().any(|place| place.starts_with(&real)) || variable == "CARGO_HOME" && folder.is_dir()
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -297,6 +329,11 @@ mod tests {
             replaced: vec![("/e".into(), "--\n".to_owned())],
             seen: vec!["/usr".into()],
             listed: vec!["/a".into(), "/d".into()],
+            layers: vec!["/f".into()],
+            layered: vec!["/f/g".into()],
+            own_sockets: false,
+            named_sockets: Vec::new(),
+            handover: Some("name".to_owned()),
             exposable: Vec::new(),
             stand_ins: Vec::new(),
             words: String::new(),

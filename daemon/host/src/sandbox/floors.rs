@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::geteuid;
 use toold_engine::cx::Cx;
 use toold_engine::effects::EffectSet;
-use toold_engine::floor::{Floor, FloorCredentials, FloorNetwork, FloorWrites};
+use toold_engine::floor::{Floor, FloorCredentials, FloorNetwork, FloorSockets, FloorWrites};
 use toold_engine::guarded_files::GuardedFiles;
 use toold_engine::level::{confined_effects, frees_command};
 use toold_engine::need::{Need, Word};
@@ -25,8 +25,11 @@ use super::git_control::GitControl;
 use super::home_settings::SettingsOnFloor;
 use super::network::{self, hosts, hosts::NetworkHosts};
 use super::secret_index::{FoundControl, SecretCounts, TooMany};
-use super::surroundings::{seen, without};
-use super::{ConfinementMode, Sandbox, SandboxRules, SandboxUnavailable, control_places, is_wide, secrets};
+use super::surroundings::{read_places, seen, without};
+use super::tool_caches::LayeredCaches;
+use super::{
+    ConfinementMode, Sandbox, SandboxRules, SandboxUnavailable, control_places, is_wide, secrets, tool_caches,
+};
 use crate::environment::Environment;
 use crate::launcher::order::Confinement;
 use crate::tool_mark;
@@ -272,6 +275,10 @@ impl Sandbox {
         }
         let is_writable = |path: &PathBuf| writable.iter().any(|place| path.starts_with(place));
         protected.retain(is_writable);
+        // A file that runs code later would be changed under another name too.
+        let objects = |path: &PathBuf| path.ends_with(".git/modules");
+        let linked: Vec<PathBuf> = protected.iter().filter(|path| !objects(path)).cloned().collect();
+        protected.extend(self.other_names.of(&linked, || writable.clone()).map_err(too_many)?);
         let stand_ins = git.missing.into_iter().filter(|(path, _)| is_writable(path)).collect();
         let FoundSecrets { paths: mut covered, counts, .. } = match command.secrets.filter(|found| found.is_of(&places))
         {
@@ -292,13 +299,15 @@ impl Sandbox {
         if kernel.bare {
             covered.extend(std::mem::take(&mut replaced).into_iter().map(|(path, _)| path));
         }
-        covered.extend(policy.private.iter().filter(|path| path.exists()).cloned());
         covered.extend(
             files.named_to_read().filter(|path| files.keeps_from_reading(path, path.is_dir()) && path.exists()),
         );
         // What the command names was judged, and a person may name what a build needs. Only root reads the passwords.
         let is_root = geteuid().is_root();
         covered.retain(|path| !floor.reads.contains(path) && (is_root || !path.starts_with("/etc")));
+        let names = self.other_names.of(&covered, || read_places(&places, home)).map_err(too_many)?;
+        covered.extend(names.iter().cloned());
+        covered.extend(policy.private.iter().filter(|path| path.exists()).cloned());
         let mut exposable = Vec::new();
         if floor.rights.credentials >= FloorCredentials::Exposed {
             let is_exposed = |path: &PathBuf| {
@@ -319,7 +328,8 @@ impl Sandbox {
                 writable.push(path.clone());
             }
         }
-        let named = floor.reads.iter().chain(command.seen).cloned().chain([command.cwd.to_owned()]);
+        let reads = || floor.reads.iter().filter(|path| !names.contains(path));
+        let named = reads().chain(command.seen).cloned().chain([command.cwd.to_owned()]);
         let mut all = seen(home, &places, command.environment, command.needs);
         all.extend(named.filter(|path| path.exists()));
         all.extend(settings);
@@ -330,7 +340,9 @@ impl Sandbox {
         // covers what lies beside many files.
         let is_covered = |path: &PathBuf| {
             let is_in = |places: &[PathBuf]| places.iter().any(|place| path.starts_with(place));
-            is_in(&writable) || beside_much && is_in(&places) || path.starts_with("/etc") && !kernel.bare
+            is_in(&writable)
+                || beside_much && is_in(&places)
+                || !kernel.bare && (path.starts_with("/etc") || names.contains(path))
         };
         let (masked, covered): (Vec<PathBuf>, Vec<PathBuf>) = covered.into_iter().partition(is_covered);
         if may_write && masked.len() > MAX_COVERS {
@@ -338,7 +350,7 @@ impl Sandbox {
         }
         let mut shown = without(&all, &covered);
         // Also one in a folder of secrets.
-        shown.seen.extend(floor.reads.iter().filter(|path| path.is_file()).cloned());
+        shown.seen.extend(reads().filter(|path| path.is_file()).cloned());
         let by_host = floor.rights.network == FloorNetwork::Hosts
             && command.opens_network
             && self.hosts_of_floor(rules).is_some();
@@ -349,12 +361,24 @@ impl Sandbox {
             _ => format!("read-only, no network, because {}", floor.by),
         };
         let (seen, listed) = (shown.seen, shown.listed);
+        let caches = match floor.rights.network {
+            FloorNetwork::Hosts => tool_caches::of(home, command.environment, &places),
+            FloorNetwork::Nothing => LayeredCaches::default(),
+        };
+        let own_sockets = floor.rights.sockets == FloorSockets::Own && !kernel.bare;
+        let is_private = |path: &PathBuf| policy.private.iter().any(|private| path.starts_with(private));
+        let named_sockets = rules.sockets.iter().filter_map(|path| path.canonicalize().ok());
+        let named_sockets = named_sockets.filter(|path| own_sockets && !is_private(path)).collect();
         let places = writable_places;
         Ok(Confinement {
             by_host,
             writable,
             places,
             protected,
+            layers: caches.folders,
+            layered: caches.writable,
+            own_sockets,
+            named_sockets,
             masked,
             replaced,
             seen,
@@ -380,6 +404,11 @@ impl Sandbox {
             sum.secrets += counts.secrets;
             sum.beside += counts.beside;
         }
+        let mut all = secrets(home, &[]);
+        all.extend(paths.iter().cloned());
+        let names = self.other_names.of(&all, || read_places(places, home))?;
+        sum.secrets += names.len();
+        sum.beside += names.iter().map(|name| entries_beside(name, places)).sum::<usize>();
         Ok(FoundSecrets { at, places: places.to_vec(), paths, counts: sum })
     }
 
@@ -440,6 +469,13 @@ impl Confinement {
     pub fn only_reads(&self) -> bool {
         self.floor && self.writable.is_empty()
     }
+}
+
+/// The entries of the folders above a file, in the places.
+fn entries_beside(file: &Path, places: &[PathBuf]) -> usize {
+    let Some(place) = places.iter().find(|place| file.starts_with(place)) else { return 0 };
+    let above = file.ancestors().skip(1).take_while(|folder| folder.starts_with(place));
+    above.filter_map(|folder| std::fs::read_dir(folder).ok()).map(Iterator::count).sum()
 }
 
 /// What the daemon has recorded of a session.
@@ -577,8 +613,6 @@ fn make_temporary(path: &Path, session: &Session) -> Result<(), SandboxUnavailab
     }
 }
 
-/// The entries of a folder of the session that run code later, or that hold such files: what runs without an approval does
-/// not change them.
 /// What runs code later below a link to a folder, under the paths that it has there; where it really lies.
 fn kept_below(folder: &Path, files: &GuardedFiles, depth: usize) -> Vec<PathBuf> {
     let mut kept = Vec::new();
@@ -603,6 +637,8 @@ fn linked_settings(home: &Path, places: &[PathBuf]) -> Vec<PathBuf> {
     links.filter_map(|link| link.path().canonicalize().ok()).filter(is_inside).collect()
 }
 
+/// The entries of a folder of the session that run code later, or that hold such files: what runs without an approval does
+/// not change them.
 fn existing_protected(folder: &Path, policy: &Policy) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let is_protected = |path: &PathBuf| {

@@ -7,7 +7,7 @@
 pub mod call;
 pub mod hosts;
 
-mod namespace;
+pub(super) mod namespace;
 mod proxy;
 mod proxy_request;
 mod relay;

@@ -189,6 +189,12 @@ pub(super) fn seen(home: Option<&Path>, places: &[PathBuf], environment: &Enviro
     existing(seen)
 }
 
+/// The places where users have files that such a command may read.
+pub(super) fn read_places(places: &[PathBuf], home: Option<&Path>) -> Vec<PathBuf> {
+    let at_home = home.into_iter().flat_map(|home| AT_HOME.iter().map(|name| home.join(name)));
+    existing(places.iter().cloned().chain(at_home).chain([TEMP.into()]).collect())
+}
+
 /// The name of the program that a command runs, if it is looked up.
 fn program(need: &Need) -> Option<&str> {
     let word = need.words()?.first().filter(|word| word.literal)?;

@@ -35,6 +35,10 @@ pub struct SandboxConfig {
     /// Secret files that builds and tests may read although nobody approved the command, such as `.env`: relative to the
     /// session's folders, absolute, or below the home folder with `~/`. Only in your own configuration.
     pub expose: Vec<String>,
+    /// Unix sockets that builds and tests may connect to although nobody approved the command, such as
+    /// `/run/postgresql/.s.PGSQL.5432`: absolute, or below the home folder with `~/`. They always reach those that they make
+    /// themselves in `$TMPDIR`. Only in your own configuration.
+    pub sockets: Vec<String>,
 }
 
 /// `[sandbox] network`.
@@ -141,11 +145,12 @@ impl SandboxConfig {
         let home = places.home.as_ref().map(|home| home.canonicalize().unwrap_or_else(|_| home.clone()));
         let writable: Vec<PathBuf> = self.writable.iter().map(|path| expand_home(path, home.as_deref())).collect();
         let expose = self.expose.iter().map(|path| expand_home(path, home.as_deref())).collect();
+        let sockets = self.sockets.iter().map(|path| expand_home(path, home.as_deref())).collect();
         // A list with a mistake allows nothing, and is reported below.
         let hosts = self.network.hosts().ok().flatten().map(Arc::new);
         let network = self.network == NetworkSetting::All(true);
         let ease = self.ease;
-        let mut rules = SandboxRules { mode, network, hosts, writable, ease, expose, home, refused: None };
+        let mut rules = SandboxRules { mode, network, hosts, writable, ease, expose, sockets, home, refused: None };
         rules.refused = self.mistake(&rules).map_or_else(|| rules.try_out().err(), Some);
         rules
     }
@@ -153,6 +158,9 @@ impl SandboxConfig {
     fn mistake(&self, rules: &SandboxRules) -> Option<String> {
         if let Some(path) = rules.writable.iter().find(|path| !path.is_absolute()) {
             return Some(format!("writable: {} is not an absolute path", path.display()));
+        }
+        if let Some(path) = rules.sockets.iter().find(|path| !path.is_absolute()) {
+            return Some(format!("sockets: {} is not an absolute path", path.display()));
         }
         if self.mode != SandboxMode::WorkspaceWrite && !self.writable.is_empty() {
             return Some("writable is for the mode workspace-write".to_owned());

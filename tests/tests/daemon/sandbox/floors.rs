@@ -32,7 +32,7 @@ fn text(result: &Value) -> &str {
     result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{result}"))
 }
 
-fn git(folder: &Path, arguments: &[&str]) -> String {
+pub(super) fn git(folder: &Path, arguments: &[&str]) -> String {
     let mut command = Command::new("git");
     command.args(["-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "init.defaultBranch=main"]);
     let output = command.args(arguments).current_dir(folder).output().unwrap();
@@ -41,14 +41,14 @@ fn git(folder: &Path, arguments: &[&str]) -> String {
 }
 
 /// A daemon whose path begins with a folder in which `name` is this program: as if the tables were wrong about it.
-fn with_program(setup: Setup, name: &str, program: &str) -> TestDaemon {
+pub(super) fn with_program(setup: Setup, name: &str, program: &str) -> TestDaemon {
     let folder = setup.path("programs");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join(name), program).unwrap();
     std::fs::set_permissions(folder.join(name), std::fs::Permissions::from_mode(0o755)).unwrap();
     let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
     setup.start_by(|setup| {
-        let mut command = setup.command(toold());
+        let mut command = setup.daemon_command();
         command.env("PATH", path);
         command
     })
@@ -233,6 +233,103 @@ fn files_that_run_code_later_are_set_aside_until_a_person_allows_them() {
     assert!(!file(".nvmrc").exists());
 }
 
+/// Files that the daemon had open when it started are not open in a command.
+#[test]
+fn a_command_on_a_floor_has_its_three_descriptors_alone() {
+    if !machine_has_floors() {
+        return;
+    }
+    let script = "exec 7< \"$HOME/note\" 8> \"$HOME/written\"; exec \"$0\" \"$@\"";
+    let setup = Setup::new().file("../home/note", "private\n").file("look.sh", "cat <&7; echo x >&8; true\n");
+    let daemon = at("develop", setup.through(&["sh", "-c", script]));
+    let mut wire = daemon.connect();
+    // The fourth one is the folder itself.
+    assert_eq!(text(&bash(&mut wire, "ls /dev/fd/")), "0\n1\n2\n3\n");
+    let said = text(&bash(&mut wire, "sh look.sh")).to_owned();
+    assert!(!said.contains("private") && said.contains("Bad file descriptor"), "{said}");
+    assert_eq!(std::fs::read_to_string(daemon.setup.path("home/written")).unwrap(), "");
+}
+
+/// Git notes in its index which files are as they were; a command that only reads may not write that.
+#[test]
+fn a_large_index_is_refreshed_after_a_command_that_only_read_it() {
+    if !machine_has_floors() {
+        return;
+    }
+    let setup = Setup::new();
+    let work = setup.path("work");
+    for number in 0..1500 {
+        std::fs::write(work.join(format!("a-file-with-a-long-name-{number:04}.txt")), "x\n").unwrap();
+    }
+    git(&work, &["init", "-q"]);
+    git(&work, &["add", "-A"]);
+    git(&work, &["commit", "-qm", "first"]);
+    let daemon = setup.start();
+    let mut wire = daemon.connect();
+    let index = || std::fs::metadata(work.join(".git/index")).unwrap().modified().unwrap();
+    assert!(
+        Command::new("sh").args(["-c", "touch -d 2026-01-02 *.txt"]).current_dir(&work).status().unwrap().success()
+    );
+    let before = index();
+    assert_eq!(text(&bash(&mut wire, "git status --short")), "[no output]");
+    let after = index();
+    assert!(after > before, "{before:?}");
+    // Not each time.
+    bash(&mut wire, "git status --short");
+    assert_eq!(index(), after);
+    assert_eq!(git(&work, &["diff-files", "--name-only"]), "");
+}
+
+/// The places where each manager of versions has its programs, below the home folder: the folder in `PATH`, the program in it, and what it
+/// leads to, by a script (`>`) or by a link.
+const MANAGERS: &[(&str, &str, &str)] = &[
+    (".cargo/bin", "cargo", "> .rustup/toolchains/stable/bin/cargo"),
+    (".pyenv/shims", "python3", "> .pyenv/versions/3.12/bin/python3"),
+    (".nvm/versions/node/v1/bin", "node", ".nvm/versions/node/v1/lib/node"),
+    (".local/share/mise/shims", "node", "> .local/share/mise/installs/node/1/bin/node"),
+    (".asdf/shims", "node", "> .asdf/installs/nodejs/1/bin/node"),
+    (".volta/bin", "node", "> .volta/tools/image/node/1/bin/node"),
+    (".sdkman/candidates/java/current/bin", "java", ".sdkman/candidates/java/17/lib/java"),
+    (".local/bin", "node", ".local/share/pipx/venvs/node/bin/node"),
+    (".local/bin", "python3", ".local/share/uv/python/cpython/bin/python3"),
+    (".nix-profile/bin", "git", ".local/state/nix/profiles/p/bin/git"),
+    ("linuxbrew/bin", "git", "linuxbrew/Cellar/git/1/bin/git"),
+];
+
+#[test]
+fn programs_of_version_managers_are_the_same_on_the_floor() {
+    if !machine_has_floors() {
+        return;
+    }
+    for (folder, name, leads) in MANAGERS {
+        let (is_script, leads) = leads.strip_prefix("> ").map_or((false, *leads), |leads| (true, leads));
+        let setup = Setup::new().file("../home/note", "x\n");
+        let home = setup.path("home");
+        let setup = setup.file(&format!("../home/{leads}"), format!("#!/bin/sh\necho \"{leads} $1\"\n"));
+        let program = format!("{folder}/{name}");
+        let setup = match is_script {
+            true => setup.file(&format!("../home/{program}"), format!("#!/bin/sh\nexec \"$HOME/{leads}\" \"$@\"\n")),
+            false => {
+                std::fs::create_dir_all(home.join(folder)).unwrap();
+                std::os::unix::fs::symlink(home.join(leads), home.join(&program)).unwrap();
+                setup
+            }
+        };
+        for file in [leads, &program] {
+            std::fs::set_permissions(home.join(file), std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let path = format!("{}:{}", home.join(folder).display(), std::env::var("PATH").unwrap());
+        let setup = setup.file("run.sh", format!("exec {name} --version\n"));
+        let daemon = setup.config("[permission]\nlevel = \"develop\"\n").start_by(|setup| {
+            let mut command = setup.daemon_command();
+            command.env("PATH", path);
+            command
+        });
+        let result = bash(&mut daemon.connect(), "sh run.sh");
+        assert_eq!(text(&result), format!("{leads} --version\n"), "{program}: {result}");
+    }
+}
+
 #[test]
 fn a_build_makes_pseudo_terminals_of_its_own() {
     if !machine_has_floors() {
@@ -350,7 +447,7 @@ fn repository(ignored: bool) -> Setup {
     setup.file(".env", "UNTRACKED=1\n")
 }
 
-fn at(level: &str, setup: Setup) -> TestDaemon {
+pub(super) fn at(level: &str, setup: Setup) -> TestDaemon {
     setup.config(&format!("[permission]\nlevel = \"{level}\"\n")).start()
 }
 

@@ -232,7 +232,10 @@ fn this_machine_and_the_addresses_of_clouds_are_refused_without_an_ask() {
         // The proxy is named by hand, since curl would connect to some of them directly.
         let line = format!("{THROUGH_GUARD}; curl -sS -g -p -x $http_proxy http://{host}/");
         let said = run(&mut agent, &line);
-        assert!(said.contains("is not a public address, and [sandbox] network does not name it"), "{host}: {said}");
+        assert!(
+            said.contains("is not a public address, and neither [sandbox] network nor a rule or a grant names it"),
+            "{host}: {said}"
+        );
         assert!(said.contains("403"), "{host}: {said}");
     }
     assert_eq!(person.result("permissions.pending", json!({}))["asks"], json!([]));
@@ -271,6 +274,27 @@ fn a_named_port_of_this_machine_is_there_at_the_same_port() {
     let [decision] = &hosts_in_audit(&daemon)[..] else { panic!("one host") };
     assert_eq!((&decision["target"], &decision["verdict"]), (&json!(format!("localhost:{port}")), &json!("allow")));
     assert_eq!(decision["traffic"]["connections"], 1);
+}
+
+/// A person's rule or grant is as good as an entry of the list, if it names the port; a wildcard reaches no such place.
+#[test]
+fn a_grant_that_names_a_port_of_this_machine_reaches_it() {
+    let server = server();
+    let port = server.address.port();
+    let rules = rule("allow", &format!("*.localhost:{port}"));
+    let Some(daemon) = by_host_with(&[], &rules, Setup::new()) else { return };
+    let mut wire = daemon.connect();
+    let through_guard = |host: &str| format!("{THROUGH_GUARD}; curl -sS -p -x $http_proxy http://{host}:{port}/");
+    let said = run(&mut wire, &through_guard("localhost"));
+    let way = format!("allow it with toolctl permissions grant network localhost:{port}");
+    assert!(said.contains(&way), "{said}");
+    let pattern = format!("localhost:{port}");
+    wire.result("permissions.grant", json!({"category": "network", "pattern": pattern, "scope": "session"}));
+    assert_eq!(run(&mut wire, &format!("curl -sS http://localhost:{port}/")), "what it serves\n");
+    assert_eq!(run(&mut wire, &through_guard("localhost")), "what it serves\n");
+    let said = run(&mut wire, &through_guard("a.localhost"));
+    assert!(said.contains("is not a public address"), "{said}");
+    assert_eq!(server.requests().len(), 2);
 }
 
 #[test]

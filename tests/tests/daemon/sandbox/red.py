@@ -115,6 +115,8 @@ tell("ciphers of the kernel", lambda: socket.socket(38, socket.SOCK_SEQPACKET))
 tell("the daemon", lambda: connect(socket.AF_UNIX, socket.SOCK_STREAM, daemon))
 tell("an abstract socket", lambda: connect(socket.AF_UNIX, socket.SOCK_STREAM, "\0toold-red"))
 tell("pair of datagrams", lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM))
+tell("pair of raw sockets", lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_RAW))
+tell("raw Unix socket", lambda: socket.socket(socket.AF_UNIX, socket.SOCK_RAW))
 tell("listener", lambda: socket.socketpair()[0].listen())
 tell("bound pair", lambda: socket.socketpair()[0].bind("\0toold-red-bound"))
 for protocol in [2, 9, 11, 12, 15, 16]:

@@ -10,7 +10,7 @@ use super::super::system::{NO_DEVICES, NO_SUID, attach, mount, unmount, user_and
 use super::{change, read_only_copy};
 
 /// Folders that every system has, where the covers are made before the program starts.
-const STAGES: [&str; 2] = ["/dev/shm", "/tmp"];
+pub(super) const STAGES: [&str; 2] = ["/dev/shm", "/tmp"];
 /// Files of the kernel that nobody reads, not even root, who reads every other file.
 const UNREADABLE: [&str; 2] = ["/proc/sys/vm/drop_caches", "/proc/sys/vm/compact_memory"];
 

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use toold_engine::cx::Cx;
 use toold_engine::deadline::Deadline;
-use toold_engine::need::{HostListing, Need, NeedKind};
+use toold_engine::need::Need;
 use toold_engine::tool::ToolError;
 use toold_proto::cut::cut_chars;
 
@@ -159,9 +159,8 @@ impl CallHosts {
 
     async fn try_connect(self: &Arc<Self>, target: &HostPort) -> Result<(TcpStream, Arc<TrafficCounter>), HostRefusal> {
         let need = self.rules.need(target).because(format!("connection of: {}", self.line));
-        let is_listed = need.kind == NeedKind::Network(Some(HostListing::Listed));
         let counter = self.decide(need).await?;
-        let addresses = self.addresses(target, is_listed).await?;
+        let addresses = self.addresses(target).await?;
         let mut last = String::new();
         for address in addresses {
             match timeout(CONNECT, TcpStream::connect(address)).await {
@@ -217,7 +216,7 @@ impl CallHosts {
     }
 
     /// The addresses of the host that may be connected to. Exactly these are connected to.
-    async fn addresses(&self, target: &HostPort, is_listed: bool) -> Result<Vec<SocketAddr>, HostRefusal> {
+    async fn addresses(&self, target: &HostPort) -> Result<Vec<SocketAddr>, HostRefusal> {
         let unknown = |why: String| HostRefusal::Unreachable(format!("{} has no address: {why}", target.host));
         let found = match target.address {
             Some(address) => vec![address],
@@ -231,12 +230,12 @@ impl CallHosts {
                 Err(_) => return Err(unknown(format!("no answer within {} s", LOOKUP.as_secs()))),
             },
         };
-        let admitted = |address: &&IpAddr| self.rules.admits(**address, target, is_listed);
+        let admitted = |address: &&IpAddr| self.rules.admits(**address, target);
         let good: Vec<SocketAddr> =
             found.iter().filter(admitted).map(|address| SocketAddr::new(*address, target.port)).collect();
         match (good.is_empty(), found.first()) {
             (false, _) => Ok(good),
-            (true, Some(address)) => Err(HostRefusal::Denied(format!("{target}: {}", not_named(*address)))),
+            (true, Some(address)) => Err(HostRefusal::Denied(format!("{target}: {}", not_named(*address, target)))),
             (true, None) => Err(unknown("none was given".to_owned())),
         }
     }

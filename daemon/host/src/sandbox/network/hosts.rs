@@ -1,7 +1,7 @@
 //! `[sandbox] network`: the hosts that need no ask, and the private addresses that they may have.
 
 use std::borrow::Cow;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use toold_engine::need::{HostListing, Need, NeedKind, Word};
 use toold_engine::policy::pattern::Pattern;
@@ -18,12 +18,16 @@ pub struct NetworkHosts {
     lists: Vec<HostList>,
     /// Hosts with their ports that a command's lock file names.
     locked: Vec<String>,
+    /// What rules and grants of a person name, as an entry of a list.
+    allowed: HostList,
 }
 
 #[derive(Clone, Debug, Default)]
 struct HostList {
     entries: Vec<String>,
     patterns: Vec<Pattern>,
+    /// Those without a wildcard.
+    exact: Vec<Pattern>,
     /// Entries that name this machine or an address.
     named: Guard,
     loopback: Vec<LoopbackPlace>,
@@ -77,19 +81,34 @@ impl NetworkHosts {
         if list.loopback.len() > MAX_LOOPBACK {
             return Err(format!("at most {MAX_LOOPBACK} ports of this machine can be named"));
         }
-        Ok(Self { lists: vec![list], locked: Vec::new() })
+        Ok(Self { lists: vec![list], ..Self::default() })
     }
 
     /// What both list.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
-        Self { lists: self.lists.iter().chain(&other.lists).cloned().collect(), locked: Vec::new() }
+        Self { lists: self.lists.iter().chain(&other.lists).cloned().collect(), ..Self::default() }
     }
 
     /// With the hosts that a command's lock file names, each as `host:port`. They are public hosts, whatever the lists say.
     #[must_use]
     pub fn with_locked(&self, locked: Vec<String>) -> Self {
-        Self { lists: self.lists.clone(), locked }
+        Self { locked, ..self.clone() }
+    }
+
+    /// With the patterns of hosts that rules and grants of a person allow. Of these, the ones that name a host and its port, or an
+    /// address, count for addresses that are not public.
+    #[must_use]
+    pub fn with_allowed(&self, patterns: &[String]) -> Self {
+        let mut allowed = HostList::default();
+        for pattern in patterns.iter().filter(|pattern| !pattern.contains('*')) {
+            let (host, port) = split(pattern);
+            if (port.is_some() || address_of(host).is_some()) && allowed.loopback.len() < MAX_LOOPBACK {
+                // Stored patterns may be of an earlier version.
+                let _ = allowed.add_named(pattern, host, port);
+            }
+        }
+        Self { allowed, ..self.clone() }
     }
 
     /// The need of a connection to a host. What is certain without a look-up is forbidden before anybody is asked.
@@ -103,7 +122,8 @@ impl NetworkHosts {
         }));
         let here = || is_loopback_name(&target.host).then_some(IpAddr::V4(Ipv4Addr::LOCALHOST));
         let address = target.address.or_else(here);
-        need.forbidden = address.filter(|address| !self.admits(*address, target, is_listed)).map(not_named);
+        need.forbidden =
+            address.filter(|address| !self.admits(*address, target)).map(|address| not_named(address, target));
         need
     }
 
@@ -132,20 +152,27 @@ impl NetworkHosts {
             && self.lists.iter().all(|list| list.patterns.iter().any(|pattern| pattern.matches(need).is_some()))
     }
 
-    /// Whether a host may have this address. A listed host may be in a private network. This machine, addresses of the
-    /// link, and those at which a cloud gives its secrets must be named themselves.
-    pub(super) fn admits(&self, address: IpAddr, target: &HostPort, is_listed: bool) -> bool {
-        let is_named = || {
-            !self.lists.is_empty() && self.lists.iter().all(|list| list.named.names(address, &target.host, target.port))
-        };
-        is_public(address) || (is_listed && is_in_private_network(address)) || is_named()
+    /// Whether a host may have this address. One that is named without a wildcard may be in a private network: whoever owns
+    /// names chooses their addresses. This machine, addresses of the link, and those at which a cloud gives its secrets must be
+    /// named themselves.
+    pub(super) fn admits(&self, address: IpAddr, target: &HostPort) -> bool {
+        let in_lists = |names: &dyn Fn(&HostList) -> bool| !self.lists.is_empty() && self.lists.iter().all(names);
+        let named = |list: &HostList| list.named.names(address, &target.host, target.port);
+        let need = Need::new(Category::Network, target.to_string());
+        let exact = |list: &HostList| list.exact.iter().any(|pattern| pattern.matches(&need).is_some());
+        is_public(address)
+            || is_in_private_network(address) && (in_lists(&exact) || exact(&self.allowed))
+            || in_lists(&named)
+            || named(&self.allowed)
     }
 
     /// The ports of this machine that programs reach at their own loopback address.
     pub(super) fn loopback_places(&self) -> Vec<LoopbackPlace> {
-        let Some((first, others)) = self.lists.split_first() else { return Vec::new() };
-        let in_all = |place: &&LoopbackPlace| others.iter().all(|list| list.loopback.contains(place));
-        first.loopback.iter().filter(in_all).cloned().collect()
+        let in_all = |place: &&LoopbackPlace| self.lists.iter().skip(1).all(|list| list.loopback.contains(place));
+        let listed = self.lists.first().into_iter().flat_map(|list| &list.loopback).filter(in_all);
+        let mut places: Vec<LoopbackPlace> = listed.chain(&self.allowed.loopback).cloned().collect();
+        places.truncate(MAX_LOOPBACK);
+        places
     }
 }
 
@@ -163,11 +190,23 @@ impl HostList {
             None => USUAL_PORTS.iter().map(|port| format!("{entry}:{port}")).collect(),
         };
         for text in &texts {
-            self.patterns
-                .push(Pattern::parse_to_use(Category::Network, text).map_err(|error| wrong(error.to_string()))?);
+            let pattern = Pattern::parse_to_use(Category::Network, text).map_err(|error| wrong(error.to_string()))?;
+            self.exact.extend(Some(pattern.clone()).filter(|_| !host.contains('*')));
+            self.patterns.push(pattern);
         }
-        if is_here || is_address {
-            self.named = self.named.and(entry).map_err(wrong)?;
+        match is_here || is_address {
+            true => self.add_named(entry, host, port).map_err(wrong),
+            false => Ok(()),
+        }
+    }
+
+    /// Adds an entry that names this machine, an address, or a host without a wildcard.
+    fn add_named(&mut self, entry: &str, host: &str, port: Option<&str>) -> Result<(), String> {
+        let is_here = is_loopback_name(host.trim_start_matches("*."));
+        if is_here || address_of(host).is_some() {
+            self.named = self.named.and(entry)?;
+        } else {
+            self.exact.push(Pattern::parse(Category::Network, entry).map_err(|error| error.to_string())?);
         }
         let port = port.and_then(|port| port.parse().ok());
         let is_loopback = host == "localhost" || address_of(host).is_some_and(|address| address.is_loopback());
@@ -209,8 +248,13 @@ fn is_in_private_network(address: IpAddr) -> bool {
 }
 
 /// Why an address is not connected to.
-pub(super) fn not_named(address: IpAddr) -> String {
-    format!("{address} is not a public address, and [sandbox] network does not name it")
+pub(super) fn not_named(address: IpAddr, target: &HostPort) -> String {
+    let names_itself = is_in_private_network(address) || is_loopback_name(&target.host) || target.address.is_some();
+    let named = if names_itself { target.to_string() } else { SocketAddr::new(address, target.port).to_string() };
+    format!(
+        "{address} is not a public address, and neither [sandbox] network nor a rule or a grant names it: allow it with \
+         toolctl permissions grant network {named}"
+    )
 }
 
 /// The host and the port that a program asks for, in their one form.
@@ -244,7 +288,7 @@ mod tests {
     fn check(entries: &[&str], authority: &str, address: &str, expected: (bool, bool)) {
         let (hosts, target) = (hosts(entries), target_of(authority).unwrap());
         let listed = hosts.need(&target).kind == NeedKind::Network(Some(HostListing::Listed));
-        let admitted = hosts.admits(address.parse().unwrap(), &target, listed);
+        let admitted = hosts.admits(address.parse().unwrap(), &target);
         assert_eq!((listed, admitted), expected, "{entries:?} {authority} {address}");
     }
 
@@ -268,6 +312,10 @@ mod tests {
         check(&listed, "packages.corp.example:443", "10.1.2.3", (true, true));
         check(&listed, "packages.corp.example:443", "fd12::1", (true, true));
         check(&listed, "other.example:443", "10.1.2.3", (false, false));
+        // Whoever owns the domain chooses the address.
+        check(&listed, "a.corp.example:8443", "10.1.2.3", (true, false));
+        check(&["*"], "a.corp.example:443", "10.1.2.3", (true, false));
+        check(&["10.1.2.3:5432"], "10.1.2.3:5432", "10.1.2.3", (true, true));
         for address in
             ["127.0.0.1", "::1", "::ffff:127.0.0.1", "169.254.169.254", "fe80::1", "fd00:ec2::254", "0.0.0.0"]
         {
@@ -281,6 +329,33 @@ mod tests {
         check(&["*.localhost:8080"], "a.localhost:8080", "127.0.0.1", (true, true));
         // The name of another host does not become that of this machine.
         check(&["localhost:8080", "*.example"], "a.example:8080", "127.0.0.1", (false, false));
+    }
+
+    #[test]
+    fn what_a_rule_or_a_grant_names_may_have_any_address_that_it_names() {
+        let patterns =
+            ["localhost:5432", "127.0.0.1:80", "10.1.2.3", "db.corp.example:5432", "*.corp.example:1", "a.example"];
+        let allowed = hosts(&[]).with_allowed(&patterns.map(str::to_owned));
+        let admits =
+            |authority: &str, address: &str| allowed.admits(address.parse().unwrap(), &target_of(authority).unwrap());
+        for (authority, address, expected) in [
+            ("localhost:5432", "127.0.0.1", true),
+            ("localhost:5433", "127.0.0.1", false),
+            ("127.0.0.1:80", "127.0.0.1", true),
+            ("10.1.2.3:22", "10.1.2.3", true),
+            ("10.1.2.4:22", "10.1.2.4", false),
+            ("db.corp.example:5432", "10.9.9.9", true),
+            ("db.corp.example:5432", "127.0.0.1", false),
+            ("db.corp.example:5432", "169.254.169.254", false),
+            ("db.corp.example:22", "10.9.9.9", false),
+            ("a.corp.example:1", "10.9.9.9", false),
+            // It says nothing about the port, and the name may lead anywhere tomorrow.
+            ("a.example:443", "10.9.9.9", false),
+        ] {
+            assert_eq!(admits(authority, address), expected, "{authority} {address}");
+        }
+        let ports = allowed.loopback_places().iter().map(|place| place.port).collect::<Vec<_>>();
+        assert_eq!(ports, [5432, 80]);
     }
 
     #[test]

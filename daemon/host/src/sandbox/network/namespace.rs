@@ -89,7 +89,11 @@ fn run(join: &[PathBuf], ports: &[u16]) -> Result<Vec<(u8, OwnedFd)>, String> {
     }
 }
 
-fn receive(socket: &UnixStream) -> std::io::Result<Vec<(u8, OwnedFd)>> {
+/// The descriptors of one message, each with its letter.
+///
+/// # Errors
+/// The error of the system.
+pub(in crate::sandbox) fn receive(socket: &UnixStream) -> std::io::Result<Vec<(u8, OwnedFd)>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut letters = [0; MAX_DESCRIPTORS];

@@ -1,0 +1,65 @@
+//! Caches of what tools have downloaded, which appear with a [layer](crate::launcher::order::Confinement::layers) above where a
+//! program may download something.
+
+use std::path::{Path, PathBuf};
+
+use super::is_wide;
+use crate::environment::Environment;
+
+/// The variable that names the folder of a tool, where it is otherwise, below the home folder, and the parts of it that are
+/// caches; none: all of it. The launcher's `CACHES` knows the same folders.
+const FOLDERS: [(&str, &str, &[&str]); 4] = [
+    ("CARGO_HOME", ".cargo", &["registry", "git"]),
+    ("PIP_CACHE_DIR", ".cache/pip", &[]),
+    ("UV_CACHE_DIR", ".cache/uv", &[]),
+    ("npm_config_cache", ".npm", &[]),
+];
+
+/// The folders with caches, and the places in them that a program may change.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct LayeredCaches {
+    pub(super) folders: Vec<PathBuf>,
+    pub(super) writable: Vec<PathBuf>,
+}
+
+/// The folders that exist, and that have nothing to do with the session's own.
+pub(super) fn of(home: Option<&Path>, environment: &Environment, places: &[PathBuf]) -> LayeredCaches {
+    let mut found = LayeredCaches::default();
+    for (variable, usual, parts) in FOLDERS {
+        let named = environment.get(variable).map(PathBuf::from).filter(|folder| folder.is_absolute());
+        let folder = named.or_else(|| Some(home?.join(usual))).and_then(|folder| folder.canonicalize().ok());
+        let Some(folder) = folder.filter(|folder| folder.is_dir() && !is_wide(folder, home)) else { continue };
+        if places.iter().any(|place| place.starts_with(&folder) || folder.starts_with(place)) {
+            continue;
+        }
+        match parts {
+            [] => found.writable.push(folder.clone()),
+            parts => found.writable.extend(parts.iter().map(|part| folder.join(part))),
+        }
+        found.folders.push(folder);
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn caches_of_tools_have_a_layer_and_the_sessions_own_have_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().canonicalize().unwrap();
+        for name in [".cargo", ".npm", "work/cache"] {
+            std::fs::create_dir_all(home.join(name)).unwrap();
+        }
+        let work = [home.join("work")];
+        let found = of(Some(&home), &Environment::default(), &work);
+        assert_eq!(found.folders, [home.join(".cargo"), home.join(".npm")]);
+        let writable = [".cargo/registry", ".cargo/git", ".npm"].map(|name| home.join(name));
+        assert_eq!(found.writable, writable);
+        let own = Environment::default().with([("CARGO_HOME", home.join("work/cache"))]);
+        assert_eq!(of(Some(&home), &own, &work).folders, [home.join(".npm")]);
+        let wide = Environment::default().with([("CARGO_HOME", &home)]);
+        assert_eq!(of(Some(&home), &wide, &[]).folders, [home.join(".npm")]);
+    }
+}
