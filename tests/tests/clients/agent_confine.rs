@@ -236,6 +236,49 @@ fn the_model_reads_what_was_set_aside_after_a_confined_command() {
     assert!(daemon.work().join(".mcp.json.not-allowed").exists());
 }
 
+/// Each of its builds has sockets and a loopback address of its own, and no network.
+#[test]
+fn a_confined_build_of_the_agent_makes_sockets_and_reaches_no_other() {
+    if !toolctl_confines() {
+        return;
+    }
+    let daemon = daemon("[permission]\nlevel = \"develop\"\n");
+    let claude = FakeClaude::new(&daemon);
+    let script = "import multiprocessing, socket\nif __name__ == '__main__':\n    m = multiprocessing.Manager()\n    \
+                  print(list(m.list([1])))\n    s = socket.create_server(('127.0.0.1', 0))\n    \
+                  socket.create_connection(s.getsockname())\n    print('connected')\n    try:\n        \
+                  socket.socket(socket.AF_UNIX).connect(open('outside').read())\n        print('reached')\n    \
+                  except OSError as error:\n        print(error.strerror)\n";
+    std::fs::write(daemon.work().join("m.py"), script).unwrap();
+    let outside = daemon.setup.path("home/outside");
+    let listener = std::os::unix::net::UnixListener::bind(&outside).unwrap();
+    std::fs::write(daemon.work().join("outside"), outside.display().to_string()).unwrap();
+    std::fs::write(daemon.work().join("test.sh"), "python3 m.py; echo said > /dev/stderr\n").unwrap();
+    assert_eq!(claude.hook("sh test.sh"), "allow");
+    let (status, out, words) = texts(&claude.bash("sh test.sh"));
+    assert_eq!((status, out.as_str()), (Some(0), "[1]\nconnected\nPermission denied\n"), "{words}");
+    assert_eq!(words, "said\n");
+    drop(listener);
+}
+
+/// Claude Code gives its commands a file to write to, which they open again by a name.
+#[test]
+fn a_confined_command_writes_to_its_output_by_name() {
+    if !toolctl_confines() {
+        return;
+    }
+    let daemon = daemon("[permission]\nlevel = \"develop\"\n");
+    let claude = FakeClaude::new(&daemon);
+    let output = daemon.setup.path("home/output");
+    let mut command = claude.command(Path::new(&claude.prefix), "agent");
+    let line = "echo one >> /dev/stdout; echo two | tee -a /dev/stderr > /dev/null; cat a.txt";
+    assert_eq!(claude.hook(line), "allow");
+    let file = std::fs::OpenOptions::new().append(true).create(true).open(&output).unwrap();
+    command.stdout(file.try_clone().unwrap()).stderr(file).arg(format!("true && eval '{line}' < /dev/null"));
+    assert!(command.stdin(Stdio::null()).status().unwrap().success());
+    assert_eq!(std::fs::read_to_string(&output).unwrap(), "one\ntwo\nalpha\n");
+}
+
 fn toolctl_confines() -> bool {
     let arguments = ["sandbox-exec", "--needs-scope", "--", "/bin/true"];
     let confines = Command::new(toold()).args(arguments).output().unwrap().status.success();
@@ -271,6 +314,15 @@ fn hooks_and_status_lines_run_as_they_are_and_odd_lines_do_not() {
         let (status, _, words) = texts(&claude.run("agent", text));
         assert_eq!(status, Some(126), "{text}");
         assert!(words.contains("does not know"), "{words}");
+    }
+    // A version of Claude Code that says nothing about itself.
+    for (kind, status) in [("", Some(126)), ("CLAUDE_PROJECT_DIR", Some(0))] {
+        let mut command = claude.command(Path::new(&claude.prefix), "agent");
+        command.env_remove("AI_AGENT").arg("echo odd");
+        if !kind.is_empty() {
+            command.env(kind, daemon.work());
+        }
+        assert_eq!(texts(&answered(command, "")).0, status, "{kind}");
     }
     assert!(!daemon.work().join("odd").exists());
     // An agent does not run it by itself.

@@ -77,6 +77,8 @@ pub(crate) fn run(confine: &ConfineArgs, globals: &Globals) -> u8 {
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     let agent = variable("AI_AGENT");
     let is_agents = agent.ends_with("_agent") || std::env::var_os("CLAUDE_CODE_EXECPATH").is_some();
+    // Claude Code sets the one for all that it starts itself but its command lines, and the other for hooks and servers.
+    let is_its_own = agent.ends_with("_harness") || std::env::var_os("CLAUDE_PROJECT_DIR").is_some();
     let failed = match ClaudeLine::read(&confine.text) {
         // Claude Code's own sandbox confines it, and the hook allowed nothing that no person allowed.
         Some(_) | None if is_agents && prefix::is_in_a_sandbox() => {
@@ -85,7 +87,7 @@ pub(crate) fn run(confine: &ConfineArgs, globals: &Globals) -> u8 {
         Some(line) if !agent.ends_with("_harness") => {
             judged(confine, &line, &variable("CLAUDE_CODE_SESSION_ID"), globals)
         }
-        None if is_agents => {
+        None if is_agents || !is_its_own => {
             "this version of Claude Code gives its command lines a form that toolctl does not know, so that they \
              cannot be judged; upgrade toold, or take CLAUDE_CODE_SHELL_PREFIX out of Claude Code's settings"
                 .to_owned()
