@@ -606,7 +606,8 @@ fn grants_of(
 fn no_exact_pattern(need: &Need) -> AskReplyError {
     let words = match need.words() {
         Some(_) => {
-            "no pattern matches exactly this command, because the shell expands part of it; choose one of the suggestions"
+            "no pattern matches exactly this command, because the shell expands part of it to what the line does not show; \
+             choose one of the suggestions"
         }
         None => "no pattern matches a command line that cannot be parsed with certainty",
     };
@@ -726,10 +727,15 @@ fn effects_beyond_reading(need: &Need) -> Vec<Effect> {
     need.effects_within().iter().filter(|effect| *effect != Effect::Read).collect()
 }
 
-/// What a need does beyond reading, in words.
+/// What a need does beyond reading, in words, or that nobody knows what it does.
 fn does_of(need: &Need) -> Option<String> {
     let effects = effects_beyond_reading(need);
-    (!effects.is_empty()).then(|| effect::in_words(&effects))
+    let unknown = || {
+        let program = need.words()?.first().filter(|program| program.literal && !program.text.contains('='))?;
+        let is_known = !need.effects_within().is_empty() || need.unsure().is_some();
+        (!is_known).then(|| format!("not known what it does: toold has no description of {}", program.text))
+    };
+    if effects.is_empty() { unknown() } else { Some(effect::in_words(&effects)) }
 }
 
 /// The session as people know it.

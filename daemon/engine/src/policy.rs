@@ -253,7 +253,9 @@ impl Decision {
 
     /// An allowed need that a pattern matches.
     fn allowed(by: DecidedBy, pattern: &Pattern, rule: String) -> Self {
-        Self { covers_all: pattern.is_exact() || pattern.is_any(), ..Self::new(Verdict::Allow, by, rule) }
+        // A line does not show the files that its words become.
+        let shows_files = pattern.is_exact() && !pattern.is_line();
+        Self { covers_all: shows_files || pattern.is_any(), ..Self::new(Verdict::Allow, by, rule) }
     }
 }
 
@@ -461,7 +463,7 @@ fn denied_change(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Ne
     files.map(|file| Need::new(Category::FileWrite, file.as_str())).find_map(|file| {
         let rule = rules.iter().find(|rule| rule.pattern.may_match(&file).is_some()).map(|rule| rule.name());
         let denial = rule.or_else(|| Some(grants.iter().find(|grant| grant.denies(subject, &file))?.describe()))?;
-        Some(format!("it may throw away changes of {}, which may not be written: {denial}", file.target))
+        Some(format!("it may change {}, which may not be written: {denial}", file.target))
     })
 }
 

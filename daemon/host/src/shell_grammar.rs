@@ -45,7 +45,7 @@ pub use fuzz::fuzz_one;
 pub use other_shells::{as_read_by, is_zsh};
 #[doc(hidden)]
 pub use programs::listed::{TableListing, listings};
-pub use programs::{Note, signal_named, withheld};
+pub use programs::{Note, UncoveredPattern, signal_named, uncovered, withheld};
 pub(crate) use state::logical;
 pub use typed::with_typed_commands;
 
@@ -208,7 +208,30 @@ fn read_actions(
         }
         judged.push((found, needs));
     }
+    say_what_is_outside(&mut judged, surroundings.folders);
     Ok(judged)
+}
+
+/// Who approves exactly a command approves the files that it writes elsewhere, and so has to see them.
+fn say_what_is_outside(judged: &mut [(LineItem, Vec<Need>)], folders: &[Cow<Path>]) {
+    const SHOWN: usize = 3;
+    let is_outside = |need: &&Need| {
+        need.category() == Category::FileWrite
+            && !folders.iter().any(|folder| Path::new(&need.target).starts_with(folder))
+    };
+    let written = judged.iter().flat_map(|(_, needs)| needs).filter(is_outside);
+    let named = written.filter_map(|need| Some((need.command_naming_it()?.to_owned(), need.target.clone())));
+    let named: Vec<(String, String)> = named.collect();
+    for need in judged.iter_mut().flat_map(|(_, needs)| needs).filter(|need| need.command().is_some()) {
+        let mut files: Vec<&str> =
+            named.iter().filter(|(command, _)| *command == need.target).map(|(_, file)| file.as_str()).collect();
+        let more = files.len().saturating_sub(SHOWN);
+        files.truncate(SHOWN);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        if !files.is_empty() {
+            need.reason = Some(format!("writes outside of the session's folders: {}{more}", files.join(", ")));
+        }
+    }
 }
 
 /// Wildcards were looked up before the line runs. If another command of the line can create a file, the wildcard might

@@ -219,6 +219,11 @@ fn rules_that_say_something_else_than_they_mean_are_found_by_a_check() {
         rule("ask", "shell", "git reset *"),
         rule("allow", "file.read", "/no/such/folder/**"),
         rule("deny", "file.read", "/no/such/folder/**"),
+        rule("allow", "shell", "docker buildx bake *"),
+        rule("allow", "shell", "docker compose -f dev.yml up *"),
+        rule("deny", "shell", "kubectl delte *"),
+        rule("deny", "shell", "docker buildx bake *"),
+        rule("allow", "shell", "docker buildx bake web"),
     ];
     let setup = Setup::new().file("rules.toml", rules.concat());
     let (text, code) = stdout(setup.command(toolctl()).args(["config", "check", "rules.toml"]));
@@ -228,11 +233,15 @@ fn rules_that_say_something_else_than_they_mean_are_found_by_a_check() {
         (5, "did you mean \"git push *\"?"),
         (9, "deny \"yarn\": it is about this command without further words: for those too, write \"yarn *\""),
         (17, "there is no folder /no/such/folder"),
+        (25, "covers no command, since toold does not know what docker buildx does"),
+        (25, "write each command that you mean in full, without a wildcard"),
+        (29, "covers no command, since -f reads another file, which decides what is run"),
+        (33, "toold does not know what kubectl delte does: did you mean delete?"),
     ] {
         let found = |found: &&str| found.contains(&format!("rules.toml:{line}: warning: ")) && found.contains(words);
         assert!(text.lines().find(found).is_some(), "{line}: {words}: {text}");
     }
-    assert_eq!(text.matches("warning: ").count(), 3, "{text}");
+    assert_eq!(text.matches("warning: ").count(), 6, "{text}");
 }
 
 #[test]

@@ -70,6 +70,48 @@ fn an_ask_says_who_asks_and_how_it_ended() {
     assert!(how.as_str().unwrap().starts_with("allowed by grant "), "{how}");
 }
 
+/// Calls `bash` where nobody can be asked, and gives whether it was allowed.
+fn runs(daemon: &TestDaemon, line: &str) -> bool {
+    let mut wire = Wire::connect(&daemon.socket());
+    wire.result("session.open", json!({"cwd": daemon.work(), "role": "agent"}));
+    wire.tool("bash", json!({"command": line}))["metadata"]["permission"].is_null()
+}
+
+#[test]
+fn an_answer_for_a_line_with_wildcards_covers_this_line_alone() {
+    let daemon = Setup::new().file("a.txt", "1\n").file("b.txt", "2\n").start();
+    let line = "for f in *.txt; do touch \"$f\"; done";
+    let mut desk = person(&daemon);
+    let (ask, end) =
+        answered(&daemon, &mut desk, ("bash", json!({"command": line})), json!({"action": "allow", "scope": "always"}));
+    assert_eq!(patterns(&ask).last(), Some(&format!("$ {line}").as_str()), "{ask}");
+    let covers = &ask["suggestions"].as_array().unwrap().last().unwrap()["covers"];
+    assert_eq!(covers, "exactly this line, whatever its variables and wildcards stand for then");
+    assert_eq!(end["action"], "allow", "{end}");
+    let grants = desk.result("permissions.list", json!({}))["grants"].take();
+    assert_eq!(grants[0]["pattern"], format!("$ {line}"), "{grants}");
+    drop(desk);
+    assert!(runs(&daemon, line));
+    for other in ["for f in *.txt; do touch \"$f\"; done; touch c", "touch a.txt", "for f in *; do touch \"$f\"; done"]
+    {
+        assert!(!runs(&daemon, other), "{other}");
+    }
+}
+
+#[test]
+fn an_ask_says_what_is_not_known_and_what_is_written_elsewhere() {
+    let daemon = Setup::new().start();
+    let mut desk = person(&daemon);
+    for (line, said) in [
+        ("frobnicate -x y", "not known what it does: toold has no description of frobnicate"),
+        ("docker buildx bake", "not certain what it does: toold does not know what docker buildx does"),
+        ("mkdir -p /var/no/such/x", "writes outside of the session's folders: /var/no/such/x"),
+    ] {
+        let (ask, _) = answered(&daemon, &mut desk, ("bash", json!({"command": line})), json!({"action": "deny"}));
+        assert!(ask["reason"].as_str().is_some_and(|reason| reason.contains(said)), "{line}: {ask}");
+    }
+}
+
 /// A daemon with an MCP server whose tool `s_echo` says that it only reads.
 fn serving(trusts: bool, rules: &str) -> TestDaemon {
     let stand_in = Path::new(env!("CARGO_MANIFEST_DIR")).join("mcp/stand_in.py");

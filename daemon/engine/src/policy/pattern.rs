@@ -2,7 +2,8 @@
 //!
 //! `**` alone matches every target of its category. Otherwise a command pattern is words, quoted as
 //! for a shell; `*` stands for any text within one word, and as the last word for any further
-//! words, which add no effect to those of the operation that the pattern names. A file pattern is a glob over the resolved path. A network pattern is `host` or
+//! words, which add no effect to those of the operation that the pattern names. `$ LINE` is all commands of exactly this
+//! line, in which the shell may change words. A file pattern is a glob over the resolved path. A network pattern is `host` or
 //! `host:port`, `*` within one label, `**` for any labels; `*` alone is every host. All others are globs over the
 //! name; `SERVER/*` is everything of an MCP server, `SERVER/mcp:read` its tools that only read, and `mcp:read` those of all
 //! servers.
@@ -34,6 +35,8 @@ pub struct Pattern {
 enum PatternKind {
     Any,
     Words(WordsPattern),
+    /// A whole command line, without blanks around it.
+    Line(String),
     Glob {
         glob: GlobMatcher,
         /// For `folder/**`: the folder itself.
@@ -46,6 +49,9 @@ enum PatternKind {
 
 /// The pattern of all tools of MCP servers that only read; behind a server's name and `/` that of its own.
 pub(in crate::policy) const READING_TOOLS: &str = "mcp:read";
+
+/// The beginning of the pattern of a whole command line: the prompt of a shell.
+pub(in crate::policy) const LINE: &str = "$ ";
 
 /// How narrowly a pattern matches; greater is more specific.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,6 +86,10 @@ impl Pattern {
         }
         let (kind, specificity) = match category {
             _ if trimmed == "**" => (PatternKind::Any, specificity(0, usize::MAX)),
+            Category::Shell if trimmed.starts_with(LINE) => {
+                let line = trimmed.strip_prefix(LINE).unwrap_or_default().trim();
+                (PatternKind::Line(line.to_owned()), specificity(1, 0))
+            }
             Category::Shell => {
                 let words = WordsPattern::parse(trimmed)?;
                 let (literal, wildcards) = words.count();
@@ -151,7 +161,11 @@ impl Pattern {
     pub fn otherwise_meant(&self, is_strict: bool) -> Option<String> {
         match &self.kind {
             PatternKind::Words(_) => check::otherwise_meant(self.text.trim(), is_strict),
-            PatternKind::Any | PatternKind::Glob { .. } | PatternKind::Host(_) | PatternKind::ReadingTools(_) => None,
+            PatternKind::Any
+            | PatternKind::Line(_)
+            | PatternKind::Glob { .. }
+            | PatternKind::Host(_)
+            | PatternKind::ReadingTools(_) => None,
         }
     }
 
@@ -169,6 +183,11 @@ impl Pattern {
         matches!(self.kind, PatternKind::ReadingTools(_))
     }
 
+    /// Whether it stands for a whole command line.
+    pub(crate) fn is_line(&self) -> bool {
+        matches!(self.kind, PatternKind::Line(_))
+    }
+
     /// Whether it stands for exactly one target, having no wildcard.
     pub fn is_exact(&self) -> bool {
         self.specificity.exact
@@ -183,6 +202,7 @@ impl Pattern {
             }
             PatternKind::Host(host) => host.matches(&need.target),
             PatternKind::ReadingTools(server) => need.reads_only() && is_of_server(server.as_ref(), &need.target),
+            PatternKind::Line(line) => is_of_line(line, need) && shows_what_runs(need),
             // A command with an uncertain effect is matched by its exact words only.
             PatternKind::Words(words) => {
                 let fits = |given: &Option<Vec<Word>>| given.as_deref().is_some_and(|given| words.matches(given));
@@ -206,6 +226,8 @@ impl Pattern {
                 let names = |command: &JudgedCommand| words.names_operation(&command.effects);
                 self.is_exact() || need.command().is_some_and(names)
             }
+            // It is about one operation, whichever that is.
+            PatternKind::Line(_) => true,
             PatternKind::Any | PatternKind::Glob { .. } | PatternKind::Host(_) | PatternKind::ReadingTools(_) => false,
         }
     }
@@ -232,6 +254,7 @@ impl Pattern {
                         })
                 })
             }
+            PatternKind::Line(line) => is_of_line(line, need),
             // Any tool may be one that only reads.
             PatternKind::ReadingTools(server) => is_of_server(server.as_ref(), &need.target),
             PatternKind::Any | PatternKind::Glob { .. } | PatternKind::Host(_) => false,
@@ -240,7 +263,11 @@ impl Pattern {
             PatternKind::Glob { glob, folder } => {
                 glob.is_match(target) || folder.as_ref().is_some_and(|folder| folder.is_match(target))
             }
-            PatternKind::Any | PatternKind::Words(_) | PatternKind::Host(_) | PatternKind::ReadingTools(_) => false,
+            PatternKind::Any
+            | PatternKind::Words(_)
+            | PatternKind::Line(_)
+            | PatternKind::Host(_)
+            | PatternKind::ReadingTools(_) => false,
         };
         self.matches(need).or_else(|| (may || need.covers().iter().any(covers)).then_some(self.specificity))
     }
@@ -254,7 +281,7 @@ impl Pattern {
                 let folder = format!("{}/", folder.trim_end_matches('/'));
                 folder.starts_with(start) || start.starts_with(&folder)
             }
-            PatternKind::Words(_) | PatternKind::Host(_) | PatternKind::ReadingTools(_) => false,
+            PatternKind::Words(_) | PatternKind::Line(_) | PatternKind::Host(_) | PatternKind::ReadingTools(_) => false,
         }
     }
 
@@ -268,7 +295,7 @@ impl Pattern {
                 let is_whole = last.matches('{').count() == last.matches('}').count();
                 !is_whole || glob_matcher(last).is_ok_and(|glob| glob.is_match(name))
             }
-            PatternKind::Words(_) | PatternKind::Host(_) | PatternKind::ReadingTools(_) => false,
+            PatternKind::Words(_) | PatternKind::Line(_) | PatternKind::Host(_) | PatternKind::ReadingTools(_) => false,
         }
     }
 
@@ -321,8 +348,23 @@ pub(in crate::policy) fn is_exception(narrow: &Pattern, wide: &Pattern) -> bool 
             glob.is_match(&narrow.text) || folder.as_ref().is_some_and(|folder| folder.is_match(&narrow.text))
         }
         (PatternKind::Host(_), _) => true,
-        (PatternKind::Words(_) | PatternKind::Glob { .. } | PatternKind::ReadingTools(_), _) => false,
+        (PatternKind::Words(_) | PatternKind::Line(_) | PatternKind::Glob { .. } | PatternKind::ReadingTools(_), _) => {
+            false
+        }
     }
+}
+
+/// Whether a command is one of this line.
+fn is_of_line(line: &str, need: &Need) -> bool {
+    need.command().is_some() && need.line.as_deref().is_some_and(|of| of.trim() == line)
+}
+
+/// Whether the text of the line says which program runs and which files it may touch: where these are not known, no variable, no
+/// wildcard, no output of another command and no input decides them.
+fn shows_what_runs(need: &Need) -> bool {
+    let expands = need.line.as_deref().is_some_and(|line| line.contains(['$', '`', '*', '?', '[', '{', '~']));
+    let is_known = !need.may_run_any() && !need.hides_file();
+    !need.always_asked && (is_known || !expands) && need.command().is_some_and(|command| !command.runs_input)
 }
 
 fn bad(category: Category, text: &str, why: &str) -> BadPattern {

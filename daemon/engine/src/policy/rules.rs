@@ -23,9 +23,10 @@ pub struct RuleConfig {
     #[cfg_attr(test, schemars(extend("enum" = Category::ALL)))]
     pub category: String,
     /// `**` matches everything of its category. Else of a command: words, quoted as for a shell, `*` for any text
-    /// within one, as the last word for any further ones. Of a file: a glob over its path. Of the network: `host` or
-    /// `host:port`, `*` within one label, `*` alone for every host. Of `mcp`: a glob over `server/tool`. Of all else: a
-    /// glob over the name. One that can match nothing is a mistake. Absent only with `effect`, where it stands for `**`.
+    /// within one, as the last word for any further ones; `$ LINE` for exactly this line. Of a file: a glob over its path.
+    /// Of the network: `host` or `host:port`, `*` within one label, `*` alone for every host. Of `mcp`: a glob over
+    /// `server/tool`. Of all else: a glob over the name. One that can match nothing is a mistake. Absent only with
+    /// `effect`, where it stands for `**`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub pattern: String,
     /// `allow`, `ask` or `deny`.

@@ -11,22 +11,24 @@ use toold_proto::tool::Category;
 
 use crate::need::{JudgedCommand, Need, Word};
 use crate::policy::pattern::words::{escape_word, names_of_files};
-use crate::policy::pattern::{Pattern, READING_TOOLS, escape_glob};
+use crate::policy::pattern::{LINE, Pattern, READING_TOOLS, escape_glob};
 
 /// Effects of which a wildcard would allow more than was seen: another process, another machine, other rights.
 const ONE_BY_ONE: [Effect; 6] =
     [Effect::Privilege, Effect::Secret, Effect::Destroy, Effect::System, Effect::Process, Effect::Send];
 
-/// The pattern that matches this need and no other; `None` when there is none, as for words that
-/// the shell expands.
+/// Longer lines are not offered: nobody reads them in an ask.
+const LONGEST_LINE: usize = 1_000;
+
+/// The pattern that matches this need and no other, or only the commands of the same line where the shell expands words; `None`
+/// when there is none, as for a program whose name is not known.
 pub fn exact_pattern(need: &Need) -> Option<String> {
     let pattern = match need.category() {
         Category::Shell => {
-            let words = need.words()?;
-            if words.iter().any(|word| !word.literal) {
-                return None;
-            }
-            words.iter().map(|word| escape_word(&word.text)).collect::<Vec<_>>().join(" ")
+            let words = need.words().filter(|words| words.iter().all(|word| word.literal));
+            let exact =
+                words.map(|words| words.iter().map(|word| escape_word(&word.text)).collect::<Vec<_>>().join(" "));
+            return exact.filter(|exact| fits(need, exact)).or_else(|| whole_line(need));
         }
         // No host has this name, and as a pattern it would match any.
         Category::Network if need.target.contains('*') => return None,
@@ -37,6 +39,13 @@ pub fn exact_pattern(need: &Need) -> Option<String> {
             escape_glob(&need.target)
         }
     };
+    fits(need, &pattern).then_some(pattern)
+}
+
+/// The pattern of the line that the command is a part of.
+fn whole_line(need: &Need) -> Option<String> {
+    let line = need.line.as_deref().map(str::trim).filter(|line| !line.is_empty() && line.len() <= LONGEST_LINE)?;
+    let pattern = format!("{LINE}{line}");
     fits(need, &pattern).then_some(pattern)
 }
 
@@ -56,7 +65,10 @@ pub fn suggestions(need: &Need, home: Option<&Path>) -> Vec<Suggestion> {
         }
     }
     let suggestion = |pattern: String| {
-        let covers = covered_tools(need.category(), &pattern);
+        let covers = match need.category() {
+            Category::Shell => need.command().and_then(|command| covered_commands(command, &pattern)),
+            category => covered_tools(category, &pattern),
+        };
         Suggestion { scope: Scope::Session, pattern, covers }
     };
     patterns.into_iter().map(suggestion).collect()
@@ -76,6 +88,26 @@ fn covered_tools(category: Category, pattern: &str) -> Option<String> {
     match tools {
         READING_TOOLS => Some(format!("the tools of {server} that only read, as {server} itself says")),
         "*" => Some(format!("all tools, resources and prompts of {server}")),
+        _ => None,
+    }
+}
+
+/// The commands that a pattern covers besides the one that it was made for, in words, where it does not show them: those of a line
+/// whose words change, and those of a script or a module, which somebody may change.
+fn covered_commands(command: &JudgedCommand, pattern: &str) -> Option<String> {
+    if pattern.starts_with(LINE) {
+        return Some("exactly this line, whatever its variables and wildcards stand for then".to_owned());
+    }
+    pattern.strip_suffix(" *")?;
+    match command.effects.name.as_slice() {
+        [_, option, module, ..] if option == "-m" => Some(format!("the module {module}, with any words behind it")),
+        [_, script, rest @ ..] if script.contains(['.', '/']) => {
+            let verb = rest.first().map(|verb| format!(" {verb}")).unwrap_or_default();
+            Some(format!("the script {script}{verb}, also when it has changed, with any words behind it"))
+        }
+        [program] if program.contains('/') => {
+            Some(format!("the program {program}, also when it has changed, with any words behind it"))
+        }
         _ => None,
     }
 }
@@ -247,6 +279,16 @@ mod tests {
         check(&shell(&["ls", "-la"]), &["ls -la"]);
         check(&shell(&["ls"]), &["ls"]);
         check(&shell(&["cat", "$x"]), &[]);
+        let of_line = |line: &str, need: Need| Need { line: Some(line.to_owned()), ..need };
+        let each = of_line("for f in *.txt; do wc \"$f\"; done\n", shell(&["wc", "$f"]));
+        check(&each, &["$ for f in *.txt; do wc \"$f\"; done"]);
+        check(&of_line("ls x; pwd", shell(&["ls", "x"])), &["ls x"]);
+        let any_file = each.clone().with_command(|command| command.hides_file = true);
+        check(&any_file, &[]);
+        check(&each.clone().with_command(|command| command.may_run_any = true), &[]);
+        check(&each.with_command(|command| command.runs_input = true), &[]);
+        let unread = Need::new(Category::Shell, "a\\\nb").with_command(|command| command.hides_file = true);
+        check(&of_line("a\\\nb", unread), &["$ a\\\nb"]);
         check(&does(&["rm"], &[Effect::Write], &["rm", "§?.log"]), &["rm *.log", "rm *"]);
         check(&does(&["rm"], &[Effect::Destroy], &["rm", "-r", "§out/*"]), &[]);
         check(&shell(&["eslint", "-q", "§src/*.js"]), &["eslint -q src/*.js"]);
@@ -270,6 +312,41 @@ mod tests {
         check(&reads("remote:build/bash"), &["remote:build/bash"]);
         // A tool that is named like the pattern.
         check(&Need::new(Category::Mcp, "docs/mcp:read"), &["docs/mcp\\:read", "docs/*"]);
+    }
+
+    #[test]
+    fn an_offer_says_what_else_it_covers() {
+        let covers = |need: &Need| suggestions(need, None).into_iter().map(|offer| offer.covers).collect::<Vec<_>>();
+        for (name, words, said) in [
+            (
+                &["python3", "-m", "pytest"][..],
+                &["python3", "-m", "pytest", "-q"][..],
+                "the module pytest, with any words",
+            ),
+            (&["node", "x.js", "up"], &["node", "x.js", "up", "-f"], "the script x.js up, also when it has changed"),
+            (&["bash", "deploy.sh"], &["bash", "deploy.sh", "-n"], "the script deploy.sh, also when it has changed"),
+            (&["./run"], &["./run", "x"], "the program ./run, also when it has changed"),
+        ] {
+            let need = does(name, &[Effect::Build], words).with_command(|command| command.head = None);
+            let offers = covers(&need);
+            assert_eq!((offers.len(), &offers[0]), (2, &None), "{name:?}");
+            assert!(offers[1].as_deref().is_some_and(|covered| covered.starts_with(said)), "{name:?}: {offers:?}");
+        }
+        assert_eq!(covers(&does(&["git", "commit"], &[Effect::History], &["git", "commit", "-q"])), [None, None]);
+    }
+
+    #[test]
+    fn a_line_covers_its_own_commands_alone() {
+        let need = |line: &str| Need { line: Some(line.to_owned()), ..shell(&["wc", "$f"]) };
+        let pattern = Pattern::parse_to_use(Category::Shell, "$  for f in *; do wc $f; done ").unwrap();
+        assert!(pattern.is_exact());
+        assert!(pattern.matches(&need(" for f in *; do wc $f; done\n")).is_some());
+        for other in ["for f in *; do wc $f; done; ls", "for f in  *; do wc $f; done", "wc $f"] {
+            assert!(pattern.matches(&need(other)).is_none() && pattern.may_match(&need(other)).is_none(), "{other}");
+        }
+        assert!(pattern.matches(&shell(&["wc", "$f"])).is_none());
+        let each_time = Need { always_asked: true, ..need("for f in *; do wc $f; done") };
+        assert!(pattern.matches(&each_time).is_none() && pattern.may_match(&each_time).is_some());
     }
 
     proptest! {

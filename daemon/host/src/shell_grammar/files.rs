@@ -17,7 +17,7 @@ use super::names::{self, NameSet, TreeEntry};
 use super::programs::{FileAccess, FileUse, Reading};
 use super::state::logical;
 use super::trees::TreeFilter;
-use super::{ShellWalk, SimpleCommand};
+use super::{ShellWalk, SimpleCommand, programs};
 use crate::credentials::holds_credentials;
 use crate::exclude::Exclusions;
 use crate::file_needs::{is_certificate, read_need, write_need};
@@ -131,6 +131,8 @@ pub(super) struct NamedFile {
     is_operand: bool,
     /// It may be a file of another machine: `host:file`.
     is_elsewhere: bool,
+    /// It is one, of which no permission speaks.
+    is_remote: bool,
     /// Files are put here: see `puts`.
     is_target: bool,
     /// If it is a folder, everything inside is written as well: it is moved, removed, or changed.
@@ -210,12 +212,14 @@ impl ShellWalk<'_, '_, '_> {
     pub(super) fn named_files(&mut self, reading: &mut Reading) -> Vec<NamedFile> {
         let mut found = Vec::new();
         for file in std::mem::take(&mut reading.files) {
+            let (from, is_remote) = (found.len(), is_remote(&file, reading));
             if let Err(why) = self.named_file(&file, &mut found) {
                 reading.hides_file |= may_be_forbidden(&file.arg, file.how);
                 reading.reads_anywhere.extend(name_anywhere(&file.arg, file.how));
                 reading.doubt(why);
                 found.extend(self.forbidden_anywhere(&file));
             }
+            found.iter_mut().skip(from).for_each(|file: &mut NamedFile| file.is_remote = is_remote);
         }
         // The words of a command with an option that may do more have no form.
         let given = |options: &[&str]| {
@@ -411,6 +415,14 @@ impl ShellWalk<'_, '_, '_> {
     }
 }
 
+/// Whether the word that names a file is certainly `host:file` to a program that copies such files.
+fn is_remote(file: &FileUse, reading: &Reading) -> bool {
+    let program = reading.known.map(|known| known.name.as_str()).filter(|program| FROM_ELSEWHERE.contains(program));
+    let (Some(program), Some(text), Some(form)) = (program, file.arg.literal(), &reading.form) else { return false };
+    let is_operand = form.plain.iter().any(|word| word.literal && word.text == text);
+    is_operand && programs::is_elsewhere(program, text)
+}
+
 /// Notes the names that files get in the folders that they are put into: the last operand, or that of `-t`.
 /// For rsync, a folder with a slash at its end stands for the files in it; with `is_merged`, each one does. `None` if these are
 /// too many.
@@ -516,6 +528,7 @@ impl NamedFile {
             command: String::new(),
             is_operand: file.is_operand,
             is_elsewhere: file.arg.start().contains(':') && !file.arg.start().starts_with(['/', '.']),
+            is_remote: false,
             is_target: false,
             is_whole: file.is_whole,
             copy_of: None,
@@ -601,6 +614,9 @@ impl NamedFile {
         exclusions: &mut Exclusions,
         clock: JudgingClock,
     ) -> Vec<Need> {
+        if self.is_remote {
+            return Vec::new();
+        }
         let not_known = |why: &str| {
             let target = format!("{} (what is in {})", self.command, self.path.display());
             vec![SimpleCommand { hides_file: true, ..SimpleCommand::not_understood(&target, why) }.need(line)]

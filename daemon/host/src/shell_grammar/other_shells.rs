@@ -44,13 +44,50 @@ pub fn as_read_by(shell: &str, line: &str, mut needs_in_bash: impl FnMut(&str) -
     for command in needs.iter_mut().filter_map(Need::command_mut) {
         command.reads_only = false;
     }
+    let escaped = (name == "fish").then(|| without_escapes_of_fish(line)).filter(|plain| plain != line);
+    if let Some(plain) = &escaped {
+        needs.extend(needs_in_bash(plain).into_iter().filter(|need| need.command().is_some()).map(|mut need| {
+            need.command_mut().into_iter().for_each(|command| command.reads_only = false);
+            need
+        }));
+    }
     if reading == ZshReading::Differs || needs.iter().all(|need| need.category() != Category::Shell) {
         let why = format!("{name} runs the line, and toold reads it as bash does");
-        let whole = SimpleCommand { may_run_any: false, ..SimpleCommand::not_understood(line.trim(), &why) };
-        // Only the agent's own rules can allow it.
-        needs.push(Need { always_asked: true, ..whole.need(line) });
+        for text in [Some(line), escaped.as_deref()].into_iter().flatten() {
+            let whole = SimpleCommand { may_run_any: false, ..SimpleCommand::not_understood(text.trim(), &why) };
+            // Only the agent's own rules can allow it.
+            needs.push(Need { always_asked: true, ..whole.need(line) });
+        }
     }
     needs
+}
+
+/// The line with the letters that fish's escapes stand for (fish-language, "Escaping Characters"), for rules that deny:
+/// `\x67it`, `\u0067it` and `\147it` are `git`. Others stay as they are.
+fn without_escapes_of_fish(line: &str) -> String {
+    let mut plain = String::with_capacity(line.len());
+    let mut rest = line.chars();
+    while let Some(c) = rest.next() {
+        let (radix, most, skipped) = match (c, rest.clone().next()) {
+            ('\\', Some('x' | 'X')) => (16, 2, 1),
+            ('\\', Some('u')) => (16, 4, 1),
+            ('\\', Some('U')) => (16, 8, 1),
+            ('\\', Some('0'..='7')) => (8, 3, 0),
+            _ => {
+                plain.push(c);
+                continue;
+            }
+        };
+        let digits: String = rest.clone().skip(skipped).take(most).take_while(|digit| digit.is_digit(radix)).collect();
+        match u32::from_str_radix(&digits, radix).ok().and_then(char::from_u32) {
+            Some(letter) => {
+                plain.push(letter);
+                rest.by_ref().take(skipped + digits.len()).for_each(drop);
+            }
+            None => plain.push(c),
+        }
+    }
+    plain
 }
 
 #[cfg(test)]
@@ -127,7 +164,17 @@ mod tests {
             let needs = needs_in("zsh", line);
             assert!(needs.iter().any(|need| deny.may_match(need).is_some()), "{line}: {needs:?}");
         }
-        let needs = needs_in("fish", "begin; git push; end");
-        assert!(needs.iter().any(|need| deny.may_match(need).is_some()), "{needs:?}");
+        for line in [
+            "begin; git push; end",
+            "g\\x69t push",
+            "\\147it push",
+            "git \\u0070ush",
+            "begin; gi\\U00000074 p\\X75sh; end",
+            "g'i't pu\"s\"h",
+        ] {
+            let needs = needs_in("fish", line);
+            assert!(needs.iter().any(|need| deny.may_match(need).is_some()), "{line}: {needs:?}");
+        }
+        assert_eq!(without_escapes_of_fish("a\\n\\x\\\"é\\xzz\\u\\"), "a\\n\\x\\\"é\\xzz\\u\\");
     }
 }

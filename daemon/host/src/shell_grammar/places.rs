@@ -35,7 +35,7 @@ const HARMLESS: &[FirstOptions] = &[
     ),
     (&["make", "gmake"], &["-k", "--keep-going", "-s", "--silent", "--no-print-directory", "-j"], &["-j", "--jobs"]),
     (&["kubectl"], &[], &["-n", "--namespace", "--request-timeout"]),
-    (&["npm"], &["-s", "--silent"], &[]),
+    (&["npm"], &["-s", "--silent", "-ws", "--workspaces", "--include-workspace-root"], &["-w", "--workspace"]),
     (&["pnpm"], &["-s", "--silent", "-r", "--recursive"], &["--filter", "-F"]),
     (&["yarn", "yarnpkg"], &["-s", "--silent"], &[]),
     (&["docker", "podman", "nerdctl"], &["-D", "--debug"], &["-l", "--log-level"]),
@@ -161,6 +161,8 @@ mod tests {
             ("composer -d web install", Some("composer install")),
             ("pnpm --dir=web test", Some("pnpm test")),
             ("gh -R a/b pr view", None),
+            ("npm -w web test", Some("npm test")),
+            ("npm --workspace=web --workspaces test", Some("npm test")),
             ("mytool -q build", None),
         ] {
             let words: Vec<Arg> = line.split(' ').map(Arg::text).collect();

@@ -41,12 +41,13 @@ mod standard_input;
 mod tar;
 mod tmux;
 mod transfers;
+mod uncovered;
 mod wrapped;
 mod wrappers;
 pub(super) mod written_files;
 mod xargs;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use toold_engine::effects::AddedEffect;
@@ -68,6 +69,8 @@ pub(super) use options::{Parsed, parse};
 pub use other_names::signal_named;
 pub(super) use other_names::{NamedCommand, other_names};
 pub(super) use pushed::switches_branch;
+pub(super) use transfers::is_elsewhere;
+pub use uncovered::{UncoveredPattern, uncovered};
 
 /// How a command uses a file that it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,7 +180,8 @@ pub(super) struct Reading {
     /// `NAME=value` words that set variables for the command that it runs.
     pub(super) assignments: Vec<Arg>,
     pub(super) files: Vec<FileUse>,
-    /// Files whose changes it may throw away or that a patch may change, by their absolute paths.
+    /// Files whose changes it may throw away, or that a patch or a program of which nothing is known may change, by their absolute
+    /// paths.
     pub(super) discards: Vec<String>,
     /// A patch that names files which it writes.
     pub(super) patch: Option<written_files::Patch>,
@@ -200,6 +204,8 @@ pub(super) struct Reading {
     pub(super) also: Vec<Vec<Arg>>,
     /// The tool that it runs is installed in the project, so that it fetches and installs nothing.
     pub(super) is_installed: bool,
+    /// Its operation is in no table of its program, so that its effects are not known.
+    pub(super) is_unknown_operation: bool,
     /// The options that were read, where the command has no form.
     pub(super) given: Vec<FormOption>,
     /// Why its effects are unknown.
@@ -304,31 +310,50 @@ impl Reading {
     }
 }
 
+/// The words of a text in another language that may be names of files.
+fn names_in(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| c.is_whitespace() || "'\"`()[]{}<>|&;,=$".contains(c)).filter(|word| !word.is_empty())
+}
+
 /// The files with secrets that a text in another language names.
 fn secrets_in(text: &str) -> impl Iterator<Item = FileUse> {
-    let words = text.split(|c: char| c.is_whitespace() || "'\"`()<>|&;,=$".contains(c));
-    let secrets = words.filter(|word| !word.is_empty() && is_secret(&Path::new("/x").join(word)));
+    let secrets = names_in(text).filter(|word| is_secret(&Path::new("/x").join(word)));
     secrets.map(|word| FileUse { is_operand: false, ..FileUse::new(FileAccess::Read, Arg::text(word)) })
 }
 
 /// So many words of a program that no table knows are looked at for names of files.
 const MAX_NAMED: usize = 60;
+/// So many words of a text that it runs.
+const MAX_NAMED_IN_TEXT: usize = 300;
 
-/// The files of the session's folders that a program names which no table knows: it may read them. Of a secret it is not known what
-/// becomes of it.
+/// The files of the session's folders that the words of a program name which no table knows, or the text that it runs: it may
+/// read them, or change them. Of a secret it is not known what becomes of it.
 fn add_named_files(words: &[Arg], site: &CommandContext, reading: &mut Reading) {
     let folders = site.folders.unwrap_or_default();
-    for text in words.iter().take(MAX_NAMED).filter_map(Arg::literal) {
+    // What these change is known.
+    let only_shows = named_effects::shows(words) || formatters::is_one(words);
+    let texts: Vec<String> = interpreters::inline_script(words).into_iter().chain(reading.program.clone()).collect();
+    let in_texts = texts.iter().flat_map(|text| names_in(text)).take(MAX_NAMED_IN_TEXT);
+    let literal = words.iter().skip(1).take(MAX_NAMED).filter_map(Arg::literal);
+    let in_words = literal.flat_map(|text| {
         let behind = ['=', '@', ':'].into_iter().filter_map(|mark| text.split_once(mark).map(|(_, behind)| behind));
-        for name in std::iter::once(text).chain(behind).filter(|name| !name.is_empty() && !name.starts_with('-')) {
-            for path in folders.iter().map(|folder| logical(&folder.join(name))).filter(|path| path.is_file()) {
-                let is_secret = is_secret(&path) || path.canonicalize().is_ok_and(|real| is_secret(&real));
-                let is_inside = site.session_folders.iter().any(|place| path.starts_with(place));
-                reading.hides_file |= is_secret;
-                if !is_secret && is_inside {
-                    let path = Arg::text(&path.to_string_lossy());
-                    reading.files.push(FileUse { is_operand: false, ..FileUse::new(FileAccess::Read, path) });
-                }
+        std::iter::once(text).chain(behind)
+    });
+    let named = in_words.chain(in_texts).filter(|name| !name.is_empty() && !name.starts_with('-'));
+    let mut seen: Vec<PathBuf> = Vec::new();
+    for path in named.flat_map(|name| folders.iter().map(move |folder| logical(&folder.join(name)))) {
+        if seen.contains(&path) || !path.is_file() {
+            continue;
+        }
+        seen.push(path.clone());
+        let is_secret = is_secret(&path) || path.canonicalize().is_ok_and(|real| is_secret(&real));
+        let is_inside = site.session_folders.iter().any(|place| path.starts_with(place));
+        reading.hides_file |= is_secret;
+        if !is_secret && is_inside {
+            let name = path.to_string_lossy();
+            reading.files.push(FileUse { is_operand: false, ..FileUse::new(FileAccess::Read, Arg::text(&name)) });
+            if !only_shows {
+                reading.discards.push(name.into_owned());
             }
         }
     }
@@ -408,10 +433,10 @@ fn read_as_known(words: &[Arg], site: &CommandContext) -> Reading {
         _ => special::read(name, rest, site).unwrap_or_else(|| from_table(name, rest)),
     };
     written_files::add(name, rest, &mut reading);
-    if reading.known.is_none() && reading.files.is_empty() && !builtins::is_builtin(name) {
-        add_named_files(rest, site, &mut reading);
-    }
     standard_input::judge(name, rest, &mut reading, site.input);
+    if reading.known.is_none() && reading.files.is_empty() && !builtins::is_builtin(name) {
+        add_named_files(words, site, &mut reading);
+    }
     // In other folders, another program may have the name.
     reading.reads_only &= path == name
         || ["/bin/", "/usr/bin/", "/usr/local/bin/"]
@@ -484,7 +509,7 @@ fn from_table(name: &str, words: &[Arg]) -> Reading {
 /// So many words of a program that no table knows may begin a command.
 const MAX_SHOWN: usize = 12;
 /// Options by which such programs are given a command as one text.
-const SCRIPT_OPTIONS: &[&str] = &["-c", "-e", "-x", "--command", "--cmd", "--exec", "--eval", "--run"];
+const SCRIPT_OPTIONS: &[&str] = &["-c", "-e", "-x", "-a", "--command", "--cmd", "--exec", "--eval", "--run", "--args"];
 /// So many commands are found there.
 const MAX_INNER: usize = 4;
 
@@ -494,12 +519,14 @@ fn names_operation(words: &[Arg]) -> bool {
     let known = first.literal().and_then(|name| known::find(name.rsplit('/').next()?));
     let is_option =
         |at: Option<usize>| at.and_then(|at| rest.get(at)).is_some_and(|word| word.start().starts_with('-'));
-    known.is_some_and(|known| {
-        let names = |word: &Arg| word.literal().is_some_and(|text| known.subcommands.contains_key(text));
-        let skipped =
-            (0..rest.len()).take_while(|at| is_option(Some(*at)) || is_option(at.checked_sub(1)) && !names(&rest[*at]));
-        rest.get(skipped.count()).is_some_and(names)
-    })
+    // Some operations are known by their names alone.
+    first.literal().is_some_and(|_| named_effects::of(words).is_some_and(|(_, name)| name.len() > 1))
+        || known.is_some_and(|known| {
+            let names = |word: &Arg| word.literal().is_some_and(|text| known.subcommands.contains_key(text));
+            let skipped = (0..rest.len())
+                .take_while(|at| is_option(Some(*at)) || is_option(at.checked_sub(1)) && !names(&rest[*at]));
+            rest.get(skipped.count()).is_some_and(names)
+        })
 }
 
 /// A user's own program: its words are known, and expansions come after the first of them. What stands behind `--` may be a

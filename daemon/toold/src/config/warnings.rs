@@ -8,7 +8,7 @@ use toold_engine::policy::Rule;
 use toold_engine::policy::pattern::Pattern;
 use toold_engine::registry::SourceScope;
 use toold_host::files;
-use toold_host::shell_grammar::withheld;
+use toold_host::shell_grammar::{uncovered, withheld};
 use toold_proto::agent_names::agent_named;
 use toold_proto::level::Level;
 use toold_proto::nearest::did_you_mean;
@@ -85,7 +85,24 @@ pub(super) fn of_rule(rule: &Rule) -> Vec<String> {
 pub fn of_pattern(category: Category, pattern: &Pattern, action: Verdict) -> Vec<String> {
     let meant = pattern.otherwise_meant(action != Verdict::Allow);
     let meant = meant.map(|why| format!("{} {:?}: {why}", action.as_str(), pattern.as_str()));
-    meant.into_iter().chain(withheld_by(category, pattern.as_str(), action)).collect()
+    let uncovered = uncovered_by(category, pattern.as_str(), action);
+    meant.into_iter().chain(uncovered).chain(withheld_by(category, pattern.as_str(), action)).collect()
+}
+
+/// Why a pattern that allows commands covers none of them, or is about an operation that the program may not have.
+fn uncovered_by(category: Category, pattern: &str, action: Verdict) -> Option<String> {
+    let found = (category == Category::Shell).then(|| uncovered(pattern))??;
+    let (why, near) = (&found.why, &found.near);
+    let shown = format!("{} {pattern:?}", action.as_str());
+    match action {
+        Verdict::Allow => Some(format!(
+            "{shown} covers no command, since {why}, and a rule with a wildcard covers only what is known: write each \
+             command that you mean in full, without a wildcard{near}"
+        )),
+        // It counts by its words.
+        Verdict::Ask | Verdict::Deny if near.is_empty() => None,
+        Verdict::Ask | Verdict::Deny => Some(format!("{shown}: {why}{near}")),
+    }
 }
 
 /// The operations that a pattern which allows commands seems to cover and does not, with the patterns that add them.

@@ -160,11 +160,15 @@ fn explained(command: &ExplainedCommand, width: Option<u16>) -> String {
         Some(known) => format!("{} ({})", one_line(&known.name), one_line(&known.version)),
         None => "not in the tables of known programs".to_owned(),
     };
+    let is_unknown = command.known.is_none() && command.effects.is_empty() && !is_variable && !command.reads_only;
     let reads = if command.reads_only { ", only reads" } else { "" };
     let noun = if is_variable { "assignment" } else { "program" };
     text.push_str(&format!("  {DIM}{noun}{DIM:#} {program}{reads}\n"));
     if !command.effects.is_empty() && command.effects != [Effect::Read] {
         text.push_str(&format!("  {DIM}effects{DIM:#} {}\n", in_words(&command.effects)));
+    }
+    if is_unknown {
+        text.push_str(&format!("  {DIM}effects{DIM:#} not known, so no rule about an effect is about it\n"));
     }
     if !command.words.is_empty() && !is_variable {
         let mut rows = table::new(width);

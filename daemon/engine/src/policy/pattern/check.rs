@@ -10,7 +10,7 @@ use crate::policy::targets::{TargetShape, shape_of};
 /// Why it can match nothing.
 pub(super) fn check(category: Category, pattern: &Pattern) -> Result<(), String> {
     match &pattern.kind {
-        PatternKind::Any | PatternKind::ReadingTools(_) => Ok(()),
+        PatternKind::Any | PatternKind::Line(_) | PatternKind::ReadingTools(_) => Ok(()),
         PatternKind::Words(words) => words.check(),
         PatternKind::Host(host) => host.check(),
         PatternKind::Glob { glob, folder } => {

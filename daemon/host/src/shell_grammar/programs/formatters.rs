@@ -91,6 +91,12 @@ const OUTPUTS: &[(&str, &str)] = &[("openssl", "-out"), ("pandoc", "-o --output"
 /// Runners that take a word which is no command of theirs for a tool of the project.
 const OF_TOOLS: &[&str] = &["yarn", "yarnpkg", "pnpm"];
 
+/// Whether the program is one of them: it changes the files that [`add`] says.
+pub(super) fn is_one(words: &[Arg]) -> bool {
+    let name = words.first().and_then(Arg::literal).and_then(|path| path.rsplit('/').next()).unwrap_or_default();
+    ROWS.iter().any(|row| row.programs.split(' ').any(|program| program == name))
+}
+
 /// Adds the files to those of a command, whose first word is the program or the one that runs it.
 pub(super) fn add(words: &[Arg], site: &CommandContext, reading: &mut Reading) {
     let Some((first, mut rest)) = words.split_first() else { return };

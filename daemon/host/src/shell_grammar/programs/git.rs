@@ -214,6 +214,10 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
                     let is_patch = matches!(name, "apply" | "am") && !of.discards.is_empty();
                     of.writes_in.extend(repository.top.to_str().filter(|_| is_patch).map(Arg::text));
                 }
+                if let Some(option) = ends_operation(name, &words[at..], repository.as_ref().ok()) {
+                    of.added.push(AddedEffect { effect: Effect::Destroy, words: vec![option.to_owned()] });
+                    of.note(word, "throws away what was resolved since the operation began");
+                }
                 if name == "checkout" {
                     restores(&words[at..], &mut of, own_files, repository.as_ref().ok());
                 }
@@ -243,6 +247,9 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
                 let others = other_repositories(name, &words[at..], of.form.as_ref());
                 of.files.extend(named.into_iter().chain(others).flat_map(|place| repository_read(&place, &folder)));
                 of.files.extend(made_by_clone(name, of.form.as_ref(), folder.as_ref()));
+                if name == "config" {
+                    of.files.extend(settings_written(&words[at..], site));
+                }
                 of.files.extend(folder.map(|folder| FileUse::new(FileAccess::List, folder)));
                 return Some(of);
             }
@@ -493,6 +500,43 @@ fn changes_settings(
         }
         _ => false,
     }
+}
+
+/// The option that ends an operation which is in progress, or may be, and throws away what was resolved for it (git-merge(1),
+/// git-rebase(1), "--abort").
+fn ends_operation(name: &str, words: &[Arg], repository: Option<&Repository>) -> Option<&'static str> {
+    let in_progress: &[&str] = match name {
+        "merge" => &["MERGE_HEAD"],
+        "rebase" => &["rebase-merge", "rebase-apply"],
+        "am" => &["rebase-apply"],
+        "cherry-pick" => &["CHERRY_PICK_HEAD", "sequencer"],
+        "revert" => &["REVERT_HEAD", "sequencer"],
+        _ => return None,
+    };
+    let option = ["--abort", "--skip"].into_iter().find(|option| words.iter().any(|word| word.is(option)))?;
+    let is_there =
+        |repository: &Repository| in_progress.iter().any(|state| repository.own.join(state).symlink_metadata().is_ok());
+    repository.is_none_or(is_there).then_some(option)
+}
+
+/// The file outside of the repository that `git config` writes (git-config(1), "FILES").
+fn settings_written(words: &[Arg], site: &CommandContext) -> Option<FileUse> {
+    const READING: &str =
+        "--get --get-all --get-regexp --get-urlmatch --get-color --get-colorbool --list -l get list --help -h";
+    let has = |options: &str| options.split(' ').any(|option| words.iter().any(|word| word.is(option)));
+    let is_global = has("--global");
+    if !is_global && !has("--system") || has(READING) {
+        return None;
+    }
+    // A key alone is shown.
+    let plain = words.iter().filter(|word| !word.start().starts_with('-')).count();
+    let changes = plain > 1 || has("--unset --unset-all --remove-section --rename-section --edit -e edit");
+    let variable = |name: &str| site.environment.get(name).map(|value| value.to_string_lossy().into_owned());
+    let file = match is_global {
+        true => variable("GIT_CONFIG_GLOBAL").or_else(|| Some(format!("{}/.gitconfig", variable("HOME")?))),
+        false => variable("GIT_CONFIG_SYSTEM").or_else(|| Some("/etc/gitconfig".to_owned())),
+    };
+    file.filter(|_| changes).map(|file| FileUse::new(FileAccess::Write, Arg::text(&file)))
 }
 
 /// Whether `git config` may set a key that names a program.

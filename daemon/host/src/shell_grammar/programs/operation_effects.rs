@@ -9,7 +9,7 @@ use toold_proto::effect::Effect;
 
 use super::known::ProgramTable;
 use super::options::is_of_engine;
-use super::{Reading, interpreters, named_effects, shell};
+use super::{Reading, interpreters, named_effects, shell, transfers};
 use crate::shell_grammar::arg::Arg;
 
 const TABLE: &str = include_str!("effects.toml");
@@ -162,18 +162,22 @@ fn effects_by_tables(words: &[Arg], reading: &Reading, head: Option<usize>) -> C
     if let Some(known) = reading.known {
         let rows = if reading.reads_only { &[] } else { rows_of(known) };
         effects.operation = rows.iter().filter(|row| row.option.is_none()).map(|row| row.effect).collect();
-        if let Some(by_statement) = by_statement(known, words, head, reading.unsure.is_some()) {
-            effects.operation = by_statement;
-        }
+        let by_words = by_statement(known, words, head, reading.unsure.is_some())
+            .or_else(|| transfers::effects_by_direction(known, reading.form.as_ref()));
+        effects.operation = by_words.unwrap_or(effects.operation);
         if reading.is_installed {
             effects.operation = effects.operation.without(Effect::Install);
         }
-        if effects.operation.is_empty() {
+        if effects.operation.is_empty() && !reading.is_unknown_operation {
             effects.operation = EffectSet::EMPTY.with(Effect::Read);
         }
         effects.name = operation_name(words, reading, known, head);
         if reading.form.as_ref().is_some_and(|form| is_milder(&known.entry, form)) {
-            effects.operation = [Effect::History, Effect::Read].into_iter().collect();
+            effects.operation = match known.entry.as_str() {
+                // It makes the package, as `cargo package` does.
+                "cargo publish" => [Effect::Build, Effect::Write, Effect::Fetch].into_iter().collect(),
+                _ => [Effect::History, Effect::Read].into_iter().collect(),
+            };
         }
         if known.entry == "kill" && reading.form.as_ref().is_some_and(ends_own_jobs) {
             effects.operation = EffectSet::READING;
@@ -210,7 +214,11 @@ fn effects_by_tables(words: &[Arg], reading: &Reading, head: Option<usize>) -> C
             && !reading.runs_input;
         let effect = if reading.reads_only || is_judged { Effect::Read } else { Effect::Build };
         effects.operation = EffectSet::EMPTY.with(effect);
-        effects.name = words[..1].iter().filter_map(|word| word.literal().map(str::to_owned)).collect();
+        // `bash deploy.sh` runs the script, as `./deploy.sh` does.
+        let script = words.get(1).filter(|_| reading.script_file.is_some());
+        let script = script.and_then(Arg::literal).filter(|script| !script.starts_with('-'));
+        let name = words[0].literal().into_iter().chain(script.filter(|script| script.contains(['.', '/'])));
+        effects.name = name.map(str::to_owned).collect();
     }
     effects
 }
@@ -448,7 +456,7 @@ fn ends_own_jobs(form: &CommandForm) -> bool {
     !form.plain.is_empty() && form.plain.iter().all(|word| word.literal && word.text.starts_with('%'))
 }
 
-/// Whether options make an operation do less than its row says: `git clean -n`, `git restore --staged`.
+/// Whether options make an operation do less than its row says: `git clean -n`, `git restore --staged`, `cargo publish -n`.
 pub(super) fn is_milder(entry: &str, form: &CommandForm) -> bool {
     let has = |names: &[&str]| {
         form.options.iter().any(|option| option.names.iter().any(|name| names.contains(&name.as_str())))
@@ -456,6 +464,7 @@ pub(super) fn is_milder(entry: &str, form: &CommandForm) -> bool {
     match entry {
         "git clean" => has(&["-n", "--dry-run"]),
         "git restore" => has(&["-S", "--staged"]) && !has(&["-W", "--worktree"]),
+        "cargo publish" => has(&["-n", "--dry-run"]),
         _ => false,
     }
 }

@@ -6,7 +6,7 @@ use toold_proto::cut;
 
 use super::in_folder::InFolder;
 use super::known::{self, Operand, ProgramTable, Takes};
-use super::{FileAccess, FileUse, Reading, rustc};
+use super::{FileAccess, FileUse, Reading, rustc, shell};
 use crate::shell_grammar::arg::{Arg, WordPart};
 
 /// An option as it was written.
@@ -269,6 +269,7 @@ impl<'a> OptionParser<'a> {
                 }
                 Some((_, None)) if self.parsed.given.iter().any(|given| known.lists_with.contains(&given.name)) => {}
                 Some((text, None)) if !known.closed && known.operands.is_empty() => {
+                    self.parsed.reading.is_unknown_operation = true;
                     self.parsed.reading.doubt(format!("toold does not know what {} {text} does", known.name));
                 }
                 None if !known.closed => {
@@ -538,6 +539,11 @@ impl<'a> OptionParser<'a> {
         self.parsed.reading.may_run_any |=
             value.is_some_and(|value| value.literal().is_none()) || self.known().command.is_some();
         self.parsed.reading.note(word, why);
+        self.parsed.reading.hides_file |= why.contains("names of files") || why.contains("names of the files");
+        // A shell runs what it is given by others: `nc -e /bin/sh`.
+        let program = value.and_then(Arg::literal).and_then(|text| text.split_whitespace().next());
+        let program = program.and_then(|program| program.rsplit('/').next());
+        self.parsed.reading.may_run_any |= program.is_some_and(|program| shell::NAMES.contains(&program));
         // `-TTevil`: the value may also begin behind a second letter.
         let text = attached.as_ref().and_then(Arg::literal).unwrap_or_default();
         self.parsed.reading.texts.extend([text, cut::after_first(text)].map(str::to_owned));

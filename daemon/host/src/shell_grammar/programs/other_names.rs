@@ -14,7 +14,7 @@ use std::path::Path;
 use toold_engine::need::{CommandForm, FormOption, Word};
 
 use self::names::{ABBREVIATED, INCLUDE, LIKE_DOCKER, NAMES};
-use self::spellings::{branch, host, kinds, mode, paths, unversioned_package};
+use self::spellings::{branch, host, kinds, mode, opened_to_others, paths, unversioned_package};
 use super::known::find;
 use super::options::parse;
 use crate::shell_grammar::arg::Arg;
@@ -247,7 +247,7 @@ impl NamedCommand {
             let others = match program {
                 "git" if self.has(&OperationName::read("git push")) => branch(&word.text),
                 "kubectl" | "kubecolor" | "oc" | "k3s" | "microk8s" => kinds(&word.text),
-                "chmod" => mode(&word.text),
+                "chmod" => mode(&word.text).into_iter().chain(opened_to_others(&word.text)).collect(),
                 "ssh" | "scp" | "sftp" | "rsync" | "mosh" => host(&word.text),
                 "systemctl" => {
                     word.text.strip_suffix(".service").map(|unit| vec![unit.to_owned()]).into_iter().collect()

@@ -135,7 +135,8 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
     // They read what is typed from their standard input.
     let opens_files = |word: &Arg| word.literal().is_some_and(|text| !text.starts_with(['-', '+']));
     if EDITORS.contains(&name) && matches!(site.input, CommandOutput::OfLine) && words.iter().all(opens_files) {
-        let files = words.iter().map(|word| FileUse::new(FileAccess::Write, word.clone())).collect();
+        let uses = |word: &Arg| [FileAccess::Read, FileAccess::Write].map(|how| FileUse::new(how, word.clone()));
+        let files = words.iter().flat_map(uses).collect();
         let mut edits = Reading { files, ..reading() };
         edits.doubt_files(format!("{name} runs what is typed there"));
         return Some(edits);

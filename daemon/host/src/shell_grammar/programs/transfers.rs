@@ -2,7 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::known::find;
+use toold_engine::effects::EffectSet;
+use toold_engine::need::CommandForm;
+use toold_proto::effect::Effect;
+
+use super::known::{ProgramTable, find};
 use super::options::parse;
 use super::{CommandContext, FileAccess, FileUse, Reading, requests};
 use crate::shell_grammar::arg::Arg;
@@ -44,6 +48,8 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
     match name {
         "wget" => wget(words),
         "gh" => release_files(words),
+        // Which files of a folder it overwrites depends on their times and sizes.
+        "rsync" => Some(Reading { never_free: true, ..super::from_table(name, words) }),
         _ if SEND.contains(&name) => {
             let mut reading = super::from_table(name, words);
             add_named(words, site, &mut reading);
@@ -51,6 +57,42 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
         }
         _ => None,
     }
+}
+
+/// Whether a program that copies files takes a word for a file of another machine, or of a container: `host:file` (scp(1),
+/// rsync(1)), `container:file` (docker-cp(1), `kubectl cp --help`).
+pub(in crate::shell_grammar) fn is_elsewhere(program: &str, word: &str) -> bool {
+    let Some((place, _)) = word.split_once(':').filter(|(place, _)| !place.is_empty()) else { return false };
+    match program {
+        "scp" => !place.contains('/') || word.starts_with("scp://"),
+        "rsync" => !place.contains('/') || word.starts_with("rsync://"),
+        _ => !place.starts_with(['/', '.']),
+    }
+}
+
+/// The effects of a program that copies files between machines, by the direction; `None` for other programs, and where words are
+/// not known.
+pub(super) fn effects_by_direction(known: &ProgramTable, form: Option<&CommandForm>) -> Option<EffectSet> {
+    let program = known.entry.as_str();
+    let from_there = match program {
+        "scp" | "rsync" | "kubectl cp" => Effect::Fetch,
+        "docker cp" | "docker compose cp" => Effect::Read,
+        _ => return None,
+    };
+    let form = form.filter(|form| form.plain.iter().all(|word| word.literal))?;
+    let operands: Vec<&str> =
+        form.plain.iter().skip(program.split(' ').count() - 1).map(|word| word.text.as_str()).collect();
+    let is_there = |word: &&str| is_elsewhere(program, word);
+    let (target, sources) = operands.split_last()?;
+    let fetches = sources.iter().any(|source| is_there(source)).then_some(from_there);
+    let effects: EffectSet = match (sources.is_empty(), is_there(target)) {
+        // It lists what is there.
+        (true, is_there) => [if is_there { from_there } else { Effect::Read }].into_iter().collect(),
+        (false, true) if matches!(program, "scp" | "rsync") => fetches.into_iter().chain([Effect::Send]).collect(),
+        (false, true) => fetches.into_iter().chain([Effect::Read]).collect(),
+        (false, false) => fetches.into_iter().chain([Effect::Write]).collect(),
+    };
+    Some(if sources.iter().all(is_there) { effects } else { effects.with(Effect::Read) })
 }
 
 /// Adds the files that words name, or that stand behind `=` or `@` in them, if there are any of the name.

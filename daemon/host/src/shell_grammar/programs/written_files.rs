@@ -191,6 +191,15 @@ pub(super) fn add(name: &str, words: &[Arg], reading: &mut Reading) {
         unpacked(words, letter, endings, reading);
     }
     names_of_its_own(name, reading);
+    // Other files say which files it reads.
+    reading.hides_file |= match name {
+        "cpio" => words.iter().any(|word| has_letter(word, "op") || word.is("--create") || word.is("--pass-through")),
+        "pax" => words.iter().any(|word| has_letter(word, "w")) && operands(words).next().is_none(),
+        "7z" | "7za" | "7zr" | "7zz" | "bsdtar" | "ar" | "gar" => {
+            words.iter().any(|word| word.start().starts_with('@'))
+        }
+        _ => false,
+    };
     match name {
         "sponge" => reading.files.extend(operands(words).cloned().map(|file| FileUse::new(FileAccess::Write, file))),
         // Without `-w` it shows what it would write.

@@ -398,7 +398,6 @@ fn a_setting_that_may_name_a_program_is_a_doubt() {
             &["allow shell **", "deny shell rm *"],
             &[
                 "git config user.name Ada",
-                "git config --global pull.rebase true",
                 "git config --unset core.pager",
                 "git config --get core.pager",
                 "git config set user.email ada@example.com",

