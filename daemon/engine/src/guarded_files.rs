@@ -45,6 +45,25 @@ impl Cx {
     pub fn guarded_files(&self) -> GuardedFiles {
         GuardedFiles::of(&self.engine, &self.session, self.agent_ref().or(self.caller.agent))
     }
+
+    /// The patterns of hosts that a rule or a grant of a person allows to the commands of this call.
+    pub fn allowed_hosts(&self) -> Vec<String> {
+        let (policy, now) = (self.engine.policy.load(), SystemTime::now());
+        let caller = CallingAgent::of(&self.session, self.agent_ref(), self.caller.agent);
+        let is_rule = |rule: &&Rule| {
+            rule.category == Category::Network && rule.action == Verdict::Allow && is_for(rule, &self.session, &caller)
+        };
+        let grants = self.engine.grants.snapshot();
+        let is_grant = |grant: &&Grant| {
+            grant.category == Category::Network
+                && grant.action == Action::Allow
+                && grant.expires_at.is_none_or(|end| end > now)
+                && grants_to(grant, &self.session)
+        };
+        let rules = policy.rules.iter().filter(is_rule).map(|rule| &rule.pattern);
+        let patterns = rules.chain(grants.iter().filter(is_grant).map(|grant| &grant.pattern));
+        patterns.map(|pattern| pattern.as_str().to_owned()).collect()
+    }
 }
 
 impl GuardedFiles {
@@ -170,23 +189,6 @@ fn grants_to(grant: &Grant, session: &Session) -> bool {
             GrantScope::Project(of) => of == session.project() || of == session.grant_project(),
             GrantScope::Always => true,
         }
-}
-
-/// The patterns of hosts that a rule or a grant of a person allows to the commands of a session.
-pub fn allowed_hosts(engine: &Engine, session: &Session) -> Vec<String> {
-    let (policy, now) = (engine.policy.load(), SystemTime::now());
-    let is_rule =
-        |rule: &&Rule| rule.category == Category::Network && rule.action == Verdict::Allow && is_for(rule, session);
-    let grants = engine.grants.snapshot();
-    let is_grant = |grant: &&Grant| {
-        grant.category == Category::Network
-            && grant.action == Action::Allow
-            && grant.expires_at.is_none_or(|end| end > now)
-            && grants_to(grant, session)
-    };
-    let rules = policy.rules.iter().filter(is_rule).map(|rule| &rule.pattern);
-    let patterns = rules.chain(grants.iter().filter(is_grant).map(|grant| &grant.pattern));
-    patterns.map(|pattern| pattern.as_str().to_owned()).collect()
 }
 
 /// Whether a pattern may match something below a folder.

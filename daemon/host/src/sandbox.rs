@@ -28,7 +28,6 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 
 use toold_engine::cx::Cx;
-use toold_engine::guarded_files::allowed_hosts;
 use toold_engine::policy::{Policy, is_secret};
 use toold_engine::session::Session;
 
@@ -285,7 +284,7 @@ impl Sandbox {
         let Some(confinement) = confinement.as_mut().filter(|confinement| confinement.by_host) else { return Ok(None) };
         // Without rules, which have just changed, no host is listed.
         let hosts = self.rules_in(cx.session.project()).hosts.clone().unwrap_or_default();
-        let hosts = Arc::new(hosts.with_allowed(&allowed_hosts(&cx.engine, &cx.session)).with_locked(locked));
+        let hosts = Arc::new(hosts.with_allowed(&cx.allowed_hosts()).with_locked(locked));
         network::open(cx, hosts, line, background, confinement).await.map(Some).map_err(SandboxUnavailable)
     }
 

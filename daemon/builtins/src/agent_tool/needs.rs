@@ -10,7 +10,6 @@ use serde_json::Value;
 use toold_adapters::agents::{AgentAction, ContentSearch};
 use toold_engine::cx::Cx;
 use toold_engine::decision::decide_need;
-use toold_engine::guarded_files::GuardedFiles;
 use toold_engine::need::{Need, NeedKind};
 use toold_host::environment::Environment;
 use toold_host::sandbox::FoundSecrets;

@@ -156,7 +156,10 @@ impl Cleaner {
         }
         for session_id in self.sessions.close_of_ended_shells() {
             tracing::debug!(session = %session_id, "closed the session of a terminal whose shell has ended");
-            self.sessions.forget(&session_id).await;
+            if let Err(error) = self.sessions.forget(&session_id).await {
+                // It is closed again after a restart, since its shell has ended then, too.
+                tracing::warn!(%error, session = %session_id, "can't forget the session of a terminal");
+            }
             self.engine.events.emit(EventBody::SessionClosed { session_id });
         }
     }
