@@ -82,7 +82,7 @@ pub(super) fn confine(confinement: &Confinement, filters: &[String]) -> Result<O
         let connections = system::hand_over_connections().map_err(words)?;
         system::send_descriptors(daemon.as_raw_fd(), b"c", &[connections]).map_err(words)?;
         // The daemon looks at this process before it becomes the program.
-        let _ = io::Read::read(&mut &daemon, &mut [0]);
+        let _ = io::Read::read_exact(&mut &daemon, &mut [0]);
     }
     Ok(own)
 }
