@@ -59,7 +59,7 @@ impl Lineage {
     }
 
     /// That of the program which a client belongs to, as [`Self::program`] finds it.
-    pub(super) fn from_program(&self) -> Option<Self> {
+    pub(super) fn program_lineage(&self) -> Option<Self> {
         let program = nearest_program(&self.0)?;
         Some(Self::new(self.0.iter().copied().skip_while(|id| *id != program)))
     }

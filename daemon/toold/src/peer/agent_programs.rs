@@ -15,7 +15,7 @@ impl Peer {
     /// that another agent may have started to act with its rights, and for processes of tools.
     pub(crate) fn proven_agent<'p>(&self, programs: &'p AgentPrograms) -> Option<&'p str> {
         let agents = self.agents.as_ref().filter(|_| matches!(self.owner, SessionOwner::Frontend))?;
-        let lineage = self.lineage.from_program()?;
+        let lineage = self.lineage.program_lineage()?;
         let may_be_left = |orphan: &Orphan| {
             agents.left_by(orphan, &self.lineage).is_some() || agents.needs_code(orphan, &self.lineage)
         };

@@ -77,8 +77,9 @@ pub(crate) async fn run(install: &AgentsInstallArgs, globals: &Globals) -> anyho
 fn record_program(install: &AgentsInstallArgs, right: &PersonWrites) -> anyhow::Result<()> {
     let (agent, home) = (install.agent, install::home()?);
     let client = agent.mcp_client();
-    let has_entry = || Ok(read(&home.join(client.file()))?.is_some_and(|text| client.has_entry(&text)));
-    let is_installed = hooks_file::is_installed(agent, &home) || has_entry().unwrap_or_else(|_: anyhow::Error| false);
+    let has_entry =
+        || read(&home.join(client.file())).is_ok_and(|text| text.is_some_and(|text| client.has_entry(&text)));
+    let is_installed = hooks_file::is_installed(agent, &home) || has_entry();
     let program = match (programs::program_of(agent, install.program.as_deref()), &install.program) {
         (Err(error), Some(_)) => return Err(error.context(format!("{} was not recorded", agent.title()))),
         (program, _) => program.ok().filter(|_| is_installed),
