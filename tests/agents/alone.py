@@ -112,7 +112,7 @@ def own_tools_left_out(agent: Agent, bin_dir: Path) -> None:
         assert not [tool for tool in agent.own if is_there(tool)], requests[-4000:]
 
 
-# What an agent's script runs: copies of toolctl and links to it, which no rule knows. Each says why it may not decide.
+# A script of an agent runs copies of toolctl and links to it, which no rule knows. Each says why it may not decide.
 COPIES = """
 cp TOOLCTL copy && ln -s TOOLCTL link
 ./copy permissions grant shell 'rm *' > said-1 2>&1

@@ -32,7 +32,7 @@ impl SignalLine {
             ids => (signal_named("TERM")?, ids),
         };
         let ids = ids.strip_prefix(&["--"]).unwrap_or(ids);
-        // Those of groups are negative.
+        // Ids of process groups are negative.
         let read = |id: &&str| if id.bytes().all(|byte| byte.is_ascii_digit()) { id.parse().ok() } else { None };
         let processes: Option<Vec<u32>> = ids.iter().map(read).collect();
         let processes = processes.filter(|processes| !processes.is_empty())?;

@@ -727,7 +727,7 @@ fn effects_beyond_reading(need: &Need) -> Vec<Effect> {
     need.effects_within().iter().filter(|effect| *effect != Effect::Read).collect()
 }
 
-/// What a need does beyond reading, in words, or that nobody knows what it does.
+/// The effects of a need beyond reading, in words, or that they are unknown.
 fn does_of(need: &Need) -> Option<String> {
     let effects = effects_beyond_reading(need);
     let unknown = || {

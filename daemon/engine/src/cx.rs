@@ -92,7 +92,7 @@ struct CallNotes {
     /// The question that was left to an agent's own prompt, with the reason for it.
     question_left: Option<QuestionLeft>,
     denied: Option<DecidedBy>,
-    /// What a person is asked about.
+    /// A question to a person.
     asked: Vec<DecisionRecord>,
     /// See [`AuditRow::begun`](crate::audit::AuditRow::begun).
     begun: Option<u64>,

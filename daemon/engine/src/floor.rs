@@ -35,7 +35,7 @@ pub enum FloorNetwork {
 pub enum FloorSockets {
     /// Pairs alone, which lead nowhere else.
     Nothing,
-    /// Those that it makes itself, and those that `[sandbox] sockets` names.
+    /// The sockets that it makes itself, and those that `[sandbox] sockets` names.
     Own,
 }
 

@@ -67,8 +67,8 @@ impl Cx {
 }
 
 impl GuardedFiles {
-    /// Those of a session as they are now. Of rules for some tools only, those for `bash` count, and of rules for some agent,
-    /// those for the session's client, or for `agent`, which asks about a tool of its own.
+    /// The guarded files of a session as they are now. Of rules for some tools only, those for `bash` count, and of rules for some
+    /// agent, those for the session's client, or for `agent`, which asks about a tool of its own.
     pub fn of(engine: &Engine, session: &Session, agent: Option<&str>) -> Self {
         let (policy, grants) = (engine.policy.load_full(), engine.grants.snapshot());
         let patterns = |category| StrictPatterns::of(category, &policy, &grants, session, agent);

@@ -84,7 +84,7 @@ impl StoreWriter {
 
     fn run(mut self, inbox: &Receiver<WriterMessage>) {
         self.move_left_journals();
-        // What ended before there was a writer.
+        // Calls that ended before there was a writer.
         self.write_rows();
         loop {
             // A wake-up is not sent while the inbox is full.

@@ -64,8 +64,9 @@ pub enum AgentAction {
     WebSearch {
         query: String,
     },
-    /// Calls a tool of an MCP server that the agent has mounted, or reads a resource there, which is [`toold_proto::tool::RESOURCE_TARGET`] and its
-    /// URI. Agents replace letters in the names of servers and tools: `my.dot` is `my_dot`.
+    /// Calls a tool of an MCP server that the agent has mounted, or reads a resource there, which is
+    /// [`toold_proto::tool::RESOURCE_TARGET`] and its URI. Agents replace letters in the names of servers and tools: `my.dot` is
+    /// `my_dot`.
     Mcp {
         server: String,
         tool: String,

@@ -875,7 +875,7 @@ fn sub_agents_are_asked_about_where_a_rule_denies_any_and_denied_where_one_denie
     }
 }
 
-/// What such a tool touches is not known, but all that it could is denied.
+/// It is not known what such a tool touches, but everything that it could touch is denied.
 #[test]
 fn a_tool_that_is_not_known_is_denied_where_everything_is() {
     let rule = |category: &str| {

@@ -414,7 +414,7 @@ fn projects_agents_and_profiles_only_lower_the_level() {
     assert_eq!(status["level"]["level"], "develop", "{status}");
 }
 
-/// What a program says to a bridge for MCP clients that calls itself Claude Code.
+/// The messages of a program to a bridge for MCP clients, in which it calls itself Claude Code.
 const CLAUDE_CODE: &str = concat!(
     r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"claude-code","version":"1"}}}"#,
     "\\n",
@@ -506,7 +506,7 @@ fn an_agents_level_raises_that_of_the_recorded_program_and_of_no_other() {
     assert!(install(&[]).0);
     assert_eq!(listed(&path), true);
     assert_eq!(level(&claude, &bridge), "develop", "it is recorded again");
-    // What runs others' code proves nothing.
+    // A program that runs others' code proves nothing.
     std::fs::write(bin.join("script"), "#!/bin/sh\ntrue\n").unwrap();
     for (program, why) in [(bin.join("script"), "is a script"), ("/bin/sh".into(), "runs code of others")] {
         let (done, told) = install(&["--program", program.to_str().unwrap()]);

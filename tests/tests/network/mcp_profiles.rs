@@ -236,7 +236,7 @@ fn clients_with_tools_of_their_own_get_neither_files_nor_a_shell_and_plugins_sti
     let files_and_shell =
         ["apply_patch", "bash", "bash_output", "edit", "glob", "grep", "kill_shell", "list", "read", "write"];
     assert_eq!(left_out, files_and_shell);
-    // What these have besides.
+    // Further tools of these agents.
     for (client, own, kept) in [
         ("claude-code", "web_search", "todo"),
         ("copilot", "question", "web_search"),

@@ -120,7 +120,7 @@ fn commands(found: &FoundAgent) -> &'static str {
     if found.confines { "confined" } else { "not confined" }
 }
 
-/// What the level in the agent's section of the configuration can do.
+/// The effect of the level in the agent's section of the configuration.
 fn level(found: &FoundAgent) -> &'static str {
     match found.program_state {
         ProgramState::Recorded => "may raise",

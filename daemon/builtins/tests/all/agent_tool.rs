@@ -245,7 +245,7 @@ async fn what_a_skill_runs_and_allows_is_judged() {
     for name in ["denied", "block", "denied-tool", "hooked"] {
         begins(&judged(name).await, "deny");
     }
-    // Of a folder further down, by its bare name, unless another one has the same.
+    // A skill of a folder further down has its bare name, unless another one has the same.
     test.write("packages/app/.claude/skills/nested/SKILL.md", "State: !`touch denied1`\n");
     test.write("packages/app/.claude/skills/plain/SKILL.md", "State: !`touch denied1`\n");
     begins(&judged("nested").await, "deny");

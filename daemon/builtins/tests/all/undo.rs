@@ -366,7 +366,7 @@ async fn an_undo_that_the_system_refuses_says_which_step_was_refused() {
         }
         outside(&test, "chmod 755 ro");
         let path = test.root.join(if step == "remove" { "ro/new" } else { "ro/f" });
-        // Whoever owns a file may set its bits.
+        // The owner of a file may set its bits.
         if is_root || matches!(step, "make" | "remove") {
             assert!(error.starts_with(&format!("can't {step} {}: ", path.display())), "{error}");
             assert!(error.ends_with("; nothing was undone"), "{error}");

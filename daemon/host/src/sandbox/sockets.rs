@@ -89,8 +89,8 @@ fn listen() -> io::Result<(UnixListener, String)> {
     Ok((listener, name))
 }
 
-/// The descriptor that the launcher hands over just before it becomes the program, and the device of the program's own file system: the program
-/// itself could show another root.
+/// The descriptor that the launcher hands over just before it becomes the program, and the device of the program's own file
+/// system: the program itself could show another root.
 fn take_over(listener: &UnixListener) -> io::Result<(OwnedFd, Option<u64>)> {
     if !is_ready(listener.as_fd(), Some(START))? {
         return Err(io::ErrorKind::TimedOut.into());

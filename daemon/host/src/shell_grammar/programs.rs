@@ -330,7 +330,7 @@ const MAX_NAMED_IN_TEXT: usize = 300;
 /// read them, or change them. Of a secret it is not known what becomes of it.
 fn add_named_files(words: &[Arg], site: &CommandContext, reading: &mut Reading) {
     let folders = site.folders.unwrap_or_default();
-    // What these change is known.
+    // The tables know what these change.
     let only_shows = named_effects::shows(words) || formatters::is_one(words);
     let texts: Vec<String> = interpreters::inline_script(words).into_iter().chain(reading.program.clone()).collect();
     let in_texts = texts.iter().flat_map(|text| names_in(text)).take(MAX_NAMED_IN_TEXT);

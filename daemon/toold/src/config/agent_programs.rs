@@ -9,7 +9,7 @@ use toold_proto::agent_programs::AgentPrograms;
 /// A longer file is not one of ours.
 const MAX_BYTES: u64 = 64 * 1024;
 
-/// Those of the daemon's file; none when it cannot be read. Blocks for a moment.
+/// The programs that the daemon's file records; none when it cannot be read. Blocks for a moment.
 pub(crate) fn load(file: &Path) -> AgentPrograms {
     state_file::load(file, MAX_BYTES).unwrap_or_default()
 }

@@ -65,7 +65,7 @@ fn changes(old: &Value, work: &str) -> Vec<KeptChange> {
 const SEPARATE: &str =
     "session.open session.close permissions.reply plugins.trust tools.execute tools.execute_batch commands.run";
 
-/// Those that change files of the state folder, and not the database.
+/// Methods that change files of the state folder, and not the database.
 const OWN_FILES: &str = "daemon.pause daemon.resume permissions.observe secrets.set secrets.remove secrets.unlock \
 mcp.login.finish mcp.logout fleet.grant fleet.revoke files.undo files.forget";
 

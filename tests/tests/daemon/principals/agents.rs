@@ -33,7 +33,7 @@ fn a_copy_of_toolctl_below_an_agent_grants_nothing() {
     let grants = "permissions grant shell '**'";
     for line in [
         format!("cp {toolctl} t; ./t {grants}"),
-        // Of an earlier call.
+        // Copied by an earlier call.
         format!("./t {grants}"),
         format!("ln -s {toolctl} l; ./l {grants}"),
         format!("mkdir -p bin && cp {toolctl} bin/status && PATH=$PWD/bin:$PATH status {grants}"),

@@ -39,7 +39,7 @@ def through_link(target):
     os.symlink(target, temp + "/link")
     return connect(temp + "/link")
 def in_another_root(folder):
-    # Where the daemon would take the folder for the private one.
+    # Here the daemon would take the folder for the private one.
     os.makedirs(folder + "/dev/shm", exist_ok=True)
     child = os.fork()
     if child == 0:

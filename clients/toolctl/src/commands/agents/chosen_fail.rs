@@ -1,5 +1,5 @@
-//! What hooks answer without a daemon, as a person chose it for each agent. The agent's configuration says the same, but others
-//! may change it there.
+//! The answer of hooks when there is no daemon, as a person chose it for each agent. The agent's configuration says the same, but
+//! others may change it there.
 
 use std::path::PathBuf;
 

@@ -24,7 +24,7 @@ pub(super) struct FoundAgent {
     pub(super) has_hooks: bool,
     /// They are as the installation wrote them.
     pub(super) has_whole_hooks: bool,
-    /// What they answer without a daemon.
+    /// Their answer when there is no daemon.
     pub(super) fail: Option<FailArg>,
     /// The setting that keeps the hooks from running here.
     pub(super) hooks_off: Option<SwitchedOff>,

@@ -35,8 +35,8 @@ pub(crate) struct AgentsInstallArgs {
     /// The profile of the MCP entry, as for `toolctl mcp install`
     #[arg(long, value_name = "NAME", conflicts_with = "undo")]
     profile: Option<String>,
-    /// How the hooks answer when no daemon runs: with a denial, or not at all, so that the agent decides by its own rules. Without it, an
-    /// installation that is there keeps its choice; a new one for Claude Code or Cursor is closed, which also denies when
+    /// How the hooks answer when no daemon runs: with a denial, or not at all, so that the agent decides by its own rules. Without
+    /// it, an installation that is there keeps its choice; a new one for Claude Code or Cursor is closed, which also denies when
     /// toolctl is gone, and all others are open
     #[arg(long, value_enum, conflicts_with = "undo")]
     fail: Option<FailArg>,

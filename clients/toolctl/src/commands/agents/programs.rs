@@ -20,7 +20,7 @@ const INTERPRETERS: &[&str] = &[
     "zsh", "ksh", "fish", "busybox", "env", "toolctl",
 ];
 
-/// What is known about the program of an agent.
+/// The state of the record about an agent's program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ProgramState {
     Recorded,

@@ -8,8 +8,8 @@ use anyhow::Context;
 use clap::Args;
 use serde_json::json;
 
-use super::membership::public_key;
-use super::roster::key_path;
+use super::membership::{configuration, public_key};
+use super::roster::{FleetSection, key_path};
 use crate::exit::{OK, usage};
 use crate::output::{self, print_json};
 
@@ -17,13 +17,13 @@ use crate::output::{self, print_json};
 ///
 /// Makes a login for each machine, unless it has one, and prints a configuration that lets each of them reach only its own
 /// subjects: it cannot read what is sent to another one. Run it again with one more machine, or one fewer, whenever that
-/// changes, and have the server read it with `nats-server --signal reload`. The server is reached from this machine only, unless
-/// --tls-cert is given.
+/// changes, and have the server read it with `nats-server --signal reload`. Without names, all machines have one login, and each
+/// can read everything. The server is reached from this machine only, unless --tls-cert is given.
 #[derive(Debug, Args)]
 pub(super) struct BrokerConfigArgs {
     /// The machines, by their names in the fleet, with the person who answers prompts there, such as laptop=anna. The first one
     /// sets up what the fleet stores on the server
-    #[arg(value_name = "MACHINE[=PERSON]", required = true)]
+    #[arg(value_name = "MACHINE[=PERSON]")]
     machines: Vec<NamedMachine>,
     /// The address that the server listens on; defaults to 127.0.0.1:4222, or with TLS to 0.0.0.0:4222
     #[arg(long, value_name = "ADDRESS:PORT")]
@@ -37,6 +37,10 @@ pub(super) struct BrokerConfigArgs {
     /// The folder for what the server stores
     #[arg(long, value_name = "FOLDER", default_value = "nats")]
     store: PathBuf,
+    /// The file with the login of all machines, if none is named; defaults to that of the configuration, or else to
+    /// fleet/login.key in the state folder. Made if it does not exist
+    #[arg(long, value_name = "FILE", conflicts_with = "machines")]
+    credentials: Option<PathBuf>,
 }
 
 /// A machine of the fleet, and the person at it.
@@ -68,7 +72,7 @@ impl FromStr for NamedMachine {
 }
 
 pub(super) async fn run(args: BrokerConfigArgs, json: bool) -> anyhow::Result<u8> {
-    let (mut users, mut logins) = (Vec::new(), Vec::new());
+    let (mut users, mut logins, mut shared) = (Vec::new(), Vec::new(), None);
     for (place, machine) in args.machines.iter().enumerate() {
         if args.machines[..place].iter().any(|earlier| earlier.name == machine.name) {
             return Err(usage(format!("{} is named twice: a machine has one login", machine.name)));
@@ -79,6 +83,24 @@ pub(super) async fn run(args: BrokerConfigArgs, json: bool) -> anyhow::Result<u8
         let about = format!("{}{person}", machine.name);
         users.push(user(&about, &key, publishes(machine, place == 0), receives(machine)));
         logins.push((machine, file));
+    }
+    if args.machines.is_empty() {
+        let (_, text) = configuration().await?;
+        let configured = FleetSection::read(&text)?.map(|fleet| fleet.credentials()).transpose()?.flatten();
+        let file = match args.credentials.map(std::path::absolute).transpose()?.or(configured) {
+            Some(file) => file,
+            None => key_path("login.key")?,
+        };
+        let key = public_key("login", &file, true)
+            .await
+            .map_err(|error| usage(format!("{error:#}; name another file with --credentials")))?;
+        let about = "All machines, each of which can read everything. Name them for a login of each:\n    \
+                     #   toolctl fleet broker-config MACHINE[=PERSON]...";
+        users.push(user(about, &key, EVERYTHING.map(str::to_owned).into(), RECEIVED.map(str::to_owned).into()));
+        let mut err = output::stderr();
+        writeln!(err, "daemons log in with --credentials {}; copy it to each machine", file.display())?;
+        writeln!(err, "warning: each machine can then read what is sent to all: name them for a login of each")?;
+        shared = Some(file);
     }
     let tls = match (&args.tls_cert, &args.tls_key) {
         (Some(cert), Some(key)) => Some((std::path::absolute(cert)?, std::path::absolute(key)?)),
@@ -92,14 +114,17 @@ pub(super) async fn run(args: BrokerConfigArgs, json: bool) -> anyhow::Result<u8
         true => {
             let of_machines =
                 logins.iter().map(|(machine, file)| json!({"machine": machine.name, "credentials": file}));
-            print_json(&json!({"configuration": text, "logins": of_machines.collect::<Vec<_>>()}))?;
+            let of_all = shared.iter().map(|file| json!({"credentials": file}));
+            print_json(&json!({"configuration": text, "logins": of_machines.chain(of_all).collect::<Vec<_>>()}))?;
         }
         false => output::print_unfolded(&text)?,
     }
-    let mut err = output::stderr();
-    writeln!(err, "each machine logs in with --credentials and its own file; copy it there, and nowhere else:")?;
-    for (machine, file) in logins {
-        writeln!(err, "  {}  {}", machine.name, file.display())?;
+    if !logins.is_empty() {
+        let mut err = output::stderr();
+        writeln!(err, "each machine logs in with --credentials and its own file; copy it there, and nowhere else:")?;
+        for (machine, file) in logins {
+            writeln!(err, "  {}  {}", machine.name, file.display())?;
+        }
     }
     Ok(OK)
 }
@@ -110,6 +135,21 @@ const RESERVED: [&str; 4] = ["any", "ask", "answer", "audit"];
 const SHARED: [&str; 4] = ["KV_toold_daemons", "KV_toold_tools", "KV_toold_grants", "OBJ_TOOLD_BLOBS"];
 const ASKS: &str = "TOOLD_ASKS";
 const AUDIT: &str = "TOOLD_AUDIT";
+
+/// The subjects of a login that all machines have.
+const EVERYTHING: [&str; 10] = [
+    "toold.>",
+    "$SRV.>",
+    "_INBOX.>",
+    "$JS.API.>",
+    "$JS.ACK.>",
+    "$JS.FC.>",
+    "$KV.toold_daemons.>",
+    "$KV.toold_tools.>",
+    "$KV.toold_grants.>",
+    "$O.TOOLD_BLOBS.>",
+];
+const RECEIVED: [&str; 3] = ["toold.>", "$SRV.>", "_INBOX.>"];
 
 /// The subjects that a machine publishes to.
 fn publishes(NamedMachine { name, person }: &NamedMachine, sets_up: bool) -> Vec<String> {

@@ -14,6 +14,7 @@ pub(super) struct FleetSection {
     pub(super) name: Option<String>,
     #[serde(default)]
     pub(super) servers: Vec<String>,
+    credentials: Option<String>,
     key_file: Option<String>,
     pub(super) person: Option<String>,
     person_key_file: Option<String>,
@@ -45,6 +46,10 @@ impl FleetSection {
 
     pub(super) fn person_key_file(&self) -> anyhow::Result<PathBuf> {
         self.person_key_file.as_deref().map_or_else(|| key_path("person.key"), absolute)
+    }
+
+    pub(super) fn credentials(&self) -> anyhow::Result<Option<PathBuf>> {
+        self.credentials.as_deref().map(absolute).transpose()
     }
 }
 

@@ -126,7 +126,7 @@ fn plain(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
 }
 
-/// Where a variable moves the agent's files, those in the usual place count too: a repository may have set the variable for the
+/// If a variable moves the agent's files, those in the usual place count too: a repository may have set the variable for the
 /// hook alone.
 fn files(agent: HookAgent, places: &AgentPlaces<'_>) -> Vec<PathBuf> {
     let variable = |name: &str| (places.variable)(name).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -439,7 +439,7 @@ pub(crate) mod tests {
             let found: Vec<String> = servers(agent, &places).into_iter().map(|server| server.name).collect();
             assert_eq!(found, expected, "{agent:?}");
         }
-        // Where a variable moves them, beside those in the usual place.
+        // In the folder that a variable names, beside those in the usual place.
         for (name, file, text) in [
             ("CLAUDE_CONFIG_DIR", "moved/.claude.json", json("mcpServers", "moved")),
             ("CODEX_HOME", "moved/config.toml", "[mcp_servers.moved]\ncommand = \"x\"\n".to_owned()),

@@ -1,4 +1,5 @@
-//! What setup brought: servers and their processes before and after, their memory, and the tokens of their lists of tools.
+//! The figures at the end of setup: servers and their processes before and after, their memory, and the tokens of their lists of
+//! tools.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -31,7 +31,7 @@ use crate::output::{self, one_line};
 
 /// Entries of the state folder that toold makes again, or that nobody needs without its programs. All others are packed: the
 /// database with grants and the audit log, what undo needs, notes, and files that toold does not know.
-const MADE_AGAIN: [&str; 22] = [
+const MADE_AGAIN: [&str; 25] = [
     "agent-processes",
     "agent-programs.json",
     "bundled",
@@ -54,6 +54,9 @@ const MADE_AGAIN: [&str; 22] = [
     "toold.json",
     "toold.lock",
     "toold.sock",
+    "toold.sock.json",
+    "toold.sock.lock",
+    "toold.sock.log",
 ];
 /// Secrets, tokens and keys.
 const SECRETS: [&str; 7] =

@@ -18,7 +18,7 @@ pub struct NetworkHosts {
     lists: Vec<HostList>,
     /// Hosts with their ports that a command's lock file names.
     locked: Vec<String>,
-    /// What rules and grants of a person name, as an entry of a list.
+    /// A host that a rule or a grant of a person names, as an entry of a list.
     allowed: HostList,
 }
 
@@ -26,7 +26,7 @@ pub struct NetworkHosts {
 struct HostList {
     entries: Vec<String>,
     patterns: Vec<Pattern>,
-    /// Those without a wildcard.
+    /// The hosts without a wildcard.
     exact: Vec<Pattern>,
     /// Entries that name this machine or an address.
     named: Guard,
@@ -312,7 +312,7 @@ mod tests {
         check(&listed, "packages.corp.example:443", "10.1.2.3", (true, true));
         check(&listed, "packages.corp.example:443", "fd12::1", (true, true));
         check(&listed, "other.example:443", "10.1.2.3", (false, false));
-        // Whoever owns the domain chooses the address.
+        // The owner of the domain chooses the address.
         check(&listed, "a.corp.example:8443", "10.1.2.3", (true, false));
         check(&["*"], "a.corp.example:443", "10.1.2.3", (true, false));
         check(&["10.1.2.3:5432"], "10.1.2.3:5432", "10.1.2.3", (true, true));

@@ -145,7 +145,7 @@ pub(in crate::shell_grammar) fn effects_of(words: &[Arg], reading: &Reading, hea
     if is_of_project || named_effects::shows(words) {
         effects.operation = effects.operation.with(Effect::Read);
     }
-    // What it would write without the option, it does not write.
+    // The option keeps it from writing.
     if named_effects::shows(words) {
         effects.operation = effects.operation.without(Effect::Write);
     }

@@ -17,7 +17,7 @@ pub struct UncoveredPattern {
     pub near: String,
 }
 
-/// What is uncertain about the words in front of the first wildcard; `None` for programs without operations, and for a pattern
+/// The doubt about the words in front of the first wildcard; `None` for programs without operations, and for a pattern
 /// without a wildcard, which covers exactly its words.
 pub fn uncovered(pattern: &str) -> Option<UncoveredPattern> {
     // A quoted word needs no shell.
