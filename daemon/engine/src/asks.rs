@@ -38,7 +38,7 @@ use crate::grant_commands::way_to_allow;
 use crate::kept::NotKept;
 use crate::need::Need;
 use crate::policy::grants::{Grant, GrantScope};
-use crate::policy::pattern::{BadPattern, Pattern};
+use crate::policy::pattern::{BadPattern, LINE, Pattern};
 use crate::policy::suggest::{exact_pattern, suggestions};
 use crate::policy::{Decision, Policy, default_rule};
 use crate::prompts::{PromptEvent, PromptKind, PromptScope, PromptSubscription, Prompts, WaitOutcome};
@@ -778,12 +778,15 @@ fn nobody(cx: &Cx, chain: &[String], need: &Need, decision: &Decision) -> AskAns
     let rule = &decision.rule;
     let default = default_rule(need.category());
     let by = if *rule == default { String::new() } else { format!(" ({rule})") };
-    let way = way_to_allow(cx, chain, need).unwrap_or_else(|| {
+    let unsaid = need.unsure().filter(|reason| !rule.contains(reason));
+    let why = unsaid.map(|reason| format!(" ({reason})")).unwrap_or_default();
+    let exact = exact_pattern(need).filter(|_| need.category() == Category::Shell);
+    // A rule for the line says nothing of its commands.
+    let doubt = exact.as_deref().filter(|exact| exact.starts_with(LINE)).map(|_| why.as_str()).unwrap_or_default();
+    let way = way_to_allow(cx, chain, need).map(|way| format!("{way}{doubt}")).unwrap_or_else(|| {
         let connect = "run it while a client that can ask you is connected (toolctl approve)";
         match need.category() {
-            Category::Shell if exact_pattern(need).is_none() => {
-                let unsaid = need.unsure().filter(|reason| !rule.contains(reason));
-                let why = unsaid.map(|reason| format!(" ({reason})")).unwrap_or_default();
+            Category::Shell if exact.is_none() => {
                 format!(
                     "No rule but one for every command allows it in advance, because its effect is not certain{why}: \
                      write it in a simpler way, or {connect}"

@@ -166,11 +166,12 @@ fn calls_at_a_terminal_share_its_session_wherever_their_input_and_output_go() {
     let call = format!("{} call list > /dev/null", toolctl().display());
     let lines =
         ["{}", "{} < /dev/null", "{} 2> /dev/null", "echo x | {} 2>&1 | cat", "timeout 60 {}", "sh -c '{}; true'"];
-    let script = lines.map(|line| line.replace("{}", &call)).join(" && ") + " && echo all of them";
+    // The session ends with the shell.
+    let listed = format!(" && {} sessions --json && echo all of them", toolctl().display());
+    let script = lines.map(|line| line.replace("{}", &call)).join(" && ") + &listed;
     let mut shell = daemon.setup.command(Path::new("setsid"));
     shell.args(["--ctty", "--wait", "sh", "-c", &script]).current_dir(daemon.work());
     let (status, text) = Terminal::run(&mut shell).end();
     assert!(status.success() && text.contains("all of them"), "{text}");
-    let sessions = String::from_utf8(run(&daemon, &["sessions", "--json"]).stdout).unwrap();
-    assert_eq!(sessions.matches("\"terminal-pts_").count(), 1, "{sessions}");
+    assert_eq!(text.matches("\"terminal-pts_").count(), 1, "{text}");
 }

@@ -51,7 +51,7 @@ enum PatternKind {
 pub(in crate::policy) const READING_TOOLS: &str = "mcp:read";
 
 /// The beginning of the pattern of a whole command line: the prompt of a shell.
-pub(in crate::policy) const LINE: &str = "$ ";
+pub(crate) const LINE: &str = "$ ";
 
 /// How narrowly a pattern matches; greater is more specific.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -56,7 +56,12 @@ impl Stability {
                 let waits = self.git.wait(lock, key.clone());
                 if waits { StabilityVerdict::GitIsReplacing } else { StabilityVerdict::Again(Instant::now()) }
             }
-            outcome => entry.judge_version(outcome, &self.patience),
+            outcome => {
+                // A checkout has removed for good what is not there after it.
+                let is_after_git = self.batch_until > Instant::now();
+                let away = if is_after_git { Duration::ZERO } else { self.patience.lesser };
+                entry.judge_version(outcome, &self.patience, away)
+            }
         }
     }
 
@@ -139,12 +144,12 @@ impl EntryStability {
 
 impl PluginEntry {
     /// Holds back a version that offers less than the one in service until its files have not changed for a while, and keeps
-    /// the one in service until its files have been away for as long.
-    fn judge_version(&mut self, outcome: LoadOutcome, patience: &SavePatience) -> StabilityVerdict {
+    /// the one in service until its files have been `away` for so long.
+    fn judge_version(&mut self, outcome: LoadOutcome, patience: &SavePatience, away: Duration) -> StabilityVerdict {
         let now = Instant::now();
         let state = &mut self.stability;
         if matches!(outcome, LoadOutcome::Gone) && self.serving.is_some() {
-            let until = *state.gone_since.get_or_insert(now) + patience.lesser;
+            let until = *state.gone_since.get_or_insert(now) + away;
             if until > now {
                 self.pending_mode = None;
                 return StabilityVerdict::Again(until);

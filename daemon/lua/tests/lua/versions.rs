@@ -159,7 +159,6 @@ async fn files_that_are_away_for_a_moment_take_no_tools_away() {
             world.until_described("other", &version).await;
             assert_eq!(world.tools(), ["a", "b", "other"], "{version}");
         }
-        assert_eq!(world.text("a", json!({})).await, format!("v{}", n - 1));
         world.write("g.lua", &tool("a", &format!("v{n}")));
         world.write("f/plugin.lua", &tool("b", &format!("v{n}")));
         world.until_described("a", &format!("v{n}")).await;

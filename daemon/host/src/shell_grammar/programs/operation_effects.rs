@@ -532,21 +532,29 @@ mod tests {
         for (operation, rows) in read(TABLE).unwrap() {
             let mut words = operation.split(' ');
             let program = known::find(words.next().unwrap());
-            let found = match (known::find(&operation), program, words.next()) {
-                (Some(whole), ..) => Some(whole),
+            // The entry of the operation, after those that it is below.
+            let path: Vec<&ProgramTable> = match (known::find(&operation), program, words.next()) {
+                (Some(whole), ..) => vec![whole],
                 (None, Some(program), Some("*")) => {
                     let last = words.next().unwrap();
-                    program.subcommands.values().find_map(|group| group.subcommands.get(last))
+                    program.subcommands.values().find_map(|group| group.subcommands.get(last)).into_iter().collect()
                 }
                 (None, program, first) => {
-                    first.into_iter().chain(words).fold(program, |entry, word| entry?.subcommands.get(word))
+                    let below = |entry: Option<&'static ProgramTable>, word: &str| entry?.subcommands.get(word);
+                    let entries = first.into_iter().chain(words).scan(program, |entry, word| {
+                        *entry = below(*entry, word);
+                        Some(*entry)
+                    });
+                    let path: Option<Vec<_>> = std::iter::once(program).chain(entries).collect();
+                    path.unwrap_or_default()
                 }
             };
             let options = rows.iter().filter_map(|row| Some(&row.option.as_ref()?.0));
-            wrong.extend(match found {
-                None => vec![operation.clone()],
-                Some(entry) => options
-                    .filter(|option| !entry.options.contains_key(*option))
+            wrong.extend(match path.is_empty() {
+                true => vec![operation.clone()],
+                // Options also stand in front of a subcommand.
+                false => options
+                    .filter(|option| !path.iter().any(|entry| entry.options.contains_key(*option)))
                     .map(|option| format!("{operation} {option}"))
                     .collect(),
             });

@@ -84,7 +84,7 @@ pub(super) fn effects_by_direction(known: &ProgramTable, form: Option<&CommandFo
         form.plain.iter().skip(program.split(' ').count() - 1).map(|word| word.text.as_str()).collect();
     let is_there = |word: &&str| is_elsewhere(program, word);
     let (target, sources) = operands.split_last()?;
-    let fetches = sources.iter().any(|source| is_there(source)).then_some(from_there);
+    let fetches = sources.iter().any(is_there).then_some(from_there);
     let effects: EffectSet = match (sources.is_empty(), is_there(target)) {
         // It lists what is there.
         (true, is_there) => [if is_there { from_there } else { Effect::Read }].into_iter().collect(),

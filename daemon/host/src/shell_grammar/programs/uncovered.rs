@@ -6,7 +6,7 @@ use super::{known, parse};
 use crate::shell_grammar::arg::Arg;
 
 /// How alike a word and an operation are where one is a slip of the other: `set` is none of `get`.
-const SLIP: f64 = 0.93;
+const SLIP: f64 = 0.9;
 
 /// A pattern with a wildcard whose own words make a command uncertain.
 #[derive(Clone, Debug, PartialEq, Eq)]
