@@ -12,6 +12,7 @@ its commands started. A session is a text file. The first character of a line is
     > more       the next line of the command above
     @ command    run in a terminal of 80 columns and 24 lines, which the lines below talk to
     : keys       typed there; <Enter>, <Esc>, <C-g>, <M-x> and the like are keys
+    & key text   typed there, and again when the terminal does not show the text within two seconds
     ? text       waits until the terminal shows this; `^text` at the start of a line
     =            the indented lines under it are the contents of the terminal
 
@@ -127,6 +128,20 @@ class SessionFolders:
     def screen(self) -> str:
         return self.tmux("capture-pane", "-p")
 
+    def press_until(self, key: str, text: str) -> None:
+        """For prompts that take no key until there was time to read them."""
+        pressed = 0.0
+
+        def shown() -> bool:
+            nonlocal pressed
+            if time.monotonic() - pressed > 2:
+                self.press(key)
+                pressed = time.monotonic()
+            return text in self.screen()
+
+        if not until(shown):
+            raise RuntimeError(f"the terminal never showed {text!r}, but:\n{self.screen()}")
+
     def wait_for(self, text: str) -> None:
         seen = ""
 
@@ -218,6 +233,9 @@ def play(lines: list[str], place: SessionFolders) -> list[str]:
             place.open_terminal(rest)
         elif mark == ":":
             place.press(rest)
+        elif mark == "&":
+            key, _, text = rest.partition(" ")
+            place.press_until(key, text)
         elif mark == "?":
             place.wait_for(rest)
         elif mark == "=":

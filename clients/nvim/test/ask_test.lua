@@ -177,7 +177,7 @@ fact("one key answers, once there was time to read the prompt", function(scene)
   contains("  n  Deny", shown)
   keys.read_for = 60000
   press("y")
-  support.noticed("that came too soon")
+  support.noticed("too soon after the prompt")
   equal(nil, first())
   contains("bash wants", support.shown("toold_ask"))
   keys.read_for = 0

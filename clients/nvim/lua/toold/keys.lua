@@ -66,7 +66,7 @@ function M.select(items, options, on_choice)
         return choose(item)
       end
       since = uv.now()
-      vim.notify("toold: that came too soon after the prompt or another key: press it again", vim.log.levels.INFO)
+      vim.notify("toold: too soon after the prompt or another key: press it again", vim.log.levels.INFO)
     end)
   end
   for _, key in ipairs({ "<Esc>", "q" }) do
