@@ -117,7 +117,7 @@ def main():
 
         secrets = Path(mounted.path("state", "toold", "secrets.json")).read_text()
         shown = mounted.log() + mounted.toolctl("config", "show") + mounted.toolctl("mcp", "servers", "--json") + secrets
-        # A JWT is told from encrypted bytes in Base64 by the dot after its header.
+        # A JWT has a dot after its header. Encrypted bytes in Base64 may contain "eyJ" by chance, but never a dot.
         assert "access_token" not in secrets and not re.search(r"eyJ[\w-]+\.", shown), "a token is shown"
         before = revocations()
         # The refresh token is revoked; the access token is a JWT, which this server cannot take back.

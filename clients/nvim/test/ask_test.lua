@@ -1,6 +1,21 @@
 local support = require("support")
 local wait, equal, contains = support.wait, support.equal, support.contains
 
+-- Another client that answers, and a function that returns the newest request that it was sent.
+local function another_that_answers(scene)
+  local other = scene.other()
+  local request
+  equal(
+    nil,
+    (other.request("permissions.subscribe", {}, function(item)
+      request = item.request or request
+    end))
+  )
+  return other, function()
+    return request
+  end
+end
+
 fact("an ask is answered, with the diff beside it", function(scene)
   local seen
   support.answer(function(labels, options)
@@ -81,25 +96,18 @@ fact("a request that another client answers closes", function(scene)
     end
   end
   scene.connect()
-  local other = scene.other()
-  local request
-  equal(
-    nil,
-    (other.request("permissions.subscribe", {}, function(item)
-      request = item.request or request
-    end))
-  )
+  local other, request = another_that_answers(scene)
   local result
   scene.toold.call("write", { path = "new.txt", content = "x\n" }, {}, function(_, got)
     result = got
   end)
   wait("the prompt", function()
-    return choose and request
+    return choose and request()
   end)
   wait("the diff", function()
     return support.shown("diff")
   end)
-  equal(nil, (other.request("permissions.reply", { request_id = request.request_id, action = "deny" })))
+  equal(nil, (other.request("permissions.reply", { request_id = request().request_id, action = "deny" })))
   wait("the result", function()
     return result
   end)
@@ -202,18 +210,9 @@ fact("one key answers, once there was time to read the prompt", function(scene)
   contains("later", wait("the result", third).content[1].text)
   -- One that ends elsewhere closes, and takes its keys along.
   local fourth = asked("echo elsewhere")
-  local other = scene.other()
-  local request
-  equal(
-    nil,
-    (other.request("permissions.subscribe", {}, function(item)
-      request = item.request or request
-    end))
-  )
-  wait("the request", function()
-    return request
-  end)
-  equal(nil, (other.request("permissions.reply", { request_id = request.request_id, action = "allow" })))
+  local other, request = another_that_answers(scene)
+  wait("the request", request)
+  equal(nil, (other.request("permissions.reply", { request_id = request().request_id, action = "allow" })))
   wait("the result", fourth)
   support.noticed("allowed by")
   equal(nil, support.shown("toold_ask"))

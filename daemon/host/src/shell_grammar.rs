@@ -212,7 +212,7 @@ fn read_actions(
     Ok(judged)
 }
 
-/// Who approves exactly a command approves the files that it writes elsewhere, and so has to see them.
+/// Approving exactly this command also approves the files that it writes elsewhere, so the ask names them.
 fn say_what_is_outside(judged: &mut [(LineItem, Vec<Need>)], folders: &[Cow<Path>]) {
     const SHOWN: usize = 3;
     let is_outside = |need: &&Need| {

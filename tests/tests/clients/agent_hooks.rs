@@ -624,7 +624,7 @@ fn tools_of_toold_and_other_events_are_not_judged_by_the_hook() {
     assert_eq!(said(&hook(&setup, &["claude-code"], &own.to_string())), Value::Null);
     let start = json!({"hook_event_name": "SessionStart", "session_id": "s", "cwd": "/"});
     assert_eq!(said(&hook(&setup, &["claude-code"], &start.to_string())), Value::Null);
-    // The daemon is told which agent calls its tool, and judges nothing.
+    // The hook only tells the daemon which agent is calling. The daemon judges nothing.
     let requests = requests.lock().unwrap();
     let own: Vec<&Value> = requests.iter().map(|request| &request["params"]["is_own"]).collect();
     assert_eq!(own, [true], "{requests:?}");

@@ -27,7 +27,7 @@ pub(super) const TERMINAL_MAKER: &str = "/dev/ptmx";
 /// The file system that shows message queues; a program could drain those of others there.
 const MESSAGE_QUEUES: &str = "/dev/mqueue";
 
-/// What a program has of its own.
+/// The file systems that are private to a program.
 #[derive(Debug, Default)]
 pub(super) struct OwnMounts {
     /// The folder for temporary files.

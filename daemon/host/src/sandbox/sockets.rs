@@ -1,9 +1,9 @@
-//! Unix sockets on the floors of builds: a program makes sockets, and connects to those that it or its children made, and to
-//! those that the configuration names.
+//! Unix sockets on the floors of builds. A program may make sockets. It may connect to sockets that it or its children made, and
+//! to sockets that the configuration names.
 //!
 //! Paths lead to the sockets of all other programs too, and neither mounts nor Landlock nor a filter of system calls tells them
 //! apart. So the kernel leaves each `connect` of the program to the daemon, which looks at the address and connects the
-//! program's socket itself: what it has looked at is what is connected to, whatever the program changes meanwhile.
+//! program's socket itself. So it connects to exactly what it has checked, whatever the program changes meanwhile.
 
 mod notifications;
 
