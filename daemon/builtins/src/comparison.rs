@@ -1,38 +1,73 @@
-//! What two lists of texts have in common. Everything compares through this module: the algorithms of `similar` are generic, and
-//! each further type of items would compile all of them again.
+//! What two lists of texts have in common. Everything compares through this module, and through one algorithm for lists of
+//! numbers: those of `similar` are generic, and its own dispatch compiles all six of them for each type of items.
 
-use std::time::Duration;
+use std::ops::Range;
+use std::time::{Duration, Instant};
 
-use similar::{Algorithm, DiffOp, TextDiff};
+use similar::algorithms::{Capture, Compact, IdentifyDistinct, Replace, myers};
+use similar::{DiffOp, group_diff_ops};
 
 /// After this time a comparison finds less in common instead of taking longer.
 const MAX_TIME: Duration = Duration::from_millis(200);
 
-/// The comparison of two lists of lines, which end with `\n` but for the last ones.
-pub(crate) fn of_lines<'a>(old: &'a [&'a str], new: &'a [&'a str]) -> TextDiff<'a, 'a, str> {
-    TextDiff::configure().algorithm(Algorithm::Myers).timeout(MAX_TIME).newline_terminated(true).diff_slices(old, new)
+/// Equal lines around each change of a unified diff, as in Git.
+const CONTEXT: usize = 3;
+
+/// How `new` is made from `old`, in order.
+pub(crate) fn steps(old: &[&str], new: &[&str]) -> Vec<DiffOp> {
+    let numbers = IdentifyDistinct::<u32>::new(old, 0..old.len(), new, 0..new.len());
+    let mut hook = Compact::new(Replace::new(Capture::new()), numbers.old_lookup(), numbers.new_lookup());
+    let Ok(()) = myers::diff_deadline(
+        &mut hook,
+        numbers.old_lookup(),
+        numbers.old_range(),
+        numbers.new_lookup(),
+        numbers.new_range(),
+        Some(Instant::now() + MAX_TIME),
+    );
+    hook.into_inner().into_inner().into_ops()
 }
 
-/// A unified diff with these names in its header. Lines that do not end with `\n` are marked, as in Git: for `similar`, `\r` ends a
-/// line too.
-pub(crate) fn unified(diff: &TextDiff<'_, '_, str>, [from, to]: [&str; 2]) -> String {
+/// A unified diff with these names in its header, of lines that end with `\n` but for the last ones, which are marked as in Git.
+/// Empty if nothing differs.
+pub(crate) fn unified(old: &[&str], new: &[&str], steps: Vec<DiffOp>, [from, to]: [&str; 2]) -> String {
     let mut text = String::new();
-    for (n, hunk) in diff.unified_diff().context_radius(3).iter_hunks().enumerate() {
+    let add = |tag: char, lines: &[&str], text: &mut String| {
+        for line in lines {
+            let end = if line.ends_with('\n') { "" } else { "\n\\ No newline at end of file\n" };
+            text.push(tag);
+            text.push_str(line);
+            text.push_str(end);
+        }
+    };
+    for (n, hunk) in group_diff_ops(steps, CONTEXT).into_iter().enumerate() {
         if n == 0 {
             text.push_str(&format!("--- {from}\n+++ {to}\n"));
         }
-        text.push_str(&format!("{}\n", hunk.header()));
-        for change in hunk.iter_changes() {
-            let end = if change.value().ends_with('\n') { "" } else { "\n\\ No newline at end of file\n" };
-            text.push_str(&format!("{}{}{end}", change.tag(), change.value()));
+        let (Some(first), Some(last)) = (hunk.first(), hunk.last()) else { continue };
+        let of_old = range(first.old_range().start..last.old_range().end);
+        let of_new = range(first.new_range().start..last.new_range().end);
+        text.push_str(&format!("@@ -{of_old} +{of_new} @@\n"));
+        for step in hunk {
+            let (before, after) = (&old[step.old_range()], &new[step.new_range()]);
+            if let DiffOp::Equal { .. } = step {
+                add(' ', before, &mut text);
+            } else {
+                add('-', before, &mut text);
+                add('+', after, &mut text);
+            }
         }
     }
     text
 }
 
-/// How `new` is made from `old`, in order.
-pub(crate) fn steps(old: &[&str], new: &[&str]) -> Vec<DiffOp> {
-    of_lines(old, new).ops().to_vec()
+/// The lines of one side of a hunk: the first one, counted from 1, and how many if not one. No lines are after the one named.
+fn range(lines: Range<usize>) -> String {
+    match lines.len() {
+        0 => format!("{},0", lines.start),
+        1 => format!("{}", lines.start + 1),
+        many => format!("{},{many}", lines.start + 1),
+    }
 }
 
 /// The lines of a text, with their ends.

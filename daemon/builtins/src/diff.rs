@@ -1,7 +1,9 @@
 //! Unified diffs, for users who are asked for permission and for models that check their changes.
 
+use similar::DiffOp;
+
 use crate::bad_bytes;
-use crate::comparison::{lines, of_lines, unified};
+use crate::comparison::{lines, steps, unified};
 use crate::document::{Document, TextForm};
 
 /// Longer diffs are truncated: nobody reads them.
@@ -44,18 +46,14 @@ pub(crate) fn of_contents(old: Option<&[u8]>, new: Option<&[u8]>, name: &str) ->
 /// one.
 pub(crate) fn diff(old: Option<&str>, new: Option<&str>, name: &str) -> Diff {
     let [before, after] = [old, new].map(|text| lines(text.unwrap_or_default()));
-    let text_diff = of_lines(&before, &after);
-    let (mut added, mut removed) = (0, 0);
-    for change in text_diff.iter_all_changes() {
-        match change.tag() {
-            similar::ChangeTag::Insert => added += 1,
-            similar::ChangeTag::Delete => removed += 1,
-            similar::ChangeTag::Equal => {}
-        }
-    }
+    let steps = steps(&before, &after);
+    let changes = || steps.iter().filter(|step| !matches!(step, DiffOp::Equal { .. }));
+    let added = changes().map(|step| step.new_range().len()).sum();
+    let removed = changes().map(|step| step.old_range().len()).sum();
     let header = |side: &str, is_there: bool| if is_there { format!("{side}/{name}") } else { "/dev/null".to_owned() };
     let mut text =
-        bad_bytes::shown(&unified(&text_diff, [&header("a", old.is_some()), &header("b", new.is_some())])).into_owned();
+        bad_bytes::shown(&unified(&before, &after, steps, [&header("a", old.is_some()), &header("b", new.is_some())]))
+            .into_owned();
     if text.len() > MAX_BYTES {
         let mut end = text.floor_char_boundary(MAX_BYTES);
         end = text[..end].rfind('\n').map_or(end, |line| line + 1);

@@ -7,7 +7,7 @@ use std::path::Path;
 use toold_host::exclude::Exclusions;
 
 use super::{Shown, is_hidden};
-use crate::comparison::{lines, of_lines, unified};
+use crate::comparison::{lines, steps, unified};
 use crate::journal::PathState;
 use crate::paths::quoted;
 
@@ -104,9 +104,8 @@ fn change((a, b): &(String, String), old: Option<&GitFile>, new: Option<&GitFile
         (Some(_), Some(_)) | (None, None) => {}
     }
     let (before, after) = (lines_of(old), lines_of(new));
-    let diff = of_lines(&before, &after);
     let header = |name: &str, is_there: bool| if is_there { name.to_owned() } else { "/dev/null".to_owned() };
     let (from, to) = (header(a, old.is_some()), header(b, new.is_some()));
-    text.push_str(&unified(&diff, [&from, &to]));
+    text.push_str(&unified(&before, &after, steps(&before, &after), [&from, &to]));
     text
 }
