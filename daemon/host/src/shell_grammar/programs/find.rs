@@ -55,7 +55,7 @@ pub(super) fn read(words: &[Arg]) -> Option<Reading> {
     let deletes = parsed.has(&["-delete"]);
     let starts_here = starts.iter().all(|start| start.is("."));
     let filter = filter(&expression, starts_here).map(Rc::new);
-    let follows = parsed.has(&["-L", "-H", "-follow"]);
+    let follows = parsed.has(&["-H"]);
     let is_sure = parsed.is_sure();
     let mut reading = parsed.into_reading();
     let found: Vec<FileUse> = starts

@@ -222,10 +222,16 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
             reading.output = CommandOutput::Input;
             reading
         }
-        "unzip" => {
-            let parsed = parse(find("unzip")?, words);
-            let lists = parsed.has(&["-l", "-t", "-v", "-Z", "-z"]);
+        "unzip" | "zipinfo" => {
+            let parsed = parse(find(name)?, words);
+            let lists = name == "zipinfo" || parsed.has(&["-l", "-t", "-v", "-Z", "-z"]);
+            // The shell has left them alone, and these programs compare them with the names of files.
+            let is_wildcard = |archive: &Arg| archive.literal().is_some_and(|text| text.contains(['*', '?', '[']));
+            let wildcard = parsed.operands.first().filter(|archive| is_wildcard(archive)).cloned();
             let mut reading = parsed.into_reading();
+            if let Some(wildcard) = wildcard {
+                reading.doubt_files(format!("{} may stand for several archives", wildcard.raw));
+            }
             if !lists {
                 reading.doubt("the archive decides which files are written");
             }
