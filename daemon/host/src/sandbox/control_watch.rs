@@ -3,18 +3,20 @@
 //! as it is.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rustix::fs::{CWD, RenameFlags};
+use rustix::fs::RenameFlags;
 use toold_engine::guarded_files::GuardedFiles;
 use toold_engine::policy::is_control;
 
 use super::secret_index::{FoundControl, RULES};
 use super::{Sandbox, git_control};
+use crate::files;
 use crate::launcher::order::Confinement;
 use crate::launcher::stand_in::StandIn;
 
@@ -24,6 +26,8 @@ const ASIDE: &str = "not-allowed";
 const MAX_NAMES: usize = 100;
 /// How often it is looked for what a command has made that still runs.
 const LOOK_EACH: Duration = Duration::from_secs(1);
+/// A longer list of files that tools leave alone is set aside.
+const MAX_LIST: u64 = 256 << 10;
 /// The configuration of a bare repository.
 const OF_BARE: [&str; 4] = ["config", "hooks", "commondir", "config.worktree"];
 
@@ -74,7 +78,10 @@ impl SetAside {
     /// The error of the system.
     pub fn put_back(&self) -> Result<(), String> {
         let Ok(now) = &self.now else { return Ok(()) };
-        rustix::fs::renameat_with(CWD, now, CWD, &self.path, RenameFlags::NOREPLACE).map_err(|error| error.to_string())
+        let name = |path: &Path| path.file_name().unwrap_or_default().to_owned();
+        let folder = folder_of(&self.path)?;
+        let renamed = rustix::fs::renameat_with(&folder, name(now), &folder, name(&self.path), RenameFlags::NOREPLACE);
+        renamed.map_err(|error| error.to_string())
     }
 }
 
@@ -180,9 +187,8 @@ impl WatchedCommand {
     fn set_aside(&self) -> Result<Vec<SetAside>, String> {
         let found = self.found().ok_or("there are too many folders to look for files that run code later")?;
         let is_other = |path: &Path| self.links.get(path).is_some_and(|link| link_state(path) != Some(*link));
-        // A new list of files that tools leave alone takes nothing from anybody.
         let is_new = |path: &&PathBuf| {
-            (!self.before.files.contains(*path) || is_other(path)) && !StandIn::is_held(path) && !is_exclusion(path)
+            (!self.before.files.contains(*path) || is_other(path)) && !StandIn::is_held(path) && !only_excludes(path)
         };
         let mut aside: Vec<SetAside> = found.files.iter().filter(is_new).map(|path| self.put_aside(path)).collect();
         let is_new =
@@ -244,26 +250,42 @@ impl SetAside {
     }
 }
 
-fn is_exclusion(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| RULES.iter().any(|rules| name == *rules))
+/// Whether it is a new list of files that tools leave alone, which takes nothing from anybody: it takes none back from another
+/// list.
+fn only_excludes(path: &Path) -> bool {
+    let is_list = path.file_name().is_some_and(|name| RULES.iter().any(|rules| name == *rules));
+    let takes_none = |text: String| {
+        !text
+            .lines()
+            .any(|line| line.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}').starts_with('!'))
+    };
+    is_list && files::read_text(path, MAX_LIST).is_ok_and(takes_none)
 }
 
 /// Renames it so that nothing runs it. Returns its new path, or why it has none.
 fn rename_aside(path: &Path) -> Result<PathBuf, String> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let old = path.file_name().unwrap_or_default();
+    let folder = folder_of(path)?;
     for number in 0..MAX_NAMES {
+        let name = old.to_string_lossy();
         let own = if number == 0 { format!("{name}.{ASIDE}") } else { format!("{name}.{ASIDE}.{number}") };
-        let now = path.with_file_name(own);
-        match rustix::fs::renameat_with(CWD, path, CWD, &now, RenameFlags::NOREPLACE) {
+        let now = path.with_file_name(&own);
+        match rustix::fs::renameat_with(&folder, old, &folder, &own, RenameFlags::NOREPLACE) {
             Ok(()) => return Ok(now),
             Err(rustix::io::Errno::EXIST) if number == MAX_NAMES - 1 => {
-                return std::fs::rename(path, &now).map(|()| now).map_err(|error| error.to_string());
+                let renamed = rustix::fs::renameat(&folder, old, &folder, &own);
+                return renamed.map(|()| now).map_err(|error| error.to_string());
             }
             Err(rustix::io::Errno::EXIST) => {}
             Err(error) => return Err(error.to_string()),
         }
     }
     Err("it has no other name".to_owned())
+}
+
+/// The folder of a path, which has no links. The command may have put a link in its place since: it leads to files of others.
+fn folder_of(path: &Path) -> Result<OwnedFd, String> {
+    files::open_folder(path.parent().unwrap_or(path)).map_err(|error| error.to_string())
 }
 
 fn number_of(path: &Path) -> Option<FileNumber> {
@@ -331,6 +353,8 @@ mod tests {
             // Others' code.
             ("mkdir -p node_modules/p; echo x > node_modules/p/.envrc; mkdir .venv; echo x > .venv/.envrc", vec![]),
             ("echo x > code; rm code; mkdir z; echo x > old/code", vec![]),
+            // Lists of files that tools leave alone.
+            ("mkdir l; echo x > l/.aiexclude; printf 'x\\n!code\\n' > l/.toolignore", vec!["l/.toolignore"]),
         ] {
             assert_eq!(test.aside(script), expected, "{script}");
         }
@@ -346,6 +370,19 @@ mod tests {
         run(&test.top(), "echo x > .tool-versions");
         drop(watch);
         assert!(test.top().join(".tool-versions.not-allowed").exists());
+    }
+
+    /// The command may put a link in the place of a folder at any time.
+    #[test]
+    fn nothing_is_renamed_where_a_link_leads() {
+        let test = WatchTest::new();
+        run(&test.top(), "mkdir other mine; echo x > other/.envrc; echo x > mine/.envrc; ln -s other link");
+        rename_aside(&test.top().join("link/.envrc")).unwrap_err();
+        let path = test.top().join("mine/.envrc");
+        let aside = SetAside { now: rename_aside(&path), path, by_rule: false };
+        run(&test.top(), "mv mine gone; mv other/.envrc other/.envrc.not-allowed; ln -s other mine");
+        aside.put_back().unwrap_err();
+        assert!(test.top().join("other/.envrc.not-allowed").exists() && !test.top().join("other/.envrc").exists());
     }
 
     #[test]
