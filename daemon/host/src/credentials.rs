@@ -80,7 +80,9 @@ const PLACES: &[(&str, &str)] = &[
     ("doctl", "config.yaml"),
     ("fish", "config.fish"),
     ("git", "config"),
+    ("go", "env"),
     ("mise", "config.toml"),
+    ("mise", "settings.toml"),
     ("nix", "nix.conf"),
     ("pip", "pip.conf"),
     ("pnpm", "rc"),
@@ -89,9 +91,11 @@ const PLACES: &[(&str, &str)] = &[
 /// Whether a file has a name under which programs keep settings, and holds a password or a token. One that cannot be read
 /// holds none: whoever reads it cannot read it either.
 pub(crate) fn holds_credentials(path: &Path) -> bool {
-    if !is_of_git(path) && !is_record(path) && !is_named(path) {
-        return false;
-    }
+    (is_of_git(path) || is_record(path) || is_named(path)) && settings_hold_credentials(path)
+}
+
+/// The same for a file that is known to have settings, whatever its name is.
+pub(crate) fn settings_hold_credentials(path: &Path) -> bool {
     match crate::files::read_whole(path, MAX_SETTINGS) {
         Ok(text) => text_holds_credentials(path, &String::from_utf8_lossy(&text)),
         Err(crate::files::OpenError::TooLarge { .. }) => true,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use parking_lot::Mutex;
 
 use super::existing::existing;
-use crate::credentials::{holds_credentials, without_credentials};
+use crate::credentials::{settings_hold_credentials, without_credentials};
 use crate::environment::Environment;
 
 /// Below the home folder. All of them consist of lines.
@@ -18,18 +18,27 @@ const SETTINGS: &[&str] = &[
     ".cargo/config",
     ".cargo/config.toml",
     ".config/fish/config.fish",
-    ".config/git/config",
+    ".config/go/env",
     ".config/mise/config.toml",
+    ".config/mise/settings.toml",
     ".config/nix/nix.conf",
     ".config/pip/pip.conf",
     ".config/uv/uv.toml",
     ".gitconfig",
     ".gradle/gradle.properties",
+    ".gradle/init.gradle",
+    ".gradle/init.gradle.kts",
     ".local/share/pnpm/rc",
     ".npmrc",
     ".nvm/.npmrc",
+    ".sbt/repositories",
     ".yarnrc",
 ];
+/// Folders of such files, below the home folder.
+const FOLDERS: &[&str] =
+    &[".config/fish/conf.d", ".config/git", ".config/mise/conf.d", ".gradle/init.d", ".sbt/1.0", ".sbt/1.0/plugins"];
+/// Files of such a folder that are looked at. The folder is hidden if it has more.
+const MAX_FILES: usize = 64;
 /// The same in folders that variables name in place of those in the home folder.
 const MOVED: &[(&str, &[&str])] =
     &[("CARGO_HOME", &["config", "config.toml"]), ("GRADLE_USER_HOME", &["gradle.properties"])];
@@ -38,12 +47,17 @@ const HIDDEN: &[&str] = &[
     ".composer/auth.json",
     ".config/fish/fish_variables",
     ".config/git/credentials",
+    ".config/nix/netrc",
     ".hex/hex.config",
     ".ivy2/.credentials",
+    ".julia/servers",
     ".local/share/uv/credentials",
     ".m2/settings-security.xml",
     ".nuget/NuGet/NuGet.Config",
     ".sbt/.credentials",
+    ".sbt/1.0/.credentials",
+    ".sbt/1.0/credentials",
+    ".sbt/credentials",
 ];
 const HIDDEN_MOVED: &[(&str, &[&str])] = &[("CARGO_HOME", &["credentials", "credentials.toml"])];
 /// Longer settings with a token are hidden: what stands in for them is handed over as an argument.
@@ -86,7 +100,16 @@ impl HomeSettings {
             existing(own.chain(moved).collect())
         };
         let mut found = SettingsOnFloor { hidden: of(HIDDEN, HIDDEN_MOVED), ..SettingsOnFloor::default() };
-        for path in of(SETTINGS, MOVED) {
+        let mut settings = of(SETTINGS, MOVED);
+        for folder in home.into_iter().flat_map(|home| FOLDERS.iter().map(|name| home.join(name))) {
+            let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+            let files: Vec<PathBuf> = entries.map(|entry| entry.path()).take(MAX_FILES + 1).collect();
+            match files.len() > MAX_FILES {
+                true => found.hidden.push(folder),
+                false => settings.extend(files.into_iter().filter(|file| !found.hidden.contains(file))),
+            }
+        }
+        for path in settings {
             match self.shown(&path) {
                 Some(ShownSettings::AsTheyAre) => found.seen.push(path),
                 Some(ShownSettings::Without(text)) => {
@@ -109,7 +132,7 @@ impl HomeSettings {
         if let Some((_, shown)) = known.get(path).filter(|(of, _)| *of == state) {
             return Some(shown.clone());
         }
-        let shown = match holds_credentials(path) {
+        let shown = match settings_hold_credentials(path) {
             false => ShownSettings::AsTheyAre,
             true => {
                 let text = without_credentials(path).filter(|text| text.len() <= MAX_TEXT && !text.contains('\0'));
@@ -181,6 +204,17 @@ mod tests {
                 "[tools]\nnode = \"22\"\n[env]\nAWS_SECRET_ACCESS_KEY = \"abcdefgh12345678\"\n",
                 Some("[tools]\nnode = \"22\"\n[env]\n"),
             ),
+            (
+                ".config/go/env",
+                "GOFLAGS=-mod=mod\nGOPROXY=https://user:hunter4@proxy.example.org\n",
+                Some("GOFLAGS=-mod=mod\n"),
+            ),
+            (
+                ".config/git/work",
+                "[user]\n\tname = n\n[github]\n\ttoken = abcdefgh12345678\n",
+                Some("[user]\n\tname = n\n[github]\n"),
+            ),
+            (".config/mise/conf.d/a.toml", "[env]\nA_TOKEN = \"abcdefgh12345678\"\n", Some("[env]\n")),
         ];
         files.iter().for_each(|(name, text, _)| write(name, text));
         write(".config/git/credentials", "https://bob:x@github.com\n");
