@@ -21,6 +21,8 @@ mod mounts;
 #[cfg(target_os = "linux")]
 mod network;
 #[cfg(target_os = "linux")]
+mod renew;
+#[cfg(target_os = "linux")]
 mod system;
 
 use std::ffi::{OsStr, OsString};
@@ -50,6 +52,15 @@ pub(crate) fn network_command(join: &[PathBuf], ports: &[u16]) -> Command {
     command.arg(order::NETWORK);
     command.args(join.iter().flat_map(|path| [OsStr::new("--join"), path.as_os_str()]));
     command.args(ports.iter().map(u16::to_string));
+    command
+}
+
+/// A process that covers files again in the namespaces of a program: see `launcher/renew.rs`.
+#[cfg(target_os = "linux")]
+pub(crate) fn renew_command(join: &[PathBuf]) -> Command {
+    let mut command = launcher();
+    command.arg(order::RENEW);
+    command.args(join.iter().flat_map(|path| [OsStr::new("--join"), path.as_os_str()]));
     command
 }
 

@@ -38,7 +38,7 @@ use crate::process::pipe::{OutputPipe, read_either};
 use crate::process::reaper::Ward;
 use crate::process_registry::{StartedFor, TrackedProcess};
 use crate::sandbox::network::call::CallNetwork;
-use crate::sandbox::{ProgramStarter, open_sockets};
+use crate::sandbox::{ProgramStarter, attend};
 use crate::terminal;
 use crate::tool_mark;
 
@@ -230,7 +230,7 @@ pub async fn run_with_input(
     let tap = command.tap.clone();
     let network = command.network.clone();
     let _stand_ins = command.confinement.as_mut().map(|confinement| {
-        open_sockets(confinement, ProgramStarter::Daemon);
+        attend(confinement, ProgramStarter::Daemon);
         confinement.hold_stand_ins()
     });
     let mut running = start(command, input)?;

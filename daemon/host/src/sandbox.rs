@@ -7,9 +7,13 @@ pub mod control_watch;
 mod existing;
 mod floors;
 mod git_control;
+#[cfg(target_os = "linux")]
+mod handover;
 mod home_settings;
 pub mod network;
+mod other_mounts;
 mod other_names;
+mod root_secrets;
 mod secret_index;
 #[cfg(target_os = "linux")]
 mod sockets;
@@ -39,7 +43,9 @@ use crate::sandbox::floors::FloorSupport;
 use crate::sandbox::home_settings::HomeSettings;
 use crate::sandbox::network::call::CallNetwork;
 use crate::sandbox::network::hosts::NetworkHosts;
+use crate::sandbox::other_mounts::OtherMounts;
 use crate::sandbox::other_names::OtherNames;
+use crate::sandbox::root_secrets::RootSecrets;
 use crate::sandbox::secret_index::SecretIndex;
 
 pub use crate::launcher::order::Confinement;
@@ -100,6 +106,8 @@ pub struct Sandbox {
     has_network: OnceLock<bool>,
     secrets: SecretIndex,
     other_names: OtherNames,
+    other_mounts: OtherMounts,
+    of_root: RootSecrets,
     home_settings: HomeSettings,
     made_repositories: MadeRepositories,
 }
@@ -319,6 +327,11 @@ impl Sandbox {
         }
         confinement.masked = secrets(home, &places);
         confinement.masked.extend(policy.private.iter().filter(|path| path.exists()).cloned());
+        let elsewhere = self.other_mounts.of(&confinement.masked);
+        confinement.masked.extend(elsewhere);
+        let mut elsewhere = self.other_mounts.of(&confinement.protected);
+        elsewhere.retain(|path| confinement.writable.iter().any(|place| path.starts_with(place)));
+        confinement.protected.extend(elsewhere);
         Ok(Some(confinement))
     }
 }
@@ -394,12 +407,24 @@ pub enum ProgramStarter {
     Agent,
 }
 
-/// Lets a program that may make Unix sockets make them, from its start to its end. Called just before it starts.
-pub fn open_sockets(confinement: &mut Confinement, starter: ProgramStarter) {
+/// Attends a confined program from its start to its end: lets it make Unix sockets, if it may, and covers files again that
+/// somebody outside replaces. Called just before it starts.
+pub fn attend(confinement: &mut Confinement, starter: ProgramStarter) {
     #[cfg(target_os = "linux")]
-    sockets::open_for(confinement, starter);
+    handover::prepare(confinement, starter);
     #[cfg(not(target_os = "linux"))]
     let _ = (confinement, starter);
+}
+
+/// Why no confined program makes Unix sockets here, as a sentence for people; `None` if those do that may.
+pub fn sockets_refused(starter: ProgramStarter) -> Option<String> {
+    #[cfg(target_os = "linux")]
+    return sockets::refused(starter);
+    #[cfg(not(target_os = "linux"))]
+    return {
+        let _ = starter;
+        None
+    };
 }
 
 impl Confinement {

@@ -95,7 +95,7 @@ fn only_toold_listens() {
     }
     // The guard of a sandbox listens where only the commands of its session are, and the other one for one message of the
     // launcher.
-    check_text_but("daemon/host", &["sandbox/network", "sandbox/sockets.rs", "launcher/network.rs"], listening);
+    check_text_but("daemon/host", &["sandbox/network", "sandbox/handover.rs", "launcher/network.rs"], listening);
     // MCP servers and other daemons are reached by connecting to them; the web by one guarded client.
     for dir in ["engine", "builtins", "lua", "store"] {
         check_text(&format!("daemon/{dir}"), &["TcpStream", "UnixStream", "tungstenite"]);

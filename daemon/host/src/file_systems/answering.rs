@@ -106,6 +106,28 @@ pub(crate) fn mount_changes() -> u64 {
     TABLE.state.read().as_ref().map_or(0, |state| state.changes)
 }
 
+/// A place where a file system is mounted, or a part of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MountedPlace {
+    /// As the list names it.
+    pub(crate) device: Vec<u8>,
+    /// The part, as a path in the file system.
+    pub(crate) root: PathBuf,
+    pub(crate) place: PathBuf,
+}
+
+/// All mounts, each after those that it may cover. Reads the list.
+pub(crate) fn mounted_places() -> Vec<MountedPlace> {
+    let list = read_list();
+    list.split(|byte| *byte == b'\n').filter_map(mounted_place).collect()
+}
+
+fn mounted_place(line: &[u8]) -> Option<MountedPlace> {
+    let fields: Vec<&[u8]> = line.split(|byte| *byte == b' ').take(5).collect();
+    let [_, _, device, root, place] = fields[..] else { return None };
+    Some(MountedPlace { device: device.to_vec(), root: unescaped(root), place: unescaped(place) })
+}
+
 /// The mounts of this process. They belong to the kernel, so all daemons in the process share one table.
 static TABLE: Table = Table { state: RwLock::new(None), list: OnceLock::new() };
 
@@ -157,13 +179,16 @@ fn open_list() -> Option<File> {
     File::open(LIST).ok()
 }
 
+fn read_list() -> Vec<u8> {
+    let mut list = Vec::new();
+    let read = open_list().map(|file| file.take(MAX_LIST).read_to_end(&mut list));
+    if matches!(read, Some(Ok(_))) { list } else { Vec::new() }
+}
+
 /// The mounts that may not answer. Known mounts keep their state.
 fn read(known: &BTreeMap<PathBuf, Arc<Mount>>) -> BTreeMap<PathBuf, Arc<Mount>> {
     let mut found = BTreeMap::new();
-    let mut list = Vec::new();
-    if open_list().is_none_or(|file| file.take(MAX_LIST).read_to_end(&mut list).is_err()) {
-        return found;
-    }
+    let list = read_list();
     for (place, kind, id) in list.split(|byte| *byte == b'\n').filter_map(entry) {
         if is_local(&kind) || OF_KERNEL.iter().any(|folder| place.starts_with(folder)) {
             // Mounted over an earlier mount.
@@ -311,6 +336,8 @@ mod tests {
         assert_eq!(entry(line), Some((PathBuf::from("/mnt/with blank"), "fuse.sshfs".to_owned(), 36)));
         assert_eq!(entry(b"36 35 98:0 / /plain rw - ext4 /dev/sda rw").unwrap().1, "ext4");
         assert_eq!(entry(b""), None);
+        let mounted = MountedPlace { device: b"98:0".to_vec(), root: "/mnt1".into(), place: "/mnt/with blank".into() };
+        assert_eq!(mounted_place(line), Some(mounted));
         assert_eq!(unescaped(b"a\\134b\\x"), Path::new("a\\b\\x"));
     }
 

@@ -94,8 +94,8 @@ fn refuse_sockets(confinement: &Confinement, refused: &mut SeccompRules) -> Resu
     // One half of such a pair could still send to any other socket.
     let pairs: Result<Vec<_>, _> = without_connection().map(|kind| SeccompRule::new(vec![kind?])).collect();
     refused.insert(libc::SYS_socketpair, pairs?);
-    if confinement.by_host || confinement.handover.is_some() {
-        let unix = confinement.handover.iter().map(|_| libc::AF_UNIX);
+    if confinement.by_host || confinement.own_sockets {
+        let unix = confinement.own_sockets.then_some(libc::AF_UNIX).into_iter();
         let other = IN_OWN_NETWORK.into_iter().chain(unix).map(|family| is(0, SeccompCmpOp::Ne, family as u64));
         let other = SeccompRule::new(other.collect::<Result<_, _>>()?)?;
         let is_unix = || is(0, SeccompCmpOp::Eq, libc::AF_UNIX as u64);

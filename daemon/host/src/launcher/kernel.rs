@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 use super::mounts::{self, OwnMounts, TERMINAL_MAKER, TERMINALS};
 use super::network;
 use super::order::Confinement;
-use super::system::{self, Handled, Instruction};
+use super::renew;
+use super::system::{self, HandedCalls, Handled, Instruction};
 
 /// Below it lie devices. Through one of them, a program of root would read whole disks, or control the machine.
 const DEVICES_FOLDER: &str = "/dev";
@@ -58,11 +59,16 @@ pub(super) fn confine(confinement: &Confinement, filters: &[String]) -> Result<O
     if confinement.by_host && (confinement.bare || confinement.join.is_empty()) {
         return Err("a network by host needs --join, and namespaces".to_owned());
     }
+    if confinement.own_sockets && confinement.handover.is_none() {
+        return Err("sockets of its own need --hand-over".to_owned());
+    }
     // In the network in which the daemon is.
     let handover = confinement.handover.as_deref().map(connect_to_daemon).transpose()?;
+    let outside = user_namespace();
     network::enter(&confinement.join)?;
     // Without namespaces there is no private folder either: nothing is written at all.
     let own = if confinement.bare { OwnMounts::default() } else { mounts::arrange(confinement)? };
+    let namespaces = handover.as_ref().map(|_| program_namespaces(&outside)).transpose()?;
     if confinement.floor {
         system::keep_three_descriptors().map_err(|error| format!("can't close descriptors: {error}"))?;
     }
@@ -77,14 +83,34 @@ pub(super) fn confine(confinement: &Confinement, filters: &[String]) -> Result<O
     for filter in filters {
         system::filter_calls(&filter).map_err(|error| format!("seccomp: {error}"))?;
     }
-    if let Some(daemon) = handover {
-        let words = |error| format!("can't hand over the connections of Unix sockets: {error}");
-        let connections = system::hand_over_connections().map_err(words)?;
-        system::send_descriptors(daemon.as_raw_fd(), b"c", &[connections]).map_err(words)?;
-        // The daemon looks at this process before it becomes the program.
-        let _ = io::Read::read_exact(&mut &daemon, &mut [0]);
+    if let Some((daemon, mut sent)) = handover.zip(namespaces) {
+        let words = |error| format!("can't hand over to the daemon: {error}");
+        let calls = if confinement.own_sockets { HandedCalls::Connections } else { HandedCalls::None };
+        sent.push((b'c', system::hand_over(calls).map_err(words)?));
+        sent.push((b'l', system::file_in_memory(&renew::list(&own.covers)).map_err(words)?));
+        let (letters, descriptors): (Vec<u8>, Vec<OwnedFd>) = sent.into_iter().unzip();
+        system::send_descriptors(daemon.as_raw_fd(), &letters, &descriptors).map_err(words)?;
+        if confinement.own_sockets {
+            // The daemon looks at this process before it becomes the program.
+            let _ = io::Read::read_exact(&mut &daemon, &mut [0]);
+        }
     }
     Ok(own)
+}
+
+fn user_namespace() -> Option<PathBuf> {
+    std::fs::read_link("/proc/self/ns/user").ok()
+}
+
+/// The namespaces in which the program's files are covered, each with its letter: `m` that of its mounts, `u` the user
+/// namespace that owns it, if it is not the daemon's.
+fn program_namespaces(outside: &Option<PathBuf>) -> Result<Vec<(u8, OwnedFd)>, String> {
+    let own = |letter: u8, kind: &str| match File::open(Path::new("/proc/self/ns").join(kind)) {
+        Ok(namespace) => Ok((letter, OwnedFd::from(namespace))),
+        Err(error) => Err(format!("can't open its own namespace: {error}")),
+    };
+    let user = (user_namespace() != *outside).then(|| own(b'u', "user"));
+    user.into_iter().chain([own(b'm', "mnt")]).collect()
 }
 
 /// A connection to the daemon, by a name that only it and this process know.

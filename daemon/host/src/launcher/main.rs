@@ -7,6 +7,7 @@ mod kernel;
 mod mounts;
 mod network;
 mod order;
+mod renew;
 mod stand_in;
 mod system;
 

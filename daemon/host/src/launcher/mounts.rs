@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use super::network::loopback;
 use super::order::Confinement;
+use super::renew::{CoverKind, PathCover};
 use super::system::{
     NEW_IPC, NEW_MOUNTS, NEW_NETWORK, NEW_USER, NO_DEVICES, NO_PROGRAMS, NO_SUID, PRIVATE, READ_ONLY, TREE_READ_ONLY,
     TREE_WITHOUT_PRIVILEGES, attach, copy_tree, may_write, mount, open_place, set_attribute, unshare, user_and_group,
@@ -36,6 +37,8 @@ pub(super) struct OwnMounts {
     pub(super) terminals: bool,
     /// The folders of [`Confinement::layered`] that it may write.
     pub(super) layered: Vec<PathBuf>,
+    /// What covers files of others, each after all that could contain it.
+    pub(super) covers: Vec<PathCover>,
 }
 
 pub(super) fn arrange(confinement: &Confinement) -> Result<OwnMounts, String> {
@@ -50,10 +53,11 @@ pub(super) fn arrange(confinement: &Confinement) -> Result<OwnMounts, String> {
     }
     let layered = layers::lay(confinement);
     let protected = outermost(&confinement.protected);
-    for path in above(&confinement.protected, confinement).iter() {
-        change(path, "hold", |path| attach(&copy_tree(path)?, path))?;
+    let held = above(&[&confinement.protected[..], &confinement.held].concat(), confinement);
+    for path in &held {
+        change(path, "hold", hold)?;
     }
-    for path in protected {
+    for path in &protected {
         change(path, "protect", protect)?;
     }
     // One that is gone by now needs no hiding.
@@ -61,10 +65,16 @@ pub(super) fn arrange(confinement: &Confinement) -> Result<OwnMounts, String> {
     if confinement.floor && !masked.is_empty() {
         covers::cover(&masked)?;
     } else {
-        for path in masked {
+        for path in &masked {
             change(path, "hide", mask)?;
         }
     }
+    let hidden = if confinement.floor { CoverKind::Refused } else { CoverKind::Empty };
+    let kinds = [(CoverKind::Held, held.iter().collect()), (CoverKind::ReadOnly, protected), (hidden, masked)];
+    let covers = kinds.into_iter().flat_map(|(kind, paths): (_, Vec<&PathBuf>)| {
+        paths.into_iter().map(move |path| PathCover { kind, path: path.clone() })
+    });
+    let covers = covers.collect();
     if !confinement.replaced.is_empty() {
         covers::replace(&confinement.replaced)?;
     }
@@ -73,7 +83,7 @@ pub(super) fn arrange(confinement: &Confinement) -> Result<OwnMounts, String> {
     if let Some(cwd) = cwd {
         std::env::set_current_dir(&cwd).map_err(|error| format!("can't enter {}: {error}", cwd.display()))?;
     }
-    Ok(OwnMounts { temp, terminals, layered })
+    Ok(OwnMounts { temp, terminals, layered, covers })
 }
 
 /// The pseudo-terminal that the program is started in.
@@ -92,7 +102,7 @@ fn own_terminals() -> io::Result<()> {
 
 fn own_namespaces(confinement: &Confinement) -> Result<(), String> {
     // Abstract sockets belong to a network, and those of the session are its own.
-    let has_own_network = confinement.handover.is_some() && !confinement.by_host;
+    let has_own_network = confinement.own_sockets && !confinement.by_host;
     create(NEW_MOUNTS | NEW_IPC | if has_own_network { NEW_NETWORK } else { 0 })?;
     if has_own_network {
         loopback().map_err(|error| format!("can't start the loopback device: {error}"))?;
@@ -165,11 +175,15 @@ fn change(path: &Path, verb: &str, act: impl FnOnce(&Path) -> io::Result<()>) ->
     }
 }
 
-fn protect(path: &Path) -> io::Result<()> {
+pub(super) fn hold(path: &Path) -> io::Result<()> {
+    attach(&copy_tree(path)?, path)
+}
+
+pub(super) fn protect(path: &Path) -> io::Result<()> {
     attach(&read_only_copy(path)?, path)
 }
 
-fn mask(path: &Path) -> io::Result<()> {
+pub(super) fn mask(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return mount(c"tmpfs", path, READ_ONLY | NO_SUID | NO_DEVICES, c"size=4k");
     }
@@ -191,14 +205,14 @@ fn outermost(paths: &[PathBuf]) -> Vec<&PathBuf> {
     outer
 }
 
-/// The folders above protected ones, outermost first, that the program could rename: a folder put in the place of one
-/// would take effect outside. A mount point cannot be renamed, so each becomes one.
-fn above(protected: &[PathBuf], confinement: &Confinement) -> Vec<PathBuf> {
+/// The folders above these places, outermost first, that the program could rename: a folder put in the place of one would take
+/// effect outside. A mount point cannot be renamed, so each becomes one.
+fn above(places: &[PathBuf], confinement: &Confinement) -> Vec<PathBuf> {
     let writable = |folder: &Path| {
         let listed = confinement.writable.iter().any(|place| folder.starts_with(place));
         (confinement.guard || listed) && may_write(folder)
     };
-    let mut above: Vec<PathBuf> = protected
+    let mut above: Vec<PathBuf> = places
         .iter()
         .flat_map(|path| path.ancestors().skip(1))
         .filter(|folder| folder.parent().is_some_and(writable))

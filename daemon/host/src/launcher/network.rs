@@ -70,12 +70,12 @@ pub(super) fn loopback() -> std::io::Result<()> {
     system::start_loopback(&UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?)
 }
 
-/// Enters the namespaces, in their order: the user namespace gives the right to enter the network namespace.
+/// Enters the namespaces, in their order: the user namespace gives the right to enter the others.
 pub(super) fn enter(namespaces: &[PathBuf]) -> Result<(), String> {
     let enter = || {
         // Within the user namespace, the daemon's descriptors can no longer be opened.
         let opened: Vec<File> = namespaces.iter().map(File::open).collect::<Result<_, _>>()?;
         opened.iter().try_for_each(system::enter)
     };
-    enter().map_err(|error: std::io::Error| format!("can't enter the network of the session: {error}"))
+    enter().map_err(|error: std::io::Error| format!("can't enter the namespaces of the session: {error}"))
 }

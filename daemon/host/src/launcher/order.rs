@@ -1,6 +1,6 @@
 //! The arguments of the launcher, and the steps until it is the program.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ const CONFINE: &str = "sandbox-exec";
 /// Variables of programs that write to a cache wherever they run, and the folder below the private one for temporary files
 /// that they get on a floor; and where the cache usually is, below the home folder, if it may have a
 /// [layer](Confinement::layers) instead.
-const CACHES: [(&str, &str, &str); 9] = [
+const CACHES: [(&str, &str, &str); 8] = [
     ("CARGO_HOME", "cargo", ".cargo"),
     ("PIP_CACHE_DIR", "pip", ".cache/pip"),
     ("POETRY_CACHE_DIR", "poetry", ""),
@@ -24,12 +24,16 @@ const CACHES: [(&str, &str, &str); 9] = [
     ("UV_CACHE_DIR", "uv", ".cache/uv"),
     ("YARN_CACHE_FOLDER", "yarn", ""),
     ("npm_config_logs_dir", "npm-logs", ""),
-    ("npm_config_store_dir", "pnpm", ""),
 ];
+/// The same of pnpm, for what its projects run alone: npm warns about a variable that it does not know.
+#[cfg(target_os = "linux")]
+const STORE: (&str, &str) = ("npm_config_store_dir", "pnpm");
 /// Programs that look for newer versions of themselves, when they find no cache that says that they just did.
 const NO_UPDATES: [(&str, &str); 2] = [("PIP_DISABLE_PIP_VERSION_CHECK", "1"), ("npm_config_update_notifier", "false")];
 /// The first argument for the process that makes the network of a session.
 pub(crate) const NETWORK: &str = "sandbox-network";
+/// The first argument for the process that covers files again beside a confined program.
+pub(crate) const RENEW: &str = "sandbox-renew";
 /// The prefix of messages about a program that was to be confined.
 pub(crate) const NO_SANDBOX: &str = "toold: no sandbox: ";
 /// The exit status of shells for a command that could not be run.
@@ -75,14 +79,17 @@ pub struct Confinement {
     /// else sees that.
     pub layers: Vec<PathBuf>,
     pub layered: Vec<PathBuf>,
-    /// On a floor: it may make Unix sockets, and connect to those. The launcher does not need it: see `handover`.
+    /// On a floor: it may make Unix sockets, and connect to those. Needs `handover`.
     pub own_sockets: bool,
     /// Unix sockets of others that it may connect to as well. The launcher does not need them.
     pub named_sockets: Vec<PathBuf>,
-    /// The name of the daemon's socket that takes over its connections, so that it may make sockets.
+    /// The name of the daemon's socket that takes over its connections, if it may make sockets, and the namespaces in which its
+    /// files are covered again.
     pub handover: Option<String>,
     /// Places that appear empty.
     pub masked: Vec<PathBuf>,
+    /// Places whose folders above cannot be renamed: in another one, the next program would see them.
+    pub held: Vec<PathBuf>,
     /// On a floor: files that appear with another text, and read-only. Short, since each is an argument.
     pub replaced: Vec<(PathBuf, String)>,
     /// On a floor: places that it may read, with everything inside.
@@ -122,7 +129,7 @@ impl LaunchOrder {
         };
         let mut arguments: Vec<OsString> = vec![CONFINE.into()];
         arguments.extend(mark.into_iter().flat_map(|mark| ["--tool-mark".into(), mark]));
-        let Confinement { guard, network, by_host, floor, bare, landlock, needs_scope, .. } = confinement;
+        let Confinement { guard, network, by_host, floor, bare, landlock, needs_scope, own_sockets, .. } = confinement;
         let flags = [
             ("--guard", guard),
             ("--network", network),
@@ -130,11 +137,12 @@ impl LaunchOrder {
             ("--floor", floor),
             ("--bare", bare),
             ("--needs-scope", needs_scope),
+            ("--own-sockets", own_sockets),
         ];
         arguments.extend(flags.iter().filter(|(_, set)| **set).map(|(flag, _)| flag.into()));
         arguments.extend(landlock.iter().flat_map(|version| ["--landlock".into(), version.to_string().into()]));
         arguments.extend(confinement.handover.iter().flat_map(|name| ["--hand-over".into(), name.into()]));
-        let Confinement { join, writable, layers, layered, protected, masked, seen, listed, .. } = confinement;
+        let Confinement { join, writable, layers, layered, protected, masked, held, seen, listed, .. } = confinement;
         let lists = [
             ("--join", join),
             ("--write", writable),
@@ -142,6 +150,7 @@ impl LaunchOrder {
             ("--layered", layered),
             ("--protect", protected),
             ("--mask", masked),
+            ("--hold", held),
             ("--see", seen),
             ("--list", listed),
         ];
@@ -167,7 +176,7 @@ pub(crate) fn run_if_asked(
     let (order, says) = match mode.to_str()? {
         LAUNCH => (read_plain(&mut arguments), "toold: "),
         CONFINE => (read_confined(&mut arguments), NO_SANDBOX),
-        NETWORK => return Some(make_network(arguments)),
+        NETWORK | RENEW => return Some(serve(&mode, arguments)),
         _ => return None,
     };
     let error = match order {
@@ -202,6 +211,7 @@ fn read_confined(arguments: &mut impl Iterator<Item = OsString>) -> Result<Launc
             Some("--by-host") => confinement.by_host = true,
             Some("--join") => confinement.join.push(value()?.into()),
             Some("--needs-scope") => confinement.needs_scope = true,
+            Some("--own-sockets") => confinement.own_sockets = true,
             Some("--landlock") => {
                 let version = value()?.to_str().and_then(|version| version.parse().ok());
                 confinement.landlock = Some(version.ok_or("--landlock takes a version")?);
@@ -220,6 +230,7 @@ fn read_confined(arguments: &mut impl Iterator<Item = OsString>) -> Result<Launc
             }
             Some("--protect") => confinement.protected.push(value()?.into()),
             Some("--mask") => confinement.masked.push(value()?.into()),
+            Some("--hold") => confinement.held.push(value()?.into()),
             Some("--replace") => {
                 let path = value()?.into();
                 let text = value()?.into_string().map_err(|_| "--replace takes a path and a text")?;
@@ -236,14 +247,17 @@ fn read_confined(arguments: &mut impl Iterator<Item = OsString>) -> Result<Launc
     }
 }
 
-/// Makes the network of a session and hands it over.
-fn make_network(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+/// Does what the daemon needs a process of its own for.
+fn serve(mode: &OsStr, arguments: impl Iterator<Item = OsString>) -> ExitCode {
     #[cfg(target_os = "linux")]
-    let made = super::network::serve(arguments);
+    let done = match mode == NETWORK {
+        true => super::network::serve(arguments),
+        false => super::renew::serve(arguments),
+    };
     #[cfg(not(target_os = "linux"))]
-    let made: Result<(), String> =
-        Err(format!("this system has no network namespaces ({} arguments)", arguments.count()));
-    match made {
+    let done: Result<(), String> =
+        Err(format!("this system has no namespaces ({}, {} arguments)", mode.display(), arguments.count()));
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{NO_SANDBOX}{error}");
@@ -265,6 +279,10 @@ fn become_program(
         return format!("can't mark {program} as started by a tool: {error}");
     }
     let mut command = std::process::Command::new(&order.program);
+    let arguments: Vec<OsString> = arguments.collect();
+    let names_pnpm =
+        |text: &OsString| text.as_encoded_bytes().windows(STORE.1.len()).any(|part| part == STORE.1.as_bytes());
+    let uses_pnpm = arguments.iter().any(names_pnpm) || is_in_project_of_pnpm();
     command.args(arguments);
     if let Some(confinement) = &order.confinement {
         let filters = if order.filters.is_empty() { filters(confinement) } else { Ok(order.filters) };
@@ -274,6 +292,7 @@ fn become_program(
                 let caches = caches.filter(|(name, _, usual)| !has_its_own(name, usual, &layered));
                 command.envs(caches.map(|(name, folder, _)| (name, temp.join(folder))));
                 command.envs(NO_UPDATES.iter().copied().filter(|_| confinement.floor));
+                command.envs(Some((STORE.0, temp.join(STORE.1))).filter(|_| confinement.floor && uses_pnpm));
                 command.env("TMPDIR", temp);
             }
             Ok(_) => {}
@@ -281,6 +300,12 @@ fn become_program(
         }
     }
     format!("can't run {program}: {}", std::os::unix::process::CommandExt::exec(&mut command))
+}
+
+#[cfg(target_os = "linux")]
+fn is_in_project_of_pnpm() -> bool {
+    let folder = std::env::current_dir().unwrap_or_default();
+    folder.ancestors().any(|folder| folder.join("pnpm-lock.yaml").is_file())
 }
 
 /// Whether a cache, which is where the variable says or in its usual place, has a layer, or holds more than a cache.
@@ -326,12 +351,13 @@ mod tests {
             places: Vec::new(),
             protected: vec!["/a/b".into()],
             masked: vec!["/c".into()],
+            held: vec!["/c/d".into()],
             replaced: vec![("/e".into(), "--\n".to_owned())],
             seen: vec!["/usr".into()],
             listed: vec!["/a".into(), "/d".into()],
             layers: vec!["/f".into()],
             layered: vec!["/f/g".into()],
-            own_sockets: false,
+            own_sockets: true,
             named_sockets: Vec::new(),
             handover: Some("name".to_owned()),
             exposable: Vec::new(),

@@ -4,12 +4,13 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_uint, c_ulong, c_void};
 use std::fs::File;
-use std::io;
+use std::io::{self, Read, Seek, Write};
 use std::net::UdpSocket;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr::null;
+use std::time::Duration;
 
 unsafe extern "C" {
     safe fn setsid() -> c_int;
@@ -37,6 +38,11 @@ unsafe extern "C" {
     #[link_name = "umount2"]
     fn unmount_at(at: *const c_char, flags: c_int) -> c_int;
     fn prctl(option: c_int, ...) -> c_int;
+    fn memfd_create(name: *const c_char, flags: c_uint) -> c_int;
+    safe fn inotify_init1(flags: c_int) -> c_int;
+    fn inotify_add_watch(changes: RawFd, path: *const c_char, mask: u32) -> c_int;
+    #[link_name = "poll"]
+    fn poll_descriptors(polled: *mut PolledDescriptor, number: c_ulong, milliseconds: c_int) -> c_int;
     fn syscall(number: c_long, ...) -> c_long;
 }
 
@@ -217,6 +223,35 @@ fn open_tree(path: &Path, flags: c_int) -> io::Result<OwnedFd> {
     descriptor(unsafe { syscall(OPEN_TREE, CURRENT_FOLDER, path.as_ptr(), flags) })
 }
 
+/// Opens the place of a path on which there is no link, without access to its content.
+pub(super) fn open_without_links(path: &Path) -> io::Result<OwnedFd> {
+    const OPENAT2: c_long = 437;
+    const PLACE: u64 = 0x20_0000;
+    const NO_LINKS: u64 = 2 | 4;
+    // `struct open_how`: the flags, the mode, how the path is resolved.
+    let how = [PLACE | CLOSE_ON_EXEC as u64, 0, NO_LINKS];
+    let path = text(path)?;
+    // SAFETY: the path is a C string, and the kernel only reads the other structure, `size_of_val` bytes. The call opens a
+    // descriptor.
+    descriptor(unsafe { syscall(OPENAT2, CURRENT_FOLDER, path.as_ptr(), how.as_ptr(), size_of_val(&how)) })
+}
+
+/// Whether something is mounted at exactly this place.
+pub(super) fn is_mounted(place: &OwnedFd) -> io::Result<bool> {
+    #[cfg(target_arch = "x86_64")]
+    const STATX: c_long = 332;
+    #[cfg(not(target_arch = "x86_64"))]
+    const STATX: c_long = 291;
+    const NOTHING_MORE: c_uint = 0;
+    const ROOT_OF_MOUNT: u64 = 0x2000;
+    // `struct statx`, whose second number has the attributes.
+    let mut facts = [0u64; 32];
+    let pointer = facts.as_mut_ptr();
+    // SAFETY: the path is a C string, and the kernel writes a structure of the size of these numbers.
+    checked(unsafe { syscall(STATX, place.as_raw_fd(), c"".as_ptr(), EMPTY_PATH, NOTHING_MORE, pointer) })?;
+    Ok(facts[1] & ROOT_OF_MOUNT != 0)
+}
+
 /// Attaches a copy at a path.
 pub(super) fn attach(tree: &OwnedFd, path: &Path) -> io::Result<()> {
     const MOVE_MOUNT: c_long = 429;
@@ -242,6 +277,93 @@ pub(super) fn set_attribute(tree: &OwnedFd, attribute: u64) -> io::Result<()> {
     // SAFETY: the path is a C string, and the kernel only reads the attributes, `size` bytes.
     checked(unsafe { syscall(MOUNT_SETATTR, tree.as_raw_fd(), c"".as_ptr(), EMPTY_PATH | RECURSIVE, pointer, size) })
         .map(|_| ())
+}
+
+/// A file in memory that is read from its start.
+pub(super) fn file_in_memory(content: &[u8]) -> io::Result<OwnedFd> {
+    const CLOSE_ON_EXEC: c_uint = 1;
+    // SAFETY: the name is a C string. The call opens a descriptor.
+    let mut file = File::from(descriptor(unsafe { memfd_create(c"covers".as_ptr(), CLOSE_ON_EXEC) }.into())?);
+    file.write_all(content)?;
+    file.rewind()?;
+    Ok(file.into())
+}
+
+/// What the kernel tells about changes of the entries of folders.
+pub(super) struct WatchedEntries(File);
+
+/// An entry that appeared, or a folder that is no longer watched; then it has no name.
+pub(super) struct ChangedName {
+    pub(super) watch: i32,
+    pub(super) name: Vec<u8>,
+}
+
+impl WatchedEntries {
+    pub(super) fn new() -> io::Result<Self> {
+        const NON_BLOCKING: c_int = 0o4000;
+        Ok(Self(descriptor(inotify_init1(CLOSE_ON_EXEC | NON_BLOCKING).into())?.into()))
+    }
+
+    /// Watches a folder. Returns the number of the watch, which is the same for the same folder.
+    pub(super) fn watch(&self, folder: &Path) -> io::Result<i32> {
+        const CREATED: u32 = 0x100;
+        const MOVED_HERE: u32 = 0x80;
+        const MOVED_ITSELF: u32 = 0x800;
+        const FOLDERS_ONLY: u32 = 0x0100_0000;
+        let folder = text(folder)?;
+        let mask = CREATED | MOVED_HERE | MOVED_ITSELF | FOLDERS_ONLY;
+        // SAFETY: the path is a C string.
+        let watch = unsafe { inotify_add_watch(self.0.as_raw_fd(), folder.as_ptr(), mask) };
+        checked(watch).map(|_| watch)
+    }
+
+    fn take(&self) -> io::Result<Vec<ChangedName>> {
+        // `struct inotify_event`: the watch, the kind, a cookie, the length of the name with the zeros behind it.
+        const HEAD: usize = 16;
+        const LENGTH: usize = 12;
+        let mut space = [0; 16 << 10];
+        let length = (&self.0).read(&mut space)?;
+        let (mut rest, mut found) = (&space[..length], Vec::new());
+        let number = |bytes: &[u8]| bytes.first_chunk().map(|bytes| i32::from_ne_bytes(*bytes)).unwrap_or_default();
+        while rest.len() >= HEAD {
+            let end = (HEAD + number(&rest[LENGTH..]) as usize).min(rest.len());
+            let name = rest[HEAD..end].split(|byte| *byte == 0).next().unwrap_or_default();
+            found.push(ChangedName { watch: number(rest), name: name.to_vec() });
+            rest = &rest[end..];
+        }
+        Ok(found)
+    }
+}
+
+/// `struct pollfd`.
+#[repr(C)]
+struct PolledDescriptor {
+    descriptor: RawFd,
+    wanted: i16,
+    found: i16,
+}
+
+/// Waits for changes, none if the time is over first; `None` when nothing is at the other end of the descriptor.
+pub(super) fn wait_for_change(
+    changes: Option<&WatchedEntries>,
+    other: RawFd,
+    time: Duration,
+) -> io::Result<Option<Vec<ChangedName>>> {
+    const READABLE: i16 = 1;
+    const OVER: i16 = 8 | 16 | 32;
+    let changed = changes.map_or(-1, |changes| changes.0.as_raw_fd());
+    let polled = |descriptor, wanted| PolledDescriptor { descriptor, wanted, found: 0 };
+    let mut all = [polled(changed, READABLE), polled(other, 0)];
+    let milliseconds = time.as_millis().try_into().unwrap_or(c_int::MAX);
+    // SAFETY: the kernel reads and writes these two structures.
+    checked(unsafe { poll_descriptors(all.as_mut_ptr(), 2, milliseconds) })?;
+    if all[1].found & OVER != 0 {
+        return Ok(None);
+    }
+    match changes.filter(|_| all[0].found != 0) {
+        Some(changes) => changes.take().map(Some),
+        None => Ok(Some(Vec::new())),
+    }
 }
 
 /// Lets the program inherit its input and its two outputs, and no other descriptor of whoever started this process.
@@ -290,9 +412,17 @@ pub(super) fn filter_calls(instructions: &[Instruction]) -> io::Result<()> {
     control(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, (&raw const program).cast())
 }
 
-/// Leaves every further `connect` to whoever has the descriptor that is returned. Other filters refuse other architectures.
+/// The calls that are left to whoever has the descriptor of [`hand_over`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HandedCalls {
+    None,
+    Connections,
+}
+
+/// Returns a descriptor that tells when this process and all that it starts have ended, and by which others take these calls of
+/// theirs. Other filters refuse other architectures.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-pub(super) fn hand_over_connections() -> io::Result<OwnedFd> {
+pub(super) fn hand_over(calls: HandedCalls) -> io::Result<OwnedFd> {
     #[cfg(target_arch = "x86_64")]
     const NUMBERS: (c_long, [u32; 2]) = (317, [42, 42 | 0x4000_0000]);
     #[cfg(target_arch = "aarch64")]
@@ -312,7 +442,7 @@ pub(super) fn hand_over_connections() -> io::Result<OwnedFd> {
         step(JUMP_IF_EQUAL, connect[0], 2, 0),
         step(JUMP_IF_EQUAL, connect[1], 1, 0),
         step(RETURN, ALLOW, 0, 0),
-        step(RETURN, NOTIFY, 0, 0),
+        step(RETURN, if calls == HandedCalls::Connections { NOTIFY } else { ALLOW }, 0, 0),
     ];
     let program = FilterProgram { length: instructions.len() as u16, instructions: instructions.as_ptr() };
     // SAFETY: the kernel only reads the program. The call opens a descriptor.
@@ -320,7 +450,7 @@ pub(super) fn hand_over_connections() -> io::Result<OwnedFd> {
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-pub(super) fn hand_over_connections() -> io::Result<OwnedFd> {
+pub(super) fn hand_over(_: HandedCalls) -> io::Result<OwnedFd> {
     Err(io::ErrorKind::Unsupported.into())
 }
 

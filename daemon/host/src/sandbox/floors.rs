@@ -42,6 +42,8 @@ const MAX_REPOSITORIES: usize = 32;
 /// Instead of a secret, what lies beside it is shown, if that is no more than this. Else the secret is covered, which is
 /// faster, but shows in its mode and size.
 const MAX_BESIDE: usize = 128;
+/// More secrets in it are left out of what is shown, with what lies beside them, which takes longer.
+const MAX_COVERED_IN_ETC: usize = 24;
 /// Folders in a linked folder that are looked at for files that run code later.
 const LINKED_DEPTH: usize = 2;
 /// More is not shown: a program gets only so many arguments.
@@ -270,6 +272,11 @@ impl Sandbox {
         let writable_places = writable.clone();
         let (control, git) = self.control_in(&writable, (home, files)).map_err(too_many)?;
         protected.extend(control.into_iter().chain(git.existing));
+        // Git itself goes on with what it was doing.
+        let is_git = |need: &Need| need.words().and_then(<[Word]>::first).is_some_and(|word| word.text == "git");
+        if !command.needs.iter().any(is_git) {
+            protected.extend(git.waiting);
+        }
         if may_write && rules.mode == ConfinementMode::WorkspaceWrite {
             writable.extend(rules.writable.iter().cloned());
         }
@@ -279,6 +286,8 @@ impl Sandbox {
         let objects = |path: &PathBuf| path.ends_with(".git/modules");
         let linked: Vec<PathBuf> = protected.iter().filter(|path| !objects(path)).cloned().collect();
         protected.extend(self.other_names.of(&linked, || writable.clone()).map_err(too_many)?);
+        let elsewhere = self.other_mounts.of(&linked);
+        protected.extend(elsewhere.into_iter().filter(is_writable));
         let stand_ins = git.missing.into_iter().filter(|(path, _)| is_writable(path)).collect();
         let FoundSecrets { paths: mut covered, counts, .. } = match command.secrets.filter(|found| found.is_of(&places))
         {
@@ -289,7 +298,10 @@ impl Sandbox {
             return Err(too_many(TooMany));
         }
         let beside_much = !kernel.bare && counts.beside > MAX_BESIDE && counts.secrets <= MAX_COVERS;
-        covered.extend(secrets(home, &[]));
+        // Only root reads the passwords.
+        let is_root = geteuid().is_root();
+        covered.extend(secrets(home, &[]).into_iter().filter(|path| is_root || !path.starts_with("/etc")));
+        covered.extend(self.of_root.paths());
         let SettingsOnFloor { seen: settings, mut replaced, hidden } =
             self.home_settings.on_floor(home, command.environment);
         covered.retain(|path| !settings.contains(path));
@@ -302,11 +314,15 @@ impl Sandbox {
         covered.extend(
             files.named_to_read().filter(|path| files.keeps_from_reading(path, path.is_dir()) && path.exists()),
         );
-        // What the command names was judged, and a person may name what a build needs. Only root reads the passwords.
-        let is_root = geteuid().is_root();
-        covered.retain(|path| !floor.reads.contains(path) && (is_root || !path.starts_with("/etc")));
-        let names = self.other_names.of(&covered, || read_places(&places, home)).map_err(too_many)?;
+        // What the command names was judged, and a person may name what a build needs.
+        covered.retain(|path| !floor.reads.contains(path));
+        let mut names = self.other_names.of(&covered, || read_places(&places, home)).map_err(too_many)?;
         covered.extend(names.iter().cloned());
+        let elsewhere = self.other_mounts.of(&covered);
+        covered.extend(elsewhere.iter().cloned());
+        names.extend(elsewhere);
+        covered.sort();
+        covered.dedup();
         covered.extend(policy.private.iter().filter(|path| path.exists()).cloned());
         let mut exposable = Vec::new();
         if floor.rights.credentials >= FloorCredentials::Exposed {
@@ -338,17 +354,23 @@ impl Sandbox {
         }
         // A mount covers what lies in a writable folder: the program may make files beside it, and reads those. It also
         // covers what lies beside many files.
+        let has_few_in_etc = covered.iter().filter(|path| path.starts_with("/etc")).count() <= MAX_COVERED_IN_ETC;
         let is_covered = |path: &PathBuf| {
             let is_in = |places: &[PathBuf]| places.iter().any(|place| path.starts_with(place));
             is_in(&writable)
                 || beside_much && is_in(&places)
-                || !kernel.bare && (path.starts_with("/etc") || names.contains(path))
+                || !kernel.bare && (has_few_in_etc && path.starts_with("/etc") || names.contains(path))
         };
         let (masked, covered): (Vec<PathBuf>, Vec<PathBuf>) = covered.into_iter().partition(is_covered);
         if may_write && masked.len() > MAX_COVERS {
             return Err(too_many(TooMany));
         }
-        let mut shown = without(&all, &covered);
+        let is_writable = |path: &&PathBuf| writable.iter().any(|place| path.starts_with(place));
+        let held = masked.iter().filter(is_writable).cloned().collect();
+        // If somebody replaces a file in whose place another text is shown, the new one is not.
+        let hidden: Vec<PathBuf> = covered.iter().chain(replaced.iter().map(|(path, _)| path)).cloned().collect();
+        let mut shown = without(&all, &hidden);
+        shown.seen.extend(replaced.iter().map(|(path, _)| path.clone()));
         // Also one in a folder of secrets.
         shown.seen.extend(reads().filter(|path| path.is_file()).cloned());
         let by_host = floor.rights.network == FloorNetwork::Hosts
@@ -380,6 +402,7 @@ impl Sandbox {
             own_sockets,
             named_sockets,
             masked,
+            held,
             replaced,
             seen,
             listed,
@@ -407,8 +430,9 @@ impl Sandbox {
         let mut all = secrets(home, &[]);
         all.extend(paths.iter().cloned());
         let names = self.other_names.of(&all, || read_places(places, home))?;
-        sum.secrets += names.len();
-        sum.beside += names.iter().map(|name| entries_beside(name, places)).sum::<usize>();
+        let elsewhere = self.other_mounts.of(&all);
+        sum.secrets += names.len() + elsewhere.len();
+        sum.beside += names.iter().chain(&elsewhere).map(|name| entries_beside(name, places)).sum::<usize>();
         Ok(FoundSecrets { at, places: places.to_vec(), paths, counts: sum })
     }
 
@@ -468,6 +492,12 @@ impl Confinement {
     /// Whether it is a floor on which nothing can be changed.
     pub fn only_reads(&self) -> bool {
         self.floor && self.writable.is_empty()
+    }
+
+    /// Whether other users and groups than the daemon's own seem to be `nobody` and `nogroup`: a user namespace does not have
+    /// them.
+    pub fn has_unknown_owners(&self) -> bool {
+        !self.bare && !geteuid().is_root()
     }
 }
 
@@ -678,7 +708,8 @@ mod tests {
     fn confined(top: &Path, script: &str) -> String {
         let (files, git) = Sandbox::default().control_in(&[top.to_owned()], (None, &GuardedFiles::default())).unwrap();
         let (mut protected, stand_ins) = (existing_protected(top, &Policy::default()), git.missing);
-        protected.extend(files.into_iter().chain(git.existing).filter(|path| path.starts_with(top)));
+        let all = files.into_iter().chain(git.existing).chain(git.waiting);
+        protected.extend(all.filter(|path| path.starts_with(top)));
         let writable = vec![top.to_owned()];
         let mut confinement = Confinement { writable, protected, stand_ins, ..Confinement::default() };
         confinement.stand_ins.retain(|(path, _)| path.starts_with(top));
@@ -715,6 +746,13 @@ mod tests {
             "r",
             "echo x >> a/inner/.git/config; echo x > a/inner/.git/commondir; echo x > a/inner/.git/hooks/pre-commit; \
              rename a/inner/.git a/x; rename a/inner a/y; echo x >> b/config; echo x > b/hooks/update; rename b c; rm s/.git; echo x > s/.git",
+        ),
+        // A rebase that has stopped: what is left to do may name commands.
+        (
+            "git init -q r; mkdir r/.git/rebase-merge; echo pick > r/.git/rebase-merge/git-rebase-todo",
+            "r",
+            "cd .git; echo 'exec x' >> rebase-merge/git-rebase-todo; rm -rf rebase-merge; rename rebase-merge x; rename x/y \
+             rebase-merge/git-rebase-todo",
         ),
         // A linked worktree.
         (

@@ -27,6 +27,9 @@ const CONFIGURATION: &[(&str, StandInContent)] = &[
     ("modules", StandInContent::Folder),
 ];
 
+/// In the folder of a repository, while a rebase has stopped.
+const REBASE: &str = "rebase-merge/git-rebase-todo";
+
 /// The places that decide what Git runs in a repository.
 #[derive(Debug, Default)]
 pub(super) struct GitControl {
@@ -34,6 +37,8 @@ pub(super) struct GitControl {
     pub(super) existing: BTreeSet<PathBuf>,
     /// Those that do not, with what stands in for them.
     pub(super) missing: Vec<(PathBuf, StandInContent)>,
+    /// Lists of what Git still does when a rebase goes on, which may name commands.
+    pub(super) waiting: Vec<PathBuf>,
 }
 
 impl GitControl {
@@ -59,9 +64,11 @@ impl GitControl {
         for (name, content) in CONFIGURATION {
             self.place(own.join(name), *content);
         }
+        self.waiting.extend(Some(own.join(REBASE)).filter(|list| exists(list)));
         let worktrees = std::fs::read_dir(own.join("worktrees")).into_iter().flatten().flatten();
         for worktree in worktrees.map(|worktree| worktree.path()) {
             self.place(worktree.join("config.worktree"), StandInContent::File(""));
+            self.waiting.extend(Some(worktree.join(REBASE)).filter(|list| exists(list)));
             self.existing.extend(
                 ["commondir", "gitdir"].map(|name| worktree.join(name)).into_iter().filter(|path| exists(path)),
             );

@@ -9,16 +9,11 @@ mod notifications;
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::linux::net::SocketAddrExt;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::FileExt;
-use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, fstat, open, openat2, stat};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, connect, sockopt};
@@ -26,108 +21,61 @@ use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, geteuid, pidfd_getfd, pi
 
 use self::notifications::{ConnectCall, MAX_ADDRESS, raw_address};
 use super::ProgramStarter;
-use super::network::namespace::receive;
-use crate::launcher::order::Confinement;
-use crate::random::random;
+use super::handover::is_ready;
 
-/// How long a program may take to start.
-const START: Duration = Duration::from_secs(60);
 /// The folder of the private file system in memory, as the launcher mounts it.
 const TEMP: &str = "/dev/shm";
 /// The place of a path in `struct sockaddr_un`.
 const PATH_AT: usize = 2;
+/// Whose memory a process may read, by the module Yama.
+const RESTRICTION: &str = "/proc/sys/kernel/yama/ptrace_scope";
 
 /// The connections of one program and all that it starts.
-struct HandedOver {
-    connections: OwnedFd,
+pub(super) struct HandedConnections<'a> {
+    pub(super) calls: &'a OwnedFd,
     /// The device of the private file system in memory, if the program has one.
-    own: Option<u64>,
+    pub(super) own: Option<u64>,
     /// Sockets of others that it may connect to.
-    named: Vec<PathBuf>,
+    pub(super) named: Vec<PathBuf>,
 }
 
-/// Lets a program that wants sockets make them; without that, it makes none. Its connections are served until it and all that
-/// it has started have ended.
-pub(super) fn open_for(confinement: &mut Confinement, starter: ProgramStarter) {
-    if !confinement.own_sockets || !may_look_into_programs(starter) {
-        return;
-    }
-    let named = std::mem::take(&mut confinement.named_sockets);
-    match listen() {
-        Ok((listener, name)) => {
-            // It blocks in calls of the kernel that cannot be awaited, and ends with the program.
-            let serving = std::thread::Builder::new().name("sockets".to_owned()).stack_size(256 << 10);
-            let started = serving.spawn(move || {
-                if let Ok((connections, own)) = take_over(&listener) {
-                    drop(listener);
-                    HandedOver { connections, own, named }.serve();
-                }
-            });
-            confinement.handover = started.is_ok().then_some(name);
-        }
-        Err(error) => tracing::warn!("confined programs make no Unix sockets: {error}"),
-    }
+/// Why programs make no Unix sockets here, in words for people; `None` if they do. The daemon reads the addresses in their memory,
+/// which the module Yama restricts to programs that this process has started, or to processes with a capability.
+pub(super) fn refused(starter: ProgramStarter) -> Option<String> {
+    let restriction = std::fs::read_to_string(RESTRICTION).ok()?;
+    refused_by(restriction.trim().parse().unwrap_or(0), starter, geteuid().is_root())
 }
 
-/// Whether the system lets this process read the memory of programs, where the addresses are. The module Yama restricts that to
-/// programs that this process has started, or to those with a capability.
-fn may_look_into_programs(starter: ProgramStarter) -> bool {
-    let restriction = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
-    let most = match starter {
-        _ if geteuid().is_root() => 2,
-        ProgramStarter::Daemon => 1,
-        ProgramStarter::Agent => 0,
+fn refused_by(restriction: u32, starter: ProgramStarter, is_root: bool) -> Option<String> {
+    let (most, who) = match starter {
+        _ if is_root => (2, "builds"),
+        ProgramStarter::Daemon => (1, "builds"),
+        ProgramStarter::Agent => (0, "the own builds of agents"),
     };
-    restriction.trim().parse::<u32>().unwrap_or(0) <= most
+    const FOREVER: u32 = 3;
+    let way = match restriction {
+        FOREVER.. => "which stays so until the system starts again".to_owned(),
+        _ => format!("which sudo sysctl kernel.yama.ptrace_scope={most} changes"),
+    };
+    let words = || format!("{who} make no Unix sockets, since kernel.yama.ptrace_scope is {restriction}, {way}");
+    (restriction > most).then(words)
 }
 
-/// A listener at a name that nobody guesses.
-fn listen() -> io::Result<(UnixListener, String)> {
-    let random = random::<16>().map_err(io::Error::other)?;
-    let name = format!("toold-{}", random.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
-    let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name)?)?;
-    Ok((listener, name))
-}
-
-/// The descriptor that the launcher hands over just before it becomes the program, and the device of the program's own file
-/// system: the program itself could show another root.
-fn take_over(listener: &UnixListener) -> io::Result<(OwnedFd, Option<u64>)> {
-    if !is_ready(listener.as_fd(), Some(START))? {
-        return Err(io::ErrorKind::TimedOut.into());
-    }
-    let (stream, _) = listener.accept()?;
-    stream.set_read_timeout(Some(START))?;
-    let launcher = sockopt::socket_peercred(&stream)?.pid.as_raw_nonzero();
-    let (_, connections) = receive(&stream)?.into_iter().next().ok_or(io::ErrorKind::UnexpectedEof)?;
+/// The device of a program's own file system in memory. The program itself could show another root.
+pub(super) fn own_device(launcher: i32) -> Option<u64> {
     let seen = stat(format!("/proc/{launcher}/root{TEMP}")).map(|seen| seen.st_dev).ok();
     // Without one of its own, it sees what all see.
-    let own = seen.filter(|seen| stat(TEMP).is_ok_and(|outside| outside.st_dev != *seen));
-    // It waits for this.
-    drop(stream);
-    Ok((connections, own))
+    seen.filter(|seen| stat(TEMP).is_ok_and(|outside| outside.st_dev != *seen))
 }
 
-/// Waits until there is something to read. False when the time is over, or when nothing can come any more.
-fn is_ready(descriptor: BorrowedFd<'_>, time: Option<Duration>) -> io::Result<bool> {
-    let time = time.and_then(|time| Timespec::try_from(time).ok());
-    loop {
-        let mut polled = [PollFd::from_borrowed_fd(descriptor, PollFlags::IN)];
-        match poll(&mut polled, time.as_ref()) {
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-            Ok(_) => return Ok(polled[0].revents().contains(PollFlags::IN)),
-        }
-    }
-}
-
-impl HandedOver {
-    /// One after the other: the program waits for each.
-    fn serve(&self) {
-        while let Ok(true) = is_ready(self.connections.as_fd(), None) {
+impl HandedConnections<'_> {
+    /// Serves them until the program and all that it has started have ended. One after the other: the program waits for each.
+    pub(super) fn serve(&self) {
+        while let Ok(true) = is_ready(self.calls.as_fd(), None) {
             // The thread that called may have been killed.
-            let Ok(call) = ConnectCall::take(&self.connections) else { continue };
+            let Ok(call) = ConnectCall::take(self.calls) else { continue };
             let done = self.connect(&call);
-            call.answer(&self.connections, done);
+            call.answer(self.calls, done);
         }
     }
 
@@ -139,7 +87,7 @@ impl HandedOver {
         memory.read_exact_at(&mut address, call.address).map_err(|_| Errno::FAULT)?;
         let socket = call.socket(&process)?;
         // Only now it is certain that this was the thread that called, and no other of the same number.
-        if !call.is_waiting(&self.connections) {
+        if !call.is_waiting(self.calls) {
             return Err(Errno::INTR);
         }
         if sockopt::socket_domain(&socket)? != AddressFamily::UNIX {
@@ -194,5 +142,23 @@ impl ConnectCall {
         let leader = leader.and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
         let process = pidfd_open(leader, PidfdFlags::empty())?;
         pidfd_getfd(process, self.descriptor, PidfdGetfdFlags::empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_said_where_the_kernel_lets_no_process_look_into_programs() {
+        use ProgramStarter::{Agent, Daemon};
+        let words = |restriction, starter, is_root| refused_by(restriction, starter, is_root).unwrap_or_default();
+        for (starter, is_root, most) in [(Daemon, false, 1), (Agent, false, 0), (Daemon, true, 2), (Agent, true, 2)] {
+            assert_eq!(words(most, starter, is_root), "");
+            let said = words(most + 1, starter, is_root);
+            let has = |text: &str| said.contains(text);
+            assert!(has(" make no Unix sockets") && has(&format!("ptrace_scope is {}, which", most + 1)), "{said}");
+            assert_eq!(has(&format!("sudo sysctl kernel.yama.ptrace_scope={most} ")), most < 2, "{said}");
+        }
     }
 }

@@ -1,13 +1,14 @@
 //! The floor of builds: Unix sockets of their own, and caches that fill.
 
+use std::io::{BufRead, BufReader};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::json;
 use toold_test_kit::{ScriptedServer, ServerStep, answer, ok};
-use toold_tests::{Setup, skip_uninstalled};
+use toold_tests::{Setup, skip, skip_uninstalled};
 
 use crate::sandbox::floors::{at, git, machine_has_floors};
 use crate::sandbox::run;
@@ -128,6 +129,43 @@ fn a_build_makes_unix_sockets_and_reaches_those_alone_and_named_ones() {
     drop((listeners, elsewhere));
     // Without a build, there are pairs alone.
     assert!(run(&mut daemon.connect(), "ls").contains("sockets.py"));
+}
+
+/// Connects to each socket of the daemon that takes over programs, before they do, until its input ends.
+const FIRST: &str = r#"import select, socket, sys
+taken = []
+print("looks", flush=True)
+while not select.select([sys.stdin], [], [], 0)[0]:
+    for line in open("/proc/net/unix"):
+        name = line.split()[-1]
+        if name.startswith("@toold-"):
+            try:
+                taken.append(socket.socket(socket.AF_UNIX))
+                taken[-1].connect("\0" + name[1:])
+            except OSError:
+                pass
+"#;
+
+#[test]
+fn another_user_keeps_no_build_from_running() {
+    let mut other = Command::new("setpriv");
+    other.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "/usr/bin/python3", "-c", FIRST]);
+    other.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let Some(mut other) = other.spawn().ok().filter(|_| machine_has_floors()) else {
+        return skip("another user cannot be tried here");
+    };
+    let mut line = String::new();
+    BufReader::new(other.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    if line != "looks\n" {
+        other.wait().unwrap();
+        return skip("only root can try another user");
+    }
+    let daemon = at("develop", Setup::new().file("build.sh", "echo built\n"));
+    let mut wire = daemon.connect();
+    let said: Vec<String> = (0..8).map(|_| run(&mut wire, "sh build.sh")).collect();
+    drop(other.stdin.take());
+    other.wait().unwrap();
+    assert_eq!(said, ["built\n"; 8]);
 }
 
 /// The programs of Cargo of this toolchain, which need no home folder.

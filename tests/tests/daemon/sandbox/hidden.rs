@@ -1,6 +1,6 @@
 //! Secrets on floors: no name leads to one, and none looks like an empty file or a device.
 
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
 
 use serde_json::json;
@@ -130,4 +130,81 @@ fn a_file_that_runs_code_later_is_changed_under_no_name() {
     assert!(said.contains("plain: Read-only file system") && work.join("new").exists(), "{said}");
     assert_eq!(std::fs::read_to_string(work.join(".envrc")).unwrap(), "own\n");
     assert_eq!(std::fs::read(work.join(".git/config")).unwrap(), config);
+}
+
+/// A file system that is mounted twice shows each file twice.
+#[test]
+fn a_secret_is_read_through_no_other_mount() {
+    if !machine_has_floors() {
+        return;
+    }
+    let setup = among_secrets();
+    let (home, elsewhere) = (setup.path("home"), setup.path("elsewhere"));
+    std::fs::create_dir_all(&elsewhere).unwrap();
+    let top = home.parent().unwrap().to_owned();
+    let script = format!("mount --bind '{}' '{}' && exec \"$0\" \"$@\"", top.display(), elsewhere.display());
+    let command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", &script];
+    if !Command::new(command[0]).args(&command[1..]).arg("/bin/true").status().is_ok_and(|status| status.success()) {
+        return skip("this machine mounts nothing");
+    }
+    let names = ["work/.env", "work/deep/er/.env.local", "work/.aws/credentials", "home/.ssh/id_ed25519"];
+    let names: Vec<String> = names.iter().map(|name| elsewhere.join(name).display().to_string()).collect();
+    let setup = setup
+        .file("names", names.join("\n"))
+        .file("build.sh", format!("python3 look.py; cat '{}'\n", elsewhere.join("work/a.txt").display()))
+        .config("[permission]\nlevel = \"develop\"\n")
+        .through(&command);
+    let daemon = with_program(setup, "uniq", READS);
+    let mut wire = daemon.connect();
+    for line in ["uniq a.txt", "sh build.sh"] {
+        let said = run(&mut wire, line);
+        let refused = said.lines().filter(|line| line.ends_with(" Permission denied")).count();
+        assert!(refused == names.len() && !said.contains("secret-"), "{line}: {said}");
+    }
+}
+
+/// What other users may not read, the commands of a daemon of root do not read either.
+#[test]
+fn files_that_only_root_reads_are_hidden() {
+    let named = ["/etc/shadow", "/etc/shadow-", "/etc/gshadow-"].map(std::path::Path::new);
+    let is_private =
+        |path: &&&std::path::Path| path.metadata().is_ok_and(|found| found.permissions().mode() & 0o004 == 0);
+    let private: Vec<String> = named.iter().filter(is_private).map(|path| path.display().to_string()).collect();
+    if private.is_empty() || !machine_has_floors() {
+        return skip("this machine has no such files, or not all floors");
+    }
+    let lines = format!("cat {}; cat /etc/passwd > /dev/null && echo others\n", private.join(" "));
+    let daemon = at("develop", Setup::new().file("build.sh", lines));
+    let said = run(&mut daemon.connect(), "sh build.sh");
+    assert_eq!(said.matches(": Permission denied").count(), private.len(), "{said}");
+    assert!(said.contains("others\n"), "{said}");
+}
+
+/// In a folder of another name, the next command would see it.
+#[test]
+fn the_folders_above_a_hidden_file_stay_where_they_are() {
+    if !machine_has_floors() {
+        return;
+    }
+    let setup = Setup::new()
+        .file(".aiexclude", "/a/in/plan.txt\n")
+        .file("a/in/plan.txt", "secret-1\n")
+        .file("b/x.txt", "secret-2\n")
+        .file("c/.env", "KEY=secret-3\n")
+        .file("d/code", "x\n")
+        .file("build.sh", "mkdir target; mv a a2; mv a/in a/in2; mv b b2; mv c target; mv d d2; ls\n")
+        .file("then.sh", "cat */*.txt */*/*.txt target/c/.env\n");
+    let rule = format!(
+        "[permission]\nlevel = \"develop\"\n[[permission.rules]]\ncategory = \"file.read\"\npattern = \"{}\"\n\
+         action = \"deny\"\n",
+        setup.path("work/b/x.txt").display()
+    );
+    let daemon = setup.config(&rule).start();
+    let mut wire = daemon.connect();
+    let lines = ["mv a a2", "mv b b2", "sh build.sh", "sh then.sh", "cat a2/in/plan.txt", "cat b2/x.txt"];
+    let said: String = lines.iter().map(|line| run(&mut wire, line)).collect();
+    assert!(!said.contains("secret-"), "{said}");
+    assert!(said.contains("mv: cannot move 'c' to 'target/c': Device or resource busy"), "{said}");
+    let is_there = |name: &str| daemon.work().join(name).exists();
+    assert!(is_there("a/in/plan.txt") && is_there("b/x.txt") && is_there("c/.env") && is_there("d2/code"), "{said}");
 }

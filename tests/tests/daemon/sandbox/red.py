@@ -1,6 +1,6 @@
 # Tries to do harm from a floor on which commands only read: to change something, to read what is private, to send, and to
 # get out. Each line that it prints ends with `done` or with what refused it.
-import ctypes, os, platform, shutil, socket, struct, sys
+import ctypes, fcntl, os, platform, shutil, socket, struct, sys
 daemon, port, pid, home = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
 work = os.getcwd()
 libc = ctypes.CDLL(None, use_errno=True)
@@ -97,6 +97,16 @@ for name in ["fd/0", "fd/1", "exe"]:
 for name in ["cwd", "root", "map_files"]:
     tell("its " + name, lambda: print(os.listdir("/proc/%d/%s" % (pid, name))))
 tell("its descriptor", lambda: call(438, os.pidfd_open(pid), 0, 0))
+def memory(number):
+    text = ctypes.create_string_buffer(8)
+    here = ctypes.create_string_buffer(struct.pack("=QQ", ctypes.addressof(text), 8))
+    there = ctypes.create_string_buffer(struct.pack("=QQ", 0x400000, 8))
+    call(number, pid, here, 1, there, 1, 0)
+
+tell("memory of another", lambda: memory(310 if X86 else 270))
+tell("change of another's memory", lambda: memory(311 if X86 else 271))
+tell("comparison with another", lambda: call(312 if X86 else 272, pid, os.getpid(), 0, 0, 0))
+tell("input of the terminal", lambda: fcntl.ioctl(0, 0x5412, b"x"))
 tell("trace", lambda: call(101 if X86 else 117, 0x4206, pid, 0, 0))
 tell("handle", lambda: call(304 if X86 else 265, -100, ctypes.create_string_buffer(struct.pack("=IiQ", 8, 1, 2)), 0))
 tell("kernel log", lambda: read("/dev/kmsg"))
@@ -150,6 +160,16 @@ tell("remount", lambda: call(165 if X86 else 40, b"none", work.encode(), b"none"
 tell("unmount", lambda: call(166 if X86 else 39, work.encode(), 2))
 tell("copy of a tree", lambda: call(428, -100, b"/", 1))
 tell("another root", lambda: os.chroot("/tmp"))
+tell("new file system", lambda: call(430, b"tmpfs", 0))
+tell("attributes of mounts", lambda: call(442, -100, b"/", 0x8000, ctypes.create_string_buffer(32), 32))
+tell("copy of a tree with attributes", lambda: call(467, -100, b"/", 1, 0, 0))
+tell("group of processes", lambda: os.mkdir("/sys/fs/cgroup/toold-red"))
+tell("process of a group", lambda: write("/sys/fs/cgroup/cgroup.procs"))
+tell("mapping of users", lambda: write("/proc/%d/uid_map" % pid))
+if X86:
+    # The same calls under the numbers of another ABI.
+    tell("mount by x32", lambda: call(0x40000000 | 165, b"none", b"/tmp", b"tmpfs", 0, 0))
+    tell("socket by x32", lambda: call(0x40000000 | 41, 16, 3, 16))
 
 def nested():
     child = os.fork()

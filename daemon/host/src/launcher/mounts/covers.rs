@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use super::super::system::{NO_DEVICES, NO_SUID, attach, mount, unmount, user_and_group};
+use super::super::system::{NO_DEVICES, NO_SUID, READ_ONLY, attach, mount, unmount, user_and_group};
 use super::{change, read_only_copy};
 
 /// Folders that every system has, where the covers are made before the program starts.
@@ -35,6 +35,15 @@ pub(super) fn cover(paths: &[&PathBuf]) -> Result<(), String> {
         made.and_then(|()| DirBuilder::new().mode(0o0).create(&folder)).map_err(words)?;
         attach_all(paths, of_kernel.unwrap_or(&file), &folder)
     })
+}
+
+/// Covers one that has appeared while the program runs.
+pub(in super::super) fn refuse(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return mount(c"tmpfs", path, READ_ONLY | NO_SUID | NO_DEVICES, c"size=4k,mode=0");
+    }
+    let file = unreadable_file().map_err(io::Error::other)?;
+    attach(&read_only_copy(file)?, path)
 }
 
 /// Shows other texts in the place of these files.

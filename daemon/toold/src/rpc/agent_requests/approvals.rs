@@ -14,7 +14,7 @@ use toold_engine::guarded_files::GuardedFiles;
 use toold_host::launcher;
 use toold_host::launcher::order::Confinement;
 use toold_host::sandbox::control_watch::{ControlWatch, SetAside};
-use toold_host::sandbox::{ProgramStarter, open_sockets};
+use toold_host::sandbox::{ProgramStarter, attend};
 use toold_proto::agent_request::{ConfineCommand, ConfinedCommand, RequestPermission};
 use toold_proto::permission::Verdict;
 
@@ -185,7 +185,7 @@ pub(super) async fn confine(
     };
     let Some(mut confinement) = approval.confinement else { return Ok(ConfinedCommand { arguments: None }) };
     let words = |why: &str| refused("no_sandbox", &format!("the line cannot be confined: {why}"));
-    open_sockets(&mut confinement, ProgramStarter::Agent);
+    attend(&mut confinement, ProgramStarter::Agent);
     if !confinement.places.is_empty() {
         // The process that asks becomes the program.
         let program = connection.peer.lineage.own().ok_or_else(|| words("its process is not known"))?;
