@@ -141,6 +141,9 @@ pub struct FloorStatus {
     /// Why not all are, as a sentence for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+    /// Why builds that are confined make no Unix sockets, as a sentence for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sockets: Option<String>,
 }
 
 /// Whether the sandbox mode `guard` keeps a program from changing what controls the daemon and from reading its files.

@@ -937,6 +937,8 @@ export interface DaemonStatus {
     freed: boolean;
     /** Why not all are, as a sentence for people. */
     problem?: string;
+    /** Why builds that are confined make no Unix sockets, as a sentence for people. */
+    sockets?: string;
   };
   /** The result of a trial of the sandbox mode `guard`; absent when programs are confined already or no trial was made. */
   guard?: {

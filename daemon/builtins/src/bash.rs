@@ -37,7 +37,7 @@ use crate::own_signals::SignalLine;
 use crate::paths::{Located, knows, may_read};
 use crate::plain_output::PlainLines;
 use crate::reader_program::ReaderProgram;
-use crate::stopped::{explanation, is_refusal};
+use crate::stopped::{differences, explanation, is_refusal};
 use crate::toolkit::Toolkit;
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -322,7 +322,9 @@ impl BashTool {
         if network.is_some() && failed && misses_network(&text) {
             refused.push(PROXY_ONLY.to_owned());
         }
-        let notes = (note, refused.as_slice(), &made);
+        let floor = confined.as_ref().filter(|_| on_floor);
+        let differences = floor.map(|floor| differences(floor, cx, &judged, &text)).unwrap_or_default();
+        let notes = (note, refused.as_slice(), differences, &made);
         let mut output = made.add_to(with_sandbox(output(&finished, (text, &kept), time, notes)));
         if let Some(NotUndoable { why, is_part }) = not_undoable {
             if is_news_of_it {
@@ -426,7 +428,7 @@ fn output(
     finished: &ProcessOutput,
     (mut text, kept): (String, &OutputBuffer),
     time: Duration,
-    (sandbox, refused, made): (Option<String>, &[String], &MadeControl),
+    (sandbox, refused, differences, made): (Option<String>, &[String], Vec<String>, &MadeControl),
 ) -> ToolOutput {
     let mut notes = Vec::new();
     match (finished.ending, finished.code, finished.signal) {
@@ -445,6 +447,7 @@ fn output(
     }
     notes.extend(refused.iter().map(|why| format!("network: {why}")));
     notes.extend(sandbox.map(|sandbox| format!("it ran in a sandbox: {sandbox}")));
+    notes.extend(differences);
     notes.extend(made.words());
     if text.is_empty() && notes.is_empty() {
         notes.push("no output".to_owned());

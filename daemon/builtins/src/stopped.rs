@@ -5,15 +5,19 @@ use std::path::Path;
 
 use toold_engine::cx::Cx;
 use toold_engine::grant_commands::way_to_allow;
-use toold_engine::need::Need;
-use toold_host::sandbox::Confinement;
+use toold_engine::need::{Need, Word};
+use toold_host::sandbox::{Confinement, ProgramStarter, sockets_refused};
 use toold_proto::tool::Category;
 
 /// The words of the system and of programs for what a floor refuses.
-const REFUSALS: [&str; 9] = [
+const REFUSALS: [&str; 13] = [
     "Permission denied",
+    "permission denied",
+    "insufficient permissions",
     "Operation not permitted",
+    "operation not permitted",
     "Read-only file system",
+    "Device or resource busy",
     "EACCES",
     "EPERM",
     "EROFS",
@@ -33,6 +37,54 @@ const NO_NETWORK: [&str; 8] = [
     "Could not connect to server",
     "Name or service not known",
 ];
+
+/// Programs that leave out, without a word, the files and sockets of other programs if they may not see them: with the option
+/// that makes them look, as a letter and as a word, if they do not always.
+const BLIND: [(&str, &[char], &[&str]); 4] = [
+    ("fuser", &[], &[]),
+    ("lsof", &[], &[]),
+    ("netstat", &['p'], &["--program", "--programs"]),
+    ("ss", &['p'], &["--processes"]),
+];
+/// Programs that show users and groups, and how those show that a user namespace does not have.
+const OWNERS: [&str; 13] =
+    ["eza", "exa", "find", "fd", "groups", "id", "ls", "lsof", "ps", "pstree", "stat", "top", "tree"];
+const UNKNOWN_OWNERS: [&str; 3] = ["nobody", "nogroup", "65534"];
+
+/// What a command shows otherwise than without its floor, although nothing of it failed, in words for people and models.
+pub(crate) fn differences(confinement: &Confinement, cx: &Cx, needs: &[Need], text: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    let looks = |need: &&Need| need.words().is_some_and(|words| blind_program(words).is_some());
+    if let Some(need) = needs.iter().find(looks) {
+        let program = need.words().and_then(blind_program).unwrap_or_default();
+        let way = way_to_allow(cx, &cx.chain, need).map(|way| format!(". {way}")).unwrap_or_default();
+        all.push(format!(
+            "{program} does not see in this sandbox which files and sockets other programs have open: what it leaves out may be \
+             there{way}"
+        ));
+    }
+    let shows_owners = |need: &Need| need.words().and_then(program).is_some_and(|program| OWNERS.contains(&program));
+    let names_unknown = || text.split(|c: char| !c.is_alphanumeric()).any(|word| UNKNOWN_OWNERS.contains(&word));
+    if confinement.has_unknown_owners() && needs.iter().any(shows_owners) && names_unknown() {
+        all.push("nobody and nogroup stand for all users and groups but yours in this sandbox".to_owned());
+    }
+    all
+}
+
+fn program(words: &[Word]) -> Option<&str> {
+    words.first()?.text.rsplit('/').next()
+}
+
+/// The program, if it would look at other programs.
+fn blind_program(words: &[Word]) -> Option<&str> {
+    let (program, options) = (program(words)?, words.get(1..)?);
+    let (_, letters, long) = BLIND.iter().find(|(name, ..)| *name == program)?;
+    let is_short = |word: &str| {
+        word.strip_prefix('-').filter(|rest| !rest.starts_with('-')).is_some_and(|rest| rest.contains(*letters))
+    };
+    let mut options = options.iter().map(|word| word.text.as_str());
+    (letters.is_empty() || options.any(|word| is_short(word) || long.contains(&word))).then_some(program)
+}
 
 /// Whether the output shows that something was refused. After success only a line that ends with it does: a search may find
 /// the words in a text.
@@ -70,7 +122,12 @@ pub(crate) fn explanation(confinement: &Confinement, cx: &Cx, needs: &[Need], te
         format!(". To let builds read {name}, add expose = [{name:?}] to [sandbox] of your own configuration")
     });
     let secret = secret.unwrap_or_default();
-    format!("{}: {limits}; what it was refused is there, and nothing is missing{way}{secret}", confinement.words)
+    let sockets = sockets_refused(ProgramStarter::Daemon).filter(|_| confinement.own_sockets);
+    let sockets = sockets.map(|why| format!("; {why}")).unwrap_or_default();
+    format!(
+        "{}: {limits}; what it was refused is there, and nothing is missing{sockets}{way}{secret}",
+        confinement.words
+    )
 }
 
 /// Whether a line says that opening this file was refused. `path` is relative to one of the session's folders, `places`; the
@@ -103,10 +160,27 @@ mod tests {
     }
 
     #[test]
+    fn programs_that_look_at_others_are_known() {
+        let program = |line: &str| {
+            let word = |text: &str| Word { text: text.to_owned(), literal: true };
+            let words: Vec<Word> = line.split(' ').map(word).collect();
+            blind_program(&words).map(str::to_owned)
+        };
+        for line in ["lsof -i :3000", "/usr/bin/lsof .", "fuser 80/tcp", "ss -tlnp", "ss --processes", "netstat -ltp"] {
+            assert!(program(line).is_some(), "{line}");
+        }
+        for line in ["ss -tln", "ss --tcp", "netstat -rn", "ls -p", "netstat --protocol=inet", "echo lsof"] {
+            assert_eq!(program(line), None, "{line}");
+        }
+    }
+
+    #[test]
     fn words_of_the_system_count_and_words_that_a_search_finds_do_not() {
         assert!(is_refusal("cat: .env: Permission denied\n", false, true));
         assert!(is_refusal("cat: .env: Permission denied\nmore\n", true, true));
         assert!(is_refusal("npm error code EACCES\n", false, true));
+        assert!(is_refusal("No journal files were opened due to insufficient permissions.\n", false, true));
+        assert!(is_refusal("dial unix /var/run/docker.sock: socket: operation not permitted\n", false, true));
         assert!(!is_refusal("src/a.rs: // says \"Permission denied\" here\n", true, true));
         assert!(!is_refusal("no such file\n", false, true));
         // A server refuses where there is a network.

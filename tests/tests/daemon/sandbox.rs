@@ -10,6 +10,7 @@ mod hidden;
 mod metadata;
 mod network;
 mod others;
+mod owners;
 mod replaced;
 
 use std::io::Write;

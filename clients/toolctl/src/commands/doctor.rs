@@ -294,15 +294,19 @@ fn level(status: &DaemonStatus) -> Finding {
 /// Where commands run that nobody approved.
 fn floors(floors: &FloorStatus) -> Finding {
     let why = floors.problem.as_deref().unwrap_or("the reason is unknown");
-    let (message, advice) = match (floors.reading, floors.freed) {
-        (true, true) => {
+    let (message, advice) = match (floors.reading, floors.freed, &floors.sockets) {
+        (true, true, Some(sockets)) => (
+            format!("what runs without an approval runs confined to its effects, but {sockets}"),
+            "a rule or a grant for a build lets it run as [sandbox] says",
+        ),
+        (true, true, None) => {
             return good("floor", "what runs without an approval runs confined to its effects".to_owned());
         }
-        (true, false) => (
+        (true, false, _) => (
             format!("commands that only read run confined; a person is asked about all others: {why}"),
             "the page Sandbox of the documentation has what each system gives",
         ),
-        (false, _) => (
+        (false, ..) => (
             format!("commands that only read run unconfined, and a person is asked about all others: {why}"),
             "read_only_commands = \"ask\" below [permission] asks about them too",
         ),
@@ -461,6 +465,20 @@ fn clients() -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_build_that_makes_no_sockets_is_a_finding() {
+        let all = FloorStatus { reading: true, freed: true, ..FloorStatus::default() };
+        assert_eq!(floors(&all).health, Severity::Good);
+        let sockets = Some("builds make no Unix sockets, since kernel.yama.ptrace_scope is 2".to_owned());
+        let found = floors(&FloorStatus { sockets, ..all });
+        assert_eq!(found.health, Severity::Warning);
+        assert!(
+            found.message.ends_with("kernel.yama.ptrace_scope is 2") && found.advice.is_some(),
+            "{}",
+            found.message
+        );
+    }
 
     #[test]
     fn a_folder_in_which_others_can_replace_the_socket_is_bad() {

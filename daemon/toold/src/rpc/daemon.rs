@@ -9,6 +9,7 @@ use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use toold_engine::counts::CallStage;
 use toold_engine::latency;
+use toold_host::sandbox::{ProgramStarter, sockets_refused};
 use toold_proto::config::{ProjectConfig, ShownConfig};
 use toold_proto::daemon::{
     DaemonStatus, Done, FloorStatus, MessageMemory, Metrics, PluginCounts, Queues, Restart, Restarted, Shutdown,
@@ -46,7 +47,8 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
             let sandbox = &services.builtins.sandbox;
             let (reading, problem) = (sandbox.confines_reading(), sandbox.unconfined());
             status.level.unconfined = problem.clone();
-            status.floors = Some(FloorStatus { reading, freed: problem.is_none(), problem });
+            let sockets = sockets_refused(ProgramStarter::Daemon).or_else(|| sockets_refused(ProgramStarter::Agent));
+            status.floors = Some(FloorStatus { reading, freed: problem.is_none(), problem, sockets });
             status
         };
         blocking(status).await
