@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::commands::agents::found::{self, FoundAgent};
 use crate::commands::agents::{hooks_file, install as agents_install, told};
-use crate::commands::hook::daemon::Exchange;
+use crate::commands::hook::daemon::{DaemonError, Exchange};
 use crate::commands::hook::{FailArg, HookAgent, answers};
 use crate::commands::mcp::install;
 use crate::config_file;
@@ -30,13 +30,15 @@ pub(crate) async fn run(_: &AgentsDoctorArgs, globals: &Globals) -> anyhow::Resu
         Ok(_) => writeln!(out, "ok    toold is running")?,
         Err(error) => {
             well = false;
-            writeln!(out, "bad   {error}: agents decide by their own rules until it runs (toolctl status starts it)")?;
+            writeln!(out, "bad   {error}{}", remedy(&error))?;
         }
     }
     for agent in found::all().await? {
         let name = agent.agent.name();
         if !agent.has_hooks {
-            writeln!(out, "-     {name}: no hooks; toolctl agents install {name} --hooks")?;
+            let (mark, text) = without_hooks(agent.agent, &home);
+            well &= mark != "bad";
+            writeln!(out, "{mark:<5} {name}: {text}")?;
             continue;
         }
         for (mark, text) in checks(&agent, &home) {
@@ -45,6 +47,29 @@ pub(crate) async fn run(_: &AgentsDoctorArgs, globals: &Globals) -> anyhow::Resu
         }
     }
     Ok(if well { OK } else { NOT_RUN })
+}
+
+/// What to do without an answer. The lines of the agents say how their hooks decide while none runs.
+fn remedy(error: &DaemonError) -> &'static str {
+    match error {
+        DaemonError::NotRunning => " (toolctl status starts it)",
+        _ => ": until it answers, hooks make agents ask, and deny where they cannot (toolctl restart)",
+    }
+}
+
+/// Whether the agent should have hooks, or nobody can tell.
+fn without_hooks(agent: HookAgent, home: &Path) -> (&'static str, String) {
+    let (name, file) = (agent.name(), home.join(hooks_file::file(agent)));
+    if let Some(problem) = hooks_file::problem(agent, &file) {
+        return ("bad", format!("no hooks, and they cannot be installed: {problem}"));
+    }
+    match hooks_file::were_installed(agent) {
+        true => {
+            let words = format!("the hooks that were installed in {} are gone", file.display());
+            ("bad", format!("{words}; toolctl agents install {name} --hooks"))
+        }
+        false => ("-", format!("no hooks; toolctl agents install {name} --hooks")),
+    }
 }
 
 fn checks(found: &FoundAgent, home: &Path) -> Vec<(&'static str, String)> {

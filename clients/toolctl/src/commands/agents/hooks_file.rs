@@ -216,6 +216,21 @@ pub(crate) fn chosen_fail_of(agent: HookAgent, text: &str) -> Option<FailArg> {
     Some(chosen_fail::kept(agent).unwrap_or(written))
 }
 
+/// Whether an installation put hooks into this agent's file, and nothing of toold has removed them since.
+pub(super) fn were_installed(agent: HookAgent) -> bool {
+    chosen_fail::kept(agent).is_some()
+}
+
+/// Why the file can have no hooks, as a sentence.
+pub(super) fn problem(agent: HookAgent, file: &Path) -> Option<String> {
+    let text = match config_file::read(file) {
+        Ok(text) => text.unwrap_or_default(),
+        Err(error) => return Some(format!("{error:#}")),
+    };
+    let error = with_hooks(agent, &text, &HookCommand::NONE).err()?;
+    Some(format!("{}: {error:#}", file.display()))
+}
+
 pub(crate) fn is_installed(agent: HookAgent, home: &Path) -> bool {
     let text = config_file::read(&home.join(file(agent))).ok().flatten();
     text.is_some_and(|text| has_hooks(agent, &text))
