@@ -323,6 +323,79 @@ fn an_input_that_is_too_large_is_denied() {
     assert_eq!(decision("claude-code", &input), "deny");
 }
 
+/// For agents, a denial at the end of a turn is the wish that they go on.
+#[test]
+fn an_event_after_which_nothing_runs_is_never_denied() {
+    let setup = Setup::new();
+    let requests = scripted(&setup, json!({"result": {}}));
+    let unreadable =
+        |event: &str| format!("{{\"session_id\": \"s-1\", \"hook_event_name\": \"{event}\", \"x\": 1e999}}");
+    for (agent, events) in [
+        ("claude-code", &["Stop", "PostToolUse", "PostToolUseFailure", "SessionStart", "SessionEnd"][..]),
+        ("gemini", &["AfterTool", "AfterAgent"]),
+        ("cursor", &["stop", "afterShellExecution"]),
+    ] {
+        for event in events {
+            let output = run_hook(&setup, &[agent, "--fail", "closed"], &unreadable(event), true);
+            assert_eq!(said(&output), Value::Null, "{agent} {event}");
+            assert!(String::from_utf8_lossy(&output.stderr).contains("toolctl hook"), "{output:?}");
+        }
+    }
+    // Some agents name the conversation twice.
+    let text = "y".repeat(15 << 20);
+    let large = json!({"session_id": "s-1", "conversation_id": "s-1", "hook_event_name": "Stop", "x": text});
+    assert_eq!(said(&run_hook(&setup, &["claude-code"], &large.to_string(), true)), Value::Null);
+    // The tools of the turn have ended all the same.
+    let ended: Vec<Value> = requests.lock().unwrap().iter().map(|request| request["params"]["scope"].clone()).collect();
+    assert_eq!(ended, ["turn", "conversation", "turn", "turn", "turn"]);
+    // A prompt may be one that a plugin refuses.
+    let output = run_hook(&setup, &["claude-code"], &unreadable("UserPromptSubmit"), true);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
+
+/// JavaScript cuts texts within an emoji.
+#[test]
+fn half_a_character_is_read_as_the_agent_writes_it() {
+    let setup = Setup::new();
+    let requests = scripted(&setup, judged("deny", "rule"));
+    let input = bash("PreToolUse", "rm HERE").to_string().replace("HERE", "\\ud83d \\ud83d\\ude00");
+    let answer = said(&hook(&setup, &["claude-code"], &input));
+    assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny", "{answer}");
+    assert_eq!(requests.lock().unwrap()[0]["params"]["input"]["command"], "rm \u{fffd} \u{1f600}");
+}
+
+#[test]
+fn ids_that_are_too_long_for_the_daemon_are_the_same_in_all_events_of_a_call() {
+    let setup = Setup::new();
+    let requests = scripted(&setup, judged("allow", "rule"));
+    let long = |start: &str| json!(format!("{start}{}", "x".repeat(300)));
+    let mut input = bash("PreToolUse", "ls");
+    for (member, value) in [
+        ("session_id", long("s")),
+        ("tool_use_id", long("t")),
+        ("agent_id", long("a")),
+        ("agent_type", long("k")),
+        ("permission_mode", long("m")),
+    ] {
+        input[member] = value;
+    }
+    assert_eq!(
+        said(&hook(&setup, &["claude-code"], &input.to_string()))["hookSpecificOutput"]["permissionDecision"],
+        "allow"
+    );
+    input["hook_event_name"] = json!("PostToolUse");
+    assert_eq!(said(&hook(&setup, &["claude-code"], &input.to_string())), Value::Null);
+    let requests = requests.lock().unwrap();
+    let params = &requests[0]["params"];
+    let of_start = |member: &str| params[member].as_str().unwrap().to_owned();
+    for member in ["session", "call_id", "agent_id"] {
+        assert!(of_start(member).len() <= 128, "{params}");
+    }
+    assert!(params.get("agent_type").is_none() && params.get("mode").is_none(), "{params}");
+    let id = format!("claude-code/{}/{}", of_start("session"), of_start("call_id"));
+    assert_eq!(requests[1]["params"]["request_id"], id, "{requests:?}");
+}
+
 #[test]
 fn a_daemon_that_fails_to_judge_is_no_silence() {
     let setup = Setup::new();
@@ -928,6 +1001,38 @@ fn a_doctor_makes_no_agent_of_the_program_that_runs_it() {
     let mut command = daemon.setup.command(Path::new("python3"));
     let output = command.args(["-c", script]).arg(toolctl()).arg(line).output().unwrap();
     assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+fn the_doctor_misses_hooks_that_were_installed_and_says_what_holds_meanwhile() {
+    let setup = Setup::new();
+    let doctor = || {
+        let output = agents(&setup, &["doctor"]);
+        (output.status.success(), String::from_utf8(output.stdout).unwrap())
+    };
+    for (agent, file, broken) in [
+        ("gemini", ".gemini/settings.json", "{\"a\": \n"),
+        ("codex", ".codex/hooks.json", "{\"hooks\": []}"),
+        ("opencode", ".config/opencode/plugins/toold.js", "export const Other = 1;\n"),
+    ] {
+        done(&setup, &["install", agent, "--hooks", "--yes"]);
+        fs::remove_file(setup.home(file)).unwrap();
+        let (_, said) = doctor();
+        assert!(said.contains(&format!("bad   {agent}: the hooks that were installed in")), "{said}");
+        fs::write(setup.home(file), broken).unwrap();
+        let (_, said) = doctor();
+        assert!(said.contains(&format!("bad   {agent}: no hooks, and they cannot be installed: ")), "{said}");
+        fs::remove_file(setup.home(file)).unwrap();
+        done(&setup, &["install", agent, "--hooks", "--yes"]);
+        done(&setup, &["install", agent, "--hooks", "--undo", "--yes"]);
+        let (_, said) = doctor();
+        assert!(!said.contains(&format!("bad   {agent}")), "{said}");
+    }
+    let (is_well, said) = doctor();
+    assert!(!is_well && said.starts_with("bad   toold is not running (toolctl status starts it)\n"), "{said}");
+    scripted(&setup, json!({"error": {"code": -32603, "message": "panicked"}}));
+    let (_, said) = doctor();
+    assert!(said.lines().next().unwrap().contains("hooks make agents ask, and deny where they cannot"), "{said}");
 }
 
 #[test]

@@ -16,6 +16,7 @@ pub(crate) mod mcp_servers;
 pub(crate) mod payload;
 pub(crate) mod prompts;
 pub(crate) mod session_start;
+mod whole_characters;
 
 use std::ffi::OsString;
 use std::io::{BufReader, Read, Write};
@@ -41,6 +42,8 @@ use last_call::LastHook;
 use limits::SHORTEST_LIMIT;
 use mcp_servers::{AgentPlaces, AgentServer, AgentServerTool};
 use payload::{HookCall, HookHost, HookMoment};
+use prompts::PromptMoment;
+use whole_characters::WholeCharacters;
 
 /// Answer the hook of an agent: judge what its own tool is about to do
 ///
@@ -186,9 +189,9 @@ pub(crate) fn run(hook: &HookArgs, globals: &Globals) -> u8 {
         Ok(value) => value,
         // Nobody could look at so much of it before answering.
         Err(unread) if unread.is_too_large => {
-            return answer_unjudged(hook, &unread.named, &unread.problem, JudgedDecision::Deny);
+            return answer_unread(hook, &unread, JudgedDecision::Deny, globals);
         }
-        Err(unread) => return not_judged(hook, &unread.named, &unread.problem),
+        Err(unread) => return answer_unread(hook, &unread, JudgedDecision::Ask, globals),
     };
     let host = match payload::host(hook.agent, &value) {
         HookHost::Agent(agent) => agent,
@@ -246,7 +249,7 @@ fn begin_session(hook: &HookArgs, input: &Value, globals: &Globals) -> u8 {
     let Err(error) = session_start::start_daemon(globals) else { return OK };
     let why = format!("it can't be reached or started: {error:#}");
     last_call::write(hook.agent, &LastHook::problem("start of a session", &why));
-    say(session_start::tell_once(hook.agent, payload::session(input), hook.fail, &why))
+    say(session_start::tell_once(hook.agent, payload::session(input).as_deref(), hook.fail, &why))
 }
 
 /// Whether it calls a tool of the daemon, which judges it by itself when the call comes.
@@ -320,6 +323,7 @@ fn read_in_time(limit: Duration) -> Result<Value, UnreadInput> {
 fn read_input(mut input: impl Read) -> Result<Value, UnreadInput> {
     let mut start = Vec::new();
     let copied = Tee { input: input.by_ref().take(MAX_INPUT), copy: &mut start };
+    let copied = WholeCharacters::new(BufReader::with_capacity(64 << 10, copied));
     let mut whole = serde_json::Deserializer::from_reader(BufReader::with_capacity(64 << 10, copied));
     let error = match Value::deserialize(&mut whole) {
         Ok(value) => return Ok(value),
@@ -361,12 +365,39 @@ struct SkimmedInput {
     #[serde(alias = "hookEventName", alias = "hookName")]
     hook_event_name: Option<String>,
     permission_mode: Option<String>,
+    session_id: Option<String>,
+    #[serde(rename = "sessionId")]
+    session_in_camel_case: Option<String>,
+    conversation_id: Option<String>,
 }
 
 impl SkimmedInput {
     fn into_value(self) -> Value {
-        json!({"hook_event_name": self.hook_event_name, "permission_mode": self.permission_mode})
+        let session = self.session_id.or(self.session_in_camel_case).or(self.conversation_id);
+        json!({
+            "hook_event_name": self.hook_event_name,
+            "permission_mode": self.permission_mode,
+            "session_id": session,
+        })
     }
+}
+
+/// The input was not read as a whole. Only an event before a tool, or a prompt, can be denied: at the end of a turn, agents take a
+/// denial for the wish that they go on.
+fn answer_unread(hook: &HookArgs, unread: &UnreadInput, decision: JudgedDecision, globals: &Globals) -> u8 {
+    let UnreadInput { named, problem, .. } = unread;
+    let (agent, event) = (hook.agent, payload::event(hook.event.as_deref(), named));
+    let ended = payload::end_of(&event);
+    if let Some(scope) = ended {
+        end_calls(agent, &event, named, scope, globals);
+    }
+    let is_prompt = prompts::moment(agent, &event) == Some(PromptMoment::Before);
+    if !is_prompt && (ended.is_some() || session_start::is_event(&event) || payload::is_after(agent, &event)) {
+        note(&format!("toolctl hook {}: {problem}", agent.name()));
+        last_call::write(agent, &LastHook::problem(&event, problem));
+        return OK;
+    }
+    answer_unjudged(hook, named, problem, decision)
 }
 
 /// The tool was not judged, so that a person of the agent is asked; where that is not possible, it does not run.

@@ -1,5 +1,6 @@
 //! The input of an agent's hook, in the terms of a request to the daemon.
 
+use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
@@ -7,6 +8,9 @@ use serde_json::{Map, Value, json};
 
 use crate::commands::hook::HookAgent;
 use crate::commands::hook::mcp_servers::AgentServerTool;
+
+/// The longest name that the daemon takes, in bytes.
+const MAX_NAME: usize = 128;
 
 /// A tool that is about to run, or has run.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,9 +69,33 @@ pub(crate) fn end_of(event: &str) -> Option<&'static str> {
     }
 }
 
+/// Whether the event tells that a tool has ended.
+pub(crate) fn is_after(agent: HookAgent, event: &str) -> bool {
+    matches!(moment(agent, event, &Value::Null), Some(HookMoment::After { .. }))
+}
+
 /// The agent's own id of the conversation.
-pub(crate) fn session(value: &Value) -> Option<&str> {
-    text(value, &["session_id", "sessionId", "conversation_id"])
+pub(crate) fn session(value: &Value) -> Option<Cow<'_, str>> {
+    text(value, &["session_id", "sessionId", "conversation_id"]).map(id)
+}
+
+/// An id that the daemon takes: the agent's own, or for a longer one a number that stands for it.
+fn id(text: &str) -> Cow<'_, str> {
+    match is_name(text) {
+        true => Cow::Borrowed(text),
+        false => Cow::Owned(format!("{:016x}", hash(text))),
+    }
+}
+
+fn hash(value: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Whether the daemon takes the text for a name.
+fn is_name(text: &str) -> bool {
+    text.len() <= MAX_NAME && !text.chars().any(char::is_control)
 }
 
 /// Which agent runs a hook that was installed for `agent`. VS Code also runs the hooks of Claude Code and Copilot CLI,
@@ -99,15 +127,16 @@ pub(crate) fn read(agent: HookAgent, given: Option<&str>, value: &Value) -> Resu
     let Some(moment) = moment(agent, &event, value) else { return Ok(None) };
     let (tool, named, input) = tool(agent, &event, value)?;
     let session = session(value);
-    let call_id = call_id(agent, session, &tool, &input, value);
+    let call_id = call_id(agent, session.as_deref(), &tool, &input, value);
+    let name = |members: &[&str]| text(value, members).filter(|text| is_name(text)).map(str::to_owned);
     Ok(Some(HookCall {
         moment,
         cwd: cwd(value)?,
-        session: session.map(str::to_owned),
+        session: session.map(Cow::into_owned),
         call_id,
-        mode: text(value, &["permission_mode"]).map(str::to_owned),
-        agent_id: text(value, &["agent_id", "agentId"]).map(str::to_owned),
-        agent_type: text(value, &["agent_type", "agentType"]).map(str::to_owned),
+        mode: name(&["permission_mode"]),
+        agent_id: text(value, &["agent_id", "agentId"]).map(|text| id(text).into_owned()),
+        agent_type: name(&["agent_type", "agentType"]),
         tool,
         named,
         mcp: Vec::new(),
@@ -217,7 +246,7 @@ fn call_id(agent: HookAgent, session: Option<&str>, tool: &str, input: &Value, v
     match agent {
         HookAgent::ClaudeCode | HookAgent::Opencode | HookAgent::Cursor | HookAgent::QwenCode | HookAgent::Vscode => {
             if let Some(id) = text(value, &["tool_use_id"]) {
-                return Some(id.to_owned());
+                return Some(self::id(id).into_owned());
             }
             // The daemon finds the call that it belongs to.
             if matches!(agent, HookAgent::ClaudeCode | HookAgent::QwenCode) && session.is_some() {
@@ -227,10 +256,8 @@ fn call_id(agent: HookAgent, session: Option<&str>, tool: &str, input: &Value, v
         // Codex's requests for permission do not have the id, and the other two have none.
         HookAgent::Codex | HookAgent::Gemini | HookAgent::Copilot => {}
     }
-    let mut hasher = DefaultHasher::new();
     let turn = text(value, &["turn_id", "generation_id"]);
-    (session, turn, tool, input.to_string()).hash(&mut hasher);
-    Some(format!("{:016x}", hasher.finish()))
+    Some(format!("{:016x}", hash((session, turn, tool, input.to_string()))))
 }
 
 impl HookCall {
