@@ -16,6 +16,7 @@ mod unreadable;
 mod vscode;
 
 use serde_json::Value;
+use toold_proto::agent_request::NamedNeed;
 use toold_proto::tool::Category;
 
 /// One thing that an agent's own tool is about to do.
@@ -138,4 +139,38 @@ pub fn actions(agent: &str, tool: &str, input: &Value) -> Result<Vec<AgentAction
         "vscode" => vscode::actions(tool, input),
         _ => Err(AgentInputError::UnknownAgent(agent.to_owned())),
     }
+}
+
+/// How many needs of an unknown tool's input are looked at.
+const MAX_NAMED: usize = 64;
+
+/// What the input of an unknown tool names by its members' names: commands, files and addresses. The tool may do something else, so
+/// that this can only be a reason to refuse it.
+pub fn named_in(input: &Value) -> Vec<NamedNeed> {
+    let mut needs = Vec::new();
+    for (member, value) in input.as_object().into_iter().flatten() {
+        let name: String = member.chars().filter(char::is_ascii_alphabetic).collect::<String>().to_ascii_lowercase();
+        let categories: &[Category] = match name.as_str() {
+            "cmd" | "command" | "commands" | "commandline" | "shellcommand" => &[Category::Shell],
+            "absolutepath" | "directory" | "dirpath" | "file" | "filename" | "filepath" | "filepaths" | "files"
+            | "folder" | "notebookpath" | "path" | "paths" => &[Category::FileRead, Category::FileWrite],
+            "uri" | "url" | "urls" => &[Category::Network],
+            _ => continue,
+        };
+        let texts = match value {
+            Value::Array(items) => items.iter().filter_map(Value::as_str).collect(),
+            value => Vec::from_iter(value.as_str()),
+        };
+        for text in texts {
+            // Other addresses are of the tool's own kind.
+            let is_one = match categories {
+                [Category::Network] => text.starts_with("http://") || text.starts_with("https://"),
+                _ => !text.trim().is_empty(),
+            };
+            let named = categories.iter().filter(|_| is_one);
+            needs.extend(named.map(|category| NamedNeed { category: *category, target: text.to_owned() }));
+        }
+    }
+    needs.truncate(MAX_NAMED);
+    needs
 }

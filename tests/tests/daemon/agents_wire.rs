@@ -123,6 +123,25 @@ fn tools_of_agents_are_judged_by_the_rules_for_tools_that_do_the_same() {
 }
 
 #[test]
+fn tools_that_agents_got_lately_are_judged() {
+    let ask = "\n[[permission.rules]]\ncategory = \"mcp\"\npattern = \"tracker/resource/**\"\naction = \"ask\"\n";
+    let daemon = opened(Setup::new().config(&[RULES, ask].concat()).file("src/a.txt", "one\n").file(".env", "KEY=1\n"));
+    let command = |line: &str| json!({"command": line, "description": "x"});
+    check(&daemon, ("qwen-code", "monitor", command("make test")), "allow", "rule");
+    check(&daemon, ("qwen-code", "monitor", command("rm -rf x")), "deny", "rule");
+    check(&daemon, ("qwen-code", "zoom_image", json!({"file_path": ".env"})), "deny", "rule");
+    check(&daemon, ("qwen-code", "read_mcp_resource", json!({"server_name": "tracker", "uri": "x"})), "ask", "rule");
+    check(&daemon, ("gemini", "read_mcp_resource", json!({"uri": "x"})), "ask", "rule");
+    // A sub-agent that is another program: nothing tells of its tools.
+    let agent = |kind: &str| json!({"description": "x", "prompt": "x", "subagent_type": kind});
+    check(&daemon, ("qwen-code", "agent", agent("codex")), "ask", "rule");
+    check(&daemon, ("qwen-code", "agent", agent("general-purpose")), "ask", "default");
+    // A tool that no table has.
+    check(&daemon, ("qwen-code", "later_tool", command("rm -rf x")), "deny", "rule");
+    check(&daemon, ("codex", "later_tool", json!({"file_path": ".env"})), "deny", "rule");
+}
+
+#[test]
 fn all_parts_of_a_line_must_be_allowed_and_a_denied_one_denies_it() {
     let daemon = daemon();
     for (line, decision) in [

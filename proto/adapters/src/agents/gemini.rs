@@ -41,6 +41,11 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
         }
         "web_fetch" => return fetches(input),
         "google_web_search" => AgentAction::WebSearch { query: input.text("query")? },
+        // The address does not name the server.
+        "read_mcp_resource" => {
+            input.text("uri")?;
+            AgentAction::Unclear { category: Category::Mcp }
+        }
         "activate_skill"
         | "ask_user"
         | "complete_task"
@@ -50,6 +55,12 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
         | "list_background_processes"
         | "list_mcp_resources"
         | "read_background_output"
+        | "tracker_add_dependency"
+        | "tracker_create_task"
+        | "tracker_get_task"
+        | "tracker_list_tasks"
+        | "tracker_update_task"
+        | "tracker_visualize"
         | "update_topic"
         | "write_todos" => AgentAction::Nothing,
         "invoke_agent" => SUB_AGENT,

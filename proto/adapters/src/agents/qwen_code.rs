@@ -2,14 +2,18 @@
 //! which it comes.
 
 use serde_json::Value;
+use toold_proto::tool::RESOURCE_TARGET;
 
 use crate::agents::input::{ToolInput, mcp_or_unknown, searched_folder};
 use crate::agents::{AgentAction, AgentInputError, ContentSearch, SUB_AGENT, gemini};
 
+/// Kinds of sub-agents that are programs of their own.
+const OTHER_PROGRAMS: &[&str] = &["claude-code", "codex"];
+
 pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, AgentInputError> {
     let input = ToolInput { tool, value };
     let action = match tool {
-        "run_shell_command" => {
+        "run_shell_command" | "monitor" => {
             let cwd = input.optional_text("directory")?.filter(|cwd| !cwd.is_empty());
             AgentAction::Command { line: input.text("command")?, cwd }
         }
@@ -32,13 +36,26 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
             hidden: None,
             ignored: false,
         }),
+        "display_image" | "zoom_image" => AgentAction::Read { path: input.text("file_path")? },
+        "read_mcp_resource" => AgentAction::Mcp {
+            server: input.text("server_name")?,
+            tool: format!("{RESOURCE_TARGET}{}", input.text("uri")?),
+        },
         "list_directory" => AgentAction::List { path: input.folder("path")? },
         "web_fetch" => AgentAction::Fetch { url: input.text("url")? },
         "web_search" => AgentAction::WebSearch { query: input.text("query")? },
         "read_file" | "read_many_files" | "write_file" => return gemini::actions(tool, value),
-        "ask_user_question" | "enter_plan_mode" | "exit_plan_mode" | "get_goal" | "list_agents" | "send_message"
-        | "skill" | "task_stop" | "todo_write" | "tool_search" | "update_goal" => AgentAction::Nothing,
-        "agent" | "task" => SUB_AGENT,
+        "ask_user_question" | "cron_list" | "enter_plan_mode" | "exit_plan_mode" | "get_goal" | "list_agents"
+        | "propose_goal" | "report_findings" | "send_message" | "skill" | "structured_output" | "task_create"
+        | "task_list" | "task_stop" | "task_update" | "todo_write" | "tool_search" | "update_goal" => {
+            AgentAction::Nothing
+        }
+        // These are other programs, whose tools Qwen Code does not ask about.
+        "agent" | "task" => match input.optional_text("subagent_type")?.as_deref().map(str::trim) {
+            Some(kind) if OTHER_PROGRAMS.contains(&kind.to_ascii_lowercase().as_str()) => AgentAction::Unknown,
+            _ => SUB_AGENT,
+        },
+        "team_create" => SUB_AGENT,
         _ => return Ok(mcp_or_unknown(tool)),
     };
     Ok(vec![action])

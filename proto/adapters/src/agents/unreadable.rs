@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use toold_proto::agent_names::AGENTS;
 
-use crate::agents::{AgentAction, ContentSearch, actions};
+use crate::agents::{AgentAction, ContentSearch, actions, named_in};
 
 /// The agent, a tool, an input that it takes, and the members that the actions depend on and that must be there. Tools
 /// that do nothing have none.
@@ -70,6 +70,7 @@ fn tools() -> Vec<(&'static str, &'static str, Value, &'static [&'static str])> 
         ("gemini", "search_file_content", json!({"dir_path": "a", "include": "*.rs"}), &[]),
         ("gemini", "web_fetch", json!({"prompt": "see https://a.test"}), &["prompt"]),
         ("gemini", "google_web_search", json!({"query": "x"}), &["query"]),
+        ("gemini", "read_mcp_resource", json!({"uri": "x"}), &["uri"]),
         ("opencode", "bash", json!({"command": "ls", "workdir": "src"}), &["command"]),
         ("opencode", "read", json!({"filePath": "a"}), &["filePath"]),
         ("opencode", "write", json!({"filePath": "a", "content": "x"}), &["filePath", "content"]),
@@ -81,6 +82,12 @@ fn tools() -> Vec<(&'static str, &'static str, Value, &'static [&'static str])> 
         ("opencode", "webfetch", json!({"url": "https://a.test"}), &["url"]),
         ("opencode", "websearch", json!({"query": "x"}), &["query"]),
         ("qwen-code", "run_shell_command", json!({"command": "ls", "directory": "src"}), &["command"]),
+        ("qwen-code", "monitor", json!({"command": "ls", "directory": "src"}), &["command"]),
+        ("qwen-code", "display_image", json!({"file_path": "a"}), &["file_path"]),
+        ("qwen-code", "zoom_image", json!({"file_path": "a"}), &["file_path"]),
+        ("qwen-code", "read_mcp_resource", json!({"server_name": "a", "uri": "x"}), &["server_name", "uri"]),
+        ("qwen-code", "agent", json!({"subagent_type": "codex"}), &[]),
+        ("qwen-code", "task", json!({"subagent_type": "Claude-Code"}), &[]),
         ("qwen-code", "read_file", json!({"file_path": "a"}), &["file_path"]),
         ("qwen-code", "read_many_files", json!({"include": ["a", "*.rs"]}), &["include"]),
         ("qwen-code", "write_file", json!({"file_path": "a", "content": "x"}), &["file_path", "content"]),
@@ -179,7 +186,7 @@ fn the_inputs_of_the_table_are_read() {
     for (agent, tool, input, _) in tools() {
         let read = actions(agent, tool, &input).unwrap();
         assert!(!read.is_empty() && !read.contains(&AgentAction::Nothing), "{agent} {tool}: {read:?}");
-        let remote = matches!(tool, "Agent" | "Task");
+        let remote = matches!(tool, "Agent" | "Task" | "agent" | "task");
         assert_eq!(read.contains(&AgentAction::Unknown), remote, "{agent} {tool}: {read:?}");
     }
 }
@@ -220,6 +227,25 @@ fn a_member_of_another_form_is_refused_or_leaves_the_action_as_it_is() {
                 assert!(actions(agent, tool, &changed).is_err(), "{agent} {tool} {changed}");
             }
         }
+    }
+}
+
+#[test]
+fn an_input_of_an_unknown_tool_names_commands_files_and_addresses() {
+    let named = |input: Value| -> Vec<String> {
+        let found = named_in(&input);
+        found.into_iter().map(|need| format!("{} {}", need.category.as_str(), need.target)).collect()
+    };
+    let input =
+        json!({"command": "ls", "directory": "src", "filePath": "a", "url": "https://a.test", "text": "b", "path": ""});
+    assert_eq!(
+        named(input),
+        ["shell ls", "file.read src", "file.write src", "file.read a", "file.write a", "network https://a.test"]
+    );
+    let input = json!({"cmd": ["ls", 1, "pwd"], "files": ["a"], "file": {"path": "deeper"}, "uri": "x"});
+    assert_eq!(named(input), ["shell ls", "shell pwd", "file.read a", "file.write a"]);
+    for input in [json!(null), json!("ls"), json!([{"command": "ls"}]), json!({"command": 1})] {
+        assert_eq!(named(input), [""; 0]);
     }
 }
 
