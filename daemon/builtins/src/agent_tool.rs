@@ -6,6 +6,7 @@ mod needs;
 mod own_commands;
 mod shell_snapshot;
 mod skill_file;
+mod startup_files;
 mod touched;
 
 use std::path::PathBuf;
@@ -186,7 +187,8 @@ impl AgentTool {
     async fn derive(&self, cx: &Cx) -> Vec<Need> {
         let shell = self.work.shell.as_deref().unwrap_or("bash");
         let snapshot = match self.request.agent.as_str() {
-            "claude-code" => ShellSnapshot::newest(shell, &self.work.environment),
+            "claude-code" if self.runs_commands() => ShellSnapshot::newest(shell, &self.work.environment)
+                .map(|newest| newest.or_else(|| Some(startup_files::read(shell, &self.work.environment)))),
             _ => Ok(None),
         };
         let snapshot = snapshot.unwrap_or_else(|error| {
@@ -199,6 +201,7 @@ impl AgentTool {
             shell,
             types: self.request.agent == "codex",
             snapshot: snapshot.as_ref(),
+            unclear: &self.unclear,
             description: description_in(&self.work.input),
             partial: &self.partial,
             lines: &self.lines,
@@ -220,6 +223,9 @@ impl AgentTool {
                 Ok(found) => needs.extend(found),
                 Err(error) => self.note_unclear(&error),
             }
+            if *action == AgentAction::Unknown && !is_named {
+                needs.extend(deriving.of_unknown(&self.work.input).await);
+            }
             if let Some(rule) = self.denial_of_all(action, cx) {
                 let category = categories_of(action).first().copied().unwrap_or(Category::Agent);
                 needs.push(Need { forbidden: Some(rule), ..Need::new(category, &self.work.tool) });
@@ -238,6 +244,11 @@ impl AgentTool {
             }
         }
         needs
+    }
+
+    fn runs_commands(&self) -> bool {
+        let runs = |action: &AgentAction| matches!(action, AgentAction::Command { .. } | AgentAction::Skill { .. });
+        self.work.actions.iter().any(runs) || self.work.named.iter().any(|need| need.category == Category::Shell)
     }
 
     /// Whether the caller names the needs of the action: all of an unknown tool, and the server and tool of an MCP
@@ -282,7 +293,7 @@ impl AgentTool {
         };
         if let Some(why) = self.unclear.lock().as_ref() {
             let reason = match judgement.decision {
-                Verdict::Ask => judgement.reason.clone(),
+                Verdict::Ask => format!("{}; {why}", judgement.reason),
                 Verdict::Allow | Verdict::Deny => format!("toold can't judge {tool}: {why}"),
             };
             return as_by_rule(reason);

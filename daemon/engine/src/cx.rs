@@ -232,7 +232,7 @@ impl Cx {
 
     /// The mode that the call is decided in. An agent's `plan` counts everywhere; another mode of an agent replaces the
     /// default mode only, and only in a session that nothing holds.
-    pub(crate) fn mode(&self) -> Mode {
+    pub fn mode(&self) -> Mode {
         let own = self.session.mode();
         let of_agent = self.agent.as_ref().and_then(|agent| agent.mode);
         match (own, self.session.owner()) {

@@ -45,7 +45,7 @@ pub use fuzz::fuzz_one;
 pub use other_shells::{as_read_by, is_zsh};
 #[doc(hidden)]
 pub use programs::listed::{TableListing, listings};
-pub use programs::{Note, UncoveredPattern, signal_named, uncovered, withheld};
+pub use programs::{Note, UncoveredPattern, is_known_command, signal_named, uncovered, withheld};
 pub(crate) use state::logical;
 pub use typed::with_typed_commands;
 

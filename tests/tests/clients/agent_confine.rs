@@ -143,18 +143,18 @@ fn a_line_runs_once_for_each_judgement() {
     assert!(words.contains("not run") && words.contains("rm *"), "{words}");
     assert!(there("a.txt"));
     // The hook says nothing, Claude Code asks its user, who allows it.
-    assert_eq!(claude.hook("mytool --version; echo ran >> ran"), Value::Null);
+    assert_eq!(claude.hook("./mytool --version; echo ran >> ran"), Value::Null);
     let count = || std::fs::read_to_string(daemon.work().join("ran")).unwrap_or_default().lines().count();
-    claude.bash("mytool --version; echo ran >> ran");
+    claude.bash("./mytool --version; echo ran >> ran");
     assert_eq!(count(), 1);
-    let (status, _, words) = texts(&claude.bash("mytool --version; echo ran >> ran"));
+    let (status, _, words) = texts(&claude.bash("./mytool --version; echo ran >> ran"));
     assert_eq!((status, count()), (Some(126), 1), "{words}");
     assert!(words.contains("needs approval"), "{words}");
     // That it was judged, and not allowed, approves nothing.
-    assert_eq!((texts(&claude.bash("mytool --version; echo ran >> ran")).0, count()), (Some(126), 1));
+    assert_eq!((texts(&claude.bash("./mytool --version; echo ran >> ran")).0, count()), (Some(126), 1));
     // Another line than the one that was judged.
-    claude.hook("mytool a");
-    assert_eq!(texts(&claude.bash("mytool b")).0, Some(126));
+    claude.hook("./mytool a");
+    assert_eq!(texts(&claude.bash("./mytool b")).0, Some(126));
     // One without a hook before it, which a rule allows.
     std::fs::remove_file(daemon.work().join("../ruled")).unwrap();
     assert_eq!(texts(&claude.bash("touch ../ruled")).0, Some(0));
@@ -168,7 +168,7 @@ fn an_approval_is_for_the_session_and_the_folder_of_the_judgement() {
     let text = |line: &str| format!("true && eval '{line}' < /dev/null");
     let elsewhere = daemon.work().join("deep");
     std::fs::create_dir(&elsewhere).unwrap();
-    let line = "mytool --version; echo ran >> ran";
+    let line = "./mytool --version; echo ran >> ran";
     let run_as = |change: &dyn Fn(&mut Command)| {
         assert_eq!(claude.hook(line), Value::Null);
         let mut command = claude.command(Path::new(&claude.prefix), "agent");

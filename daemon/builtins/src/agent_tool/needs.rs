@@ -1,21 +1,23 @@
 //! The needs of an agent's own tool: those of the built-in tool that does the same.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use parking_lot::Mutex;
 use serde_json::Value;
-use toold_adapters::agents::{AgentAction, ContentSearch};
+use toold_adapters::agents::{self, AgentAction, ContentSearch};
 use toold_engine::cx::Cx;
 use toold_engine::decision::decide_need;
-use toold_engine::need::{Need, NeedKind};
+use toold_engine::need::{Need, NeedKind, Word};
 use toold_host::environment::Environment;
 use toold_host::sandbox::FoundSecrets;
 use toold_host::shell_grammar;
 use toold_proto::agent_request::{DecidedBy, NamedNeed};
 use toold_proto::permission::Verdict;
+use toold_proto::session::Mode;
 use toold_proto::tool::Category;
 
 use super::content_search::{self, SearchedFiles};
@@ -46,6 +48,8 @@ pub(super) struct Deriving<'a> {
     pub(super) types: bool,
     /// The aliases and functions of that shell, where they are known.
     pub(super) snapshot: Option<&'a ShellSnapshot>,
+    /// Set to the reason when an action cannot be judged, and a rule may be about it.
+    pub(super) unclear: &'a Mutex<Option<String>>,
     /// The agent's own words about a command.
     pub(super) description: Option<&'a str>,
     /// Set to the reason when the needs are not all of what an action does.
@@ -111,6 +115,20 @@ impl Deriving<'_> {
         }
     }
 
+    /// The commands, files and addresses that the input of an unknown tool names, as far as a rule or a protection refuses them. It
+    /// may do something else with them.
+    pub(super) async fn of_unknown(&self, input: &Value) -> Vec<Need> {
+        let mut needs = Vec::new();
+        // In the mode plan, the agent decides whether its tool only reads.
+        let writes = self.cx.mode() != Mode::Plan;
+        let named = agents::named_in(input).into_iter().filter(|named| writes || named.category != Category::FileWrite);
+        for named in named {
+            needs.extend(self.of_named(&named).await.unwrap_or_default());
+        }
+        needs.retain(|need| is_refused(need, self.cx));
+        needs
+    }
+
     /// The root, and the files below it that the agent may not read by itself.
     async fn search(&self, search: &ContentSearch) -> anyhow::Result<Vec<Need>> {
         let located = Located::new(&search.path, self.cx)?;
@@ -161,17 +179,15 @@ impl Deriving<'_> {
             needs = shell_grammar::with_typed_commands(line, needs);
         }
         let commands = needs.iter_mut().filter(|need| need.category() == Category::Shell);
-        let Some(snapshot) = self.snapshot else {
-            // Any of its names may be an alias or a function of the person's shell.
-            if shell_grammar::is_zsh(self.shell) {
-                commands.for_each(|need| need.always_asked = true);
-            }
-            return needs;
-        };
+        // Any of its names may be an alias or a function of the person's shell.
+        let any_may_be = shell_grammar::is_zsh(self.shell) && self.snapshot.is_none_or(ShellSnapshot::is_partial);
         let mut of_names = Vec::new();
         for need in commands {
+            need.always_asked |= any_may_be;
+            let Some(snapshot) = self.snapshot else { continue };
             let words = need.words().unwrap_or_default();
             match snapshot.meaning(words, &seen.aliases) {
+                ShellName::Program if snapshot.is_partial() && self.is_no_program(words) => self.note_unread(need),
                 ShellName::Program => {}
                 ShellName::Alias(line) if seen.aliases.len() < MAX_ALIASES => {
                     seen.aliases.extend(words.first().map(|word| word.text.clone()));
@@ -184,11 +200,33 @@ impl Deriving<'_> {
                         of_names.extend(self.expanded(&definition, folder, seen).into_iter().map(in_function));
                     }
                 }
-                ShellName::Alias(_) | ShellName::Unread => need.always_asked = true,
+                ShellName::Alias(_) | ShellName::Unread => {
+                    need.always_asked = true;
+                    self.note_unread(need);
+                }
             }
         }
         needs.extend(of_names);
         needs
+    }
+
+    /// The command may be an alias or a function that is not read: it is asked about if a rule may be about it.
+    fn note_unread(&self, need: &mut Need) {
+        if let Some(rule) = self.cx.rule_about_any(Category::Shell, &[Verdict::Deny, Verdict::Ask]) {
+            need.always_asked = true;
+            let name = need.words().unwrap_or_default().first().map_or("a command", |word| &word.text);
+            self.unclear.lock().get_or_insert_with(|| {
+                format!("{name} may be an alias or a function of the shell, and this be about it: {rule}")
+            });
+        }
+    }
+
+    /// Whether the command has a plain name that no program and no builtin has.
+    fn is_no_program(&self, words: &[Word]) -> bool {
+        let Some(Word { text: name, literal: true }) = words.first() else { return false };
+        let path = self.environment.get("PATH").unwrap_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"));
+        let is_there = || std::env::split_paths(path).any(|folder| folder.join(name).is_file());
+        !name.contains('/') && !shell_grammar::is_known_command(name) && !is_there()
     }
 
     /// The folder that a command runs in, and whether it is one of the session's.

@@ -1,5 +1,6 @@
-//! The aliases and functions that Claude Code takes from the person's shell: it writes them into a file at its start,
-//! and each of its commands begins with that file. The text is read and never run.
+//! The aliases and functions that Claude Code takes from the person's shell: it writes them into a file when it runs its
+//! first command, and each of its commands begins with that file. The text is read and never run. The hook of the first
+//! command comes before the file, so that [`startup_files`](super::startup_files) stand in for it.
 //!
 //! The form is that of Claude Code 2.1.332: `CONFIG/shell-snapshots/snapshot-SHELL-MILLISECONDS-ID.sh`, with a section
 //! of functions and one of aliases. The functions `rg`, `find` and `grep` behind them are Claude Code's own, for programs
@@ -30,6 +31,8 @@ pub(super) struct ShellSnapshot {
     aliases: BTreeMap<String, Option<String>>,
     /// With the text that defines the function, in the language of bash; `None` where it is not read.
     functions: BTreeMap<String, Option<String>>,
+    /// Whether there may be others, as when only the shell's startup files were read.
+    is_partial: bool,
 }
 
 /// The meaning of a command's first word in the agent's shell.
@@ -61,6 +64,19 @@ impl ShellSnapshot {
         let newest = names(&folder).into_iter().filter_map(|file| Some((made_at(&file)?, file))).max();
         let Some((_, file)) = newest else { return Ok(None) };
         Ok(Some(Self::parse(&files::read_text(&folder.join(file), MAX_BYTES)?)))
+    }
+
+    /// The aliases and functions of startup files, which may run other files and programs.
+    pub(super) fn of_startup_files(
+        aliases: BTreeMap<String, Option<String>>,
+        functions: BTreeMap<String, Option<String>>,
+    ) -> Self {
+        Self { aliases, functions, is_partial: true }
+    }
+
+    /// Whether there may be aliases and functions that it does not have.
+    pub(super) fn is_partial(&self) -> bool {
+        self.is_partial
     }
 
     /// Where Claude Code keeps its snapshots, which its shells read.
@@ -99,15 +115,8 @@ impl ShellSnapshot {
             return ShellName::Program;
         }
         match self.aliases.get(&name.text) {
-            // The words behind such an alias may be aliases too.
-            Some(Some(text)) if !text.ends_with([' ', '\t']) => {
-                let words = rest.iter().map(|word| match word.literal {
-                    true => quoted(&word.text),
-                    false => word.text.clone(),
-                });
-                ShellName::Alias([text.clone()].into_iter().chain(words).collect::<Vec<String>>().join(" "))
-            }
-            Some(_) => ShellName::Unread,
+            Some(Some(text)) => self.replaced(text, rest).map_or(ShellName::Unread, ShellName::Alias),
+            Some(None) => ShellName::Unread,
             None => match self.functions.get(&name.text) {
                 Some(Some(definition)) => ShellName::Function(definition.clone()),
                 Some(None) => ShellName::Unread,
@@ -115,10 +124,29 @@ impl ShellSnapshot {
             },
         }
     }
+
+    /// The line that the text of an alias makes with the words behind its name. If the text ends in a blank, the next word may be
+    /// an alias, too. `None` where that one is not read.
+    fn replaced(&self, text: &str, mut rest: &[Word]) -> Option<String> {
+        let mut line = text.to_owned();
+        while line.ends_with([' ', '\t'])
+            && let [next, behind @ ..] = rest
+            && next.literal
+            && let Some(alias) = self.aliases.get(&next.text)
+        {
+            line.push_str(alias.as_deref()?);
+            rest = behind;
+        }
+        for word in rest {
+            line.push(' ');
+            line.push_str(&if word.literal { quoted(&word.text) } else { word.text.clone() });
+        }
+        Some(line)
+    }
 }
 
 /// The function that begins in this line: `eval $'NAME () ` of bash, `NAME () {` of zsh.
-fn function_name(line: &str) -> Option<&str> {
+pub(super) fn function_name(line: &str) -> Option<&str> {
     let (name, _) = line.strip_prefix("eval $'").unwrap_or(line).split_once(" ()")?;
     let is_name = !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || "'\"$`;&|<>(){}#".contains(c));
     is_name.then_some(name)
@@ -143,7 +171,7 @@ fn unescaped(quoted: &str) -> Option<String> {
 }
 
 /// The lines of a function, of which zsh indents all but the first and the last.
-fn definition_in_zsh<'a>(first: &'a str, rest: &mut impl Iterator<Item = &'a str>) -> Option<String> {
+pub(super) fn definition_in_zsh<'a>(first: &'a str, rest: &mut impl Iterator<Item = &'a str>) -> Option<String> {
     let mut text = first.to_owned();
     loop {
         let line = rest.next()?;
@@ -216,7 +244,11 @@ mod tests {
             assert_eq!(meaning(snapshot, name), ShellName::Function(definition.to_owned()), "{name}");
         }
         let unread = "#\n# Functions\neval $'f () \\n{ \\x41\\n}'\n";
-        for (snapshot, name) in [(BASH, "odd"), (BASH, "s"), (unread, "f")] {
+        // An alias that ends in a blank makes one of the next word.
+        assert_eq!(meaning(BASH, "s gp -f"), alias("sudo git push -f"));
+        assert_eq!(meaning(BASH, "s s gp"), alias("sudo sudo git push"));
+        assert_eq!(meaning(BASH, "s ls gp"), alias("sudo  ls gp"));
+        for (snapshot, name) in [(BASH, "odd"), (BASH, "s odd"), (unread, "f")] {
             assert_eq!(meaning(snapshot, name), ShellName::Unread, "{name}");
         }
         for name in ["find", "late", "command", "x", "$gp", "ls"] {

@@ -386,6 +386,76 @@ async fn a_function_of_the_persons_shell_is_judged_by_its_text() {
     begins(&run("zsh", "git commit -m x").await, "allow");
 }
 
+/// Claude Code writes its file only when it runs the first command.
+#[tokio::test]
+async fn the_first_command_is_judged_by_the_startup_files_of_the_shell() {
+    let test = BuiltinTest::strict();
+    test.rule(Category::Shell, "git push *", Verdict::Deny);
+    test.rule(Category::Shell, "git commit *", Verdict::Allow);
+    let startup = "alias gp=\"git push\"\nalias s='sudo '\nalias odd=$x\ndeploy() {\n  git push origin\n}\n";
+    test.write("home/.bashrc", startup);
+    test.write("home/.zshrc", startup);
+    let run = async |agent: &str, shell: &str, line: &str| {
+        let tool = if agent == "claude-code" { "Bash" } else { "bash" };
+        judge_in(&test, Some(shell), (agent, tool, json!({"command": line})), &[]).await
+    };
+    for shell in ["bash", "/usr/bin/zsh"] {
+        for line in ["gp", "gp -f origin", "ls; gp", "s gp", "deploy x"] {
+            begins(&run("claude-code", shell, line).await, "deny");
+        }
+        // No program has this name, so that something else may.
+        for line in ["odd x", "neither_program_nor_alias"] {
+            begins(&run("claude-code", shell, line).await, "ask by rule");
+        }
+    }
+    begins(&run("claude-code", "bash", "git commit -m x").await, "allow");
+    begins(&run("claude-code", "zsh", "git commit -m x").await, "ask by default");
+    // The commands of other agents have no aliases.
+    begins(&run("opencode", "bash", "gp").await, "ask by default");
+    // The file that Claude Code writes takes their place.
+    test.write("home/.claude/shell-snapshots/snapshot-bash-1-x.sh", "#\n# Aliases\nalias -- gp='git pull'\n");
+    begins(&run("claude-code", "bash", "gp").await, "ask by default");
+}
+
+#[tokio::test]
+async fn an_alias_or_function_that_is_not_read_may_be_about_a_rule() {
+    let test = BuiltinTest::strict();
+    test.write(
+        "home/.claude/shell-snapshots/snapshot-bash-1-x.sh",
+        "# Snapshot file\n# Functions\neval $'f () \\n{ \\x41\\n}' > /dev/null 2>&1\n# Shell Options\n# Aliases\n\
+         alias -- n='nice '\nalias -- gp='git push'\nalias -- o=$'x'\n",
+    );
+    let run = |line: &'static str| judge(&test, "claude-code", "Bash", json!({"command": line}));
+    for line in ["f", "o", "n o"] {
+        begins(&run(line).await, "ask by default");
+    }
+    test.rule(Category::Shell, "git push *", Verdict::Ask);
+    for line in ["f", "o", "n o", "n gp", "ls && n n gp"] {
+        begins(&run(line).await, "ask by rule");
+    }
+    begins(&run("n git status").await, "ask by default");
+    test.rule(Category::Shell, "git push *", Verdict::Deny);
+    begins(&run("n gp").await, "deny");
+    begins(&run("o").await, "ask by rule");
+}
+
+/// Releases of agents bring tools that no table has.
+#[tokio::test]
+async fn an_unknown_tool_is_refused_what_its_input_names() {
+    let test = BuiltinTest::strict();
+    let run = async |tool: &str, input: Value| judge(&test, "claude-code", tool, input).await;
+    begins(&run("NewTool", json!({"command": "git push", "path": "a.txt"})).await, "ask by default");
+    test.rule(Category::Shell, "git push *", Verdict::Ask);
+    begins(&run("NewTool", json!({"command": "git push"})).await, "ask by rule");
+    begins(&run("NewTool", json!({"command": "git pull"})).await, "ask by default");
+    begins(&run("NewTool", json!({"file_path": ".git/hooks/pre-commit"})).await, "ask by rule");
+    begins(&run("NewTool", json!({"filePath": ".env"})).await, "deny");
+    begins(&run("NewTool", json!({"paths": ["a.txt", "deep/.env"]})).await, "deny");
+    // It allows nothing.
+    test.rule(Category::Shell, "**", Verdict::Allow);
+    begins(&run("NewTool", json!({"command": "git pull"})).await, "ask by default");
+}
+
 #[tokio::test]
 async fn nothing_is_allowed_in_zsh_without_its_aliases_and_functions() {
     let test = BuiltinTest::strict();

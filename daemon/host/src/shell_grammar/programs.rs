@@ -59,6 +59,7 @@ use super::names::NameSet;
 use super::state::logical;
 use super::trees::TreeFilter;
 
+pub use builtins::is_known_command;
 pub(super) use builtins::{DECLARING, changes_shell, exports, is_no_command, only_empties_wildcards};
 pub(super) use interpreters::inline_script;
 pub(super) use known::{ProgramTable, Takes, find, load_tables};

@@ -158,9 +158,14 @@ pub(super) fn is_builtin(name: &str) -> bool {
     CHANGING.contains(&name) || OTHER_BUILTINS.contains(&name) || name == "[["
 }
 
-/// Whether no builtin and no program that toold knows has this name.
+/// Whether a word of the shell, a builtin or a program that toold knows has this name.
+pub fn is_known_command(name: &str) -> bool {
+    check::is_reserved(name) || is_builtin(name) || find(name).is_some()
+}
+
+/// Whether none of them has this name, which a function can have.
 pub(in crate::shell_grammar) fn is_no_command(name: &str) -> bool {
-    check::is_name(name) && !check::is_reserved(name) && !is_builtin(name) && find(name).is_none()
+    check::is_name(name) && !is_known_command(name)
 }
 
 /// Variables that programs get from then on.
