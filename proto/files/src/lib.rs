@@ -4,7 +4,7 @@
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, fchown};
 use std::path::Path;
 
 /// What holds for a file that is replaced, beyond that it is whole.
@@ -15,7 +15,7 @@ pub enum FileReplacement {
     Private,
     /// As [`Self::Private`]; when the call returns, the file survives a power failure. Waits for the disk.
     PrivateAndDurable,
-    /// The file keeps its mode; a new one gets this mode, less the umask. After a power failure it has the old content or
+    /// The file keeps its mode, and its owner and group if this process may give them; a new one gets this mode, less the umask. After a power failure it has the old content or
     /// the new one. Waits for the disk. The folder must exist.
     KeepsMode(u32),
 }
@@ -45,6 +45,8 @@ pub fn replace(path: &Path, beside: &Path, content: &[u8], replacement: FileRepl
     let mut written = || -> io::Result<()> {
         file.write_all(content)?;
         if !is_private && let Ok(metadata) = std::fs::metadata(path) {
+            // Otherwise root would take the file from its owner. Others may not give theirs away.
+            let _ = fchown(&file, Some(metadata.uid()), Some(metadata.gid()));
             file.set_permissions(metadata.permissions())?;
         }
         if is_synced {
@@ -98,6 +100,19 @@ mod tests {
         assert_eq!((std::fs::read(&path).unwrap(), mode(&path)), (b"two".to_vec(), 0o640));
         let below = folder.path().join("missing/a");
         replace(&below, &below.with_extension("new"), b"", FileReplacement::KeepsMode(0o600)).unwrap_err();
+    }
+
+    #[test]
+    fn a_file_of_another_user_stays_his_where_root_replaces_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, beside) = (folder.path().join("a"), folder.path().join("a.new"));
+        std::fs::write(&path, "one").unwrap();
+        // Only root may give it away; the owner and group are kept in either case.
+        let _ = std::os::unix::fs::chown(&path, Some(1), Some(1));
+        let owner = |path: &Path| std::fs::metadata(path).map(|found| (found.uid(), found.gid())).unwrap();
+        let before = owner(&path);
+        replace(&path, &beside, b"two", FileReplacement::KeepsMode(0o600)).unwrap();
+        assert_eq!((std::fs::read(&path).unwrap(), owner(&path)), (b"two".to_vec(), before));
     }
 
     #[test]
