@@ -49,6 +49,22 @@ def rules_decide(agent: Agent, bin_dir: Path) -> None:
         assert place.socket.exists(), "the start of the session started no daemon"
 
 
+def other_names_of_commands(agent: Agent, bin_dir: Path) -> None:
+    """A command that a rule denies does not run by an alias, of which the first command has no file yet, nor by another tool."""
+    turns = agent.watched("touch denied")
+    if agent.has_aliases:
+        turns += [agent.shell("made denied"), agent.shell("touch allowed"), agent.shell("made denied")]
+    if not turns:
+        return
+    with Place(bin_dir, RULES) as place:
+        (place.home / ".bashrc").write_text("alias made='touch'\n")
+        place.ctl("agents", "install", agent.name, "--hooks", "--yes")
+        said = agent.run(place, [*turns, "done"])
+        assert not (place.project / "denied").exists(), said
+        [reason] = {row["outcome"] for row in place.audit()} - {"ok"}
+        assert reason == "denied", (place.audit(), said)
+
+
 def asked_and_answered(agent: Agent, bin_dir: Path) -> None:
     """A person is asked in another frontend. The command runs after yes, and not after no."""
     with Place(bin_dir, asks_toold(agent)) as place:

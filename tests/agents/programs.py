@@ -73,6 +73,8 @@ class Agent:
     mode = ""
     # Whether toold can confine its commands.
     confines = False
+    # Whether its commands have the aliases of the person's shell.
+    has_aliases = False
     # How its names of tools of toold begin, and those that it has by itself.
     prefix = ""
     own: list[str] = []
@@ -103,6 +105,10 @@ class Agent:
     def background(self, line: str) -> dict | None:
         """The same as `shell`, in the background; `None` for an agent that has no such commands."""
         raise NotImplementedError
+
+    def watched(self, line: str) -> list[dict]:
+        """The turns of a model that runs a command with a tool that reports its output while it runs; none without such a tool."""
+        return []
 
     def sub_agent(self, turns: list) -> list[dict]:
         """The turns of a model that starts a sub-agent with these turns, and waits for it."""
@@ -146,6 +152,7 @@ class ClaudeCode(Agent):
     modes = ["default", "acceptEdits", "plan", "auto", "dontAsk", "bypassPermissions"]
     mode = "bypassPermissions"
     confines = True
+    has_aliases = True
 
     def command(self, place: Place, url: str) -> tuple[list[str], dict[str, str]]:
         env = {
@@ -188,7 +195,7 @@ class Codex(Agent):
     name = "codex"
     prefix = "mcp__toold__"
     own = ["subagent"]
-    modes = ["never"]
+    modes = ["on-request", "never"]
     mode = "never"
 
     def command(self, place: Place, url: str) -> tuple[list[str], dict[str, str]]:
@@ -240,7 +247,7 @@ class Gemini(Agent):
     name = "gemini"
     prefix = "mcp_toold_"
     own = ["question", "skill", "subagent", "web_fetch", "web_search"]
-    modes = ["yolo"]
+    modes = ["default", "auto_edit", "plan", "yolo"]
     mode = "yolo"
 
     def command(self, place: Place, url: str) -> tuple[list[str], dict[str, str]]:
@@ -283,7 +290,8 @@ class Opencode(Agent):
     name = "opencode"
     prefix = "toold_"
     own = ["question", "skill", "subagent", "web_fetch"]
-    modes = ["build"]
+    # Its main agents.
+    modes = ["plan", "build"]
     mode = "build"
 
     def command(self, place: Place, url: str) -> tuple[list[str], dict[str, str]]:
@@ -300,7 +308,7 @@ class Opencode(Agent):
         config.write_text(json.dumps(current))
         # It installs packages for plugins beside its configuration, and would try for a minute.
         npm = {"NPM_CONFIG_OFFLINE": "true", "NPM_CONFIG_FETCH_RETRIES": "0"}
-        return [*self.program, "run", "go"], npm | {"OPENCODE_DISABLE_MODELS_FETCH": "1"}
+        return [*self.program, "run", "--agent", self.mode, "go"], npm | {"OPENCODE_DISABLE_MODELS_FETCH": "1"}
 
     def shell(self, line: str) -> dict:
         return {"tool": "bash", "input": {"command": line, "description": "a test"}}
@@ -379,7 +387,7 @@ class QwenCode(Agent):
     name = "qwen-code"
     prefix = "mcp__toold__"
     own = ["question", "skill", "subagent", "web_fetch"]
-    modes = ["default", "auto-edit", "yolo"]
+    modes = ["plan", "default", "auto-edit", "yolo"]
     mode = "yolo"
 
     def command(self, place: Place, url: str) -> tuple[list[str], dict[str, str]]:
@@ -409,6 +417,11 @@ class QwenCode(Agent):
 
     def background(self, line: str) -> dict:
         return {"tool": "run_shell_command", "input": {"command": line, "description": "a test", "is_background": True}}
+
+    def watched(self, line: str) -> list[dict]:
+        found = {"tool": "tool_search", "input": {"query": "select:monitor"}}
+        arguments = {"command": line, "description": "a test"}
+        return [found, {"tool": "tool_call", "input": {"name": "monitor", "arguments": arguments}}]
 
     def sub_agent(self, turns: list) -> list[dict]:
         kind = {"description": "a test", "subagent_type": "general-purpose"}

@@ -4,7 +4,7 @@
     run.py --bin DIR [--claude-code PROGRAM...] [--codex PROGRAM...] [--gemini PROGRAM...] [--opencode PROGRAM...]
            [--copilot PROGRAM...] [--qwen-code PROGRAM...] [--only CHECK...]
 
-For each agent that is given: what rules decide, what a person is asked and answers in another frontend, an edit that is undone,
+For each agent that is given: what rules decide, also about other names of a command, what a person is asked and answers in another frontend, an edit that is undone,
 tools of toold by MCP, commands that run confined, copies of toolctl that decide nothing, tools that the agent has by itself, and
 what holds in each of its modes, which is compared with the table in AGENTS.md; UPDATE=1 writes the table. With Codex and Gemini
 CLI: both at once. Nothing is asked of any network but loopback. The folders are below the current one.
@@ -20,7 +20,8 @@ import time
 from pathlib import Path
 
 from alone import (
-    RULES, asked_and_answered, by_mcp, edit_undone, grants_itself_nothing, own_tools_left_out, prompt_passes_hooks, rules_decide,
+    RULES, asked_and_answered, by_mcp, edit_undone, grants_itself_nothing, other_names_of_commands, own_tools_left_out,
+    prompt_passes_hooks, rules_decide,
 )
 from confined import confined
 from modes import modes_hold
@@ -28,8 +29,8 @@ from place import HERE, Place
 from programs import KINDS, Agent
 from together import one_grant
 
-ALONE = {"rules": rules_decide, "asked": asked_and_answered, "undone": edit_undone, "mcp": by_mcp, "modes": modes_hold,
-         "confined": confined, "grants": grants_itself_nothing, "own": own_tools_left_out}
+ALONE = {"rules": rules_decide, "names": other_names_of_commands, "asked": asked_and_answered, "undone": edit_undone,
+         "mcp": by_mcp, "modes": modes_hold, "confined": confined, "grants": grants_itself_nothing, "own": own_tools_left_out}
 
 
 def time_hook(bin_dir: Path) -> None:
