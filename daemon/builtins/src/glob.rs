@@ -120,6 +120,8 @@ struct GlobResults {
     total: u64,
     /// How many files were compared with the globs.
     seen: u64,
+    /// The pattern as a glob of the folder that it names, if it is one and nothing was found.
+    named_folder: Option<String>,
     /// Places that were not searched; empty unless nothing was found.
     left_out: Vec<(PathBuf, bool, LeftOutReason)>,
     problems: Vec<String>,
@@ -193,6 +195,12 @@ impl GlobWalk {
             found.total = 1;
         }
         if found.total == 0 {
+            let named = self.pattern.trim_end_matches('/');
+            let folder = self.root.join(named.strip_prefix("./").unwrap_or(named));
+            let is_named = !named.is_empty()
+                && folder.starts_with(&self.root)
+                && access.may_read(&folder, true, &mut Exclusions::default());
+            found.named_folder = (is_named && folder.is_dir()).then(|| format!("{named}/**"));
             let (mut left_out, mut exclusions) = (left_out::readable(&self.left_out, access), access.exclusions());
             // A link to a file has been compared with the globs.
             left_out.retain(|(path, _, reason)| {
@@ -232,10 +240,15 @@ fn output(found: GlobResults, pattern: &str, max: usize, cwd: &Path) -> ToolOutp
     }
     let total = found.total;
     if total == 0 {
-        let top = if pattern.starts_with('/') { "; a leading / stands for the folder that is searched" } else { "" };
+        let top = match pattern.as_bytes() {
+            [b'/', ..] => "; a leading / stands for the folder that is searched",
+            [b'~', b'/', ..] => "; ~ stands for no folder here: name yours in `path`",
+            _ => "",
+        };
         text.push_str(&format!(
-            "[no files match, of {}{top}{}{}]\n",
+            "[no files match, of {}{top}{}{}{}]\n",
             counted(found.seen, "file"),
+            hint_about_folders(&found),
             globs::hint_about_sets(pattern),
             left_out::words(&found.left_out, cwd)
         ));
@@ -253,6 +266,11 @@ fn output(found: GlobResults, pattern: &str, max: usize, cwd: &Path) -> ToolOutp
         .with("shown", found.files.len())
         .with("truncated", total > max as u64)
         .with("problems", found.problems.len())
+}
+
+/// For a pattern that names a folder, since only files are found.
+fn hint_about_folders(found: &GlobResults) -> String {
+    found.named_folder.as_ref().map(|glob| format!("; for the files in this folder give {glob}")).unwrap_or_default()
 }
 
 struct GlobWorkers<'a> {

@@ -220,10 +220,11 @@ fn output(
             window.skip.saturating_add(1)
         ));
     } else if total == 0 {
-        let binary = if found.binary > 0 { format!("; {} of them binary", found.binary) } else { String::new() };
         text.push_str(&format!(
-            "[no matches in {}{binary}{}{}]\n",
+            "[no matches in {}{}{}{}{}]\n",
             counted(found.searched, "file"),
+            binary(found, cwd),
+            gnu_syntax(query),
             if found.searched == 0 { no_file_fits(search.place()) } else { String::new() },
             if search.place().is_file { String::new() } else { left_out::words(&found.left_out, cwd) }
         ));
@@ -265,6 +266,27 @@ fn output(
         .with("shown", shown)
         .with("truncated", next < total)
         .with("problems", found.problem_count))
+}
+
+/// The binary files among those that were counted: none is searched to its end unless it is named.
+fn binary(found: &SearchResults, cwd: &Path) -> String {
+    let named: Vec<String> = found.binary_files.iter().map(|path| paths::shown(path, cwd)).collect();
+    let more = found.binary - named.len() as u64;
+    match (found.binary, more) {
+        (0, _) => String::new(),
+        (all, 0) => format!("; {all} of them binary: {}; to search one, name it in `path`", named.join(", ")),
+        (all, more) => {
+            format!("; {all} of them binary: {} and {more} more; to search one, name it in `path`", named.join(", "))
+        }
+    }
+}
+
+/// What somebody may have meant who knows the patterns of GNU grep.
+fn gnu_syntax(query: &SearchQuery) -> &'static str {
+    match !query.fixed && query.pattern.contains("\\|") {
+        true => "; `\\|` stands for the character |: alternatives are written as `a|b`",
+        false => "",
+    }
 }
 
 /// Which of the arguments leave no file to search.

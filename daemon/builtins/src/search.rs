@@ -28,7 +28,7 @@ use crate::blocking::{CancellableFile, check};
 use crate::buffers::Buffer;
 use crate::globs;
 use crate::search::collector::Collector;
-use crate::search::sniff::{DecodedText, SniffedFile};
+use crate::search::sniff::{DecodedFile, DecodedText, SniffedFile};
 
 /// Longer lines are shown in part.
 const MAX_LINE: usize = 1000;
@@ -82,9 +82,10 @@ pub(crate) struct SearchResults {
     pub(crate) files: Vec<FileHits>,
     pub(crate) total_matches: u64,
     pub(crate) total_files: u64,
-    /// How many files were searched, and how many of them as binary ones are not.
+    /// How many files were searched; and how many of them as binary ones are not, with the first of these.
     pub(crate) searched: u64,
     pub(crate) binary: u64,
+    pub(crate) binary_files: Vec<PathBuf>,
     /// Places that were not searched and that the caller may read; empty unless nothing was found.
     pub(crate) left_out: Vec<(PathBuf, bool, LeftOutReason)>,
     /// How many of the files were searched as unsaved text.
@@ -356,8 +357,6 @@ fn searcher(query: &SearchQuery) -> Searcher {
             LineTerminator::byte(b'\n')
         })
         .heap_limit(Some(MAX_HEAP))
-        // Unless the caller named the file.
-        .binary_detection(BinaryDetection::quit(0))
         .build()
 }
 
@@ -467,7 +466,10 @@ impl<'a> SearchWorker<'a> {
         let mut hits = self.no_hits(path);
         let buffer = self.buffers.get(path);
         let searched = match buffer {
-            Some(buffer) => self.search_text(buffer.text.as_bytes(), &mut hits),
+            Some(buffer) => {
+                self.searcher.set_binary_detection(BinaryDetection::none());
+                self.search_text(buffer.text.as_bytes(), &mut hits)
+            }
             None => match content {
                 Some(content) => self.search_file(path, io::Cursor::new(content), &mut hits),
                 None => match open_entry(path) {
@@ -488,7 +490,7 @@ impl<'a> SearchWorker<'a> {
         if count > 0 {
             self.found.add(buffer.is_some(), FileHits { path: path.to_owned(), count, rows, hidden, searched_to });
         } else if searched_to.is_some() {
-            self.found.binary();
+            self.found.binary(path);
         }
     }
 }
@@ -517,12 +519,13 @@ impl<'a> SearchWorker<'a> {
         'a: 'p,
     {
         let mut file = SniffedFile::new(file, std::mem::take(&mut self.head));
-        if self.named {
-            // It is searched to its end, and is binary if it is for `read`: then a NUL ends a line too.
-            let is_binary = file.is_binary()?;
-            let detection = if is_binary { BinaryDetection::convert(0) } else { BinaryDetection::none() };
-            self.searcher.set_binary_detection(detection);
-        }
+        // In a text, a NUL is a character, and a file is binary if it is for `read`. One that the caller named is searched to its
+        // end, where a NUL ends a line too.
+        self.searcher.set_binary_detection(match file.is_binary()? {
+            false => BinaryDetection::none(),
+            true if self.named => BinaryDetection::convert(0),
+            true => BinaryDetection::quit(0),
+        });
         // A search over several lines needs the whole file anyway.
         let searched = match self.query.multiline {
             true => file.read_whole(MAX_HEAP).and_then(|bytes| self.search_text(&bytes, hits)),
@@ -530,7 +533,20 @@ impl<'a> SearchWorker<'a> {
         };
         let decoded = file.decoded(MAX_HEAP as u64);
         self.head = file.into_head();
-        let Some(DecodedText { text, has_same_bytes }) = decoded? else { return searched };
+        let DecodedText { text, has_same_bytes } = match decoded? {
+            DecodedFile::Same => return searched,
+            DecodedFile::Text(text) => text,
+            DecodedFile::TooLong(encoding) => {
+                let found = if encoding.is_ascii_compatible() { ", so that only ASCII is found in it" } else { "" };
+                let name = encoding.name();
+                self.found.problem(format!(
+                    "{}: in {name} and longer than {} MiB{found}: convert it to UTF-8",
+                    path.display(),
+                    MAX_HEAP >> 20
+                ));
+                return searched;
+            }
+        };
         let of_bytes = std::mem::replace(hits, self.no_hits(path));
         let searched_text = self.search_text(text.as_bytes(), hits);
         if has_same_bytes && of_bytes.count > hits.count {

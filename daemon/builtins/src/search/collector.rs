@@ -1,6 +1,6 @@
 //! Collects the results of a search's threads, sorted and in bounded memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -26,6 +26,8 @@ struct CollectorState {
     kept: u64,
     /// The first of the files of which only a part was searched.
     cut: BTreeMap<PathBuf, u64>,
+    /// The first of the files that are binary.
+    binary: BTreeSet<PathBuf>,
     found: SearchResults,
 }
 
@@ -76,8 +78,15 @@ impl Collector {
     }
 
     /// A file was binary, and had no match before that was known.
-    pub(super) fn binary(&self) {
+    pub(super) fn binary(&self, path: &Path) {
         self.binary.fetch_add(1, Ordering::Relaxed);
+        let names = &mut self.inner.lock().binary;
+        if names.len() < Self::MAX_PROBLEMS || names.last().is_some_and(|last| path < last) {
+            names.insert(path.to_owned());
+        }
+        if names.len() > Self::MAX_PROBLEMS {
+            names.pop_last();
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -101,6 +110,7 @@ impl Collector {
         let mut found = inner.found;
         found.files = inner.files.into_values().collect();
         found.cut = inner.cut.into_iter().collect();
+        found.binary_files = inner.binary.into_iter().collect();
         found.problems.sort();
         (found.searched, found.binary) = (*self.searched.get_mut(), *self.binary.get_mut());
         found

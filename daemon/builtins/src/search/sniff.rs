@@ -2,9 +2,9 @@
 
 use std::io::{self, Read, Seek};
 
-use encoding_rs::UTF_8;
+use encoding_rs::{Encoding, UTF_8};
 
-use crate::text::{charset, ends_lines_with_cr};
+use crate::text::{Charset, charset, ends_lines_with_cr};
 
 /// As much as the searcher reads at once.
 const HEAD: usize = 64 * 1024;
@@ -28,13 +28,24 @@ pub(super) struct DecodedText {
     pub(super) has_same_bytes: bool,
 }
 
+/// What [`SniffedFile::decoded`] finds.
+pub(super) enum DecodedFile {
+    /// The text is what the bytes are.
+    Same,
+    Text(DecodedText),
+    /// The file is too long to be decoded from this encoding.
+    TooLong(&'static Encoding),
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SniffState {
     Unread,
-    /// UTF-8 with lines that end with `\n`, or binary.
+    /// UTF-8 with lines that end with `\n`.
     Plain,
     /// The whole file decides.
     Doubtful,
+    /// No text for the tool `read`.
+    Binary,
 }
 
 impl<F: Read + Seek> SniffedFile<F> {
@@ -52,7 +63,7 @@ impl<F: Read + Seek> SniffedFile<F> {
     /// Whether the file is binary for the tool `read`. Reads its beginning, which is passed on later.
     pub(super) fn is_binary(&mut self) -> io::Result<bool> {
         self.look()?;
-        Ok(charset(&self.head[..self.filled], false).is_none())
+        Ok(self.state == SniffState::Binary)
     }
 
     /// The whole file, up to `limit` bytes.
@@ -69,25 +80,31 @@ impl<F: Read + Seek> SniffedFile<F> {
 
     /// The text as `read` shows it, of a file of at most `limit` bytes that has been read, where that is not what its bytes are:
     /// in another encoding than UTF-8, with bytes that are not valid, or with lines that end with `\r` alone.
-    pub(super) fn decoded(&mut self, limit: u64) -> io::Result<Option<DecodedText>> {
+    pub(super) fn decoded(&mut self, limit: u64) -> io::Result<DecodedFile> {
         if self.state != SniffState::Doubtful {
-            return Ok(None);
+            return Ok(DecodedFile::Same);
         }
         self.inner.rewind()?;
         let mut bytes = Vec::new();
         (&mut self.inner).take(limit + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > limit {
-            return Ok(None);
+            // The beginning that `read` goes by.
+            let charset = charset(&bytes[..bytes.len().min(HEAD)], false).unwrap_or(Charset::UTF8);
+            return Ok(if charset.encoding == UTF_8 {
+                DecodedFile::Same
+            } else {
+                DecodedFile::TooLong(charset.encoding)
+            });
         }
-        let Some(charset) = charset(&bytes, true) else { return Ok(None) };
+        let Some(charset) = charset(&bytes, true) else { return Ok(DecodedFile::Same) };
         let has_cr = ends_lines_with_cr(&bytes, charset);
         let is_utf8 = charset.encoding == UTF_8;
         if is_utf8 && !has_cr && std::str::from_utf8(&bytes).is_ok() {
-            return Ok(None);
+            return Ok(DecodedFile::Same);
         }
         let text = charset.encoding.decode_with_bom_removal(&bytes).0;
         let text = if has_cr { text.replace('\r', "\n") } else { text.into_owned() };
-        Ok(Some(DecodedText { text, has_same_bytes: is_utf8 && !has_cr }))
+        Ok(DecodedFile::Text(DecodedText { text, has_same_bytes: is_utf8 && !has_cr }))
     }
 
     /// Reads the beginning, if that was not done.
@@ -96,8 +113,11 @@ impl<F: Read + Seek> SniffedFile<F> {
             self.filled = self.inner.read(&mut self.head)?;
             let head = &self.head[..self.filled];
             // One look at the beginning tells binary files.
-            let is_decoded = is_other(head) && charset(head, false).is_some();
-            self.state = if is_decoded { SniffState::Doubtful } else { SniffState::Plain };
+            self.state = match () {
+                () if !is_other(head) => SniffState::Plain,
+                () if charset(head, false).is_some() => SniffState::Doubtful,
+                () => SniffState::Binary,
+            };
             self.used = if head.starts_with(BOM) { BOM.len() } else { 0 };
         }
         Ok(())

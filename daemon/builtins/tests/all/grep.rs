@@ -103,19 +103,50 @@ async fn pages_are_cut_after_ordering() {
 }
 
 #[tokio::test]
-async fn a_nul_byte_behind_matches_is_told_and_all_modes_agree() {
+async fn a_file_is_searched_as_a_text_wherever_read_shows_it_as_one() {
     let test = BuiltinTest::new();
-    let text = format!("match\n{}\0\nmatch\n", "a line\n".repeat(20_000));
-    test.write("late", text);
-    let note =
-        "[binary, and searched only up to there: late (from byte 140006 on); to search all of one, name it in `path`]";
-    for (mode, shown) in
-        [("content", vec!["late:1:match", note]), ("count", vec!["late:1", note]), ("files", vec!["late"])]
-    {
-        check(test.ok("grep", json!({"pattern": "match", "output_mode": mode})).await, &shown);
+    // Behind the beginning that tells a binary file, in the part that is read at once with it, and behind that.
+    for lines in [1_200, 20_000] {
+        let name = format!("late{lines}");
+        test.write(&name, format!("match\n{}\0\nmatch\n", "a line\n".repeat(lines)));
+        assert!(test.ok("read", json!({"path": name})).await.starts_with("1: match"));
+        let shown = [format!("{name}:1:match"), format!("{name}:{}:match", lines + 3)];
+        for search in [json!({"pattern": "match", "include": name}), json!({"pattern": "match", "path": name})] {
+            check(test.ok("grep", search).await, &[&shown[0], &shown[1]]);
+        }
+        let counted = test.ok("grep", json!({"pattern": "match", "include": name, "output_mode": "count"})).await;
+        check(counted, &[&format!("{name}:2")]);
     }
-    // As it is for `read`, it is a text that has a NUL in it.
-    check(test.ok("grep", json!({"pattern": "match", "path": "late"})).await, &["late:1:match", "late:20003:match"]);
+}
+
+#[tokio::test]
+async fn binary_files_that_were_not_searched_are_named() {
+    let test = BuiltinTest::new();
+    for at in 0..7 {
+        test.write(&format!("b{at}"), b"\0match\n");
+    }
+    test.write("text", "a line\n");
+    let text = test.ok("grep", json!({"pattern": "match"})).await;
+    let expected =
+        "[no matches in 8 files; 7 of them binary: b0, b1, b2, b3, b4 and 2 more; to search one, name it in `path`; ";
+    assert!(text.starts_with(expected), "{text}");
+    assert_eq!(test.ok("grep", json!({"pattern": "match", "path": "b1"})).await, "b1: binary file matches");
+    let text = test.ok("grep", json!({"pattern": "none\\|match", "include": "text"})).await;
+    assert!(text.contains("`\\|` stands for the character |: alternatives are written as `a|b`"), "{text}");
+}
+
+#[tokio::test]
+async fn a_file_that_is_too_long_to_be_decoded_is_named() {
+    let test = BuiltinTest::new();
+    let line = |word: &[u8]| [word, b" and a line of some length, so that it does not take too many\n"].concat();
+    test.write("long", line(b"caf\xe9").repeat((64 << 20) / 60));
+    let wide: Vec<u8> = "\u{feff}tea\n".repeat(10).encode_utf16().flat_map(u16::to_le_bytes).collect();
+    test.write("wide", wide.repeat((64 << 20) / 100 + 100));
+    let text = test.ok("grep", json!({"pattern": "café|tea"})).await;
+    let named: Vec<&str> =
+        ["long: in windows-1252", "wide: in UTF-16LE"].into_iter().filter(|it| text.contains(it)).collect();
+    assert_eq!(named.len(), 2, "{text}");
+    assert!(text.contains("longer than 64 MiB, so that only ASCII is found in it: convert it to UTF-8"), "{text}");
 }
 
 #[tokio::test]
@@ -377,7 +408,7 @@ async fn nothing_found_says_what_was_left_out() {
                include_ignored=true takes them in; files that need an approval are not searched]";
     check(
         test.ok("grep", json!({"pattern": "writer"})).await,
-        &[&format!("[no matches in 2 files; 1 of them binary; {all}")],
+        &[&format!("[no matches in 2 files; 1 of them binary: bin; to search one, name it in `path`; {all}")],
     );
     check(
         test.ok("grep", json!({"pattern": "writer", "include_ignored": true})).await,

@@ -295,6 +295,14 @@ async fn what_can_find_nothing_says_so() {
         text.starts_with("[no files match, of 1 file; a leading / stands for the folder that is searched"),
         "{text}"
     );
+    test.write("src/deep/a", "");
+    for (folder, glob) in [("src", "src/**"), ("./src/deep/", "./src/deep/**")] {
+        let text = test.ok("glob", json!({"pattern": folder})).await;
+        assert!(text.contains(&format!("; for the files in this folder give {glob};")), "{text}");
+        assert_eq!(test.ok("glob", json!({"pattern": glob})).await, "src/deep/a");
+    }
+    let text = test.ok("glob", json!({"pattern": "~/*.rs"})).await;
+    assert!(text.contains("; ~ stands for no folder here: name yours in `path`"), "{text}");
     // A file with the name of a glob hides no others.
     test.write("*.rs", "");
     assert_eq!(test.ok("grep", json!({"pattern": "needle", "include": "*.rs"})).await, "a.rs:1:needle");
