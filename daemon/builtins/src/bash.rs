@@ -414,7 +414,8 @@ pub(crate) fn folder(input: &BashInput, cx: &Cx) -> anyhow::Result<PathBuf> {
     let folder = located.path;
     // Whether an unreadable folder exists shows only after approval, when the command fails.
     if may_read(&folder, cx) {
-        anyhow::ensure!(folder.is_dir(), "can't run in {}: there is no such folder", folder.display());
+        let is = if folder.exists() { "it is a file" } else { "there is no such folder" };
+        anyhow::ensure!(folder.is_dir(), "can't run in {}: {is}", folder.display());
     }
     Ok(folder)
 }

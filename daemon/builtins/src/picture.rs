@@ -73,15 +73,15 @@ pub(crate) fn check(mime_type: &'static str, bytes: &[u8], size: u64) -> Result<
     };
     let (width, height) = (found.width, found.height);
     let facts = format!("({mime_type}, {width} x {height} pixels, {size} bytes)");
+    if !found.whole && bytes.len() as u64 >= size {
+        return Err(PictureProblem::Damaged(format!("a damaged image: its end is missing {facts}")));
+    }
     if width.max(height) > MAX_SIDE {
         return Err(PictureProblem::NotTaken(format!("an image of more than {MAX_SIDE} pixels a side {facts}")));
     }
     if size.div_ceil(3) * 4 > MAX_BASE64 as u64 {
         let most = MAX_BASE64 / 4 * 3;
         return Err(PictureProblem::NotTaken(format!("an image of more than {most} bytes {facts}")));
-    }
-    if !found.whole {
-        return Err(PictureProblem::Damaged(format!("a damaged image: its end is missing {facts}")));
     }
     Ok(Picture { mime_type, width, height, animated: found.animated })
 }
@@ -220,6 +220,16 @@ mod tests {
             let found = words("image/png", &whole[..end]);
             assert!(found.starts_with("a damaged image"), "{end}: {found}");
         }
+    }
+
+    #[test]
+    fn no_other_program_is_asked_about_an_image_that_was_cut() {
+        let large = png(9000, 9000);
+        assert!(words("image/png", &large).starts_with("an image of more than 8000 pixels a side"));
+        assert!(words("image/png", &large[..large.len() - 12]).starts_with("a damaged image: its end is missing"));
+        let most = MAX_BASE64 as u64 / 4 * 3;
+        // Only its beginning was read.
+        assert!(matches!(check("image/png", &large[..33], most * 20), Err(PictureProblem::NotTaken(_))));
     }
 
     #[test]

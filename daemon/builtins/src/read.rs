@@ -150,7 +150,7 @@ impl ReadTool {
             Ok(picture) => picture.show(&content),
             Err(PictureProblem::Damaged(words)) => anyhow::bail!("{shown} is {words}"),
             Err(PictureProblem::NotTaken(words)) if (content.len() as u64) < size => {
-                anyhow::bail!("{shown} is {words}")
+                anyhow::bail!("{shown} is {words}: make it smaller, or cut a part out of it, and read that")
             }
             Err(PictureProblem::NotTaken(words)) => {
                 let made = picture::converted(mime_type, content, &self.toolkit, cx).await;

@@ -59,7 +59,11 @@ impl ReaderProgram {
     /// # Errors
     /// It is not installed, cannot be confined, failed, or took too long.
     pub(crate) async fn read(&self, input: Vec<u8>, toolkit: &Toolkit, cx: &Cx) -> Result<ReadOutput, ReaderError> {
-        let name = self.names.first().copied().unwrap_or_default();
+        // Which of several names it has here is known to the shell only.
+        let name = match self.names {
+            [name] => name,
+            _ => self.package.split(" (").next().unwrap_or_default(),
+        };
         let failed = |words: String| ReaderError::Failed(format!("{name} can't read it: {words}"));
         let confinement = toolkit.sandbox.confine_reader(&cx.session, &cx.engine.policy.load());
         let confinement = confinement.map_err(|error| failed(error.to_string()))?;

@@ -433,6 +433,10 @@ fn system(path: &Path, error: Errno) -> OpenError {
         Errno::NOENT => OpenError::NotFound(path),
         Errno::LOOP => OpenError::Swapped(path),
         Errno::ISDIR => OpenError::Folder(path),
+        Errno::NOTDIR if let Some(file) = path.ancestors().skip(1).find(|above| above.symlink_metadata().is_ok()) => {
+            let words = format!("{} is no folder", file.display());
+            OpenError::System { path, source: io::Error::new(io::ErrorKind::NotADirectory, words) }
+        }
         // A pipe without a reader, or a socket.
         Errno::NXIO => OpenError::Special { path, kind: "a pipe or a socket" },
         error => OpenError::System { path, source: error.into() },

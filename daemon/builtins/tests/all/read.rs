@@ -118,7 +118,10 @@ async fn an_image_that_models_do_not_take_is_made_smaller_or_refused_with_the_re
     assert!(result.text().ends_with("shown as image/png, 2000 x 2 pixels, 45 bytes"), "{}", result.text());
     test.program("magick", "cat >/dev/null; echo 'it is broken' >&2; exit 1");
     let text = test.bad("read", json!({"path": "wide.png"})).await;
-    assert!(text.starts_with(problem) && text.ends_with("magick can't read it: it is broken (exit code 1)"), "{text}");
+    assert!(
+        text.starts_with(problem) && text.ends_with("ImageMagick can't read it: it is broken (exit code 1)"),
+        "{text}"
+    );
     test.write("cut.png", &png(3, 4)[..40]);
     let text = test.bad("read", json!({"path": "cut.png"})).await;
     assert_eq!(text, "cut.png is a damaged image: its end is missing (image/png, 3 x 4 pixels, 40 bytes)");
