@@ -1,5 +1,7 @@
 //! Unified diffs, for users who are asked for permission and for models that check their changes.
 
+use std::ops::Range;
+
 use similar::DiffOp;
 
 use crate::bad_bytes;
@@ -8,6 +10,12 @@ use crate::document::{Document, TextForm};
 
 /// Longer diffs are truncated: nobody reads them.
 const MAX_BYTES: usize = 64 * 1024;
+/// Of longer lines, in bytes, only what a change makes of them is shown.
+const LONG_LINE: usize = 1000;
+/// How much of such a line is shown beside its change, in bytes.
+const BESIDE: usize = 100;
+/// How much is shown of one version of a changed part, in bytes, if the whole is too long.
+const MAX_PART: usize = 8 * 1024;
 
 /// A change, line by line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,6 +62,10 @@ pub(crate) fn diff(old: Option<&str>, new: Option<&str>, name: &str) -> Diff {
     let mut text =
         bad_bytes::shown(&unified(&before, &after, steps, [&header("a", old.is_some()), &header("b", new.is_some())]))
             .into_owned();
+    if text.lines().any(|line| line.len() > LONG_LINE) {
+        let whole = with_short_lines(&text, usize::MAX);
+        text = if whole.len() > MAX_BYTES { with_short_lines(&text, MAX_PART) } else { whole };
+    }
     if text.len() > MAX_BYTES {
         let mut end = text.floor_char_boundary(MAX_BYTES);
         end = text[..end].rfind('\n').map_or(end, |line| line + 1);
@@ -64,6 +76,73 @@ pub(crate) fn diff(old: Option<&str>, new: Option<&str>, name: &str) -> Diff {
         text.shrink_to_fit();
     }
     Diff { text, added, removed, form: Vec::new() }
+}
+
+/// The diff with what is the same in both versions of a long line left out, and of what differs at most `most` bytes shown:
+/// otherwise the old version alone may fill a diff, and nobody sees the new one.
+fn with_short_lines(text: &str, most: usize) -> String {
+    let body = text.find("\n@@ ").map_or(text.len(), |at| at + 1);
+    let mut short = text[..body].to_owned();
+    let (mut removed, mut added): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
+    for line in text[body..].split_inclusive('\n') {
+        match line.as_bytes().first() {
+            Some(b'-') => removed.push(line),
+            Some(b'+') => added.push(line),
+            // It says that the line before it has no line feed.
+            Some(b'\\') if !added.is_empty() => added.push(line),
+            Some(b'\\') if !removed.is_empty() => removed.push(line),
+            _ => {
+                push_changed(&mut short, &removed, &added, most);
+                removed.clear();
+                added.clear();
+                push_part(&mut short, line, 0..line.len().min(LONG_LINE));
+            }
+        }
+    }
+    push_changed(&mut short, &removed, &added, most);
+    short
+}
+
+/// Lines that replace each other: the first of the one by the first of the other, and so on.
+fn push_changed(text: &mut String, removed: &[&str], added: &[&str], most: usize) {
+    for (lines, others) in [(removed, added), (added, removed)] {
+        for (at, line) in lines.iter().enumerate() {
+            match others.get(at).filter(|other| line.len().max(other.len()) > LONG_LINE) {
+                Some(other) => push_part(text, line, changed_part(line, other, most)),
+                None => text.push_str(line),
+            }
+        }
+    }
+}
+
+/// The part of a line of a diff that is not the same in its other version, and something beside it.
+fn changed_part(line: &str, other: &str, most: usize) -> Range<usize> {
+    let same = |one: &mut dyn Iterator<Item = char>, two: &mut dyn Iterator<Item = char>| -> usize {
+        one.zip(two).take_while(|(one, two)| one == two).map(|(c, _)| c.len_utf8()).sum()
+    };
+    let before = 1 + same(&mut line.chars().skip(1), &mut other.chars().skip(1));
+    let room = line.len().min(other.len()) - before.min(line.len()).min(other.len());
+    let after = same(&mut line.chars().rev(), &mut other.chars().rev()).min(room);
+    let end = (line.len() - after).min(before.saturating_add(most));
+    line.floor_char_boundary(before.saturating_sub(BESIDE))..line.ceil_char_boundary(end + BESIDE)
+}
+
+/// A part of a line of a diff, with its sign and its line end.
+fn push_part(text: &mut String, line: &str, part: Range<usize>) {
+    let content = line.strip_suffix('\n').unwrap_or(line);
+    let (start, end) = (part.start.max(1), content.ceil_char_boundary(part.end.min(content.len())));
+    if content.len() <= LONG_LINE || start >= end {
+        return text.push_str(line);
+    }
+    text.push_str(&content[..1]);
+    if start > 1 {
+        text.push_str(&format!("[{} bytes ...]", start - 1));
+    }
+    text.push_str(&content[start..end]);
+    if end < content.len() {
+        text.push_str(&format!("[... {} bytes]", content.len() - end));
+    }
+    text.push_str(&line[content.len()..]);
 }
 
 #[cfg(test)]
@@ -88,6 +167,31 @@ mod tests {
             diff(Some("a\nb\r"), Some("a\nB\r"), "f").text,
             "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n a\n-b\r\n\\ No newline at end of file\n+B\r\n\\ No newline at end of file\n"
         );
+    }
+
+    #[test]
+    fn a_change_in_a_long_line_is_shown_with_both_versions() {
+        let line = |middle: &str| format!("{}{middle}{}\nnext\n", "a".repeat(90_000), "z".repeat(90_000));
+        let shown = diff(Some(&line("[old]")), Some(&line("[new]")), "f").text;
+        let side = |sign: &str, middle: &str| {
+            let (before, after) = ("a".repeat(99), "z".repeat(99));
+            format!("{sign}[89901 bytes ...]{before}{middle}{after}[... 89901 bytes]\n")
+        };
+        let expected = [side("-", "[old]"), side("+", "[new]")].concat();
+        assert_eq!(shown, format!("--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n{expected} next\n"));
+    }
+
+    #[test]
+    fn nothing_of_what_differs_is_left_out_where_there_is_room() {
+        let (old, new) = ("x".repeat(3_000), format!("{}y\u{fc}", "z".repeat(20_000)));
+        let shown = diff(Some(&format!("{old}\n")), Some(&format!("{new}\n")), "f").text;
+        assert_eq!(shown, format!("--- a/f\n+++ b/f\n@@ -1 +1 @@\n-{old}\n+{new}\n"));
+        // A context line tells where a change is, and its beginning does.
+        let shown = diff(Some(&format!("{old}\na\n")), Some(&format!("{old}\nb\n")), "f").text;
+        assert!(shown.contains(&format!(" {}[... 2001 bytes]\n-a\n+b\n", "x".repeat(999))), "{shown}");
+        let long = |c: &str| format!("{}\n", c.repeat(200_000));
+        let shown = diff(Some(&long("o")), Some(&long("n")), "f").text;
+        assert!(shown.contains("-oooo") && shown.contains("+nnnn") && shown.len() < MAX_BYTES, "{}", shown.len());
     }
 
     #[test]
