@@ -492,6 +492,8 @@ impl WindowRecord {
             all.ended_since.extend(found.ended_since);
             lost = lost.or(found.lost);
         }
+        all.set_lost_aside();
+        lost = lost.or_else(|| all.lost_for_ever());
         let WindowChanges { own, shared, contested, mut shared_with, not_kept: gone, ended_since, .. } = all;
         shared_with.extend(beside.clone());
         let shared_with: Vec<String> = shared_with.into_iter().collect();

@@ -151,6 +151,33 @@ pub(super) struct WindowChanges {
     pub(super) lost: Option<String>,
 }
 
+impl WindowChanges {
+    /// Sets aside what was removed and cannot be brought back, so that all else comes back: sockets and devices, which hold
+    /// nothing, and in a call that only removed something whatever it is. What another call made may be the only copy of it.
+    pub(super) fn set_lost_aside(&mut self) {
+        let all = [&mut self.own, &mut self.shared, &mut self.contested];
+        let only_removes = all.iter().all(|changes| changes.iter().all(|change| change.after.is_none()));
+        for changes in all {
+            let lost = changes.extract_if(.., |change| {
+                let is_empty = matches!(change.before, Some(PathState::Special { .. }));
+                change.after.is_none() && change.lost_because().is_some() && (only_removes || is_empty)
+            });
+            self.not_kept.extend(lost.map(|change| change.path.0));
+        }
+    }
+
+    /// Why some of the changes cannot be undone, if so.
+    pub(super) fn lost_for_ever(&self) -> Option<String> {
+        let mut reasons =
+            self.own.iter().chain(&self.shared).chain(&self.contested).filter_map(PathChange::lost_because);
+        let first = reasons.next()?;
+        Some(match reasons.count() {
+            0 => first,
+            more => format!("{first}, and {more} more"),
+        })
+    }
+}
+
 pub(super) struct FolderIndex {
     root: PathBuf,
     /// A folder of the daemon's own below the root, which is left out.
@@ -382,7 +409,6 @@ impl FolderIndex {
                 }
             }
         }
-        changes.lost = lost_for_ever(changes.own.iter().chain(&changes.shared).chain(&changes.contested));
         if !changes.own.is_empty() || !changes.shared.is_empty() {
             let overdue = self.windows.iter_mut().filter(|other| other.is_overdue);
             overdue.for_each(|other| _ = other.ended_since.insert(window.name.clone()));
@@ -838,16 +864,6 @@ impl FolderIndex {
             }
         }
     }
-}
-
-/// Why some of the changes cannot be undone, if so.
-fn lost_for_ever<'c>(changes: impl Iterator<Item = &'c PathChange>) -> Option<String> {
-    let mut reasons = changes.filter_map(PathChange::lost_because);
-    let first = reasons.next()?;
-    Some(match reasons.count() {
-        0 => first,
-        more => format!("{first}, and {more} more"),
-    })
 }
 
 /// Whether nothing is at a path, as far as that can be seen.

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use super::index::{FolderIndex, WindowChanges};
 use super::index_log::{LeftLog, LogLine};
-use crate::journal::{AFTER_A_KILL, ChangingCall, Journal, JournalScope, PathChange};
+use crate::journal::{AFTER_A_KILL, ChangingCall, Journal, JournalScope, PathChange, RawPath, UnrecordedChanges};
 
 /// How long commands may go on after their daemon has ended, and how much older than that its last sign of life may be.
 const TO_END: Duration = Duration::from_secs(4);
@@ -34,14 +34,18 @@ fn record_left(journal: &Journal, log: &LeftLog) {
     };
     let end = log.alive_until() + TO_END;
     for (id, call) in calls {
-        let WindowChanges { own, shared, contested, shared_with, .. } = index.finish(id);
+        let mut changes = index.finish(id);
+        changes.set_lost_aside();
+        let WindowChanges { own, shared, contested, shared_with, not_kept, .. } = changes;
         if is_recorded(&call) {
             continue;
         }
         let (certain, later): (Vec<PathChange>, Vec<PathChange>) =
             own.into_iter().partition(|change| is_before(change.path.path(), end));
         // Nobody is there to be told that it failed.
-        let _ = journal.record(&call, certain, Vec::new());
+        let not_kept = not_kept.into_iter().map(RawPath).collect();
+        let beyond = UnrecordedChanges { not_kept, ..UnrecordedChanges::default() };
+        let _ = journal.record_with(&call, certain, Vec::new(), beyond);
         let mut others: Vec<String> = shared_with.into_iter().collect();
         others.push(AFTER_A_KILL.to_owned());
         let _ = journal.record(&call, [shared, contested, later].concat(), others);

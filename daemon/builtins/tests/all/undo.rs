@@ -151,8 +151,8 @@ async fn files_with_several_names_get_them_back() {
 async fn what_cannot_be_undone_is_said_at_once() {
     for (there, line, why) in [
         ("truncate -s 65M big; echo o > o", "echo a >> big; rm o", "the contents of files over 64 MiB are not kept"),
-        ("truncate -s 65M big; echo o > o", "rm big o", "the contents of files over 64 MiB are not kept"),
-        ("python3 -c 'import socket; socket.socket(1).bind(\"s\")'", "rm s", "a socket cannot be made again"),
+        // The copy may be all that there is of it.
+        ("truncate -s 65M big; echo o > o", "cp big copy; rm big o", "the contents of files over 64 MiB are not kept"),
         (
             "echo precious > ../store/p",
             "ln ../store/p a; echo gone > a; echo b > b",
@@ -187,6 +187,35 @@ async fn what_cannot_be_undone_is_said_at_once() {
         let after = all(&test);
         assert_eq!(take_back(&test, "call").await.unwrap_err().to_string(), said);
         assert_eq!(all(&test), after);
+    }
+}
+
+/// All else that the command removed comes back.
+#[tokio::test]
+async fn what_was_removed_for_good_is_no_reason_to_bring_back_nothing() {
+    let socket = "python3 -c 'import socket; socket.socket(1).bind(\"lost\")'";
+    for (there, line) in [
+        ("truncate -s 65M lost", "rm -r lost d o"),
+        (socket, "rm -r lost d o"),
+        // A socket holds nothing, whatever else was done.
+        (socket, "rm -r lost d; echo other > o"),
+    ] {
+        let test = started();
+        outside(&test, there);
+        outside(&test, "echo o > o; mkdir d; echo 1 > d/f");
+        bash(&test, "first", "true").await;
+        let before = all(&test);
+        let result = bash(&test, "call", line).await;
+        let lost = test.root.join("lost");
+        let said = format!("{}, of which nothing is kept", lost.display());
+        assert!(
+            result.text().ends_with(&format!("[undo does not bring back all that this command removed: {said}]")),
+            "{result:?}"
+        );
+        take_back(&test, "call").await.unwrap();
+        std::fs::remove_file(&lost).unwrap_err();
+        assert_eq!(test.content("d/f"), "1\n", "{line}");
+        assert_eq!(all(&test).len() + 1, before.len(), "{line}");
     }
 }
 
