@@ -69,6 +69,9 @@ pub struct QuestionResolved {
     /// Who answered; absent when nobody did.
     #[serde(default)]
     pub by: Option<Answerer>,
+    /// How it ended, in words: `answered by nvim`, `the call ended`.
+    #[serde(default)]
+    pub how: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

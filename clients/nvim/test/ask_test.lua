@@ -347,6 +347,35 @@ fact("a question is answered by a choice", function(scene)
   equal({ { "Red  (as blood)", "Green", "Do not answer" }, "Which colour?" }, seen)
 end)
 
+fact("a question that another client answers closes, and says who did", function(scene)
+  local choose
+  vim.ui.select = function(items, _, on_choice)
+    choose = function()
+      on_choice(items[1])
+    end
+  end
+  scene.connect()
+  local other = scene.other()
+  local asked
+  other.request("questions.subscribe", {}, function(item)
+    asked = item.type == "asked" and item.request or asked
+  end)
+  local result
+  scene.toold.call("question", QUESTION, {}, function(_, got)
+    result = got
+  end)
+  wait("the prompt", function()
+    return choose and asked
+  end)
+  equal(nil, (other.request("questions.reply", { request_id = asked.request_id, answer_ids = { asked.options[2].id } })))
+  wait("the result", function()
+    return result
+  end)
+  support.noticed("answered by other: Which colour?")
+  choose()
+  support.noticed("is already answered: answered by other")
+end)
+
 fact("a question takes several choices, or free text", function(scene)
   local marks = 0
   support.answer(function(labels)

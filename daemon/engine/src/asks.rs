@@ -149,10 +149,10 @@ pub enum AskAnswer {
     },
 }
 
-/// Why an answer is not remembered.
 /// How many characters of what a person wrote are kept with a grant.
 const MAX_KEPT_WORDS: usize = 500;
 
+/// Why an answer is not remembered.
 const EACH_TIME: &str = "it is asked about each time";
 
 /// How the rule of a person's answer begins.

@@ -70,11 +70,15 @@ pub enum FormOutcome {
     Cancelled,
 }
 
-/// Why a reply was rejected. The question is still pending, except for `Unknown`.
+/// Why a reply was rejected. The question is still pending after `NoAnswer` alone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuestionReplyError {
     #[error("no question {0} is waiting for an answer: it was answered, it ended, or it never existed")]
     Unknown(String),
+    #[error("question {0} is already answered: {1}")]
+    AlreadyAnswered(String, String),
+    #[error("question {0} has ended: {1}")]
+    Ended(String, String),
     #[error("{0}")]
     NoAnswer(String),
 }
@@ -113,7 +117,7 @@ impl PromptKind for PendingQuestion {
     fn leave(&mut self, _: &CallId) {}
 
     fn cancelled(&self) -> EndedQuestion {
-        ended(&self.question.request_id, QuestionEnd::Cancelled)
+        ended(&self.question.request_id, QuestionEnd::Cancelled, "the call ended")
     }
 
     fn asked(&self) -> EventBody {
@@ -280,11 +284,12 @@ async fn put(
                     WaitOutcome::Answered(ended) => (ended, ToolError::Cancelled),
                     WaitOutcome::Expired => {
                         let words = format!("no answer within {} s", settings.ask_timeout.as_secs());
-                        let end = ended(&waiter.prompt.question.request_id, QuestionEnd::Expired);
+                        let end = ended(&waiter.prompt.question.request_id, QuestionEnd::Expired, &words);
                         (waiter.resolve(end), ToolError::Failed(words))
                     }
                     WaitOutcome::Alone => {
-                        let end = ended(&waiter.prompt.question.request_id, QuestionEnd::Expired);
+                        let how = "no client is connected any more that could answer";
+                        let end = ended(&waiter.prompt.question.request_id, QuestionEnd::Expired, how);
                         (waiter.resolve(end), nobody())
                     }
                 };
@@ -299,20 +304,27 @@ async fn put(
 /// author answers for.
 ///
 /// # Errors
-/// Nothing was answered, and the question is still pending (except for `Unknown`).
+/// Nothing was answered. See [`QuestionReplyError`].
 pub fn reply(
     engine: &Engine,
     reply: &ReplyQuestion,
     by: Answerer,
     session: Option<&SessionId>,
 ) -> Result<(), QuestionReplyError> {
-    let unknown = || QuestionReplyError::Unknown(reply.request_id.clone());
     let is_it = |asked: &PendingQuestion| {
         asked.question.request_id == reply.request_id
             && session.is_none_or(|session| *session == asked.question.session_id)
     };
     let prompts = &engine.questions.prompts;
-    let (id, asked) = prompts.claim(is_it).ok_or_else(unknown)?;
+    let (id, asked) = prompts.claim(is_it).ok_or_else(|| {
+        let id = reply.request_id.clone();
+        // Only who may answer all questions learns how others were answered.
+        match prompts.end(|end| end.request_id == id).filter(|_| session.is_none()) {
+            Some(end) if end.by.is_some() => QuestionReplyError::AlreadyAnswered(id, end.how),
+            Some(end) => QuestionReplyError::Ended(id, end.how),
+            None => QuestionReplyError::Unknown(id),
+        }
+    })?;
     let answer = match &asked.schema {
         Some(schema) => filled(schema, reply).map(PersonReply::Form),
         None => said(&asked.question, reply).map(PersonReply::Question),
@@ -324,17 +336,21 @@ pub fn reply(
             return Err(QuestionReplyError::NoAnswer(words));
         }
     };
-    let action = match answer {
+    let (action, word) = match answer {
         PersonReply::Question(QuestionAnswer::Answer { .. }) | PersonReply::Form(FormOutcome::Accepted(_)) => {
-            QuestionEnd::Answered
+            (QuestionEnd::Answered, "answered")
         }
         PersonReply::Question(QuestionAnswer::Cancelled)
-        | PersonReply::Form(FormOutcome::Declined | FormOutcome::Cancelled) => QuestionEnd::Cancelled,
+        | PersonReply::Form(FormOutcome::Declined | FormOutcome::Cancelled) => (QuestionEnd::Cancelled, "declined"),
     };
-    let mut ended = ended(&reply.request_id, action);
+    let who = by.client.clone().unwrap_or_else(|| format!("connection {}", by.connection));
+    let mut ended = ended(&reply.request_id, action, &format!("{word} by {who}"));
     ended.resolved.by = Some(by);
     ended.said = Some(answer);
-    if prompts.resolve(id, ended) { Ok(()) } else { Err(unknown()) }
+    match prompts.resolve(id, ended) {
+        true => Ok(()),
+        false => Err(QuestionReplyError::Unknown(reply.request_id.clone())),
+    }
 }
 
 fn said(question: &Question, reply: &ReplyQuestion) -> Result<QuestionAnswer, String> {
@@ -423,8 +439,9 @@ fn fields_of(schema: &Schema, text: &str) -> Result<Map<String, Value>, String> 
     Ok(Map::from_iter([(name.clone(), value)]))
 }
 
-fn ended(request_id: &str, action: QuestionEnd) -> EndedQuestion {
-    let resolved = QuestionResolved { request_id: request_id.to_owned(), action, by: None };
+/// `how`: in words, for people.
+fn ended(request_id: &str, action: QuestionEnd, how: &str) -> EndedQuestion {
+    let resolved = QuestionResolved { request_id: request_id.to_owned(), action, by: None, how: how.to_owned() };
     EndedQuestion { resolved, said: None }
 }
 

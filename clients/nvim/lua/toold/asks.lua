@@ -219,20 +219,10 @@ local function prompt_of(ask)
   return prompt
 end
 
---- Closes a request that has ended, and says how, unless you have answered it here.
-local function over(resolved)
-  local headline = prompts.headline(resolved.request_id)
-  local here = answered[resolved.request_id]
-  answered[resolved.request_id] = nil
-  if prompts.over(resolved.request_id) and not here and resolved.how and resolved.how ~= "" then
-    vim.notify(("toold: %s: %s"):format(text.line(resolved.how), text.cut(headline, 80)), vim.log.levels.INFO)
-  end
-end
-
 --- Takes an item of the subscription: a new request, an open one as it is now, or the end of one.
 function M.on_item(item)
   if item.type ~= "asked" then
-    over(item)
+    prompts.ended(item, answered)
   elseif not prompts.renew(item.request.request_id, item.request) then
     prompts.add(prompt_of(item.request))
   end

@@ -1,5 +1,7 @@
 --- Prompts for you: one at a time, and none while you type.
 
+local text = require("toold.text")
+
 local M = {}
 
 -- Milliseconds between two checks whether the editor is in normal mode.
@@ -112,6 +114,16 @@ function M.over(id)
   end
   require("toold.status").changed()
   return true
+end
+
+--- Closes a prompt that has ended, and says how, unless its id is among those that were `answered` here.
+function M.ended(resolved, answered)
+  local id, how = resolved.request_id, resolved.how
+  local headline, here = M.headline(id), answered[id]
+  answered[id] = nil
+  if M.over(id) and not here and how and how ~= "" then
+    vim.notify(("toold: %s: %s"):format(text.line(how), text.cut(headline, 80)), vim.log.levels.INFO)
+  end
 end
 
 --- The line that a pending prompt is shown by.

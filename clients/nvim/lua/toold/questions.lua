@@ -8,11 +8,18 @@ local text = require("toold.text")
 
 local M = {}
 
+-- The ids of the questions that were answered here.
+local answered = {}
+
 local function reply(question, answer)
+  answered[question.request_id] = true
   local params = vim.tbl_extend("force", { request_id = question.request_id }, answer)
   client.request("questions.reply", params, function(err)
+    if err then
+      answered[question.request_id] = nil
+    end
     if err and err.data and err.data.kind == "unknown_request" then
-      vim.notify("toold: this question was answered already", vim.log.levels.INFO)
+      vim.notify("toold: nothing was changed: " .. text.line(err.message), vim.log.levels.INFO)
     elseif err and err.kind ~= "disconnected" then
       vim.notify("toold: the daemon did not accept the answer: " .. err.message, vim.log.levels.ERROR)
     end
@@ -103,7 +110,7 @@ function M.on_connect()
   end
   client.request("questions.subscribe", {}, nil, function(item)
     if item.type ~= "asked" then
-      prompts.over(item.request_id)
+      prompts.ended(item, answered)
       return
     end
     local question = item.request

@@ -380,8 +380,13 @@ impl ClientRequests {
                 let (engine, session) = (&engine, Some(&session));
                 let reply = forms::read_question(question, answer);
                 let replied = reply.and_then(|reply| match questions::reply(engine, &reply, by.clone(), session) {
-                    Ok(()) | Err(questions::QuestionReplyError::Unknown(_)) => Ok(()),
                     Err(error @ questions::QuestionReplyError::NoAnswer(_)) => Err(error.to_string()),
+                    Ok(())
+                    | Err(
+                        questions::QuestionReplyError::Unknown(_)
+                        | questions::QuestionReplyError::AlreadyAnswered(..)
+                        | questions::QuestionReplyError::Ended(..),
+                    ) => Ok(()),
                 });
                 if replied.is_err() && last {
                     let request_id = question.request_id.clone();

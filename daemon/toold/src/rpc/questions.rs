@@ -3,11 +3,12 @@
 use jsonrpsee::types::SubscriptionId;
 use toold_engine::questions::{QuestionReplyError, QuestionSubscription, reply};
 use toold_proto::daemon::Done;
+use toold_proto::error::{self, ErrorData};
 use toold_proto::method::{QuestionsReply, QuestionsSubscribe, Subscription};
 use toold_proto::permission::{Answerer, SubscribePrompts};
 use toold_proto::question::ReplyQuestion;
 
-use crate::rpc::error::{invalid_params, unknown};
+use crate::rpc::error::{invalid_params, object, unknown};
 use crate::rpc::permissions::session_of;
 use crate::rpc::subscription::{ItemSubscriber, add_subscription};
 use crate::rpc::{MethodRequest, MethodTable, Right, add, client_name, decides};
@@ -22,8 +23,11 @@ pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add::<QuestionsReply>(module, Right::Decider, |request, params: ReplyQuestion| {
         let by = Answerer { client: client_name(&request), connection: request.connection().id };
         let replied = reply(&request.services.engine, &params, by, None);
-        replied.map(|()| Done {}).map_err(|error| match &error {
+        replied.map(|()| Done {}).map_err(|failed| match &failed {
             QuestionReplyError::Unknown(id) => unknown("request", id),
+            QuestionReplyError::AlreadyAnswered(..) | QuestionReplyError::Ended(..) => {
+                object(error::UNKNOWN, &failed.to_string(), ErrorData::new("unknown_request"))
+            }
             QuestionReplyError::NoAnswer(words) => invalid_params(words),
         })
     })
