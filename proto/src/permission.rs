@@ -506,7 +506,8 @@ pub enum ReviewProposal {
 pub struct ReplayRules {
     /// Start time: RFC 3339, or how long ago, such as `7d`.
     pub since: String,
-    /// Rules that are tried in addition to those of the configuration: a text in TOML with `[[permission.rules]]`.
+    /// Rules that are tried in addition to those of the configuration: a text in TOML with `[[permission.rules]]`, or
+    /// `permission.level`, or both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rules: Option<String>,
     /// The level that is tried; that of the configuration when absent.

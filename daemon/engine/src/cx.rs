@@ -26,6 +26,7 @@ use crate::deadline::Deadline;
 use crate::dependencies::{Dependencies, FileStamp};
 use crate::floor::{AllowedParts, Floor};
 use crate::judged_need::JudgedNeed;
+use crate::level::may_be_free;
 use crate::need::Need;
 use crate::progress::ProgressLog;
 use crate::session::{CallInFlight, Session, SessionOwner};
@@ -375,6 +376,19 @@ impl Cx {
     pub(crate) fn record(&self, need: &Need, verdict: &'static str, rule: String, by: DecidedBy) {
         let decision = self.decision_record(need, verdict, rule, by);
         self.notes().decisions.push(decision);
+    }
+
+    /// Notes at the last decision, which refused the call, at which levels the `rest` of what the call needs would be free.
+    pub(crate) fn note_rest(&self, rest: &[Need]) {
+        if rest.is_empty() {
+            return;
+        }
+        let inside = |need: &Need| self.session.contains(Path::new(&need.target));
+        let is_free = |level: &Level| rest.iter().all(|need| may_be_free(*level, need, inside(need)));
+        let levels: Vec<Level> = Level::ALL.into_iter().filter(is_free).collect();
+        if let Some(judged) = self.notes().decisions.last_mut().and_then(|last| last.judged.as_mut()) {
+            judged.rest_free_at = Some(levels);
+        }
     }
 
     fn decision_record(&self, need: &Need, verdict: &'static str, rule: String, by: DecidedBy) -> DecisionRecord {

@@ -1,6 +1,7 @@
 //! What the audit log keeps of a need: enough to decide it again by other rules, without running or reading anything.
 
 use serde::{Deserialize, Serialize};
+use toold_proto::level::Level;
 use toold_proto::tool::Category;
 
 use crate::need::{JudgedCommand, Need, NeedKind};
@@ -30,6 +31,9 @@ pub struct JudgedNeed {
     /// It was denied by something that no rule lifts and that its target does not show, such as a secret below a folder.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub denied_for_good: bool,
+    /// The call was refused here, and the rest of what it needed was not decided: the levels at which that would be free.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rest_free_at: Option<Vec<Level>>,
     /// A text in it may have been a secret, or it was too long: it is not kept.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub withheld: bool,

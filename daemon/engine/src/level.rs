@@ -142,6 +142,23 @@ pub fn confined_effects() -> EffectSet {
     confined.map(|freed| freed.effect).collect()
 }
 
+/// Those of them for which no look at the disk is needed: which hosts a command reaches, what a lock file was and who has made a
+/// file is not known from a command alone.
+pub fn effects_without_disk() -> EffectSet {
+    [Effect::Fetch, Effect::Install, Effect::Destroy].into_iter().fold(confined_effects(), EffectSet::without)
+}
+
+/// Whether a command that has this need, as one of several, may be free at a level, as far as no look at the disk is needed.
+/// `inside`: whether the file lies in the session's folders.
+pub fn may_be_free(level: Level, need: &Need, inside: bool) -> bool {
+    match need.category() {
+        Category::FileWrite => inside,
+        Category::Network | Category::Mcp | Category::Agent | Category::Plugin => false,
+        Category::Shell => need.reads_only() || frees_command(level, need, effects_without_disk()),
+        Category::FileRead => true,
+    }
+}
+
 /// The levels of the configuration files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConfiguredLevels {

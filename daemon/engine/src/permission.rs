@@ -47,8 +47,12 @@ pub async fn check_declared(cx: &Cx, needs: &[Need]) -> Result<(), ToolError> {
         check_paused(cx)?;
     }
     let basis = DecisionBasis::of(cx);
-    for need in needs {
-        check_one(cx, cx.chain_of_declared(need), need, needs).await?;
+    for (at, need) in needs.iter().enumerate() {
+        let checked = check_one(cx, cx.chain_of_declared(need), need, needs).await;
+        if let Err(ToolError::Denied(_)) = checked {
+            cx.note_rest(&needs[at + 1..]);
+        }
+        checked?;
     }
     cx.note_decided_by(basis);
     Ok(())

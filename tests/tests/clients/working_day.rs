@@ -221,13 +221,13 @@ fn a_working_day_takes_few_approvals() {
     assert!(document.contains(&counted.to_string()), "daemon/SECURITY.md does not say {counted:?}: {counted}");
 }
 
-/// The day again at the level `develop`: it asks no more often, and frees nothing that was denied.
+/// The day again at the level `develop`: it asks half as often at most, and frees nothing that was denied.
 fn check_replay(replayed: &Seen) {
     let replay: Value = serde_json::from_str(&replayed.text).unwrap_or_else(|_| panic!("{}", replayed.text));
     let count = |name: &str| replay[name].as_u64().unwrap();
     let (before, after) = (count("asks_before"), count("asks_after"));
     println!("the day again at the level develop: {before} asks, then {after}, of {} decisions", count("decisions"));
-    assert!(after <= before, "{replay}");
+    assert!(after * 2 <= before, "{replay}");
     let freed = replay["freed"].as_array().unwrap();
     assert!(freed.iter().all(|line| line["was_denied"] != json!(true)), "{replay}");
 }

@@ -610,7 +610,16 @@ fn rules_and_levels_are_tried_on_the_audit_log() {
     // What a person denied comes first.
     assert_eq!((&tried["freed"][0]["target"], &tried["freed"][0]["was_denied"]), (&json!("mkdir a"), &json!(true)));
     assert_eq!(tried["denied"][0]["target"], "touch b", "{tried}");
-    assert_eq!(person.error("permissions.replay", json!({"since": "1h", "rules": "x = ["}))["code"], -32602);
+    // A file without rules is a slip, and no rules that change nothing.
+    for wrong in ["x = [", "", "[[permision.rules]]\ncategory = \"shell\"\n"] {
+        assert_eq!(
+            person.error("permissions.replay", json!({"since": "1h", "rules": wrong}))["code"],
+            -32602,
+            "{wrong}"
+        );
+    }
+    let by_file = replay(&mut person, json!({"since": "1h", "rules": "[permission]\nlevel = \"edit\"\n"}));
+    assert_eq!(by_file, replay(&mut person, json!({"since": "1h", "level": "edit"})));
     let suggested = person.result("permissions.suggest", json!({}));
     assert_eq!(suggested["answers"], 4, "{suggested}");
     assert_eq!((&suggested["rules"][0]["pattern"], &suggested["rules"][0]["count"]), (&json!("echo *"), &json!(2)));

@@ -47,4 +47,5 @@ mod soak;
 mod store;
 mod swapped;
 mod trust;
+mod week;
 mod wire;

@@ -236,6 +236,12 @@ fn agents_that_are_observed_decide_themselves_and_denials_hold() {
     assert!(replayed["asks_before"].as_u64().unwrap() >= 3, "{replayed}");
     let changed = desk.result("audit.query", json!({"tool": "permission_observe"}));
     assert!(changed["entries"][0]["decisions"][0]["target"].as_str().unwrap().starts_with("codex until "), "{changed}");
+    // The record of one agent is neither ended nor replaced by a word about another one.
+    for on in [true, false] {
+        let other = desk.error("permissions.observe", json!({"on": on, "agent": "gemini"}));
+        assert!(other["message"].as_str().unwrap().contains("codex is observed until "), "{other}");
+    }
+    assert_eq!(desk.result("permissions.observe", json!({}))["observing"]["agent"], "codex");
     desk.result("permissions.observe", json!({"on": false}));
     check(&daemon, "codex", bash("make last"), "allow", "rule");
     for wrong in [json!({"on": true, "agent": "nobody"}), json!({"on": true, "days": 0})] {

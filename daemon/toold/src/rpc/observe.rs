@@ -23,6 +23,16 @@ async fn observe(request: MethodRequest, params: ObserveAgents) -> Result<Observ
     if !(1..=MAX_DAYS).contains(&days) {
         return Err(invalid_params(&format!("days: expected 1 to {MAX_DAYS}, not {days}")));
     }
+    if let Some(now) = request.services.config.observing(None)
+        && let Some(agent) = agent.as_ref().filter(|agent| now.agent.as_ref() != Some(*agent))
+    {
+        let who = now.agent.as_deref().map_or_else(|| "all agents are".to_owned(), |agent| format!("{agent} is"));
+        return Err(invalid_params(&format!(
+            "agent: {who} observed until {}, and not {agent} by itself: there is one record at a time, which `toolctl permissions \
+             observe off` ends",
+            now.until
+        )));
+    }
     let by = client_name(&request).unwrap_or_else(|| "a person".to_owned());
     let observed = on.then(|| from_now(by, agent, days));
     let target = match &observed {

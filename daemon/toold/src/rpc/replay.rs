@@ -8,15 +8,13 @@ use std::time::SystemTime;
 use jsonrpsee::types::ErrorObjectOwned;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
-use toold_engine::effects::EffectSet;
-use toold_engine::level::{confined_effects, frees_command};
+use toold_engine::level::{effects_without_disk, may_be_free};
 use toold_engine::need::Need;
 use toold_engine::policy::grants::Grant;
 use toold_engine::policy::rules::{RuleConfig, RulePlace};
 use toold_engine::policy::{CallingAgent, Policy, Subject, decide};
 use toold_engine::replay::{AnsweredNeed, ChangedLines, PAUSED, PastVerdict, ReplayCounts, answer_of, suggested_rules};
 use toold_engine::tool::Origin;
-use toold_proto::effect::Effect;
 use toold_proto::level::Level;
 use toold_proto::method::{PermissionsReplay, PermissionsSuggest};
 use toold_proto::permission::{ReplayRules, ReplayedRules, SuggestRules, SuggestedRules};
@@ -51,17 +49,22 @@ struct RulesFile {
 
 #[derive(Default, Deserialize)]
 struct RulesSection {
+    level: Option<Level>,
     #[serde(default)]
     rules: Vec<RuleConfig>,
 }
 
-/// The policy with the rules that are tried.
+/// The policy with the rules that are tried, and the level that stands beside them.
 ///
 /// # Errors
-/// The text or a rule of it cannot be read, as a sentence for the user.
-fn with_tried(policy: &Policy, text: Option<&str>) -> Result<Policy, String> {
-    let Some(text) = text else { return Ok(policy.clone()) };
+/// The text or a rule of it cannot be read, or it has neither a rule nor a level, as a sentence for the user.
+fn with_tried(policy: &Policy, text: Option<&str>) -> Result<(Policy, Option<Level>), String> {
+    let Some(text) = text else { return Ok((policy.clone(), None)) };
     let file: RulesFile = toml::from_str(text).map_err(|error| format!("rules: {error}"))?;
+    let RulesSection { rules, level } = file.permission;
+    if rules.is_empty() && level.is_none() {
+        return Err("rules: expected [[permission.rules]], and there are none".to_owned());
+    }
     let home = policy.home.clone();
     let place = |at: usize| RulePlace {
         origin: format!("the tried rules, rule {at}"),
@@ -71,7 +74,7 @@ fn with_tried(policy: &Policy, text: Option<&str>) -> Result<Policy, String> {
         home: home.clone(),
     };
     let problems = |policy: &Policy| policy.broken.len() + policy.closed.len() + policy.unmatchable.len();
-    let rules = file.permission.rules.into_iter().enumerate().map(|(at, rule)| (rule, place(at + 1)));
+    let rules = rules.into_iter().enumerate().map(|(at, rule)| (rule, place(at + 1)));
     let tried = policy.clone().with_rules(rules);
     match problems(&tried) > problems(policy) {
         true => {
@@ -80,14 +83,15 @@ fn with_tried(policy: &Policy, text: Option<&str>) -> Result<Policy, String> {
             let told: Vec<String> = found.filter(|problem| problem.contains("the tried rules")).cloned().collect();
             Err(format!("rules: {}", told.join("; ")))
         }
-        false => Ok(tried),
+        false => Ok((tried, level)),
     }
 }
 
 async fn replay(request: MethodRequest, params: ReplayRules) -> Result<ReplayedRules, ErrorObjectOwned> {
     let engine = request.services.engine.clone();
-    let policy = with_tried(&engine.policy.load(), params.rules.as_deref()).map_err(|words| invalid_params(&words))?;
-    let level = params.level.unwrap_or(policy.levels.user);
+    let tried = with_tried(&engine.policy.load(), params.rules.as_deref());
+    let (policy, with_rules) = tried.map_err(|words| invalid_params(&words))?;
+    let level = params.level.or(with_rules).unwrap_or(policy.levels.user);
     let builtins = request.services.builtins.clone();
     let gone = CancellationToken::new();
     let _guard = gone.clone().drop_guard();
@@ -193,18 +197,12 @@ impl<'r> RuleReplay<'r> {
 
     /// As the sandbox marks a line, but for what only the disk knows.
     fn mark_confined(&self, call: &DecidedCall, needs: &mut [(Need, bool, PastVerdict)]) {
-        // It is not known which hosts a command reached, what a lock file was, and who had made a file.
-        let effects =
-            [Effect::Fetch, Effect::Install, Effect::Destroy].into_iter().fold(confined_effects(), EffectSet::without);
-        let leaves = |(need, inside, _): &(Need, bool, PastVerdict)| match need.category() {
-            Category::FileWrite => !inside,
-            Category::Network | Category::Mcp | Category::Agent | Category::Plugin => true,
-            Category::Shell => !need.reads_only() && !frees_command(self.level, need, effects),
-            Category::FileRead => false,
-        };
+        let is_free = |(need, inside, _): &(Need, bool, PastVerdict)| may_be_free(self.level, need, *inside);
+        let rests = call.decisions.iter().filter_map(|decision| decision.judged.as_ref()?.rest_free_at.as_ref());
+        let is_whole = { rests }.all(|levels| levels.contains(&self.level));
         let is_command = needs.iter().any(|(need, ..)| need.category() == Category::Shell);
-        if self.can_confine && is_command && call.agent.is_none() && !needs.iter().any(leaves) {
-            needs.iter_mut().for_each(|(need, ..)| need.confined = effects);
+        if self.can_confine && is_command && call.agent.is_none() && is_whole && needs.iter().all(is_free) {
+            needs.iter_mut().for_each(|(need, ..)| need.confined = effects_without_disk());
         }
     }
 
