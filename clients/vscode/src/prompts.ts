@@ -80,6 +80,11 @@ export function askView(ask: Ask, folders: readonly string[]): AskView {
   return { message: `${who}${chain} wants ${verb(ask)}${part}: ${shortened(ask.target, ask.cwd)}${line}${reason}`, buttons };
 }
 
+/** Without what the window would make a link of, such as `[Allow](command:...)`. */
+export function plain(text: string): string {
+  return text.replace(/\]\((?=(?:https?|command|file):)/gi, "] (");
+}
+
 /** Opens the list of all answers. */
 export const MORE = "More...";
 

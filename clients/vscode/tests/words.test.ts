@@ -10,7 +10,7 @@ import { invocationMessage, texts } from "../src/chat.js";
 import { sides } from "../src/diff.js";
 import { argumentsOf, fieldsOf } from "../src/form.js";
 import { describeProblems, describeSelection, type EditorProblem } from "../src/provided.js";
-import { answerOf, askView, lastChanges, MORE, picks, shortTitles } from "../src/prompts.js";
+import { answerOf, askView, lastChanges, MORE, picks, plain, shortTitles } from "../src/prompts.js";
 import { Recent } from "../src/recent.js";
 import { statusView } from "../src/status.js";
 import { toolItems } from "../src/tool-items.js";
@@ -377,6 +377,14 @@ test("a notification has the answers that fit, and a button for all", () => {
   assert.deepEqual(titles("Allow once", "Deny"), ["Allow once", "Deny", "Diff"]);
   const pattern = "Allow in this session: ./some/long/folder/**";
   assert.deepEqual(titles("Allow once", "Allow in this session", pattern, "Deny"), ["Allow once", MORE, "Diff", "Deny"]);
+});
+
+test("no text from outside becomes a link in a message, which could run a command of the editor", () => {
+  const link = /\[([^\]]+)\]\(((?:https?:\/\/|command:|file:)[^)\s]+)/i;
+  for (const target of ["[Allow once](command:x.y?1)", "a[0](HTTPS://x.example)", "[x]\u200b[y](file:///etc)"]) {
+    assert.doesNotMatch(plain(target), link);
+  }
+  assert.equal(plain("a[0](1); [b](c)"), "a[0](1); [b](c)");
 });
 
 test("the last change of each file in the window's folders can be undone, the latest first", () => {

@@ -8,6 +8,7 @@ import * as vscode from "vscode";
 import { sides } from "../diff.js";
 import type { Link } from "../link.js";
 import { askView, MORE, shortTitles } from "../prompts.js";
+import { information, warning } from "./messages.js";
 import type { Texts } from "./texts.js";
 import type { Walkthrough } from "./walkthrough.js";
 
@@ -39,7 +40,7 @@ export class Asks {
       await this.#answered(link, ask);
       await this.#close(ask);
     } else if (reply !== undefined) {
-      void vscode.window.showInformationMessage(endOf(over.reason));
+      void information(endOf(over.reason));
     }
     return reply;
   }
@@ -49,7 +50,7 @@ export class Asks {
     const before = link.renewed(ask);
     const { message } = askView(ask, windowFolders());
     if (before && askView(before, windowFolders()).message !== message) {
-      void vscode.window.showInformationMessage(`Now ${message}`);
+      void information(`Now ${message}`);
     }
   }
 
@@ -57,7 +58,7 @@ export class Asks {
   async answerOne(link: Link): Promise<void> {
     const waiting = [...link.asks.values()].map((ask) => ({ label: askView(ask, [ask.cwd]).message, detail: ask.cwd, ask }));
     if (waiting.length === 0) {
-      void vscode.window.showInformationMessage("No permission request is waiting.");
+      void information("No permission request is waiting.");
       return;
     }
     const title = "Answer which request?";
@@ -70,7 +71,7 @@ export class Asks {
       await this.#answered(link, chosen.ask);
     } catch (error) {
       if (!(error instanceof UnknownId)) throw error;
-      void vscode.window.showInformationMessage(`Nothing was changed: ${error.message}`);
+      void information(`Nothing was changed: ${error.message}`);
     }
     await this.#close(chosen.ask);
   }
@@ -78,7 +79,7 @@ export class Asks {
   /** Says how a request ended elsewhere, if the daemon said so: its notification cannot be closed. */
   #sayEnd(ask: Ask, how: unknown): void {
     if (this.#own.delete(ask.request_id) || typeof how !== "string") return;
-    void vscode.window.showInformationMessage(`${how}: ${ask.target}`);
+    void information(`${how}: ${ask.target}`);
   }
 
   async #answered(link: Link, ask: Ask): Promise<void> {
@@ -90,7 +91,7 @@ export class Asks {
     for (;;) {
       const { message, buttons } = askView(link.asks.get(ask.request_id) ?? ask, windowFolders());
       const titles = shortTitles(buttons, ask.diff === undefined ? [] : [SHOW_DIFF]);
-      const chosen = await vscode.window.showWarningMessage(message, ...titles);
+      const chosen = await warning(message, ...titles);
       if (chosen === SHOW_DIFF) {
         await this.#showDiff(ask);
         continue;

@@ -8,6 +8,7 @@ import type { Recent } from "../recent.js";
 import { toolItems } from "../tool-items.js";
 import type { Parts } from "./commands.js";
 import { fillIn } from "./form.js";
+import { warning } from "./messages.js";
 import { BACK, pickStep } from "./steps.js";
 import type { Texts } from "./texts.js";
 
@@ -72,7 +73,7 @@ async function run(link: Link, name: string, args: Record<string, unknown>): Pro
 
 async function show(texts: Texts, tool: string, result: ToolResult): Promise<void> {
   const written = text(result);
-  if (result.is_error) void vscode.window.showWarningMessage(`${tool}: ${written.split("\n")[0]}`);
+  if (result.is_error) void warning(`${tool}: ${written.split("\n")[0]}`);
   const uri = texts.put(`results/${result.call_id}/${tool}`, written);
   await vscode.window.showTextDocument(await vscode.workspace.openTextDocument(uri), { preview: true });
 }

@@ -11,6 +11,7 @@ import type { Recent } from "../recent.js";
 import type { Asks } from "./asks.js";
 import { callTool } from "./call.js";
 import { changeLevel } from "./level.js";
+import { information, problem, warning } from "./messages.js";
 import type { Texts } from "./texts.js";
 import { undoChange } from "./undo.js";
 import type { Walkthrough } from "./walkthrough.js";
@@ -66,7 +67,7 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
       try {
         await run(node);
       } catch (error) {
-        void vscode.window.showErrorMessage(`toold: ${messageOf(error as Error)}`);
+        void problem(`toold: ${messageOf(error as Error)}`);
       }
     });
   });
@@ -80,7 +81,7 @@ function messageOf(error: Error): string {
 async function cancel(link: Link): Promise<void> {
   const items = [...link.running.values()].map((call) => ({ label: call.tool, description: call.call_id, call }));
   if (items.length === 0) {
-    void vscode.window.showInformationMessage("No call is running.");
+    void information("No call is running.");
     return;
   }
   const chosen =
@@ -94,7 +95,7 @@ async function cancel(link: Link): Promise<void> {
 async function runCommand(link: Link): Promise<void> {
   const { commands } = await link.client.request("commands.list", {});
   if (commands.length === 0) {
-    void vscode.window.showInformationMessage("No plugin has a command.");
+    void information("No plugin has a command.");
     return;
   }
   const items = commands.map(({ name, description, plugin }) => {
@@ -106,8 +107,8 @@ async function runCommand(link: Link): Promise<void> {
   if (input === undefined) return;
   const result = await link.client.request("commands.run", { name: chosen.name, input });
   const text = result.content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n");
-  if (result.is_error) void vscode.window.showErrorMessage(`${chosen.label}: ${text}`);
-  else void vscode.window.showInformationMessage(text || `${chosen.label} is done`, { modal: text.includes("\n") });
+  if (result.is_error) void problem(`${chosen.label}: ${text}`);
+  else void information(text || `${chosen.label} is done`, { modal: text.includes("\n") });
 }
 
 async function reloadPlugin(link: Link, name: string | undefined): Promise<void> {
@@ -119,7 +120,7 @@ async function reloadPlugin(link: Link, name: string | undefined): Promise<void>
   if (plugin === undefined) return;
   const { plugins } = await link.client.request("plugins.reload", { name: plugin });
   const error = plugins.find((each) => each.name === plugin)?.error;
-  if (error) void vscode.window.showErrorMessage(`${plugin}: ${error.message}`);
+  if (error) void problem(`${plugin}: ${error.message}`);
   else void vscode.window.setStatusBarMessage(`${plugin} loaded`, 3000);
 }
 
@@ -131,7 +132,7 @@ async function trust(link: Link, name: string, path: string): Promise<void> {
   const files = items.flatMap((item) => item.files.map((file) => file.path));
   const detail = `It runs in the daemon, with the permissions that you give it:\n${files.join("\n")}`;
   const yes = "Trust";
-  const chosen = await vscode.window.showWarningMessage(
+  const chosen = await warning(
     `Trust the plugin ${name} as it is now?`,
     { modal: true, detail },
     yes,

@@ -4,6 +4,7 @@ import * as vscode from "vscode";
 
 import type { Link } from "../link.js";
 import { LEVELS, levelChoices, sessionLabel, type Level } from "../prompts.js";
+import { information, warning } from "./messages.js";
 
 /** The command: shows the level of each session in the folders that are open, and changes that of one. */
 export async function changeLevel(link: Link): Promise<void> {
@@ -17,7 +18,7 @@ export async function changeLevel(link: Link): Promise<void> {
   const raises = chosen.level !== undefined && LEVELS.indexOf(chosen.level) > LEVELS.indexOf(now.level);
   if (raises && !(await confirmed(session, chosen.level!, chosen.detail))) return;
   const set = await link.client.request("permissions.set_level", { session_id, level: chosen.level });
-  void vscode.window.showInformationMessage(`The level is ${set.level} (${set.from}).`);
+  void information(`The level is ${set.level} (${set.from}).`);
 }
 
 async function chosenSession(link: Link): Promise<SessionInfo | undefined> {
@@ -36,5 +37,5 @@ async function chosenSession(link: Link): Promise<SessionInfo | undefined> {
 async function confirmed(session: SessionInfo, level: Level, about: string): Promise<boolean> {
   const set = `Set ${level}`;
   const message = `Set the level ${level} for ${sessionLabel(session)} in ${session.cwd}? Then ${about}.`;
-  return (await vscode.window.showWarningMessage(message, { modal: true }, set)) === set;
+  return (await warning(message, { modal: true }, set)) === set;
 }

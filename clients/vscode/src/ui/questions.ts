@@ -5,10 +5,18 @@ import * as vscode from "vscode";
 import { argumentsOf, fieldsOf } from "../form.js";
 import { answerOf, picks } from "../prompts.js";
 import { fillIn } from "./form.js";
+import { information } from "./messages.js";
 
 export async function answerQuestion(question: Question, over: AbortSignal): Promise<Answer | undefined> {
   const source = new vscode.CancellationTokenSource();
-  over.addEventListener("abort", () => source.cancel(), { once: true });
+  const ended = () => {
+    source.cancel();
+    // How another client answered it, if the daemon said so.
+    if (typeof over.reason === "string") {
+      void information(`${over.reason}: ${question.question}`);
+    }
+  };
+  over.addEventListener("abort", ended, { once: true });
   try {
     if (question.schema !== undefined) {
       const fields = fieldsOf(question.schema);
