@@ -565,6 +565,26 @@ sys.stdin.read()
   (should (string-match-p "^Level read (the default)"
                           (toold-level "configured"))))
 
+(toold-test-deftest toold-the-last-call-that-changed-a-file-is-undone
+  (call-process "git" nil nil nil "init" "-q")
+  (make-directory "out")
+  (toold-test--write ".gitignore" "out/\n")
+  (toold-test--write "notes.txt" "tea\n")
+  (toold-test--answering (lambda (_ _) ?y)
+    (should-not (toold-error-p
+                 (toold-execute "bash" '(:command "rm -r out notes.txt")))))
+  (let ((stays "^out does not come back: nothing of it was kept$") shown)
+    (cl-letf (((symbol-function 'yes-or-no-p)
+               (lambda (&rest _)
+                 (setq shown (with-current-buffer "*toold undo*"
+                               (buffer-string))))))
+      (should (string-match-p stays (toold-undo "notes.txt"))))
+    (should (string-match-p stays shown))
+    (should (string-match-p "^\\+tea$" shown))
+    (should-not (get-buffer "*toold undo*"))
+    (should (file-exists-p "notes.txt"))
+    (should-error (toold-undo "notes.txt") :type 'toold-error)))
+
 (ert-deftest toold-an-ask-says-who-asks-and-what-the-answers-cover ()
   (let ((ask '(:tool "s_echo" :category "mcp" :target "s/echo" :agent "codex"
                :subagent "Explore (a1)" :session_name "this codex session"

@@ -17,6 +17,8 @@
 ;;   slash command;
 ;; - permission requests and questions of all agents appear in the
 ;;   minibuffer, with the diff of the change beside them;
+;; - `toold-undo' undoes the call that changed a file last, after a look
+;;   at its diff;
 ;; - `toold-mode' keeps the connection, so that prompts appear at any time
 ;;   and agents can see your open files, diagnostics and selection.
 ;;
@@ -1099,8 +1101,52 @@ With a LEVEL (interactively, with a prefix argument), change it;
                (append (list :session_id session)
                        (and level (not (equal level "configured"))
                             (list :level level))))))
-    (message "Level %s (%s)" (plist-get now :level)
-             (toold--line (plist-get now :from)))))
+    (message "Level %s (%s)%s" (plist-get now :level)
+             (toold--line (plist-get now :from))
+             (if (and (plist-get now :unconfined)
+                      (not (equal (plist-get now :level) "read")))
+                 (concat "; commands cannot be confined here: "
+                         (toold--line (plist-get now :unconfined)))
+               ""))))
+
+;;;###autoload
+(defun toold-undo (path)
+  "Undo the call of a tool or an agent that changed the file PATH last.
+First show the diff of all that it changed, and what undo leaves as it
+is, such as branches of Git and files elsewhere."
+  (interactive
+   (list (read-file-name "Undo the last change of: " nil buffer-file-name t)))
+  (toold--ensure)
+  (let* ((folder (directory-file-name (expand-file-name default-directory)))
+         (params (list :path (expand-file-name path) :all t :folder folder))
+         (undo (lambda (dry-run)
+                 (toold--await toold--connection "files.undo"
+                               (append params (and dry-run '(:dry_run t))))))
+         (plan (funcall undo t))
+         (buffer (get-buffer-create "*toold undo*")))
+    (unwind-protect
+        (save-window-excursion
+          (with-current-buffer buffer
+            (let ((inhibit-read-only t))
+              (erase-buffer)
+              (insert (toold--notes plan) (or (plist-get plan :diff) ""))
+              (goto-char (point-min)))
+            (diff-mode)
+            (setq buffer-read-only t))
+          (display-buffer buffer)
+          (when (yes-or-no-p "Undo this? ")
+            (let* ((undone (funcall undo nil))
+                   (paths (mapcar (lambda (each)
+                                    (toold--line (file-relative-name each)))
+                                  (plist-get undone :paths))))
+              (message "Undid the changes to %s\n%s"
+                       (string-join paths ", ") (toold--notes undone)))))
+      (kill-buffer buffer))))
+
+(defun toold--notes (answer)
+  "Give the notes of ANSWER, which is of files.undo, as lines."
+  (mapconcat (lambda (note) (concat (toold--line note) "\n"))
+             (plist-get answer :notes) ""))
 
 (defun toold--reply (method id params)
   "Answer the prompt ID by METHOD with PARAMS.

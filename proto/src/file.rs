@@ -22,7 +22,7 @@ pub struct FileHistory {
     /// Also give the changes as one diff, with who made them; for people only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub diff: bool,
-    /// The folder to which names in the diff are relative, if they are below it.
+    /// The folder to which names in the diff and in notes are relative, if they are below it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
     /// Whether the diff is a patch that `git apply` takes in `folder`: what it cannot hold, such as changes elsewhere, is
@@ -87,6 +87,9 @@ pub struct UnrecordedCall {
     pub command: Option<String>,
     #[serde(flatten)]
     pub paths: UnrecordedPaths,
+    /// The same as sentences for people.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// Paths that calls changed beside those that are recorded, as far as that is known.
@@ -131,7 +134,7 @@ pub struct UndoFiles {
     /// Only report what would be done.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
-    /// A folder: the diff's names are relative to it, and `since`, `agent` and `every` select only calls below it.
+    /// A folder: names in the diff and in notes are relative to it, and `since`, `agent` and `every` select only calls below it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
 }
@@ -147,6 +150,9 @@ pub struct UndoneFiles {
     /// Paths that the calls also changed, and that undo leaves as they are.
     #[serde(flatten)]
     pub unrecorded: UnrecordedPaths,
+    /// The same as sentences for people.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// Params of `files.forget`: recorded changes to remove, with the former contents.

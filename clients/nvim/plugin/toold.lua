@@ -51,6 +51,10 @@ define("ToolAsks", function()
   commands().asks()
 end, { desc = "Answer the permission requests and questions that are still open" })
 
+define("ToolUndo", function(opts)
+  commands().undo(opts.args)
+end, { nargs = "?", complete = "file", desc = "Undo the call that changed this file last, after a look at the diff" })
+
 define("ToolLevel", function(opts)
   commands().level(opts)
 end, {

@@ -1,5 +1,6 @@
 /** The view History. */
-import { readFile, writeFile } from "node:fs/promises";
+import { execFileSync } from "node:child_process";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 import type { Page } from "@playwright/test";
@@ -288,6 +289,37 @@ test("the changes of a session that has ended are undone as a whole, and stop at
   await expect(dialog).toContainText("2 changes undone.");
   expect(await readFile(file("mine.txt"), "utf8")).toBe("one\n");
   expect(await readFile(file("shared.txt"), "utf8")).toBe("three\n");
+});
+
+test("a call that changed several files is undone as a whole, and the page says what undo leaves as it is", async ({
+  signedIn: page,
+  daemon,
+  agent,
+}) => {
+  const file = (name: string) => join(daemon.paths.work, name);
+  await mkdir(file("out"));
+  await writeFile(file(".gitignore"), "out/\n");
+  for (const name of ["black.txt", "green.txt"]) await writeFile(file(name), "tea\n");
+  execFileSync("git", ["init", "-q", daemon.paths.work]);
+  const claude = await agent("claude-code");
+  const code = 'import os; os.rmdir("out"); os.remove("black.txt"); os.remove("green.txt")';
+  const answer = claude.call("bash", { command: `python3 -c '${code}'` });
+  await expect.poll(async () => (await askDaemon(daemon, "permissions.pending", {})).asks.length).toBe(1);
+  const { asks } = await askDaemon(daemon, "permissions.pending", {});
+  await askDaemon(daemon, "permissions.reply", { request_id: asks[0]!.request_id, action: "allow" });
+  expect((await answer).isError ?? false).toBe(false);
+  await openHistory(page, "/history/sessions");
+  await page.getByRole("link", { name: /claude-code/ }).click();
+  const stays = /out does not come back: nothing of it was kept/;
+  await expect(page.getByRole("region", { name: "Also changed, and not undone" })).toContainText(stays);
+  await page.getByRole("button", { name: "Undo all changes" }).click();
+  const dialog = page.getByRole("dialog");
+  await expect(dialog).toContainText(stays);
+  await dialog.getByRole("button", { name: "Undo 2 changes" }).click();
+  await expect(dialog).toContainText("2 changes undone.");
+  await expect(dialog).toContainText(stays);
+  await expect(dialog.getByText("not undone")).toHaveCount(0);
+  for (const name of ["black.txt", "green.txt"]) expect(await readFile(file(name), "utf8")).toBe("tea\n");
 });
 
 /** The times between the frames that the browser shows during `action`, in milliseconds. */

@@ -324,6 +324,8 @@ export type QuestionEvent = {
   action: "answered" | "expired" | "cancelled";
   /** Who answered; absent when nobody did. */
   by?: Answerer;
+  /** How it ended, in words: `answered by nvim`, `the call ended`. */
+  how: string;
 };
 
 /** The permission mode of a session. */
@@ -727,6 +729,8 @@ export type Event = {
     action: "answered" | "expired" | "cancelled";
     /** Who answered; absent when nobody did. */
     by?: Answerer;
+    /** How it ended, in words: `answered by nvim`, `the call ended`. */
+    how: string;
   };
 } | {
   kind: "plugin.loaded";
@@ -1421,7 +1425,7 @@ export interface FilesHistoryParams {
   agent?: string;
   /** Also give the changes as one diff, with who made them; for people only. */
   diff?: boolean;
-  /** The folder to which names in the diff are relative, if they are below it. */
+  /** The folder to which names in the diff and in notes are relative, if they are below it. */
   folder?: string;
   /**
    * Whether the diff is a patch that `git apply` takes in `folder`: what it cannot hold, such as changes elsewhere, is
@@ -1478,6 +1482,8 @@ export interface FilesHistoryResult {
     repositories?: string[];
     /** Files and folders outside of the session's folders that were written. */
     outside?: string[];
+    /** The same as sentences for people. */
+    notes?: string[];
   }[];
   /**
    * From what was before the first of the changes to what was after the last, as a unified diff. Lines that begin with
@@ -1507,7 +1513,7 @@ export interface FilesUndoParams {
   every?: boolean;
   /** Only report what would be done. */
   dry_run?: boolean;
-  /** A folder: the diff's names are relative to it, and `since`, `agent` and `every` select only calls below it. */
+  /** A folder: names in the diff and in notes are relative to it, and `since`, `agent` and `every` select only calls below it. */
   folder?: string;
 }
 
@@ -1522,6 +1528,8 @@ export interface FilesUndoResult {
   repositories?: string[];
   /** Files and folders outside of the session's folders that were written. */
   outside?: string[];
+  /** The same as sentences for people. */
+  notes?: string[];
 }
 
 /** Params of `fleet.audit`. */
@@ -2181,7 +2189,10 @@ export interface PermissionsPendingResult {
 export interface PermissionsReplayParams {
   /** Start time: RFC 3339, or how long ago, such as `7d`. */
   since: string;
-  /** Rules that are tried in addition to those of the configuration: a text in TOML with `[[permission.rules]]`. */
+  /**
+   * Rules that are tried in addition to those of the configuration: a text in TOML with `[[permission.rules]]`, or
+   * `permission.level`, or both.
+   */
   rules?: string;
   /** The level that is tried; that of the configuration when absent. */
   level?: "read" | "edit" | "develop" | "operate";

@@ -4,9 +4,9 @@
  * Compares what the user sees with the blocks between marks in the README. UPDATE=1 writes the README instead.
  */
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import Module, { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
@@ -304,6 +304,31 @@ test("questions are quick picks, and close when another client has answered", as
   const { request_id } = value.request;
   await agent.request("questions.reply", { request_id, answer_ids: [value.request.options[0]!.id] });
   assert.match(text(await running), /green/);
+  await window.until("it says who did", () => /^information: answered by .*: And now\?/.test(window.shown.at(-1)!));
+});
+
+test("a call that changed several files is undone as a whole, and what undo leaves as it is is said before", async (t) => {
+  const here = await ownFolders(t);
+  const { window, api } = await activate(here);
+  await api.open();
+  mkdirSync(join(here.work, "out"));
+  writeFileSync(join(here.work, ".gitignore"), "out/\n");
+  for (const name of ["black.txt", "green.txt"]) writeFileSync(join(here.work, name), "tea\n");
+  execFileSync("git", ["init", "-q", here.work]);
+  window.person.notice = (_message, buttons) => buttons.find((button) => ["Allow once", "Undo"].includes(button));
+  window.person.pick = (_title, labels) => labels.find((label) => label.startsWith("green.txt"));
+  const agent = await here.client();
+  const ran = await agent.execute("bash", { command: "rm -r out black.txt green.txt" });
+  assert.equal(ran.is_error, false, text(ran));
+  window.shown.length = 0;
+  await window.commands.get("toold.undo")!();
+  const [, diff, question, done] = window.shown;
+  assert.match(diff!, /^editor: .*2 files\.diff\n[^]*\+\+\+ b\/black\.txt[^]*\+\+\+ b\/green\.txt/);
+  const stays = "out does not come back: nothing of it was kept";
+  const whole = "of green.txt and of another file, which the same call changed";
+  assert.match(question!, new RegExp(`^warning: Undo the last change ${whole}, as the diff shows\\? Note: ${stays}\\.`));
+  assert.equal(done, `information: the last change ${whole} is undone; ${stays}`);
+  assert.deepEqual(readdirSync(here.work).sort(), [".git", ".gitignore", "black.txt", "green.txt"]);
 });
 
 test("a tool's form is a row of boxes, and leaving it cancels it", async (t) => {

@@ -134,6 +134,10 @@ class McpStdioServerDefinition implements vscode.McpStdioServerDefinition {
   ) {}
 }
 
+class TabInputText implements vscode.TabInputText {
+  constructor(readonly uri: vscode.Uri) {}
+}
+
 class TabInputTextDiff implements vscode.TabInputTextDiff {
   constructor(
     readonly original: vscode.Uri,
@@ -290,6 +294,7 @@ export class StandIn {
       LanguageModelTextPart,
       LanguageModelToolResult,
       McpStdioServerDefinition,
+      TabInputText,
       TabInputTextDiff,
       QuickInputButtons: { Back: {} },
       QuickPickItemKind: { Separator: -1, Default: 0 },

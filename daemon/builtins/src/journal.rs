@@ -115,6 +115,21 @@ impl UnrecordedChanges {
         of(&mut self.outside, &other.outside);
     }
 
+    /// A sentence for each, for a person who undoes the call. `shown` gives the names.
+    pub(crate) fn notes(&self, shown: impl Fn(&Path) -> String) -> Vec<String> {
+        let of = |paths: &[RawPath], words: &dyn Fn(String) -> String| -> Vec<String> {
+            paths.iter().map(|path| words(shown(path.path()))).collect()
+        };
+        [
+            of(&self.not_kept, &|name| format!("{name} does not come back: nothing of it was kept")),
+            of(&self.repositories, &|name| format!("Git's branches and index in {name} stay as they are")),
+            of(&self.outside, &|name| {
+                format!("{name} stays as it is: it is outside of the session's folders, and was not recorded")
+            }),
+        ]
+        .concat()
+    }
+
     /// A clause for each, for a person.
     pub(crate) fn words(&self) -> impl Iterator<Item = String> {
         let not_kept = self.not_kept.iter().map(|path| format!("{}, of which nothing is kept", path.path().display()));

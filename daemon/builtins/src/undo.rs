@@ -26,7 +26,7 @@ use crate::stamps::FileDigest;
 use crate::toolkit::Toolkit;
 use plan::{OpenedFolders, Plan, PlanStep, Present, UndoAttempt, entry_at};
 use restore::{SeenPaths, TouchedPaths, Wanted, bring_all};
-pub use shown::{combined_diff, patch};
+pub use shown::{combined_diff, notes, patch};
 
 /// Why nothing was undone.
 #[derive(Debug, thiserror::Error)]

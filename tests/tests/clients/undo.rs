@@ -149,6 +149,34 @@ fn git(daemon: &TestDaemon, arguments: &[&str]) {
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
+/// The words are the daemon's, so that all clients say the same.
+#[test]
+fn what_undo_leaves_as_it_is_and_what_still_runs_is_said() {
+    let rule = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"sh *\"\naction = \"allow\"\n";
+    let script = "git -c user.name=n -c user.email=e@example.com commit -q --allow-empty -m next\n\
+                  rm -r out\necho after > a.txt\n";
+    let setup = Setup::new().config(rule).file("a.txt", "before\n").file("run.sh", script).file(".gitignore", "out/\n");
+    let daemon = setup.file("out/x", "kept by nobody\n").start();
+    git(&daemon, &["init", "-q"]);
+    git(&daemon, &["commit", "-q", "--allow-empty", "-m", "first"]);
+    let mut wire = daemon.connect();
+    let call = json!({"name": "bash", "arguments": {"command": "sh run.sh"}, "call_id": "c"});
+    assert_eq!(wire.result("tools.execute", call)["is_error"], false);
+    let stays = ["out does not come back: nothing of it was kept", "Git's branches and index in .git stay as they are"];
+    let folder = daemon.work();
+    let planned = wire.result("files.undo", json!({"call_id": "c", "dry_run": true, "folder": folder}));
+    assert_eq!(planned["notes"], json!(stays), "{planned}");
+    let history = wire.result("files.history", json!({"folder": folder}));
+    assert_eq!(history["unrecorded"][0]["notes"], json!(stays), "{history}");
+    let shown = String::from_utf8(run(&daemon, &["undo", "--yes"]).stdout).unwrap();
+    assert_eq!(shown, format!("undid the changes to a.txt\n{}\n{}\n", stays[0], stays[1]));
+
+    assert_eq!(wire.tool("bash", json!({"command": "sleep 600", "background": true}))["is_error"], false);
+    let changes = String::from_utf8(run(&daemon, &["changes"]).stdout).unwrap();
+    let running = "# sh_1 still runs in the background, and its changes are recorded when it ends: sleep 600";
+    assert!(changes.lines().any(|line| line == running), "{changes}");
+}
+
 #[test]
 fn changes_in_a_file_are_a_patch_that_git_takes_back() {
     let daemon = daemon();

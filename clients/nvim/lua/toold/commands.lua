@@ -229,6 +229,17 @@ function M.asks()
   end
 end
 
+--- `:ToolUndo [PATH]`, by default of the file of this buffer.
+function M.undo(path)
+  path = path == "" and vim.api.nvim_buf_get_name(0) or vim.fn.expand(path)
+  if path == "" then
+    return complain("this buffer has no file: name one, as in :ToolUndo notes.txt")
+  end
+  connected(function()
+    require("toold.undo").ask(vim.fn.fnamemodify(path, ":p"))
+  end)
+end
+
 M.LEVELS = { "read", "edit", "develop", "operate", "configured" }
 
 --- `:ToolLevel [LEVEL]`, for the session of this editor.

@@ -94,6 +94,9 @@ pub(crate) async fn run(args: ChangesArgs, globals: &Globals) -> anyhow::Result<
         if answer.changes.is_empty() && answer.unrecorded.is_empty() {
             writeln!(out, "{DIM}# no recorded changes{DIM:#}")?;
         }
+        for line in undo::running(&client, &cwd).await? {
+            writeln!(out, "{DIM}# {line}{DIM:#}")?;
+        }
         out.flush()?;
     }
     Ok(OK)

@@ -8,6 +8,7 @@ use clap::Args;
 use toold_client::Client;
 use toold_proto::file::{FileChange, FileChanges, FileHistory, UndoFiles, UnrecordedCall, UnrecordedPaths};
 use toold_proto::method;
+use toold_proto::shell::{ListShells, ShellInfo, ShellList};
 use toold_proto::tool::{CallId, SessionId};
 
 use crate::commands::call::session_id;
@@ -81,11 +82,14 @@ pub(crate) async fn run(args: UndoArgs, globals: &Globals) -> anyhow::Result<u8>
             let last = changes.iter().rev().find(|change| !change.undone);
             // RFC 3339 sorts by time.
             let is_later = |call: &&UnrecordedCall| last.is_none_or(|last| call.at > last.at);
-            let after = unrecorded.last().filter(is_later).map(|call| unrecorded_by(call, &cwd));
+            let after = unrecorded.last().filter(is_later).map(unrecorded_by);
             let Some(last) = last else {
                 let why = "there is no change below this folder to undo: what commands change in `.git`, in folders that Git \
                            ignores, and outside of their session's folders, is not kept";
-                return Err(not_found(after.map_or(why.to_owned(), |after| format!("{why}\n{after}"))));
+                let mut lines = vec![why.to_owned()];
+                lines.extend(after);
+                lines.extend(running(&client, &cwd).await?);
+                return Err(not_found(lines.join("\n")));
             };
             if let Some(after) = after {
                 writeln!(output::stderr(), "{after}: this is the call before it")?;
@@ -101,7 +105,7 @@ pub(crate) async fn run(args: UndoArgs, globals: &Globals) -> anyhow::Result<u8>
         let plan = client.call::<method::FilesUndo>(UndoFiles { dry_run: true, ..selected.clone() }).await?;
         let mut err = output::stderr();
         show_diff(plan.diff.as_deref().unwrap_or_default(), &mut err)?;
-        unrecorded(&plan.unrecorded, &cwd).iter().try_for_each(|line| writeln!(err, "{line}"))?;
+        plan.notes.iter().try_for_each(|note| writeln!(err, "{}", one_line(note)))?;
         drop(err);
         if !confirm("Undo this?").await? {
             return Ok(OK);
@@ -110,7 +114,7 @@ pub(crate) async fn run(args: UndoArgs, globals: &Globals) -> anyhow::Result<u8>
     let undone = client.call::<method::FilesUndo>(selected).await?;
     let line = |path: &String| format!("undid the changes to {}\n", shown(path, &cwd));
     print_answer(args.json, &undone, |undone, _| {
-        let stays = unrecorded(&undone.unrecorded, &cwd).into_iter().map(|line| line + "\n");
+        let stays = undone.notes.iter().map(|note| one_line(note) + "\n");
         undone.paths.iter().map(line).chain(stays).collect()
     })?;
     Ok(OK)
@@ -144,7 +148,8 @@ fn doubtful(last: &FileChange, changes: &[FileChange], cwd: &Path) -> String {
 
 /// The changes below `cwd`, and the calls with others that are known there but not recorded.
 async fn recorded(client: &Client, session: Option<SessionId>, cwd: &Path) -> anyhow::Result<FileChanges> {
-    let history = FileHistory { session_id: session, all: true, ..FileHistory::default() };
+    let folder = Some(cwd.to_string_lossy().into_owned());
+    let history = FileHistory { session_id: session, all: true, folder, ..FileHistory::default() };
     let mut known = client.call::<method::FilesHistory>(history).await?;
     let is_below = |path: &str| Path::new(path).starts_with(cwd);
     known.changes.retain(|change| is_below(&change.path));
@@ -169,25 +174,26 @@ pub(crate) fn list(changes: &[FileChange], json: bool) -> anyhow::Result<()> {
     })
 }
 
-/// A line for each thing that stays as calls left it.
-fn unrecorded(paths: &UnrecordedPaths, cwd: &Path) -> Vec<String> {
-    let UnrecordedPaths { not_kept, repositories, outside } = paths;
-    let not_kept =
-        not_kept.iter().map(|path| format!("{} does not come back: nothing of it was kept", shown(path, cwd)));
-    let git = repositories.iter();
-    let git = git.map(|path| format!("Git's branches and index in {} stay as they are", shown(path, cwd)));
-    let outside = outside.iter();
-    let outside = outside.map(|path| {
-        format!("{} stays as it is: it is outside of the session's folders, and was not recorded", shown(path, cwd))
-    });
-    not_kept.chain(git).chain(outside).collect()
+/// A call after the last one that can be undone.
+fn unrecorded_by(call: &UnrecordedCall) -> String {
+    let UnrecordedCall { tool, call_id, command, notes, .. } = call;
+    let command = command.as_deref().map(|line| format!(" ({line})")).unwrap_or_default();
+    one_line(&format!("{tool} in call {call_id}{command} changed nothing that is recorded: {}", notes.join("; ")))
 }
 
-/// A call after the last one that can be undone.
-fn unrecorded_by(call: &UnrecordedCall, cwd: &Path) -> String {
-    let UnrecordedCall { tool, call_id, command, paths, .. } = call;
-    let command = command.as_deref().map(|line| format!(" ({})", one_line(line))).unwrap_or_default();
-    format!("{tool} in call {call_id}{command} changed nothing that is recorded: {}", unrecorded(paths, cwd).join("; "))
+/// A line for each command in the background that still runs in this folder, in one above it or in one below it.
+pub(crate) async fn running(client: &Client, cwd: &Path) -> anyhow::Result<Vec<String>> {
+    let ShellList { shells } = client.call::<method::ShellsList>(ListShells { all: true, session_id: None }).await?;
+    let is_here = |shell: &ShellInfo| {
+        let folder = Path::new(&shell.cwd);
+        shell.running && (folder.starts_with(cwd) || cwd.starts_with(folder))
+    };
+    let line = |ShellInfo { shell_id, command, .. }: ShellInfo| {
+        one_line(&format!(
+            "{shell_id} still runs in the background, and its changes are recorded when it ends: {command}"
+        ))
+    };
+    Ok(shells.into_iter().filter(is_here).map(line).collect())
 }
 
 fn shown(path: &str, cwd: &Path) -> String {

@@ -159,7 +159,10 @@ async fn perform(globals: &Globals, client: &Client, request: Request) -> anyhow
         }
         Request::Undo(undo) => {
             let undone = client.call::<FilesUndo>(undo).await?;
-            format!("undid the changes to {}", undone.paths.join(", "))
+            std::iter::once(format!("undid the changes to {}", undone.paths.join(", ")))
+                .chain(undone.notes)
+                .collect::<Vec<_>>()
+                .join("; ")
         }
         Request::Execute(execute) => {
             let tool = execute.name.clone();

@@ -186,7 +186,11 @@ async fn session(client: &Client, session_id: &SessionId, zone: Zone) -> Result<
 /// The diff of an undo, or why there is none.
 async fn planned(client: &Client, undo: UndoFiles) -> Vec<PaneLine> {
     match client.call::<FilesUndo>(UndoFiles { dry_run: true, ..undo }).await {
-        Ok(plan) => diff_lines(plan.diff.as_deref().unwrap_or_default()),
+        Ok(plan) => {
+            let mut lines = diff_lines(plan.diff.as_deref().unwrap_or_default());
+            lines.extend(plan.notes.into_iter().map(|note| PaneLine::new(Tone::Warn, note)));
+            lines
+        }
         Err(error) => vec![PaneLine::new(Tone::Warn, error.to_string())],
     }
 }

@@ -21,7 +21,7 @@ use super::fetch::ListKind;
 use super::keymap::{KeyCommand, KeyPlace, Movement, binding};
 use super::panel::{Panel, PanelRow};
 use super::table_view::TableView;
-use super::text::diff_lines;
+use super::text::{PaneLine, diff_lines};
 use super::theme::Theme;
 use crate::keys::{KeyPress, key};
 use crate::output::one_line;
@@ -161,9 +161,11 @@ impl ScreenState {
             }
             ScreenAnswer::UndoPlan(undo, plan) => {
                 let files: Vec<String> = plan.paths.iter().map(|path| one_line(path)).collect();
+                let mut lines = diff_lines(plan.diff.as_deref().unwrap_or_default());
+                lines.extend(plan.notes.into_iter().map(|note| PaneLine::new(Tone::Warn, note)));
                 self.confirm = Some(ConfirmDialog {
                     question: format!("Undo the changes of this call to {}?", files.join(", ")),
-                    lines: diff_lines(plan.diff.as_deref().unwrap_or_default()),
+                    lines,
                     scroll: Scroll::default(),
                     readable: true,
                     request: Request::Undo(undo),

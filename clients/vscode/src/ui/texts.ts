@@ -14,12 +14,15 @@ export class Texts implements vscode.Disposable, vscode.TextDocumentContentProvi
     return uri;
   }
 
-  /** Forgets the texts below a path, and closes the editors that compare them. */
+  /** Forgets the texts below a path, and closes the editors that show or compare them. */
   async drop(path: string): Promise<void> {
     const below = (uri: vscode.Uri) => uri.scheme === SCHEME && uri.path.startsWith(`/${path}/`);
     for (const known of this.#texts.keys()) if (known.startsWith(`/${path}/`)) this.#texts.delete(known);
     const tabs = vscode.window.tabGroups.all.flatMap((group) => group.tabs);
-    const old = tabs.filter((tab) => tab.input instanceof vscode.TabInputTextDiff && below(tab.input.modified));
+    const old = tabs.filter(({ input }) => {
+      if (input instanceof vscode.TabInputTextDiff) return below(input.modified);
+      return input instanceof vscode.TabInputText && below(input.uri);
+    });
     if (old.length > 0) await vscode.window.tabGroups.close(old, true);
   }
 

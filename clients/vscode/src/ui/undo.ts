@@ -2,11 +2,13 @@
 import { readFile } from "node:fs/promises";
 import { basename } from "node:path";
 
+import type { FilesUndoParams } from "toold";
 import * as vscode from "vscode";
 
 import { sides } from "../diff.js";
 import type { Link } from "../link.js";
 import { lastChanges } from "../prompts.js";
+import { information, warning } from "./messages.js";
 import { pickStep } from "./steps.js";
 import type { Texts } from "./texts.js";
 
@@ -15,26 +17,41 @@ export async function undoChange(link: Link, texts: Texts): Promise<void> {
   const folders = (vscode.workspace.workspaceFolders ?? []).map(({ uri }) => uri.fsPath);
   const items = lastChanges(changes, folders);
   if (items.length === 0) {
-    void vscode.window.showInformationMessage("No tool has changed a file of this window that could be undone.");
+    void information("No tool has changed a file of this window that could be undone.");
     return;
   }
   const chosen = await pickStep(items, { title: "Undo the last change of which file?" });
   const path = typeof chosen === "object" ? chosen[0]?.path : undefined;
   if (path === undefined) return;
-  const { diff } = await link.client.request("files.undo", { path, all: true, dry_run: true });
-  const current = await readFile(path, "utf8").catch(() => "");
-  const { before, after } = sides(diff ?? "", current);
   const name = basename(path);
-  const left = texts.put(`undo/before/${name}`, before);
-  const right = texts.put(`undo/after/${name}`, after);
+  const call: FilesUndoParams = { path, all: true };
+  const folder = folders.find((each) => path.startsWith(`${each}/`));
+  if (folder !== undefined) call.folder = folder;
+  const { diff = "", paths, notes = [] } = await link.client.request("files.undo", { ...call, dry_run: true });
   try {
-    await vscode.commands.executeCommand("vscode.diff", left, right, `${name}: undo`, { preview: true });
+    if (paths.length === 1) {
+      const { before, after } = sides(diff ?? "", await readFile(path, "utf8").catch(() => ""));
+      const left = texts.put(`undo/before/${name}`, before);
+      const right = texts.put(`undo/after/${name}`, after);
+      await vscode.commands.executeCommand("vscode.diff", left, right, `${name}: undo`, { preview: true });
+    } else {
+      const all = await vscode.workspace.openTextDocument(texts.put(`undo/${paths.length} files.diff`, diff ?? ""));
+      await vscode.window.showTextDocument(all, { preview: true });
+    }
     const yes = "Undo";
-    const question = `Undo the last change of ${name}, as the diff shows?`;
-    if ((await vscode.window.showWarningMessage(question, yes, "Keep")) !== yes) return;
-    await link.client.request("files.undo", { path, all: true });
-    void vscode.window.setStatusBarMessage(`the last change of ${name} is undone`, 5000);
+    const more = paths.length === 1 ? "" : ` and of ${others(paths.length - 1)}, which the same call changed`;
+    const question = `Undo the last change of ${name}${more}, as the diff shows?`;
+    const stays = notes.map((note) => ` Note: ${note}.`).join("");
+    if ((await warning(question + stays, yes, "Keep")) !== yes) return;
+    const undone = await link.client.request("files.undo", call);
+    const done = `the last change of ${name}${more} is undone`;
+    if (undone.notes?.length) void information(`${done}; ${undone.notes.join("; ")}`);
+    else void vscode.window.setStatusBarMessage(done, 5000);
   } finally {
     await texts.drop("undo");
   }
+}
+
+function others(count: number): string {
+  return count === 1 ? "another file" : `${count} other files`;
 }

@@ -13,7 +13,7 @@ use toold_host::files;
 
 use crate::diff;
 use crate::journal::state::MAX_KEPT_FILE;
-use crate::journal::{ChangeRecord, PathChange, PathState, RawPath};
+use crate::journal::{ChangeRecord, PathChange, PathState, RawPath, UnrecordedChanges};
 use crate::paths;
 use crate::stamps::FileDigest;
 use crate::toolkit::Toolkit;
@@ -120,6 +120,14 @@ fn combined(
         record.beyond.words().for_each(|words| text.push_str(&format!("#   {}\n", one_line(&words, usize::MAX))));
     }
     text
+}
+
+/// Sentences for a person about changes that undo leaves as they are. Names are relative to `folder` where they can be.
+pub fn notes(unrecorded: &UnrecordedChanges, folder: Option<&Path>) -> Vec<String> {
+    unrecorded.notes(|path| {
+        let below = folder.and_then(|folder| path.strip_prefix(folder).ok()).unwrap_or(path);
+        one_line(&below.to_string_lossy(), usize::MAX)
+    })
 }
 
 /// `by bash in call c1: rm -r x (or by s1/c2)`.

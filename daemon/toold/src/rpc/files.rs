@@ -62,8 +62,10 @@ async fn history(request: MethodRequest, params: FileHistory) -> Result<FileChan
                 params.diff.then(|| undo::combined_diff(&builtins, &records, folder))
             }
         };
-        let unrecorded = records.iter().filter(|record| !record.undone).filter_map(unrecorded_by);
-        FileChanges { changes: changes.collect(), unrecorded: unrecorded.collect(), diff }
+        let folder = params.folder.as_deref().map(Path::new);
+        let unrecorded = records.iter().filter(|record| !record.undone);
+        let unrecorded = unrecorded.filter_map(|record| unrecorded_by(record, folder)).collect();
+        FileChanges { changes: changes.collect(), unrecorded, diff }
     })
     .await
 }
@@ -89,7 +91,7 @@ fn describe(record: &ChangeRecord, change: &PathChange) -> FileChange {
     }
 }
 
-fn unrecorded_by(record: &ChangeRecord) -> Option<UnrecordedCall> {
+fn unrecorded_by(record: &ChangeRecord, folder: Option<&Path>) -> Option<UnrecordedCall> {
     let paths = unrecorded_paths(&record.beyond);
     (paths != UnrecordedPaths::default()).then(|| UnrecordedCall {
         session_id: record.session_id.clone(),
@@ -98,6 +100,7 @@ fn unrecorded_by(record: &ChangeRecord) -> Option<UnrecordedCall> {
         at: rfc3339(record.at),
         command: record.command.clone(),
         paths,
+        notes: undo::notes(&record.beyond, folder),
     })
 }
 
@@ -144,23 +147,27 @@ async fn take_back(request: MethodRequest, params: UndoFiles) -> Result<UndoneFi
         let shown = blocking(move || {
             let whose = of_session.as_ref().map_or(JournalScope::Everybody, JournalScope::Session);
             let folder = params.folder.as_deref().map(Path::new);
-            let shown = undo::preview(&builtins, whose, &selection, folder);
-            shown.map(|shown| (shown, undo::unrecorded(&builtins, whose, &selection)))
+            let shown = undo::preview(&builtins, whose, &selection, folder)?;
+            let unrecorded = undo::unrecorded(&builtins, whose, &selection);
+            let notes = undo::notes(&unrecorded, folder);
+            Ok((shown, unrecorded, notes))
         });
-        let (shown, unrecorded) = shown.await?.map_err(|error| refusal(&error))?;
+        let (shown, unrecorded, notes) = shown.await?.map_err(|error: UndoError| refusal(&error))?;
         let (paths, diffs): (Vec<PathBuf>, Vec<String>) = shown.into_iter().unzip();
         let (paths, unrecorded) = (names(&paths), unrecorded_paths(&unrecorded));
-        return Ok(UndoneFiles { paths, diff: Some(diffs.concat()), unrecorded });
+        return Ok(UndoneFiles { paths, diff: Some(diffs.concat()), unrecorded, notes });
     }
     let (looking, selected, session_id) = (builtins.clone(), selection.clone(), of_session.clone());
     let unrecorded = blocking(move || {
         let whose = session_id.as_ref().map_or(JournalScope::Everybody, JournalScope::Session);
         undo::unrecorded(&looking, whose, &selected)
     });
-    let unrecorded = unrecorded_paths(&unrecorded.await?);
+    let unrecorded = unrecorded.await?;
+    let notes = undo::notes(&unrecorded, params.folder.as_deref().map(Path::new));
+    let unrecorded = unrecorded_paths(&unrecorded);
     let whose = of_session.as_ref().map_or(JournalScope::Everybody, JournalScope::Session);
     let paths = undo::undo(&builtins, &session, whose, &selection).await.map_err(|error| refusal(&error))?;
-    Ok(UndoneFiles { paths: names(&paths), diff: None, unrecorded })
+    Ok(UndoneFiles { paths: names(&paths), diff: None, unrecorded, notes })
 }
 
 fn refusal(error: &UndoError) -> ErrorObjectOwned {

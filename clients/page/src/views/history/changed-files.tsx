@@ -4,7 +4,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { Badge } from "../../components.tsx";
 import { Diff } from "../../formatted.tsx";
 import { Text } from "../../text.tsx";
-import { groupBy, invertDiff, previewUndo, type FileChange } from "./file-changes.ts";
+import { groupBy, invertDiff, previewUndo, type FileChange, type UnrecordedCall } from "./file-changes.ts";
 import type { UndoPlan } from "./undo-dialog.tsx";
 
 interface ChangesProps {
@@ -84,7 +84,7 @@ function ChangeDiff({ change }: { change: FileChange }) {
   useEffect(() => {
     let current = true;
     previewUndo(change).then(
-      (text) => current && setDiff({ text: invertDiff(text) }),
+      ({ diff }) => current && setDiff({ text: invertDiff(diff ?? "") }),
       (error: unknown) => current && setDiff({ problem: error instanceof Error ? error.message : String(error) }),
     );
     return () => void (current = false);
@@ -98,6 +98,25 @@ function ChangeDiff({ change }: { change: FileChange }) {
   }
   if (diff.text === undefined) return <p class="loading">Loading…</p>;
   return <Diff value={diff.text} />;
+}
+
+/** Changes of the session that are not recorded, and that undo leaves as they are. */
+export function UnrecordedChanges({ calls }: { calls: readonly UnrecordedCall[] }) {
+  if (calls.length === 0) return null;
+  return (
+    <section class="stack" aria-labelledby="unrecorded-title">
+      <h2 id="unrecorded-title">Also changed, and not undone</h2>
+      <ul>
+        {calls.flatMap(({ call_id, tool, command, notes = [] }) =>
+          notes.map((note) => (
+            <li key={`${call_id} ${note}`}>
+              <Text class="mono" value={command ?? tool} max={60} />: <Text value={note} />
+            </li>
+          )),
+        )}
+      </ul>
+    </section>
+  );
 }
 
 export function ChangeState({ change: { undone, created, removed } }: { change: FileChange }) {

@@ -1,6 +1,6 @@
 /** The files that tools changed, and undoing that: one change after another, the last one of each file first. */
 import { useEffect, useState } from "preact/hooks";
-import { UnknownId, type FilesHistoryResult } from "toold/browser";
+import { UnknownId, type FilesHistoryResult, type FilesUndoResult } from "toold/browser";
 
 import { request, subscribe } from "../../daemon.ts";
 import { report } from "../../toasts.tsx";
@@ -9,17 +9,26 @@ import { report } from "../../toasts.tsx";
 const GATHER = 1000;
 
 export type FileChange = FilesHistoryResult["changes"][number];
+/** A call that also changed something which is not recorded. */
+export type UnrecordedCall = NonNullable<FilesHistoryResult["unrecorded"]>[number];
 
-/** The changes of all sessions, the oldest first; read again when calls have ended. */
-export function useFileChanges(): { changes: readonly FileChange[]; reload: () => void } {
-  const [changes, setChanges] = useState<readonly FileChange[]>([]);
+interface FileChanges {
+  /** Of all sessions, the oldest first. */
+  changes: readonly FileChange[];
+  unrecorded: readonly UnrecordedCall[];
+  reload: () => void;
+}
+
+/** Read again when calls have ended. */
+export function useFileChanges(): FileChanges {
+  const [{ changes, unrecorded = [] }, setAnswer] = useState<FilesHistoryResult>({ changes: [] });
   const [version, setVersion] = useState(0);
   const reload = () => setVersion((version) => version + 1);
   useEffect(() => {
     // The subscription below begins once the page is connected, and reads them first.
     if (version === 0) return;
     let current = true;
-    request("files.history", { all: true }).then((answer) => current && setChanges(answer.changes), report);
+    request("files.history", { all: true }).then((answer) => current && setAnswer(answer), report);
     return () => void (current = false);
   }, [version]);
   useEffect(() => {
@@ -36,7 +45,12 @@ export function useFileChanges(): { changes: readonly FileChange[]; reload: () =
       end();
     };
   }, []);
-  return { changes, reload };
+  return { changes, unrecorded, reload };
+}
+
+/** Names the changes that are undone together: those of one call, but for those that others may have made too. */
+export function recordOf({ session_id, call_id, shared_with }: FileChange): string {
+  return JSON.stringify([session_id, call_id, shared_with]);
 }
 
 /** The items with the same key, in their order. */
@@ -53,17 +67,16 @@ export function groupBy<T>(items: readonly T[], keyOf: (item: T) => string): Map
 /** Why a change cannot be undone. */
 export class UndoConflict extends Error {}
 
-/** Previews the undo of a change, as a unified diff of its file. */
-export async function previewUndo(change: FileChange): Promise<string> {
-  const { diff } = await undoStep(change, true);
-  return diff ?? "";
+/** Previews the undo of a change with all others of its record, as a unified diff. */
+export function previewUndo(change: FileChange): Promise<FilesUndoResult> {
+  return undoStep(change, true);
 }
 
-export async function undo(change: FileChange): Promise<void> {
-  await undoStep(change, false);
+export function undo(change: FileChange): Promise<FilesUndoResult> {
+  return undoStep(change, false);
 }
 
-async function undoStep(change: FileChange, dryRun: boolean) {
+async function undoStep(change: FileChange, dryRun: boolean): Promise<FilesUndoResult> {
   // The daemon undoes the last change of a file, so this must be the one that the person has chosen.
   const { changes } = await request("files.history", { all: true });
   const last = changes.findLast(({ path, undone }) => path === change.path && !undone);

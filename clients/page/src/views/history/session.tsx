@@ -8,7 +8,7 @@ import { request, subscribe } from "../../daemon.ts";
 import { Text } from "../../text.tsx";
 import { report } from "../../toasts.tsx";
 import { useAuditLog } from "./audit-log.ts";
-import { ChangedFiles } from "./changed-files.tsx";
+import { ChangedFiles, UnrecordedChanges } from "./changed-files.tsx";
 import { Moment, useOpened } from "./entry.tsx";
 import { useFileChanges } from "./file-changes.ts";
 import { LogState } from "./log-state.tsx";
@@ -17,7 +17,7 @@ import { UndoDialog, type UndoPlan } from "./undo-dialog.tsx";
 
 export default function SessionView({ id }: { id: string }) {
   const log = useAuditLog({ session_id: id });
-  const { changes: all, reload } = useFileChanges();
+  const { changes: all, unrecorded, reload } = useFileChanges();
   const asks = useAsks(id);
   const info = useSessionInfo(id);
   const [plan, setPlan] = useState<UndoPlan>();
@@ -56,6 +56,7 @@ export default function SessionView({ id }: { id: string }) {
         </dl>
       </header>
       <ChangedFiles changes={changes} folder={info?.cwd} onUndo={setPlan} />
+      <UnrecordedChanges calls={unrecorded.filter(({ session_id }) => session_id === id)} />
       <h2>Time line</h2>
       <LogState log={log} shown={entries.value} />
       {items.length === 0 && !log.loading.value && <Empty title="This session has made no calls" />}

@@ -1,10 +1,11 @@
 /** Undoing changes of files: first what would happen, then a confirmation, then how it went. */
 import { useEffect, useRef, useState } from "preact/hooks";
+import type { FilesUndoResult } from "toold/browser";
 
 import { Badge } from "../../components.tsx";
 import { Diff } from "../../formatted.tsx";
 import { Text } from "../../text.tsx";
-import { groupBy, previewUndo, undo, type FileChange } from "./file-changes.ts";
+import { groupBy, previewUndo, recordOf, undo, type FileChange } from "./file-changes.ts";
 
 export interface UndoPlan {
   title: string;
@@ -12,23 +13,34 @@ export interface UndoPlan {
   changes: readonly FileChange[];
 }
 
-interface FilePreview {
-  path: string;
-  /** How many changes of the file are undone. */
+/** The changes of the plan that are undone together. */
+interface UndoStep {
+  /** One of them. */
+  change: FileChange;
+  paths: readonly string[];
+  /** How many changes of one of its files are undone. */
   count: number;
-  /** Of the last change; absent while it is loaded. */
-  diff?: string;
+  /** It can be previewed only when a later change of one of its files is undone. */
+  isLater: boolean;
+  /** Absent while it is loaded, and if `isLater`. */
+  plan?: FilesUndoResult;
   conflict?: string;
 }
 
 type Progress =
   | { step: "preview" }
   | { step: "running"; done: number }
-  | { step: "done"; restored: number; conflicts: readonly { path: string; reason: string }[]; stopped: boolean };
+  | {
+      step: "done";
+      restored: number;
+      conflicts: readonly { path: string; reason: string }[];
+      notes: readonly string[];
+      stopped: boolean;
+    };
 
 export function UndoDialog({ plan, onClose }: { plan: UndoPlan; onClose: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  const [files, setFiles] = useState<readonly FilePreview[]>(() => filesOf(plan.changes));
+  const [steps, setSteps] = useState<readonly UndoStep[]>(() => stepsOf(plan.changes));
   const [progress, setProgress] = useState<Progress>({ step: "preview" });
   const stopped = useRef(false);
   useEffect(() => {
@@ -38,47 +50,54 @@ export function UndoDialog({ plan, onClose }: { plan: UndoPlan; onClose: () => v
   }, []);
   useEffect(() => {
     void (async () => {
-      for (const { path } of filesOf(plan.changes)) {
+      for (const { change, isLater } of stepsOf(plan.changes)) {
         if (stopped.current) return;
-        const shown = await previewUndo(plan.changes.find((change) => change.path === path)!).then(
-          (diff) => ({ diff }),
+        if (isLater) continue;
+        const shown = await previewUndo(change).then(
+          (plan) => ({ plan }),
           (error: unknown) => ({ conflict: words(error) }),
         );
-        setFiles((files) => files.map((file) => (file.path === path ? { ...file, ...shown } : file)));
+        setSteps((steps) => steps.map((step) => (step.change === change ? { ...step, ...shown } : step)));
       }
     })();
   }, []);
 
   const run = async () => {
-    const conflicts = new Map(
-      files.flatMap(({ path, conflict }) => (conflict === undefined ? [] : [[path, conflict]])),
-    );
+    const conflicts = conflictsOf(steps);
+    const notes: string[] = [];
     let restored = 0;
-    for (const [at, change] of plan.changes.entries()) {
+    for (const [at, { change, paths }] of steps.entries()) {
       if (stopped.current) break;
       setProgress({ step: "running", done: at });
       // Earlier changes of a file cannot be undone when a later one was not.
-      if (conflicts.has(change.path)) continue;
-      try {
-        await undo(change);
-        restored += 1;
-      } catch (error) {
-        conflicts.set(change.path, words(error));
+      if (!paths.some((path) => conflicts.has(path))) {
+        try {
+          const undone = await undo(change);
+          restored += undone.paths.length;
+          notes.push(...(undone.notes ?? []));
+          continue;
+        } catch (error) {
+          conflicts.set(paths[0]!, words(error));
+        }
       }
+      blockAll(paths, conflicts);
     }
-    const list = [...conflicts].map(([path, reason]) => ({ path: path!, reason: reason! }));
-    setProgress({ step: "done", restored, conflicts: list, stopped: stopped.current });
+    const list = [...conflicts].map(([path, reason]) => ({ path, reason }));
+    setProgress({ step: "done", restored, conflicts: list, notes: [...new Set(notes)], stopped: stopped.current });
   };
 
-  const loading = files.some(({ diff, conflict }) => diff === undefined && conflict === undefined);
-  const possible = files.filter(({ conflict }) => conflict === undefined).reduce((sum, { count }) => sum + count, 0);
+  const loading = steps.some(({ plan, conflict, isLater }) => !isLater && plan === undefined && conflict === undefined);
+  const blocked = conflictsOf(steps);
+  const possible = steps
+    .filter(({ paths }) => !paths.some((path) => blocked.has(path)))
+    .reduce((sum, { plan, paths }) => sum + (plan ?? { paths }).paths.length, 0);
   return (
     <dialog ref={dialog} class="dialog undo" aria-labelledby="undo-title" onClose={onClose}>
       <form method="dialog">
         <h2 id="undo-title">{plan.title}</h2>
         {progress.step === "preview" && (
           <>
-            <Previews files={files} />
+            <Previews steps={steps} />
             <div class="buttons">
               <button type="submit" autofocus>
                 Go back
@@ -92,9 +111,9 @@ export function UndoDialog({ plan, onClose }: { plan: UndoPlan; onClose: () => v
         {progress.step === "running" && (
           <>
             <p role="status">
-              {progress.done} of {changesWord(plan.changes.length)}
+              {progress.done} of {steps.length} {steps.length === 1 ? "call" : "calls"}
             </p>
-            <progress aria-label="Changes undone" max={plan.changes.length} value={progress.done} />
+            <progress aria-label="Calls undone" max={steps.length} value={progress.done} />
             <div class="buttons">
               <button type="button" onClick={() => (stopped.current = true)}>
                 Stop
@@ -116,6 +135,7 @@ export function UndoDialog({ plan, onClose }: { plan: UndoPlan; onClose: () => v
                 ))}
               </ul>
             )}
+            <Notes notes={progress.notes} />
             <div class="buttons">
               <button type="submit" autofocus>
                 Close
@@ -128,30 +148,78 @@ export function UndoDialog({ plan, onClose }: { plan: UndoPlan; onClose: () => v
   );
 }
 
-function Previews({ files }: { files: readonly FilePreview[] }) {
+function Previews({ steps }: { steps: readonly UndoStep[] }) {
   return (
     <div class="stack">
       <p class="dim">This is what would change now.</p>
-      {files.map(({ path, count, diff, conflict }) => (
-        <section key={path} class="stack" aria-label={path}>
-          {conflict !== undefined && (
-            <p class="problem">
-              <Badge tone="bad">conflict</Badge> <Text value={path} />: <Text value={conflict} />
-            </p>
-          )}
-          {conflict === undefined && count > 1 && (
-            <p class="dim">{count} changes of this file are undone, one after another. This is the last one:</p>
-          )}
-          {diff === "" && <p class="dim">The text does not change.</p>}
-          {diff && <Diff value={diff} />}
-        </section>
-      ))}
+      {steps.map(({ change, paths, count, isLater, plan, conflict }) => {
+        if (isLater) return null;
+        const more = plan ? plan.paths.length - paths.length : 0;
+        return (
+          <section key={recordOf(change)} class="stack" aria-label={paths.join(", ")}>
+            {conflict !== undefined && (
+              <p class="problem">
+                <Badge tone="bad">conflict</Badge> <Text value={paths.join(", ")} />: <Text value={conflict} />
+              </p>
+            )}
+            {conflict === undefined && count > 1 && (
+              <p class="dim">{count} changes of this file are undone, one after another. This is the last one:</p>
+            )}
+            {more > 0 && (
+              <p>
+                The same call changed {more} more {more === 1 ? "file" : "files"}: a call is undone as a whole.
+              </p>
+            )}
+            {plan?.diff === "" && <p class="dim">The text does not change.</p>}
+            {plan?.diff && <Diff value={plan.diff} />}
+            <Notes notes={plan?.notes ?? []} />
+          </section>
+        );
+      })}
     </div>
   );
 }
 
-function filesOf(changes: readonly FileChange[]): FilePreview[] {
-  return [...groupBy(changes, ({ path }) => path)].map(([path, changes]) => ({ path, count: changes.length }));
+/** What undo leaves as it is. */
+function Notes({ notes }: { notes: readonly string[] }) {
+  return (
+    <>
+      {notes.map((note) => (
+        <p key={note}>
+          <Badge>stays</Badge> <Text value={note} />
+        </p>
+      ))}
+    </>
+  );
+}
+
+function stepsOf(changes: readonly FileChange[]): UndoStep[] {
+  const counts = groupBy(changes, ({ path }) => path);
+  const seen = new Set<string>();
+  return [...groupBy(changes, recordOf).values()].map((together) => {
+    const paths = together.map(({ path }) => path);
+    const isLater = paths.some((path) => seen.has(path));
+    paths.forEach((path) => seen.add(path));
+    const count = Math.max(...paths.map((path) => counts.get(path)!.length));
+    return { change: together[0]!, paths, count, isLater };
+  });
+}
+
+/** Why files are not undone, by their paths. */
+function conflictsOf(steps: readonly UndoStep[]): Map<string, string> {
+  const conflicts = new Map<string, string>();
+  for (const { paths, conflict } of steps) {
+    if (conflict !== undefined) conflicts.set(paths[0]!, conflict);
+    blockAll(paths, conflicts);
+  }
+  return conflicts;
+}
+
+/** A call is not undone if one of its files is not. */
+function blockAll(paths: readonly string[], conflicts: Map<string, string>): void {
+  const blocked = paths.find((path) => conflicts.has(path));
+  if (blocked === undefined) return;
+  for (const path of paths) if (!conflicts.has(path)) conflicts.set(path, `the same call changed ${blocked}`);
 }
 
 function changesWord(count: number): string {
