@@ -108,7 +108,7 @@ async fn first_reply_counts_and_all_are_notified() {
     sleep(Duration::from_secs(60)).await;
     say(&fixture, &question, json!({"answer_ids": ["a"]})).unwrap();
     let late = say(&fixture, &question, json!({"answer_ids": ["b"]})).unwrap_err();
-    assert!(late.to_string().ends_with(" is already answered: answered by connection 1"), "{late}");
+    assert!(late.to_string().ends_with(" is already answered: answered by tester"), "{late}");
     for frontend in &mut frontends {
         let end = next_end(frontend).await;
         assert_eq!((end.action, end.by.unwrap().connection), (QuestionEnd::Answered, 1));
