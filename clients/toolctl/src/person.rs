@@ -13,6 +13,7 @@ use toold_proto::method::WorkspacesList;
 
 use crate::connection;
 use crate::globals::Globals;
+use crate::keys::has_terminal;
 
 /// Shows that a person writes. The functions that write a configuration take it.
 #[derive(Debug)]
@@ -84,6 +85,11 @@ fn is_marked() -> bool {
     let line = limits.lines().find_map(|line| line.strip_prefix("Max msgqueue size"));
     let hard = line.and_then(|line| line.split_ascii_whitespace().nth(1)).and_then(|limit| limit.parse::<u64>().ok());
     hard.is_some_and(|limit| limit <= HIGHEST_MARK)
+}
+
+/// Whether a shell that is process 1 started this process, as in a container: what an agent leaves behind looks the same.
+pub(crate) fn is_below_first_shell() -> bool {
+    std::os::unix::process::parent_id() == 1 && has_terminal()
 }
 
 /// More ancestors are not looked at.

@@ -55,6 +55,17 @@ pub enum PeerRefused {
     TooManyFiles,
 }
 
+/// What is missing to tell a person's program from one that an agent left behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unproven {
+    /// It has no terminal, and its parent has ended.
+    NoTerminal,
+    /// An agent may have made its terminal, or left it behind.
+    Terminal,
+    /// It is a child of the shell that is process 1, which adopts what agents leave behind.
+    ChildOfFirst,
+}
+
 impl Peer {
     /// The parent, on stdio.
     pub fn parent() -> Self {
@@ -116,10 +127,15 @@ impl Peer {
         agents.above(&self.lineage).or_else(|| agents.left_by(self.orphan.as_ref()?, &self.lineage))
     }
 
-    /// Whether it has to show a code before it decides anything: see [`AgentProcesses::needs_code`].
-    pub fn needs_code(&self) -> bool {
-        let Some((agents, orphan)) = self.agents.as_ref().zip(self.orphan.as_ref()) else { return false };
-        self.principal == Principal::Person && agents.needs_code(orphan, &self.lineage)
+    /// Why it has to show a code before it decides anything, if it has to: see [`AgentProcesses::needs_code`].
+    pub fn needs_code(&self) -> Option<Unproven> {
+        let (agents, orphan) = self.agents.as_ref().zip(self.orphan.as_ref())?;
+        let needs = self.principal == Principal::Person && agents.needs_code(orphan, &self.lineage);
+        needs.then(|| match (orphan.has_terminal || orphan.holds_terminal, orphan.is_of_first) {
+            (false, _) => Unproven::NoTerminal,
+            (true, true) if self.lineage.own() == Some(orphan.id) => Unproven::ChildOfFirst,
+            (true, _) => Unproven::Terminal,
+        })
     }
 
     /// Takes a code that a person has read on another screen; false for one that is not valid.

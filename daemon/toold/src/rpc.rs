@@ -328,9 +328,9 @@ fn decides(method: &str, request: &MethodRequest) -> Result<(), ErrorObjectOwned
         return Ok(());
     }
     let connection = request.connection();
-    match connection.peer.needs_code() && !connection.is_agent() {
-        true => Err(needs_code(method)),
-        false => Err(not_for(method, connection.peer.agent_above().map(|agent| agent.pid))),
+    match connection.peer.needs_code().filter(|_| !connection.is_agent()) {
+        Some(why) => Err(needs_code(method, why)),
+        None => Err(not_for(method, connection.peer.agent_above().map(|agent| agent.pid))),
     }
 }
 

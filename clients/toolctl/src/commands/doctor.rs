@@ -25,6 +25,7 @@ use crate::exit::{NOT_RUN, OK};
 use crate::finding::{Finding, Severity, any_bad, bad, good, show, warning};
 use crate::globals::Globals;
 use crate::output::{self, counted, one_line, print_json};
+use crate::person::is_below_first_shell;
 use crate::{config_file, connection, program};
 
 /// Find problems, and show how to fix them
@@ -73,6 +74,7 @@ pub(crate) async fn run(args: DoctorArgs, globals: &Globals) -> anyhow::Result<u
     });
     findings.extend(configuration);
     findings.extend(switched_off_hooks());
+    findings.extend(first_shell());
     findings.extend(clients());
     if args.json {
         print_json(&findings)?;
@@ -82,6 +84,17 @@ pub(crate) async fn run(args: DoctorArgs, globals: &Globals) -> anyhow::Result<u
         out.flush()?;
     }
     Ok(if any_bad(&findings) { NOT_RUN } else { OK })
+}
+
+/// A terminal in which nobody can decide once an agent has run.
+fn first_shell() -> Option<Finding> {
+    is_below_first_shell().then(|| {
+        warning(
+            "terminal",
+            "its shell is process 1: once an agent has run, toold can't tell your commands from what the agent left behind",
+            "start another shell in it (`bash`), and agents there; or open a terminal with `docker exec -it CONTAINER bash`",
+        )
+    })
 }
 
 fn daemon_program() -> Finding {

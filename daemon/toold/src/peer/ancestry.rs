@@ -40,6 +40,8 @@ pub(super) struct Orphan {
     pub(super) has_terminal: bool,
     /// It is above a terminal that somebody types into: a server of `tmux`, or a program that made a pseudo-terminal.
     pub(super) holds_terminal: bool,
+    /// It was typed into the terminal of process 1, which adopts orphans: its own children look like them.
+    pub(super) is_of_first: bool,
 }
 
 /// The place of a living process among the others.
@@ -274,25 +276,35 @@ mod linux {
     /// that process looks the same.
     ///
     /// A terminal shows that a person types into it, unless an agent made it: what is above it, and lost its own parent, is an
-    /// orphan, too.
+    /// orphan, too. So is the topmost program below a shell that is process 1: it stands for all that is typed below it.
     fn orphan_among(links: &[AncestryLink]) -> Option<Orphan> {
+        let is_of_first = links.last().is_some_and(is_in_terminal_of_first);
         let orphan = |link: &AncestryLink, holds_terminal: bool| Orphan {
             id: link.id(),
             session: link.session,
             leads: link.session == link.pid,
             has_terminal: link.has_terminal,
             holds_terminal,
+            is_of_first,
         };
         let below = links.iter().take_while(|link| !adopts_or_serves_people(**link));
         if let Some(top) = below.last() {
             let leads = top.session == top.pid;
-            let has_leader = links.iter().any(|link| link.pid == top.session);
+            let has_leader = links.iter().any(|link| link.pid == top.session) || is_of_first;
             if !has_leader || leads && is_adopted(*top) {
                 return Some(orphan(top, false));
             }
         }
         let root = links.iter().take_while(|link| !adopts(link.pid)).last()?;
-        (is_adopted(*root) && !begins_sessions(root.id())).then(|| orphan(root, true))
+        // Names of programs prove nothing where everything has process 1 as its parent.
+        let is_orphan = is_adopted(*root) && (is_of_first || !begins_sessions(root.id()));
+        is_orphan.then(|| orphan(root, true))
+    }
+
+    /// Whether a child of process 1 is in the session of its terminal, as in a container. Process 1 is in no lineage, and the
+    /// number of its session is 0 where the leader is outside of the container.
+    fn is_in_terminal_of_first(link: &AncestryLink) -> bool {
+        link.parent == 1 && link.session <= 1 && link.has_terminal
     }
 
     /// Nothing within a container has the parent 0, but a terminal that was opened into it from outside.

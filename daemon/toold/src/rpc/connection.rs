@@ -177,7 +177,7 @@ impl ClientConnection {
 
     /// Whether it may do what only a person may.
     pub fn may_decide(&self) -> bool {
-        self.peer.principal.may_decide() && !self.is_agent() && !self.peer.needs_code()
+        self.peer.principal.may_decide() && !self.is_agent() && self.peer.needs_code().is_none()
     }
 
     /// Binds a session that ends with the connection.

@@ -4,6 +4,8 @@ use jsonrpsee::types::{ErrorObject, ErrorObjectOwned};
 use toold_engine::call::CallError;
 use toold_proto::error::{self, ErrorData};
 
+use crate::peer::Unproven;
+
 pub(super) fn object(code: i32, words: &str, data: ErrorData) -> ErrorObjectOwned {
     ErrorObject::owned(code, words, Some(data))
 }
@@ -49,12 +51,24 @@ pub(super) fn not_for(method: &str, agent: Option<u32>) -> ErrorObjectOwned {
 }
 
 /// The client cannot be told from one that an agent left behind.
-pub(super) fn needs_code(method: &str) -> ErrorObjectOwned {
-    let words = format!(
-        "{method} is for a person's client: this program has no terminal and its parent has ended, so that an agent may have \
-         left it behind. A person confirms it: `toolctl agents confirm` in a terminal prints a code, and the page makes one, \
-         which this program gives with `toolctl agents confirm CODE` or permissions.confirm"
-    );
+pub(super) fn needs_code(method: &str, why: Unproven) -> ErrorObjectOwned {
+    const CONFIRM: &str = "A person confirms it: `toolctl agents confirm` in another terminal prints a code, and the page makes \
+                           one, which this program gives with `toolctl agents confirm CODE` or permissions.confirm";
+    let why = match why {
+        Unproven::NoTerminal => format!(
+            "this program has no terminal and its parent has ended, so that an agent may have left it behind. {CONFIRM}"
+        ),
+        Unproven::Terminal => {
+            format!("an agent has run here, and may have made this program's terminal or left it behind. {CONFIRM}")
+        }
+        Unproven::ChildOfFirst => "an agent has run here, and the shell of this terminal is process 1, which also adopts the \
+                                   programs that agents leave behind. Decide in a terminal that is opened from outside, such as \
+                                   with `docker exec -it CONTAINER bash`. Or start another shell here (`bash`), and type \
+                                   `toolctl agents confirm CODE` in it, with the code that `toolctl agents confirm` prints in a \
+                                   terminal from outside; a shell that was started before the first agent needs none"
+            .to_owned(),
+    };
+    let words = format!("{method} is for a person's client: {why}");
     object(error::PERMISSION_DENIED, &words, ErrorData::new("confirmation_required"))
 }
 

@@ -8,9 +8,10 @@ use toold_proto::daemon::NoParams;
 use toold_proto::method::{PermissionsCode, PermissionsConfirm};
 
 use crate::connection;
-use crate::exit::OK;
+use crate::exit::{OK, usage};
 use crate::globals::Globals;
 use crate::output;
+use crate::person::is_below_first_shell;
 
 /// Allow a program that has no terminal and no parent, such as one started from the desktop menu, to answer prompts
 ///
@@ -24,6 +25,12 @@ pub(crate) struct AgentsConfirmArgs {
 }
 
 pub(crate) async fn run(args: AgentsConfirmArgs, globals: &Globals) -> anyhow::Result<u8> {
+    if args.code.is_some() && is_below_first_shell() {
+        return Err(usage(
+            "the shell of this terminal is process 1, so that the code would count for this command alone: start another \
+             shell (`bash`), and give the code there",
+        ));
+    }
     let client = connection::open(globals).await?;
     let mut out = output::stdout();
     match args.code {
