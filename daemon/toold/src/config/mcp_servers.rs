@@ -570,7 +570,8 @@ fn endpoint(
     match (&config.command, &config.url, &config.socket) {
         (Some(program), None, None) => {
             let program = config::program(plain(program)?, home)?;
-            let args = config.args.iter().map(|arg| text(arg)).collect::<Result<_, _>>()?;
+            let is_own = |name: &str| config.env.contains_key(name);
+            let args = config.args.iter().map(|arg| expand::argument(arg, var, &is_own)).collect::<Result<_, _>>()?;
             let cwd = config.cwd.as_deref().map(path).transpose()?;
             Ok(ServerEndpoint::Stdio { program, args, env: texts(&config.env)?, cwd })
         }
@@ -676,6 +677,7 @@ mod tests {
         check_unusable("socket = \"run/a\"", "absolute");
         check_unusable("url = \"ftp://x\"", "http");
         check_unusable("command = \"a\"\nargs = [\"${env:NOT_THERE}\"]", "NOT_THERE");
+        check_unusable("command = \"a\"\nargs = [\"${env:NOT_THERE}\"]\nenv = { NOT_THERE = \"x\" }", "NOT_THERE");
         check_unusable("command = \"a\"\ntools = { deny = [\"[\"] }", "tools");
     }
 

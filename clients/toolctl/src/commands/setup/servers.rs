@@ -269,9 +269,11 @@ impl ServerLaunch {
         if entry.get("envFile").is_some() {
             return Err("it reads a file of variables (envFile)".to_owned());
         }
+        let own_variables = |member: &str| entry[member].as_object().into_iter().flat_map(Map::keys);
+        let own: Vec<&str> = ["env", "environment"].into_iter().flat_map(own_variables).map(String::as_str).collect();
         // Agents write numbers without quotes, too. What is of another form is not guessed at.
         let text = |name: &str, value: &Value| match value {
-            Value::String(value) => translated(place, value, home),
+            Value::String(value) => translated(place, value, home, &[]),
             Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
             _ => Err(format!("{name} is not a text")),
         };
@@ -285,7 +287,10 @@ impl ServerLaunch {
             }
         };
         let list = |member: &str, value: &Value| -> Result<Vec<String>, String> {
-            let of_list = |item: &Value| text(&format!("a part of {member}"), item);
+            let of_list = |item: &Value| match item {
+                Value::String(item) => translated(place, item, home, &own),
+                _ => text(&format!("a part of {member}"), item),
+            };
             match value {
                 Value::Null => Ok(Vec::new()),
                 Value::Array(items) => items.iter().map(of_list).collect(),
@@ -334,6 +339,9 @@ impl ServerLaunch {
             (None, Some(project)) if launch.command.is_some() => Some(project.display().to_string()),
             (None, _) => None,
         };
+        if place.name == "zed" && launch.command.is_none() && launch.url.is_none() {
+            return Err("an extension of Zed starts it".to_owned());
+        }
         launch.check(project)?;
         launch.find_secrets();
         Ok(launch)
@@ -409,6 +417,9 @@ impl ServerLaunch {
                 self.secrets.insert(name, value);
             }
         }
+        // A part of a longer secret, such as the password of a connection string, moves with that.
+        let table = self.table(&str::to_owned).to_string();
+        self.secrets.retain(|name, _| table.contains(&format!("${{secret:{name}}}")));
     }
 }
 
@@ -579,11 +590,11 @@ fn runs_toolctl(entry: &Value) -> bool {
     runs_this(entry) || is_named && (in_args || rest.any(|word| word == "mcp"))
 }
 
-/// A text of an agent's file as toold's configuration has it.
+/// A text of an agent's file as toold's configuration has it. `own`: the variables that the entry sets itself.
 ///
 /// # Errors
 /// It stands for something that only the agent knows.
-fn translated(place: Place, text: &str, home: &Path) -> Result<String, String> {
+fn translated(place: Place, text: &str, home: &Path, own: &[&str]) -> Result<String, String> {
     // These take a variable without braces, as the whole text.
     let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if let Some(variable) = text.strip_prefix('$').filter(|name| is_name(name))
@@ -609,6 +620,10 @@ fn translated(place: Place, text: &str, home: &Path) -> Result<String, String> {
         };
         match name.strip_prefix("env:").unwrap_or(name) {
             "userHome" => done.push_str(&home.display().to_string()),
+            // The server fills it in, as `mcp-remote` does in `--header Authorization:${AUTH}`. toold leaves it, too.
+            variable if own.contains(&variable) && reference == variable && std::env::var_os(variable).is_none() => {
+                done.push_str(&format!("${{{variable}}}"));
+            }
             variable if is_name(variable) && name != "workspaceFolder" => {
                 done.push_str(&variable_of(variable, default)?);
             }

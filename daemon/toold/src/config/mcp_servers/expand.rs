@@ -11,6 +11,19 @@ use toold_host::secrets::is_secret_name;
 /// # Errors
 /// A variable that is not set and has no default, and a secret whose name is none.
 pub(in crate::config) fn variables(text: &str, var: &dyn Fn(&str) -> Option<String>) -> Result<SecretText, String> {
+    argument(text, var, &|_| false)
+}
+
+/// The same for an argument of a program, which finds the variables that `is_own` names in its own environment: a `${NAME}` of
+/// those that the daemon does not have stays as it is.
+///
+/// # Errors
+/// As for [`variables`].
+pub(in crate::config) fn argument(
+    text: &str,
+    var: &dyn Fn(&str) -> Option<String>,
+    is_own: &dyn Fn(&str) -> bool,
+) -> Result<SecretText, String> {
     let mut made = SecretText::default();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
@@ -42,6 +55,7 @@ pub(in crate::config) fn variables(text: &str, var: &dyn Fn(&str) -> Option<Stri
         }
         match var(name).or_else(|| default.map(str::to_owned)) {
             Some(value) => made.push_plain(&value),
+            None if inside == name && is_own(name) => made.push_plain(&format!("${{{name}}}")),
             None => return Err(format!("{NO_VARIABLE} {name}")),
         }
         rest = behind;
