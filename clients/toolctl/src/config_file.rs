@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use similar::{Algorithm, DiffTag, capture_diff_slices, group_diff_ops};
 use toold_client::Client;
 use toold_files::FileReplacement;
 use toold_proto::daemon::NoParams;
@@ -141,15 +142,48 @@ pub(crate) fn remove_leftovers(file: &Path) {
 
 /// The removed and added lines, with a few lines of context, without what looks like a secret.
 pub(crate) fn difference(file: &Path, before: &str, after: &str) -> String {
+    const CONTEXT: usize = 3;
     let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
-    let start = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
-    let rest = old.len().min(new.len()) - start;
-    let end = old.iter().rev().zip(new.iter().rev()).take(rest).take_while(|(old, new)| old == new).count();
+    // Hidden in the whole text: the option before a secret may be on a line that is not shown.
+    let (hidden_old, hidden_new) = (without_secrets(before), without_secrets(after));
+    let (shown_old, shown_new): (Vec<&str>, Vec<&str>) = (hidden_old.lines().collect(), hidden_new.lines().collect());
     let mut text = format!("{}\n", file.display());
-    let around = |line: &&str| format!("  {line}\n");
-    text.extend(old[start.saturating_sub(3)..start].iter().map(around));
-    text.extend(old[start..old.len() - end].iter().map(|line| format!("- {line}\n")));
-    text.extend(new[start..new.len() - end].iter().map(|line| format!("+ {line}\n")));
-    text.extend(old[old.len() - end..].iter().take(3).map(around));
-    without_secrets(&text)
+    let groups = group_diff_ops(capture_diff_slices(Algorithm::Myers, &old, &new), CONTEXT);
+    for (at, group) in groups.iter().enumerate() {
+        if at > 0 {
+            text.push_str("  ...\n");
+        }
+        for op in group {
+            let is_equal = op.tag() == DiffTag::Equal;
+            let lines = |sign: &str, lines: &[&str]| -> String {
+                lines.iter().map(|line| format!("{sign} {line}\n")).collect()
+            };
+            text.push_str(&lines(if is_equal { " " } else { "-" }, &shown_old[op.old_range()]));
+            if !is_equal {
+                text.push_str(&lines("+", &shown_new[op.new_range()]));
+            }
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_shows_what_changes_and_no_secrets() {
+        let lines = |middle: &str| -> String {
+            let server = "args = [\n  \"--password\",\n  \"hunter2\",\n  \"a\",\n  \"b\",\n]\n";
+            format!("one = 1\ntwo = 2\n{server}{middle}\nthree = 3\n{}four = 4\n", "# a comment\n".repeat(9))
+        };
+        let after = lines("x = 2").replace("four = 4", "four = 5").replace("one = 1\n", "");
+        let shown = difference(Path::new("/a"), &lines("x = 1"), &after);
+        let expected = "/a\n- one = 1\n  two = 2\n  args = [\n    \"--password\",\n  ...\n    \"a\",\n    \"b\",\n  ]\n- x = 1\n\
+                        + x = 2\n  three = 3\n  # a comment\n  # a comment\n  ...\n  # a comment\n  # a comment\n  # a comment\n\
+                        - four = 4\n+ four = 5\n";
+        assert_eq!(shown, expected);
+        let secret = difference(Path::new("/a"), &lines("x = 1"), &lines("x = 1").replace("\"a\"", "\"c\""));
+        assert!(secret.contains("    \"***\",\n-   \"a\",\n+   \"c\",\n"), "{secret}");
+    }
 }

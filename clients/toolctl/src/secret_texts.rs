@@ -3,6 +3,10 @@
 /// Whether what has this name, such as a variable, an option or a key of a file, is a secret as a rule.
 pub(crate) fn is_secret_name(name: &str) -> bool {
     let name = name.trim_start_matches('-').to_lowercase();
+    // The value is the name of a variable.
+    if name.ends_with("_env_var") {
+        return false;
+    }
     let has = |part: &&str| name.contains(*part);
     let words = || name.split(|c: char| !c.is_ascii_alphanumeric());
     ["token", "secret", "passw", "apikey", "credential", "authorization", "cookie", "private", "webhook"]
@@ -163,6 +167,7 @@ mod tests {
             (r#""https://me:hunter2@a.example/x?token=abc&b=c""#, r#""https://me:***@a.example/x?token=***&b=c""#),
             (r#""Authorization: Bearer abc""#, r#""Authorization:***""#),
             (r#""x": "ghp_0123456789abcdef", "y": "say \"hi\"""#, r#""x": "***", "y": "say \"hi\"""#),
+            (r#"bearer_token_env_var = "TICKETS_TOKEN""#, r#"bearer_token_env_var = "TICKETS_TOKEN""#),
             (
                 r#""PATH": "/usr/bin", "author": "me", "keybindings": "vim""#,
                 r#""PATH": "/usr/bin", "author": "me", "keybindings": "vim""#,

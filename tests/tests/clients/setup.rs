@@ -469,7 +469,12 @@ fn an_entry_that_the_person_removed_stays_so_while_another_agent_has_its_server(
     claude["mcpServers"].as_object_mut().unwrap().remove("github").unwrap();
     fs::write(machine.home(".claude.json"), claude.to_string()).unwrap();
     let checked = machine.done(&["setup", "--check"]);
-    assert!(checked.contains("mcpServers.github does not start the bridge any more, and stays so\n"), "{checked}");
+    assert!(checked.contains("mcpServers.github was removed; setup leaves it so\n"), "{checked}");
+    let mut codex = fs::read_to_string(machine.home(".codex/config.toml")).unwrap();
+    codex = codex.replace("args = [\"mcp\", \"--source\", \"files\"]", "args = [\"other\"]");
+    fs::write(machine.home(".codex/config.toml"), codex).unwrap();
+    let checked = String::from_utf8(machine.toolctl(&["setup", "--check"]).stdout).unwrap();
+    assert!(checked.contains("mcp_servers.files starts something else now\n"), "{checked}");
     let told = machine.done(&["setup", "--undo", "--yes"]);
     assert!(told.contains("github is not put back: its entry is gone"), "{told}");
     assert_eq!(machine.json(".claude.json").get("mcpServers"), None);
@@ -717,6 +722,8 @@ fn what_an_agent_allows_is_taken_along_for_it_alone_where_a_person_ticks_it() {
     const DOWN: &str = "\u{1b}[B";
     terminal.press(&format!(" {DOWN}{DOWN} \r"));
     terminal.wait_for("What may agents do");
+    // Each level with its meaning.
+    terminal.wait_for("develop  And building and testing the project");
     terminal.press("\r");
     terminal.wait_for("[y/N]");
     terminal.press("y");
@@ -973,4 +980,99 @@ fn ctrl_c_at_a_form_leaves_a_clean_line() {
     assert_eq!(status.code(), Some(130), "{written}");
     assert!(written.trim_end().ends_with("\u{1b}[Jnothing is changed"), "{written:?}");
     assert_eq!(machine.files(), before);
+}
+
+#[test]
+fn a_setup_that_would_change_nothing_does_not_ask_whether_it_should() {
+    let machine = SetupMachine::new();
+    machine.unlock();
+    let (shop, tea) = (machine.home("shop"), machine.home("tea"));
+    for folder in [&shop, &tea] {
+        fs::create_dir(folder).unwrap();
+    }
+    let projects = json!({"projects": {shop.to_str().unwrap(): {}, tea.to_str().unwrap(): {}}});
+    fs::write(machine.home(".claude.json"), projects.to_string()).unwrap();
+    let settings = json!({"permissions": {"allow": ["Bash(make)"]}});
+    fs::write(machine.home(".claude/settings.json"), settings.to_string()).unwrap();
+    machine.done(&["setup", "--yes", "--folder", shop.to_str().unwrap()]);
+    fs::write(machine.daemon.setup.path("config/toold/config.toml"), {
+        let file = machine.daemon.setup.path("config/toold/config.toml");
+        format!("[permission]\nlevel = \"read\"\n\n{}", fs::read_to_string(file).unwrap())
+    })
+    .unwrap();
+    let page = machine.done(&["setup", "--dry-run"]);
+    // The folder of the first setup is open, and not offered again.
+    assert!(page.contains(tea.to_str().unwrap()) && !page.contains(&format!("{}  ", shop.display())), "{page}");
+    let mut command = machine.daemon.setup.command(toolctl());
+    command.arg("setup").current_dir(machine.daemon.work());
+    let mut terminal = Terminal::run_in(&mut command, 140);
+    terminal.wait_for("Folders in which every agent may work");
+    terminal.press("\r");
+    terminal.wait_for("for their agent alone (none is fine)");
+    terminal.press("\r");
+    let (status, written) = terminal.end();
+    assert!(status.success() && written.contains("Nothing to change."), "{written}");
+    assert!(!written.contains("Set toold up like this?"), "{written}");
+}
+
+#[test]
+fn a_machine_without_agents_is_told_which_ones_are_looked_for() {
+    let daemon = TestDaemon::start();
+    let mut command = daemon.setup.command(toolctl());
+    // Without the programs of this machine.
+    command.args(["setup", "--dry-run"]).env("PATH", daemon.setup.path("none"));
+    let page = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    assert!(page.starts_with("No agent was found\n  looked for Claude Code, Codex, Gemini CLI,"), "{page}");
+    assert!(page.ends_with("Nothing to change.\n"), "{page}");
+}
+
+/// A variable of the entry itself, which the server puts into its argument, as `mcp-remote` does.
+#[test]
+fn a_reference_that_the_server_fills_in_moves_as_it_is() {
+    const ECHO: &str = "import sys, json, os\nopen(os.environ['OUT'], 'w').write(json.dumps([sys.argv[1:], os.environ['AUTH_HEADER']]))\n";
+    let setup = Setup::new();
+    let (server, out) = (setup.path("echo.py"), setup.path("out"));
+    fs::write(&server, ECHO).unwrap();
+    let entry = json!({
+        "command": "python3",
+        "args": [server, "--header", "Authorization:${AUTH_HEADER}", "--dsn", "Server=db;User Id=sa;Password=Str0ngPass!;"],
+        "env": {"AUTH_HEADER": "Bearer zzzz0123456789", "OUT": out},
+    });
+    let file = setup.home(".config/Claude/claude_desktop_config.json");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(&file, json!({"mcpServers": {"tickets": entry}}).to_string()).unwrap();
+    let machine = SetupMachine { daemon: setup.start() };
+    machine.unlock();
+    let told = machine.done(&["setup", "--yes"]);
+    // One secret for the connection, and none for the password in it.
+    assert!(told.contains("secrets: TICKETS_AUTH_HEADER, TICKETS_DSN\n"), "{told}");
+    let ran = toold_tests::until("the server has started", || {
+        serde_json::from_str::<Value>(&fs::read_to_string(&out).ok()?).ok()
+    });
+    let arguments =
+        json!(["--header", "Authorization:${AUTH_HEADER}", "--dsn", "Server=db;User Id=sa;Password=Str0ngPass!;"]);
+    assert_eq!(ran, json!([arguments, "Bearer zzzz0123456789"]));
+    machine.done(&["setup", "--undo", "--yes"]);
+    assert_eq!(machine.json(".config/Claude/claude_desktop_config.json"), json!({"mcpServers": {"tickets": entry}}));
+}
+
+#[test]
+fn the_pages_of_setup_and_undo_show_what_changes_and_count_the_hooks() {
+    let machine = SetupMachine::new();
+    machine.unlock();
+    let page = machine.done(&["setup", "--dry-run"]);
+    let codex = page.split("/.codex/config.toml\n").nth(1).unwrap().split("\n/").next().unwrap();
+    // The comment between the two servers stays, and is no part of the difference.
+    assert!(codex.contains("\n  # files\n") && !codex.contains("- # files"), "{codex}");
+    machine.done(&["setup", "--yes"]);
+    // Its entry is in the file that is there, of the two that opencode reads.
+    let agents: Value = serde_json::from_str(&machine.done(&["agents", "--json"])).unwrap();
+    let opencode = agents["agents"].as_array().unwrap().iter().find(|agent| agent["agent"] == "opencode").unwrap();
+    assert_eq!(opencode["mcp"], true, "{opencode}");
+    let mut gemini = fs::read_to_string(machine.home(".gemini/settings.json")).unwrap();
+    gemini = gemini.replace("// mine", "// mine, too");
+    fs::write(machine.home(".gemini/settings.json"), gemini).unwrap();
+    let undo = machine.done(&["setup", "--undo", "--dry-run"]);
+    assert!(undo.contains("/.gemini/settings.json: the hooks of toold, ") && undo.contains(" lines less\n"), "{undo}");
+    assert!(!undo.contains("toolctl hook "), "{undo}");
 }

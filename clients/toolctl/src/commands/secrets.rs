@@ -165,7 +165,10 @@ fn read(question: &str, twice: bool) -> anyhow::Result<String> {
         let mut prompt = Password::new(question).with_display_mode(PasswordDisplayMode::Hidden);
         // Said here, and not when all else has been asked for.
         prompt = match twice {
-            true => prompt.with_validator(is_long_enough),
+            true => prompt
+                .with_validator(is_long_enough)
+                .with_custom_confirmation_message("The same passphrase again:")
+                .with_custom_confirmation_error_message("the second passphrase differs from the first one"),
             false => prompt.without_confirmation(),
         };
         match terminal::answered(prompt.prompt())? {

@@ -28,10 +28,11 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 use inquire::MultiSelect;
+use inquire::list_option::ListOption;
 use toold_client::Client;
 use toold_proto::daemon::NoParams;
 use toold_proto::effect::{Effect, in_words};
-use toold_proto::method::{PermissionsCheck, SecretsList};
+use toold_proto::method::{PermissionsCheck, SecretsList, WorkspacesList};
 use toold_proto::permission::CheckPermission;
 use toold_proto::secret::{SecretStoreKind, SecretStoreState};
 use toold_proto::tool::Category;
@@ -41,7 +42,7 @@ use crate::confirm::confirm;
 use crate::exit::{OK, interrupted};
 use crate::globals::Globals;
 use crate::output::{self, one_line, print_json};
-use crate::person::PersonWrites;
+use crate::person::{PersonWrites, is_below_first_shell};
 use crate::{config_file, connection, keys, terminal};
 use allowances::AgentAllowance;
 use plan::{PlanInput, SetupPlan};
@@ -97,8 +98,10 @@ pub(crate) async fn run(args: SetupArgs, globals: &Globals) -> anyhow::Result<u8
     if args.undo {
         return undo::run(&args, record, globals).await;
     }
-    let input = input(&home, record.as_ref()).await?;
+    let mut input = input(&home, record.as_ref()).await?;
     if args.dry_run || args.json && !args.yes {
+        let running = connection::open_running(globals).await.ok().flatten();
+        input.leave_out_open_folders(running.as_ref()).await?;
         let place = PlaceForSecrets::found(globals).await;
         let plan = SetupPlan::new(&input.plan_input(&[], place.keeps(!args.yes), &[]))?;
         let folders = named_folders(&args, &home)?;
@@ -108,6 +111,7 @@ pub(crate) async fn run(args: SetupArgs, globals: &Globals) -> anyhow::Result<u8
     let client = connection::open(globals).await?;
     let right = PersonWrites::with(Some(&client)).await?;
     config_file::check_is_read(&client, &input.config).await?;
+    input.leave_out_open_folders(Some(&client)).await?;
     let secrets = client.call::<SecretsList>(NoParams {}).await?;
     let names: Vec<String> = secrets
         .secrets
@@ -136,6 +140,10 @@ pub(crate) async fn run(args: SetupArgs, globals: &Globals) -> anyhow::Result<u8
         }
         if let Some(level) = level::ask(&plan.config).await? {
             plan.set_level(&level)?;
+        }
+        // Only questions were left, and none was answered with a change.
+        if plan.is_empty() && chosen.is_empty() && allowed.is_empty() {
+            return done(&args, &plan, None);
         }
         if !confirm("Set toold up like this?").await? {
             return Ok(OK);
@@ -222,6 +230,21 @@ struct SetupInput<'a> {
 }
 
 impl SetupInput<'_> {
+    /// Folders in which every agent may work already are not offered: those of an earlier setup, where no daemon runs that
+    /// knows all.
+    async fn leave_out_open_folders(&mut self, client: Option<&Client>) -> anyhow::Result<()> {
+        let open: Vec<PathBuf> = match client {
+            Some(client) => {
+                let list = client.call::<WorkspacesList>(NoParams {}).await?.workspaces;
+                let all = list.into_iter().filter(|workspace| workspace.client.is_none());
+                all.map(|workspace| workspace.path.into()).collect()
+            }
+            None => self.record.into_iter().flat_map(|record| &record.workspaces).map(PathBuf::from).collect(),
+        };
+        self.folders.retain(|folder| !open.contains(&folder.path));
+        Ok(())
+    }
+
     fn plan_input<'b>(
         &'b self,
         secrets: &'b [String],
@@ -310,6 +333,13 @@ fn done(args: &SetupArgs, plan: &SetupPlan, figures: Option<&figures::Figures>) 
         Some(figures) => write!(out, "{}", figures.render())?,
         None => write!(out, "{NOTHING}")?,
     }
+    if figures.is_some() && is_below_first_shell() {
+        writeln!(
+            out,
+            "The shell of this terminal is process 1: start another one in it (`bash`), and agents there. Otherwise toold can't \
+             tell your commands from what an agent left behind."
+        )?;
+    }
     Ok(OK)
 }
 
@@ -380,7 +410,12 @@ fn tick(question: &str, labels: Vec<String>) -> anyhow::Result<Vec<usize>> {
         return Ok(Vec::new());
     }
     terminal::guard()?;
-    match terminal::answered(MultiSelect::new(question, labels).raw_prompt())? {
+    // What stands beside a name is for the choice.
+    let chosen = |ticked: &[ListOption<&String>]| {
+        let names = ticked.iter().map(|option| option.value.split("  ").next().unwrap_or_default());
+        names.collect::<Vec<_>>().join(", ")
+    };
+    match terminal::answered(MultiSelect::new(question, labels).with_formatter(&chosen).raw_prompt())? {
         Some(ticked) => Ok(ticked.into_iter().map(|label| label.index).collect()),
         None => Err(interrupted("nothing is changed")),
     }

@@ -100,7 +100,7 @@ async fn find(agent: HookAgent, home: &Path) -> Option<FoundAgent> {
     }
     let client = agent.mcp_client();
     let hooks = config_file::read(&home.join(hooks_file::file(agent))).ok().flatten().unwrap_or_default();
-    let mcp_text = config_file::read(&home.join(client.file())).ok().flatten().unwrap_or_default();
+    let mcp_text = config_file::read(&client.found_file(home)).ok().flatten().unwrap_or_default();
     let version = match &program {
         Some(program) => version(program).await,
         None => None,

@@ -78,7 +78,7 @@ fn record_program(install: &AgentsInstallArgs, right: &PersonWrites) -> anyhow::
     let (agent, home) = (install.agent, install::home()?);
     let client = agent.mcp_client();
     let has_entry =
-        || read(&home.join(client.file())).is_ok_and(|text| text.is_some_and(|text| client.has_entry(&text)));
+        || read(&client.found_file(&home)).is_ok_and(|text| text.is_some_and(|text| client.has_entry(&text)));
     let is_installed = hooks_file::is_installed(agent, &home) || has_entry();
     let program = match (programs::program_of(agent, install.program.as_deref()), &install.program) {
         (Err(error), Some(_)) => return Err(error.context(format!("{} was not recorded", agent.title()))),
@@ -97,7 +97,7 @@ fn record_program(install: &AgentsInstallArgs, right: &PersonWrites) -> anyhow::
 
 async fn change_entry(install: &AgentsInstallArgs, both: bool, globals: &Globals) -> anyhow::Result<u8> {
     let client = install.agent.mcp_client();
-    let has_entry = read(&install::home()?.join(client.file()))?.is_some_and(|text| client.has_entry(&text));
+    let has_entry = read(&client.found_file(&install::home()?))?.is_some_and(|text| client.has_entry(&text));
     if install.undo && both && !has_entry {
         return Ok(OK);
     }

@@ -48,7 +48,7 @@ pub(crate) fn with_entry() -> Vec<&'static str> {
     let Ok(home) = install::home() else { return Vec::new() };
     let has = |agent: &HookAgent| {
         let client = agent.mcp_client();
-        let text = config_file::read(&home.join(client.file())).ok().flatten();
+        let text = config_file::read(&client.found_file(&home)).ok().flatten();
         text.is_some_and(|text| client.has_entry(&text))
     };
     HookAgent::ALL.into_iter().filter(has).map(HookAgent::title).collect()

@@ -83,7 +83,7 @@ pub(crate) async fn run(_: McpDoctorArgs, globals: &Globals) -> anyhow::Result<u
     let home = home()?;
     for client in McpClient::value_variants() {
         let name = client.name();
-        let file = home.join(client.file());
+        let file = client.found_file(&home);
         match std::fs::read_to_string(&file) {
             Ok(text) if client.has_entry(&text) => {
                 let profile = client.profile(&text).unwrap_or_else(|| ALL_TOOLS.to_owned());

@@ -68,6 +68,13 @@ pub(crate) enum McpClient {
 const NAME: &str = "toold";
 
 impl McpClient {
+    /// Its configuration: [`Self::file`], or the other one of the two that opencode reads, if only that is there.
+    pub(crate) fn found_file(self, home: &Path) -> PathBuf {
+        let file = home.join(self.file());
+        let other = file.with_extension("jsonc");
+        if self == Self::Opencode && !file.exists() && other.exists() { other } else { file }
+    }
+
     /// Where its configuration is: below the home folder, or in the folder that the client's own variable or the system's
     /// names.
     pub(crate) fn file(self) -> PathBuf {
@@ -236,7 +243,7 @@ pub(crate) async fn run(install: McpInstallArgs, globals: &Globals) -> anyhow::R
     let right = PersonWrites::of(globals).await?;
     let file = match &install.file {
         Some(file) => std::path::absolute(file)?,
-        None => home()?.join(install.client.file()),
+        None => install.client.found_file(&home()?),
     };
     let file = behind_links(&file);
     let backup = backup_of(&file);

@@ -82,16 +82,17 @@ fn not_set_up(as_json: bool) -> anyhow::Result<u8> {
     Ok(TOOL_ERROR)
 }
 
-/// The entries that a person has removed, or changed so that they start something else: setup leaves them so.
+/// The entries that a person has removed, which setup leaves so, or changed so that they start something else.
 fn without_bridge(file: &ChangedFile, text: &str) -> Vec<String> {
-    let is_there = |entry: &&ChangedEntry| {
-        file.form().find(text, &entry.path).is_some_and(|span| is_bridge(&text[span.range], &entry.source))
-    };
-    let removed = file.entries.iter().filter(|entry| !is_there(entry));
     let line = |entry: &ChangedEntry| {
-        format!("{}: {} does not start the bridge any more, and stays so", file.path.display(), entry.path.join("."))
+        let what = match file.form().find(text, &entry.path) {
+            None => "was removed; setup leaves it so",
+            Some(span) if is_bridge(&text[span.range.clone()], &entry.source) => return None,
+            Some(_) => "starts something else now",
+        };
+        Some(format!("{}: {} {what}", file.path.display(), entry.path.join(".")))
     };
-    removed.map(line).collect()
+    file.entries.iter().filter_map(line).collect()
 }
 
 /// Whole hooks that the agent's settings keep from their work. Setup does not overrule a setting of the person.

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use inquire::Select;
+use inquire::list_option::ListOption;
 use serde_json::Value;
 use toml_edit::DocumentMut;
 
@@ -26,29 +27,31 @@ pub(super) async fn ask(config: &Path) -> anyhow::Result<Option<String>> {
     let schema: Value = serde_json::from_str(&schema).context("can't read the schema of the configuration")?;
     let property = &schema["properties"][TABLE]["properties"][KEY];
     let levels = values(property);
+    let labels: Vec<String> = levels.iter().map(|(level, about)| format!("{level:<9}{about}")).collect();
     if is_set || levels.is_empty() || !keys::has_terminal() {
         return Ok(None);
     }
     terminal::guard()?;
-    let about = property["description"].as_str().unwrap_or("each level frees what those above it free, and more");
-    let about = about.replace('\n', " ");
-    let current = property["default"].as_str().unwrap_or(levels[0]);
-    let at = levels.iter().position(|level| *level == current).unwrap_or(0);
-    let prompt = Select::new("What may agents do without asking?", levels);
+    let current = property["default"].as_str().unwrap_or_default();
+    let at = levels.iter().position(|(level, _)| *level == current).unwrap_or(0);
+    let chosen = |option: ListOption<&String>| option.value.split("  ").next().unwrap_or_default().to_owned();
+    let prompt = Select::new("What may agents do without asking?", labels).with_formatter(&chosen);
     // Space ticks in the lists before this one, and would leave none of the levels here.
-    let prompt = prompt.without_filtering().with_starting_cursor(at).with_help_message(&about);
-    match terminal::answered(prompt.prompt())? {
+    let prompt = prompt.without_filtering().with_starting_cursor(at);
+    let prompt = prompt.with_help_message("each frees what those above it free, too; toolctl level --explain shows it");
+    match terminal::answered(prompt.raw_prompt())? {
         // Also the one that holds without being set, so that a later setup does not ask again.
-        Some(level) => Ok(Some(level.to_owned())),
+        Some(chosen) => Ok(levels.get(chosen.index).map(|(level, _)| (*level).to_owned())),
         None => Err(interrupted("nothing is changed")),
     }
 }
 
-/// The texts that a schema permits, in its order.
-fn values(schema: &Value) -> Vec<&str> {
-    let listed = schema["enum"].as_array().into_iter().flatten().chain(schema.get("const")).filter_map(Value::as_str);
+/// The texts that a schema permits, in its order, each with its description.
+fn values(schema: &Value) -> Vec<(&str, &str)> {
+    let about = schema["description"].as_str().unwrap_or_default().trim_end_matches('.');
+    let listed = schema.get("const").and_then(Value::as_str).map(|value| (value, about));
     let forms = ["anyOf", "oneOf"].into_iter().filter_map(|name| schema[name].as_array()).flatten();
-    listed.chain(forms.flat_map(values)).collect()
+    listed.into_iter().chain(forms.flat_map(values)).collect()
 }
 
 /// The configuration's text with this level.

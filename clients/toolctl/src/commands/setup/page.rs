@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::commands::agents::hooks_file::without_hooks;
 use crate::commands::hook::HookAgent;
 use crate::commands::setup::figures::Figures;
+use crate::commands::setup::places::{PLACES, Place};
 use crate::commands::setup::plan::SetupPlan;
 use crate::commands::setup::record::escaped;
 use crate::config_file::difference;
@@ -33,9 +34,7 @@ pub(super) fn render(plan: &SetupPlan, with_all: bool) -> String {
         ];
         let changes: Vec<&str> = changes.into_iter().filter_map(|(is, what)| is.then_some(what)).collect();
         let changes = match changes.as_slice() {
-            [] if !place.is_set_up() && place.server_files(Path::new("")).is_empty() => {
-                "has a client of its own: see the README".to_owned()
-            }
+            [] if !is_of_agent(place) => "has a client of its own: see the README".to_owned(),
             [] if plan.leaves(place) => "is left alone: see below".to_owned(),
             [] => "nothing to change".to_owned(),
             changes => changes.join(", "),
@@ -43,6 +42,10 @@ pub(super) fn render(plan: &SetupPlan, with_all: bool) -> String {
         format!("{NAME}{:<15}{NAME:#} {changes}", place.title)
     });
     part("Agents and editors", places.collect());
+    if !plan.places.iter().any(is_of_agent) {
+        let known: Vec<&str> = PLACES.iter().filter(|place| is_of_agent(place)).map(|place| place.title).collect();
+        part("No agent was found", vec![format!("looked for {}", known.join(", "))]);
+    }
     let sources = plan.sources.iter().map(|source| {
         let entries = plan.moves.iter().filter(|(_, name)| *name == source.name);
         let users: Vec<&str> = entries.map(|(server, _)| server.place.name).collect();
@@ -109,16 +112,13 @@ pub(super) fn render(plan: &SetupPlan, with_all: bool) -> String {
     for (at, change) in plan.changes.iter().enumerate() {
         let before = change.before.as_deref().unwrap_or_default();
         let path = one_line(&change.path.display().to_string());
-        // Hooks are many lines of the same: they are counted.
         let agent = change.hooks.as_deref().and_then(HookAgent::named);
-        let bare = agent.map_or_else(|| Ok(change.after.clone()), |agent| without_hooks(agent, &change.after, before));
-        let bare = bare.unwrap_or_else(|_| change.after.clone());
-        let more = change.after.lines().count().saturating_sub(bare.lines().count());
         if agent.is_some() && change.entries.is_empty() && change.added.is_empty() {
             let more = change.after.lines().count().saturating_sub(before.lines().count());
             text.push_str(&format!("{path}: the hooks of toold, {more} lines more\n"));
             continue;
         }
+        let (bare, more) = counted_hooks(agent, &change.after, before);
         let shown = difference(&change.path, before, &bare);
         if !with_all && at != example {
             let lines = |sign: char| shown.lines().filter(|line| line.starts_with(sign)).count() as u64;
@@ -136,6 +136,18 @@ pub(super) fn render(plan: &SetupPlan, with_all: bool) -> String {
         text.push_str(&format!("{DIM}toolctl setup --dry-run shows all differences{DIM:#}\n"));
     }
     text
+}
+
+/// The text without toold's hooks, of which it has this many lines: they are many lines of the same, and are not shown.
+pub(super) fn counted_hooks(agent: Option<HookAgent>, text: &str, without: &str) -> (String, usize) {
+    let bare = agent.and_then(|agent| without_hooks(agent, text, without).ok()).unwrap_or_else(|| text.to_owned());
+    let lines = text.lines().count().saturating_sub(bare.lines().count());
+    (bare, lines)
+}
+
+/// Whether an agent, or an editor whose servers move, is there; Neovim and Emacs have clients of toold's own.
+fn is_of_agent(place: &Place) -> bool {
+    place.is_set_up() || !place.server_files(Path::new("")).is_empty()
 }
 
 fn hidden(mut text: String, secrets: &[(String, String)]) -> String {

@@ -14,7 +14,7 @@ use toold_client::place::{find_socket, state_folder};
 use toold_proto::daemon::NoParams;
 use toold_proto::method::{SecretsList, SecretsRemove};
 use toold_proto::secret::NameSecret;
-use toold_proto::socket::database_path;
+use toold_proto::socket::{database_path, lock_path, log_path, record_path};
 
 use crate::commands::agents::hooks_file;
 use crate::commands::hook::HookAgent;
@@ -158,9 +158,12 @@ pub(super) async fn run(args: &SetupArgs, client: &Client, globals: &Globals) ->
     for path in &removed {
         std::fs::remove_dir_all(path).with_context(|| format!("can't remove {}", path.display()))?;
     }
-    // The daemon's socket was alone in there; with another file, it is not empty.
-    if let Some(runtime) = socket.as_deref().and_then(Path::parent).filter(|folder| folder.ends_with("toold")) {
-        let _ = std::fs::remove_dir(runtime);
+    // The folder of the daemon's socket, unless something else is in it.
+    if let Some(socket) = socket.filter(|socket| socket.parent().is_some_and(|folder| folder.ends_with("toold"))) {
+        for left in [record_path(&socket), lock_path(&socket), log_path(&socket), socket.clone()] {
+            let _ = std::fs::remove_file(left);
+        }
+        let _ = socket.parent().map(std::fs::remove_dir);
     }
     let installed = Installation::find()?;
     writeln!(out, "Packed {}.", show(&archive))?;

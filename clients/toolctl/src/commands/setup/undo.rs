@@ -20,6 +20,7 @@ use crate::commands::hook::HookAgent;
 use crate::commands::mcp::install::{self, McpClient};
 use crate::commands::mcp::{jsonc, toml_table};
 use crate::commands::secrets::unlock_if_asked;
+use crate::commands::setup::page::counted_hooks;
 use crate::commands::setup::record::{ChangedEntry, ChangedFile, SetupLock, SetupRecord, escaped, is_bridge};
 use crate::commands::setup::text::{ConfigForm, spliced};
 use crate::commands::setup::{SetupArgs, purge};
@@ -39,6 +40,8 @@ struct Restored {
     /// Byte for byte as before.
     is_exact: bool,
     notes: Vec<String>,
+    /// The agent whose hooks setup installed there.
+    hooks: Option<HookAgent>,
 }
 
 pub(super) async fn run(args: &SetupArgs, record: Option<SetupRecord>, globals: &Globals) -> anyhow::Result<u8> {
@@ -92,12 +95,17 @@ pub(super) async fn run(args: &SetupArgs, record: Option<SetupRecord>, globals: 
                 writeln!(out, "{path}: {}", if file.then.is_some() { "as before, byte for byte" } else { "goes" })?;
                 continue;
             }
-            let text = difference(
-                &file.path,
-                file.now.as_deref().unwrap_or_default(),
-                file.then.as_deref().unwrap_or_default(),
-            );
-            write!(out, "{}", output::plain(&hidden(text, &secrets)))?;
+            let (now, then) = (file.now.as_deref().unwrap_or_default(), file.then.as_deref().unwrap_or_default());
+            let (bare, less) = counted_hooks(file.hooks, now, then);
+            let is_all = file.hooks.is_some() && file.then.is_none();
+            if bare != then && !is_all {
+                write!(out, "{}", output::plain(&hidden(difference(&file.path, &bare, then), &secrets)))?;
+            }
+            if less > 0 || is_all {
+                let path = output::one_line(&file.path.display().to_string());
+                let lines = if is_all { now.lines().count() } else { less };
+                writeln!(out, "{path}: the hooks of toold, {lines} lines less")?;
+            }
             for note in &file.notes {
                 writeln!(out, "  {}", output::plain(note))?;
             }
@@ -135,7 +143,7 @@ pub(super) async fn run(args: &SetupArgs, record: Option<SetupRecord>, globals: 
 fn remove_copies(home: &Path) -> Vec<PathBuf> {
     let now = |file: &Path| read(file).ok().flatten().unwrap_or_default();
     let of_entries = McpClient::value_variants().iter().filter_map(|client| {
-        let file = home.join(client.file());
+        let file = client.found_file(home);
         (!client.has_entry(&now(&file))).then(|| install::backup_of(&behind_links(&file)))
     });
     let of_hooks = HookAgent::ALL.into_iter().filter_map(|agent| {
@@ -188,10 +196,11 @@ fn restore(
     secret: &dyn Fn(&str) -> Option<String>,
 ) -> anyhow::Result<Restored> {
     let path = file.path.clone();
+    let hooks = file.hooks.as_deref().and_then(HookAgent::named);
     let Some(now) = read(&file.path)? else { return with_its_servers(file, secret) };
     if let Some(original) = file.original(&now, secret)? {
         let then = file.existed.then_some(original);
-        return Ok(Restored { path, now: Some(now), then, is_exact: true, notes: Vec::new() });
+        return Ok(Restored { path, now: Some(now), then, is_exact: true, notes: Vec::new(), hooks });
     }
     let mut notes = Vec::new();
     let mut text = now.clone();
@@ -203,10 +212,10 @@ fn restore(
     for path in &file.added {
         text = without_entry(file.form(), &text, path)?;
     }
-    if let Some(agent) = file.hooks.as_deref().and_then(HookAgent::named) {
+    if let Some(agent) = hooks {
         text = hooks_file::without_hooks(agent, &text, "")?;
         if !file.existed && hooks_file::is_bare(&text) {
-            return Ok(Restored { path, now: Some(now), then: None, is_exact: false, notes });
+            return Ok(Restored { path, now: Some(now), then: None, is_exact: false, notes, hooks });
         }
     }
     for block in &file.blocks {
@@ -217,7 +226,7 @@ fn restore(
             }
         }
     }
-    Ok(Restored { path, now: Some(now), then: Some(text), is_exact: false, notes })
+    Ok(Restored { path, now: Some(now), then: Some(text), is_exact: false, notes, hooks })
 }
 
 /// A file that is gone: its servers are nowhere else, so that it is written again where it had some.
@@ -232,7 +241,7 @@ fn with_its_servers(file: &ChangedFile, secret: &dyn Fn(&str) -> Option<String>)
             (Some(text), vec!["the file is gone: it is written again, with the servers that were in it".to_owned()])
         }
     };
-    Ok(Restored { path: file.path.clone(), now: None, then, is_exact: false, notes })
+    Ok(Restored { path: file.path.clone(), now: None, then, is_exact: false, notes, hooks: None })
 }
 
 /// The text with the server in place of its bridge, and a note for the person, if there is one to make.
