@@ -2,7 +2,7 @@
 """Records the pictures of the README: real sessions of the real programs in tmux. One is an SVG that plays itself.
 
     docs/record.py --bin FOLDER             docs/demo.svg, which moves
-    docs/record.py --bin FOLDER --screen    clients/toolctl/screen.svg, the full screen of toolctl
+    docs/record.py --bin FOLDER --screen    clients/toolctl/screen.svg and screen-80x24.svg, the full screen of toolctl
 
 FOLDER has toold and toolctl. Needs tmux and git. The session works in a home folder of its own, and stops the daemon that
 it started.
@@ -20,15 +20,16 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from html import escape
 from pathlib import Path
 
-DEMO, SCREEN = (84, 17), (104, 30)
+DEMO, SCREENS = (84, 17), {"screen": (104, 30), "screen-80x24": (80, 24)}
 # In seconds: how often the screen is read, how long nothing may change in the picture, how long its end stays, and the
 # longest wait for a text.
 STEP, LONGEST, END, PATIENCE = 0.1, 1.6, 4.0, 60.0
@@ -145,19 +146,30 @@ class Session:
         shutil.rmtree(self.root)
 
 
+# Passes what comes on stdin to a socket.
+RELAY = """import socket, sys
+daemon = socket.socket(socket.AF_UNIX)
+daemon.connect(sys.argv[1])
+for line in sys.stdin.buffer:
+    daemon.sendall(line)
+"""
+
+
 class Agent:
-    """A client that acts for a model."""
+    """A client that acts for a model. It is a program of its own, which begins after the terminal and which this one is not
+    above: an agent that ran before could have made the terminal, whose person would have to give a code."""
 
     def __init__(self, session: Session) -> None:
-        self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.connect(str(session.socket))
+        relay = ["setsid", "--fork", sys.executable, "-c", RELAY, str(session.socket)]
+        self.stdin = subprocess.Popen(relay, stdin=subprocess.PIPE).stdin
         self.last = 0
         self.send("session.open", {"cwd": str(session.work), "role": "agent", "client": {"name": "claude", "version": "1"}})
 
     def send(self, method: str, params: dict) -> None:
         self.last += 1
         message = {"jsonrpc": "2.0", "id": self.last, "method": method, "params": params}
-        self.socket.sendall(json.dumps(message).encode() + b"\n")
+        self.stdin.write(json.dumps(message).encode() + b"\n")
+        self.stdin.flush()
 
     def call(self, name: str, arguments: dict) -> None:
         self.send("tools.execute", {"name": name, "arguments": arguments})
@@ -276,13 +288,18 @@ def pieces(line: str, state: dict[str, str]) -> list[Piece]:
 
 
 def at_home(screen: str, home: str) -> str:
-    """With the home folder of a person, in as many columns; also where a path is cut."""
+    """With the home folder of a person, in as many columns; also where a path is cut, at its end or at its beginning."""
 
     def replaced(found: re.Match[str]) -> str:
         return f"/home/you{found[1]}".ljust(len(found[0]))
 
     cut = "|".join(re.escape(home[:length]) for length in range(len(home), len("/tmp/"), -1))
     screen = re.sub(f"(?:{cut})()…", replaced, screen)
+
+    def replaced_if_it_fits(found: re.Match[str]) -> str:
+        return replaced(found) if len(replaced(found)) == len(found[0]) else found[0]
+
+    screen = re.sub(rf"…[^\s/]*/{Path(home).name}(\S*)", replaced_if_it_fits, screen)
     return re.sub(rf"{re.escape(home)}(\S*)", replaced, screen)
 
 
@@ -357,16 +374,23 @@ def main() -> None:
     parser.add_argument("--screen", action="store_true", help="the full screen of toolctl")
     options = parser.parse_args()
     root = Path(__file__).resolve().parents[1]
-    session = Session(options.bin.resolve(), SCREEN if options.screen else DEMO)
-    try:
-        (session.home / ".config/toold/plugins").mkdir(parents=True)
-        (show_screen if options.screen else play)(session)
-    finally:
-        session.end()
+
+    def recorded(size: tuple[int, int], shown: Callable[[Session], None]) -> Session:
+        session = Session(options.bin.resolve(), size)
+        try:
+            (session.home / ".config/toold/plugins").mkdir(parents=True)
+            shown(session)
+        finally:
+            session.end()
+        return session
+
     if options.screen:
         title = "The full screen of toolctl: one call of an agent runs, and another one waits for an approval"
-        (root / "clients/toolctl/screen.svg").write_text(draw(session, session.frames[-1:], title))
+        for name, size in SCREENS.items():
+            session = recorded(size, show_screen)
+            (root / f"clients/toolctl/{name}.svg").write_text(draw(session, session.frames[-1:], title))
     else:
+        session = recorded(DEMO, play)
         title = "A terminal: a push of an agent is approved, one rule stops four agents, and an edit is taken back"
         (root / "docs/demo.svg").write_text(draw(session, session.frames, title))
 
