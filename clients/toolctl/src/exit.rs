@@ -28,7 +28,7 @@ Exit status:
   0    success
   1    the tool ran and reported an error, or a check found a problem
   2    wrong usage, or arguments that do not match the tool's schema
-  3    the call or request could not be carried out
+  3    the call or request could not be carried out, or a doctor found what does not work
   4    no daemon could be reached or started, or the connection was lost
   5    the named tool, session, plugin, grant or other thing does not exist
   6    a permission was denied
@@ -72,22 +72,32 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
         Some(CommandError::Interrupted(_)) => writeln!(err, "{}", plain(&message)),
         _ => writeln!(err, "{ERROR}error:{ERROR:#} {}", plain(&message)),
     };
-    if let Some(advice) = advice.or_else(|| list_of_kind(error, &message)) {
+    if let Some(advice) = advice.or_else(|| start_one(error)).or_else(|| list_of_kind(error, &message)) {
         let _ = writeln!(err, "  {HINT}>{HINT:#} {}", plain(&advice));
     }
     ExitCode::from(status(error))
 }
 
+/// For a command that may not start a daemon, or whose daemon was stopped.
+fn start_one(error: &anyhow::Error) -> Option<String> {
+    let is_missing = |cause: &(dyn std::error::Error + 'static)| {
+        matches!(cause.downcast_ref(), Some(ClientError::NotRunning { .. }))
+    };
+    let advice = "`toolctl start` starts it, as any other command does without --no-start";
+    error.chain().any(is_missing).then(|| advice.to_owned())
+}
+
 /// The command that lists the things of the kind of which one was named that does not exist, unless the message names one.
 fn list_of_kind(error: &anyhow::Error, message: &str) -> Option<String> {
     let kind = error.chain().find_map(|cause| match cause.downcast_ref() {
-        Some(ClientError::Rpc(rpc)) => rpc.kind().strip_prefix("unknown_"),
+        Some(ClientError::Rpc(rpc)) => Some(rpc.kind()),
         _ => None,
     })?;
-    let command = match kind {
+    let command = match kind.strip_prefix("unknown_").unwrap_or(kind) {
         "command" => "do",
         "grant" => "permissions list",
         "mcp_server" => "mcp list",
+        "nothing_to_undo" => "undo --list",
         "page_session" => "page sessions",
         "plugin" => "plugins",
         "remote" => "remotes",

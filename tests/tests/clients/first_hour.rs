@@ -40,9 +40,11 @@ fn a_passphrase_is_explained_before_it_is_asked_for_and_a_restart_says_that_it_i
     terminal.press("short\r");
     terminal.wait_for("expected 8 characters or more");
     terminal.press(&"\u{7f}".repeat(5));
-    for (answer, next) in
-        [("a long passphrase", "Confirmation"), ("a long passphrase", "Value:"), ("a long value", "KEY is set")]
-    {
+    for (answer, next) in [
+        ("a long passphrase", "The same passphrase again"),
+        ("a long passphrase", "Value:"),
+        ("a long value", "KEY is set"),
+    ] {
         terminal.press(&format!("{answer}\r"));
         terminal.wait_for(next);
     }
@@ -165,4 +167,91 @@ fn without_plugins_those_that_ship_with_toold_are_named() {
     let listed = written(&daemon, &["plugins"]);
     assert!(listed.contains("no plugins of your own") && listed.contains("toolctl plugins list --all"), "{listed}");
     assert!(written(&daemon, &["plugins", "list", "--all"]).contains("json_query"));
+}
+
+/// As in `docker run -it`: process 1 adopts what agents leave behind, so that its own children prove nothing.
+#[test]
+fn a_shell_that_is_process_one_says_where_to_decide_and_a_shell_in_it_decides() {
+    let setup = Setup::new();
+    let container = ["setsid", "--ctty", "unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"];
+    let works = Command::new("unshare").args(&container[3..]).arg("true").status().is_ok_and(|status| status.success());
+    if !works {
+        return toold_tests::skip("the system permits no namespaces here");
+    }
+    let mut command = setup.command("setsid".as_ref());
+    command.args(&container[1..]).args(["--kill-child", "bash", "--norc", "--noprofile", "-i"]).env("PS1", "one> ");
+    let program = toolctl().display().to_string();
+    let call = json!({"hook_event_name": "PreToolUse", "session_id": "s", "cwd": "/", "permission_mode": "default",
+        "tool_name": "Bash", "tool_input": {"command": "ls"}});
+    let agent = setup.path("agent.sh");
+    std::fs::write(&agent, format!("echo '{call}' | {program} hook claude-code >/dev/null; :\n")).unwrap();
+    let mut terminal = Terminal::run_in(&mut command, 200);
+    let line = |terminal: &mut Terminal, typed: &str, shown: &str| {
+        terminal.press(&format!("{typed}\r"));
+        terminal.wait_for(shown);
+    };
+    line(&mut terminal, &format!("{program} permissions grant shell 'before *'"), "allow shell before * always");
+    line(&mut terminal, &format!("{program} doctor"), "its shell is process 1");
+    line(&mut terminal, "PS1='two> ' bash --norc --noprofile -i", "two> ");
+    line(&mut terminal, &format!("sh {}; echo agent has end''ed", agent.display()), "agent has ended");
+    // It began before the agent.
+    line(&mut terminal, &format!("{program} permissions grant shell 'second *'"), "allow shell second * always");
+    line(&mut terminal, "PS1='three> ' bash --norc --noprofile -i", "three> ");
+    line(&mut terminal, &format!("{program} permissions grant shell 'third *'"), "allow shell third * always");
+    line(&mut terminal, "exit", "exit");
+    line(&mut terminal, "exit", "exit");
+    line(&mut terminal, "echo ba''ck", "back");
+    // Until the daemon has noticed that the agent has ended.
+    let refused = format!("{program} permissions grant shell 'first *' 2>&1 | grep 'of this terminal is process 1'");
+    line(&mut terminal, &format!("until {refused}; do :; done"), "the shell of this terminal is process 1, which");
+    terminal.wait_for("docker exec -it");
+    line(
+        &mut terminal,
+        &format!("{program} agents confirm 0123456789"),
+        "start another shell (`bash`), and give the code there",
+    );
+    // A later shell may have been started by what the agent left behind.
+    line(&mut terminal, "PS1='later> ' bash --norc --noprofile -i", "later> ");
+    line(
+        &mut terminal,
+        &format!("{program} permissions grant shell 'later *'"),
+        "may have made this program's terminal",
+    );
+    line(&mut terminal, &format!("{program} permissions list; echo li''sted"), "listed");
+    let written = terminal.written();
+    let list = written.rsplit("PATTERN").next().unwrap();
+    assert!(list.contains("second *") && !list.contains("first *") && !list.contains("later *"), "{written}");
+    terminal.press("exit\rexit\r");
+    terminal.end();
+}
+
+#[test]
+fn toolctl_mcp_at_a_terminal_says_what_it_is_for() {
+    let daemon = TestDaemon::start();
+    let terminal = Terminal::run(&mut command(&daemon, &["mcp"]));
+    terminal.wait_for("`toolctl mcp list` shows the MCP servers");
+    terminal.signal(Signal::TERM);
+    terminal.end();
+}
+
+#[test]
+fn without_a_daemon_a_command_says_how_to_start_one_and_restart_starts_none() {
+    let setup = Setup::new();
+    for arguments in [&["--no-start", "status"][..], &["--no-start", "restart"], &["--no-start", "plugins"]] {
+        let output = setup.command(toolctl()).args(arguments).output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(4), "{arguments:?}: {told}");
+        assert!(told.contains("no daemon is running") && told.contains("`toolctl start` starts it"), "{told}");
+    }
+}
+
+#[test]
+fn a_misspelt_field_of_a_tool_is_named() {
+    let plugin = "hygge.register_tool{name = 'tea', description = 'x', execut = function() end}\n";
+    let daemon = Setup::new().plugin("tea.lua", plugin).start();
+    let listed = written(&daemon, &["list", "--source", "plugin"]);
+    let expected = "tea.lua:1: register_tool: field 'execute': expected a function, got nothing: 'execut' is no field; \
+                    'execute' was meant";
+    // The place is said once.
+    assert!(listed.contains(expected) && listed.matches("tea.lua:1").count() == 1, "{listed}");
 }

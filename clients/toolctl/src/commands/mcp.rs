@@ -14,6 +14,7 @@ pub(crate) mod toml_table;
 
 use std::ffi::OsString;
 use std::hash::{BuildHasher, RandomState};
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -32,7 +33,7 @@ use crate::commands::mcp_servers;
 use crate::connection;
 use crate::exit::OK;
 use crate::globals::Globals;
-use crate::sources;
+use crate::{output, sources};
 
 /// Serve MCP clients; set up MCP servers and the clients' entries
 ///
@@ -106,6 +107,12 @@ pub(crate) async fn run(mcp: McpArgs, globals: &Globals) -> anyhow::Result<u8> {
         Some(McpAction::Logout(logout)) => return login::logout(&logout, globals).await,
         Some(McpAction::Status(status)) => return login::status(&status, globals).await,
         None => {}
+    }
+    if std::io::stdin().is_terminal() {
+        let hint = "toolctl mcp speaks MCP on stdin and stdout with the program that starts it, so nothing is shown here; Ctrl-C \
+                    ends it\n`toolctl mcp list` shows the MCP servers, `toolctl mcp install CLIENT` makes an entry for toold, \
+                    `toolctl mcp --help` lists the rest";
+        writeln!(output::stderr(), "{hint}")?;
     }
     let cwd = match mcp.cwd {
         Some(cwd) => std::path::absolute(&cwd).with_context(|| format!("can't find {}", cwd.display()))?,

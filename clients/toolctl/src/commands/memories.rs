@@ -52,7 +52,9 @@ pub(crate) async fn run(args: MemoriesArgs, globals: &Globals) -> anyhow::Result
         MemoriesAction::List => show_list(&list)?,
         MemoriesAction::Show { id } => {
             let memory = list.memories.iter().find(|memory| memory.memory_id == id);
-            let memory = memory.ok_or_else(|| not_found(format!("there is no memory {id}")))?;
+            let memory = memory.ok_or_else(|| {
+                not_found(format!("there is no memory {id}: `toolctl memories` lists those that there are"))
+            })?;
             print_answer(args.json, memory, |memory, _| format!("{}\n", output::plain(&memory.content)))?;
         }
     }

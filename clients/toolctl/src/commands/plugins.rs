@@ -8,7 +8,7 @@ mod show;
 
 use std::collections::HashMap;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use comfy_table::Cell;
@@ -195,6 +195,9 @@ pub(crate) fn rejected(plugin: &Plugin) -> String {
     let place = error.file.as_ref().map(|file| format!("{file}{line}: ")).unwrap_or_default();
     let message = error.message.trim().lines().next().unwrap_or_default();
     let message = message.strip_prefix(&place).unwrap_or(message);
+    // Lua names the file without its folder.
+    let name = error.file.as_deref().and_then(|file| Path::new(file).file_name()?.to_str());
+    let message = name.and_then(|name| message.strip_prefix(&format!("{name}{line}: "))).unwrap_or(message);
     let serves = match &plugin.loaded_at {
         Some(at) => format!("; the version that was loaded at {} serves", clock::date_and_time(at)),
         None => String::new(),

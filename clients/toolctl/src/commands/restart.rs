@@ -83,6 +83,9 @@ pub(crate) async fn run(args: RestartArgs, globals: &Globals) -> anyhow::Result<
             let calls = running_calls(&client).await;
             (replace(&client, &args, program, globals).await?, calls)
         }
+        None if globals.no_start => {
+            return Err(ClientError::NotRunning { socket: connection::socket(globals)? }.into());
+        }
         None => {
             let (pid, version) = start_anew(globals, program).await?;
             writeln!(
