@@ -667,10 +667,18 @@ fn asked(cx: &Cx, chain: &[String], need: &Need, parts: Arc<[Need]>, number: u64
         let exact = exact_pattern(need);
         suggestions.retain(|suggestion| Some(&suggestion.pattern) == exact.as_ref());
     }
-    let unsure = need.unsure().map(|why| format!("not certain what it does: {why}"));
+    // Nor would one if a rule that denies may be about it.
+    let decision = decide_need(cx, chain, need);
+    let doubt = decision.may_be_denied.then_some(decision.rule);
+    if doubt.is_some() {
+        let is_exact = |pattern: &str| Pattern::parse(need.category(), pattern).is_ok_and(|pattern| pattern.is_exact());
+        suggestions.retain(|suggestion| is_exact(&suggestion.pattern));
+    }
+    let is_said = |why: &&str| doubt.as_ref().is_some_and(|doubt| doubt.contains(*why));
+    let unsure = need.unsure().filter(|why| !is_said(why)).map(|why| format!("not certain what it does: {why}"));
     let is_protected = protected.is_some();
     let (effects, does) = (effects_beyond_reading(need), does_of(need));
-    let reasons = need.reason.iter().cloned().chain(does).chain(protected).chain(unsure);
+    let reasons = need.reason.iter().cloned().chain(does).chain(protected).chain(unsure).chain(doubt);
     let reasons: Vec<String> = reasons.collect();
     let (asker, cwd) = (Asker::of(cx), cx.cwd.display().to_string());
     let agent = asker.agent.clone();

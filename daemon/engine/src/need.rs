@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use toold_proto::cut::cut_chars;
@@ -140,9 +141,29 @@ pub struct JudgedCommand {
     /// person is asked about the command.
     #[serde(skip)]
     pub reads_anywhere: Vec<String>,
+    /// Files whose contents it may show although its words do not name them. If reading one of them may be denied or asked about,
+    /// a person is asked about the command.
+    #[serde(skip)]
+    pub shows: Vec<Arc<ShownFiles>>,
+    /// Commands that its words may stand for, of a program about which nothing is known. If one of them may be denied or asked
+    /// about, a person is asked about the command.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub may_run: Vec<InnerCommand>,
     /// Commits whose files Git puts into its working tree.
     #[serde(skip)]
     pub checks_out: Option<CheckedOutCommits>,
+}
+
+/// Files whose contents a command may show without naming them, such as those that a repository tracks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ShownFiles {
+    /// The folder around all of them, as an absolute path with links resolved.
+    pub folder: PathBuf,
+    /// Their names from the folder on; `None` if it may be any file there.
+    pub names: Option<Vec<String>>,
+    /// What the command takes before the name of a file, or of a folder, that it is to leave out: `:(exclude)`. `None` if it
+    /// leaves out none.
+    pub leaving_out: Option<&'static str>,
 }
 
 /// Commits that a command of Git checks out, merges or applies.
@@ -329,6 +350,16 @@ impl Need {
         self.command().is_some_and(|command| {
             command.may_run_any || command.runs_written || command.elsewhere.iter().any(|inner| inner.may_run_any)
         })
+    }
+
+    /// Whether its words ask for help about an operation, as far as words tell: `git push --help`, `npm help publish`.
+    pub(crate) fn asks_for_help(&self) -> bool {
+        let Some([_, words @ ..]) = self.words().filter(|words| words.iter().all(|word| word.literal)) else {
+            return false;
+        };
+        let mut texts = words.iter().map(|word| word.text.as_str());
+        let is_last = matches!(words, [.., before, last] if last.text == "--help" && !before.text.starts_with('-'));
+        is_last && !texts.clone().any(|text| text == "--") || texts.find(|text| !text.starts_with('-')) == Some("help")
     }
 
     /// See [`JudgedCommand::hides_file`].

@@ -8,6 +8,7 @@ pub mod allowing;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod grants;
+mod left_out;
 pub mod path_set;
 pub mod pattern;
 pub mod protected_writes;
@@ -15,6 +16,7 @@ pub mod rules;
 mod secrets;
 pub mod suggest;
 pub mod targets;
+mod unnamed;
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -270,7 +272,7 @@ pub fn decide(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need)
     if decision.verdict == Verdict::Allow
         && let Some(file) = need.holds_secrets().iter().find(|file| !is_named(policy, grants, subject, need, file))
     {
-        let rule = format!("secrets (a password or a token in {file}{})", way_around(need, file));
+        let rule = format!("secrets (a password or a token in {file}{})", left_out::secret(need, file));
         return Decision::new(Verdict::Deny, DecidedBy::Rule, rule);
     }
     if decision.verdict != Verdict::Deny
@@ -296,14 +298,20 @@ fn decide_from_policy(policy: &Policy, grants: &[Grant], subject: &Subject, need
     if let Some(rule) = hard_deny(policy, subject, need, &is_named) {
         return Decision::new(Verdict::Deny, DecidedBy::Rule, rule);
     }
-    // 2. Explicit denials.
+    // 2. Explicit denials. Help about an operation is not the operation, but some programs take it for one of its words.
+    let only_asks = need.asks_for_help();
+    let is_certain = |pattern: &Pattern| {
+        let is_help = only_asks && pattern.is_of_operation();
+        !is_help && !pattern.depends_on_expansion(need)
+    };
     let denying = || rules().filter(|rule| rule.action == Verdict::Deny && rule.pattern.may_match(need).is_some());
-    if let Some(rule) = denying().find(|rule| !rule.pattern.depends_on_expansion(need)) {
-        return Decision::new(Verdict::Deny, DecidedBy::Rule, rule.name());
+    if let Some(rule) = denying().find(|rule| is_certain(&rule.pattern)) {
+        return Decision::new(Verdict::Deny, DecidedBy::Rule, left_out::with_file(rule.name(), &rule.pattern, need));
     }
     let refusing = || grants.iter().filter(|grant| grant.denies(subject, need));
-    if let Some(grant) = refusing().find(|grant| !grant.pattern.depends_on_expansion(need)) {
-        return Decision::new(Verdict::Deny, DecidedBy::Grant, grant.describe());
+    if let Some(grant) = refusing().find(|grant| is_certain(&grant.pattern)) {
+        let refusal = left_out::with_file(grant.describe(), &grant.pattern, need);
+        return Decision::new(Verdict::Deny, DecidedBy::Grant, refusal);
     }
     let in_project = |broken: &&BrokenRule| broken.project.as_deref().is_none_or(|project| project == subject.project);
     if let Some(broken) = policy.closed.iter().filter(in_project).find(|broken| broken.category == need.category()) {
@@ -317,10 +325,13 @@ fn decide_from_policy(policy: &Policy, grants: &[Grant], subject: &Subject, need
     // command, or a person, knows.
     let doubted = need.may_run_any().then(|| doubted_by(rules(), grants, subject, need)).flatten();
     let doubted = doubted.or_else(|| policy.rules.iter().find_map(|rule| rule.doubts_effect(subject, need)));
-    let doubted = doubted.or_else(|| denied_change(policy, grants, subject, need));
+    let doubted = doubted.or_else(|| unnamed::denied(policy, grants, subject, need));
     let becomes = || {
         let denies = denying().next().map(Rule::name).or_else(|| refusing().next().map(Grant::describe))?;
-        Some(format!("the shell may expand it to what this denies: {denies}"))
+        Some(match only_asks {
+            true => format!("it may do no more than show help about what this denies: {denies}"),
+            false => format!("the shell may expand it to what this denies: {denies}"),
+        })
     };
     let doubted = doubted.or_else(becomes);
     // 3. The mode. Approving edits is not approving what a write makes run later.
@@ -422,49 +433,6 @@ fn doubted_by<'a>(
     let strict = || grants.iter().find(|grant| grant.may_deny(subject, need)).map(Grant::describe);
     let why = need.unsure().unwrap_or("the program that it runs is unknown");
     rule.or_else(strict).map(|rule| format!("{why}, so it may be about this: {rule}"))
-}
-
-/// The rule or grant that denies reading a file of this name in some folder, in words.
-fn denied_name(policy: &Policy, grants: &[Grant], subject: &Subject, name: &str) -> Option<String> {
-    let any = Need::new(Category::FileRead, "");
-    let mut rules = policy.rules.iter().filter(|rule| rule.action == Verdict::Deny && rule.concerns(subject, &any));
-    let rule = rules.find(|rule| rule.pattern.may_match_name(name)).map(Rule::name);
-    let mut refusals = grants.iter().filter(|grant| grant.may_deny(subject, &any));
-    let denial = rule.or_else(|| Some(refusals.find(|grant| grant.pattern.may_match_name(name))?.describe()))?;
-    Some(format!("the folder of {name} is not known, so it may be about this: {denial}"))
-}
-
-/// The rule or grant that denies writing a file whose changes a command may throw away, or which it may write in a folder, in
-/// words.
-fn denied_change(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need) -> Option<String> {
-    let (discarded, folders) = (&need.command()?.covers, &need.command()?.writes_in);
-    if let Some(denial) =
-        need.command()?.reads_anywhere.iter().find_map(|name| denied_name(policy, grants, subject, name))
-    {
-        return Some(denial);
-    }
-    if discarded.is_empty() && folders.is_empty() {
-        return None;
-    }
-    let any = Need::new(Category::FileWrite, "");
-    let denying = |rule: &&Rule| rule.action == Verdict::Deny && rule.concerns(subject, &any);
-    let rules: Vec<&Rule> = policy.rules.iter().filter(denying).collect();
-    let grants: Vec<&Grant> = grants.iter().filter(|grant| grant.may_deny(subject, &any)).collect();
-    let in_folder = |folder: &String| {
-        let rule = rules.iter().find(|rule| rule.pattern.may_match_below(folder)).map(|rule| rule.name());
-        let grant = || grants.iter().find(|grant| grant.pattern.may_match_below(folder)).map(|grant| grant.describe());
-        let denial = rule.or_else(grant)?;
-        Some(format!("it may write any file in {folder}, also one that may not be written: {denial}"))
-    };
-    if let Some(denial) = folders.iter().find_map(in_folder) {
-        return Some(denial);
-    }
-    let files = discarded.iter().filter(|_| !rules.is_empty() || !grants.is_empty());
-    files.map(|file| Need::new(Category::FileWrite, file.as_str())).find_map(|file| {
-        let rule = rules.iter().find(|rule| rule.pattern.may_match(&file).is_some()).map(|rule| rule.name());
-        let denial = rule.or_else(|| Some(grants.iter().find(|grant| grant.denies(subject, &file))?.describe()))?;
-        Some(format!("it may change {}, which may not be written: {denial}", file.target))
-    })
 }
 
 /// Whether the mode or `**` would allow it.
@@ -662,24 +630,8 @@ fn hard_deny(policy: &Policy, subject: &Subject, need: &Need, is_named: &dyn Fn(
         hard_deny_of(policy, subject, need.category(), target, &secret)
     };
     // The message names the other file, since the target does not show it.
-    let covered = |target: &String| Some(format!("{}: {target}{}", of(target)?, way_around(need, target)));
+    let covered = |target: &String| Some(format!("{}: {target}{}", of(target)?, left_out::secret(need, target)));
     of(&need.target).or_else(|| need.covers().iter().find_map(covered))
-}
-
-/// How a search leaves out a file that is not read, for the end of a message; empty for other commands.
-fn way_around(need: &Need, target: &str) -> String {
-    let command = need.command_naming_it().or(need.line.as_deref()).unwrap_or_default();
-    let searches = command.split_whitespace().any(|word| word.rsplit('/').next() == Some("grep"));
-    let name = Path::new(target).file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let is_plain = name.chars().all(|c| c.is_alphanumeric() || "._-".contains(c));
-    let is_of_git = Path::new(target).components().any(|part| part.as_os_str() == ".git");
-    match searches && is_plain {
-        true if is_of_git => " (leave it out with --exclude-dir=.git)".to_owned(),
-        true if is_secret(Path::new(name)) || need.holds_secrets().iter().any(|file| file == target) => {
-            format!(" (leave it out with --exclude={name})")
-        }
-        true | false => String::new(),
-    }
 }
 
 fn hard_deny_of(

@@ -54,9 +54,10 @@ use std::collections::HashSet;
 use std::ops::{ControlFlow, Range};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use toold_engine::effects::CommandEffects;
-use toold_engine::need::{CheckedOutCommits, CommandForm, InnerCommand, JudgedCommand, Need, Word};
+use toold_engine::need::{CheckedOutCommits, CommandForm, InnerCommand, JudgedCommand, Need, ShownFiles, Word};
 use toold_proto::cut;
 use toold_proto::shell_word::quoted_unless;
 use toold_proto::tool::Category;
@@ -299,6 +300,9 @@ struct SimpleCommand {
     hides_file: bool,
     /// See [`JudgedCommand::reads_anywhere`].
     reads_anywhere: Vec<String>,
+    /// See [`JudgedCommand::shows`] and [`JudgedCommand::may_run`].
+    shows: Vec<Arc<ShownFiles>>,
+    may_run: Vec<InnerCommand>,
     reads_only: bool,
     /// The matches of its wildcards were looked up, and none of them is an option.
     looked_up: bool,
@@ -343,6 +347,8 @@ impl SimpleCommand {
             runs_input: false,
             hides_file: false,
             reads_anywhere: Vec::new(),
+            shows: Vec::new(),
+            may_run: Vec::new(),
             reads_only: false,
             looked_up: false,
             script: None,
@@ -383,6 +389,8 @@ impl SimpleCommand {
             runs_input: false,
             hides_file: false,
             reads_anywhere: Vec::new(),
+            shows: Vec::new(),
+            may_run: Vec::new(),
             reads_only: is_harmless,
             looked_up: false,
             // Programs may run its value, as Git runs that of GIT_EDITOR.
@@ -448,6 +456,8 @@ impl SimpleCommand {
         self.runs_input |= other.runs_input;
         self.hides_file |= other.hides_file;
         self.reads_anywhere.extend(other.reads_anywhere);
+        self.shows.extend(other.shows);
+        self.may_run.extend(other.may_run);
         self.reads_only &= other.reads_only;
         self.looked_up |= other.looked_up;
     }
@@ -463,6 +473,8 @@ impl SimpleCommand {
             runs_input: self.runs_input,
             hides_file: self.hides_file,
             reads_anywhere: self.reads_anywhere.clone(),
+            shows: self.shows.clone(),
+            may_run: self.may_run.clone(),
             reads_only: self.reads_only,
             script: self.script.clone(),
             form: self.form.clone(),

@@ -736,3 +736,29 @@ fn a_pause_stops_what_runs_and_denies_the_rest_until_a_person_resumes() {
     person.result("daemon.resume", json!({}));
     ran(&bash(&mut person, "ls"));
 }
+
+/// The floor hides the file, and not what Git has of it.
+#[test]
+fn git_shows_no_file_that_a_rule_denies_unasked() {
+    if !machine_confines() {
+        return;
+    }
+    let rule = "[[permission.rules]]\ncategory = \"file.read\"\npattern = \"**/private/**\"\naction = \"deny\"\n";
+    let daemon = Setup::new().file("private/plan.txt", "the plan\n").file("open.txt", "known\n").config(rule).start();
+    for arguments in [&["init", "-q"][..], &["add", "."], &["commit", "-q", "-m", "one"]] {
+        toold_test_kit::git(&daemon.work(), arguments);
+    }
+    let mut wire = daemon.connect();
+    for line in ["git show", "git log -p", "git archive HEAD", "git cat-file --batch-all-objects --batch"] {
+        let result = bash(&mut wire, line);
+        asked(&result);
+        assert!(!result.to_string().contains("the plan"), "{result}");
+    }
+    let refused = bash(&mut wire, "git show").to_string();
+    assert!(refused.contains("leave it out with -- ':(exclude)private'"), "{refused}");
+    for line in ["git show -- ':(exclude)private'", "git log -p -- open.txt"] {
+        let result = bash(&mut wire, line);
+        ran(&result);
+        assert!(result.to_string().contains("known") && !result.to_string().contains("the plan"), "{result}");
+    }
+}

@@ -112,6 +112,29 @@ fn an_ask_says_what_is_not_known_and_what_is_written_elsewhere() {
     }
 }
 
+#[test]
+fn an_ask_about_what_may_be_denied_names_the_rule_and_offers_what_helps() {
+    let rule = |category: &str, pattern: &str| {
+        format!("[[permission.rules]]\ncategory = \"{category}\"\npattern = \"{pattern}\"\naction = \"deny\"\n")
+    };
+    let config = [rule("file.read", "**/private/**"), rule("shell", "frob push *")].concat();
+    let daemon = Setup::new().file("private/plan.txt", "the plan\n").config(&config).start();
+    toold_test_kit::git(&daemon.work(), &["init", "-q"]);
+    toold_test_kit::git(&daemon.work(), &["add", "."]);
+    let mut desk = person(&daemon);
+    for (line, said) in [
+        ("git diff --cached", "it may show "),
+        ("git diff --cached", "/private/plan.txt: rule deny file.read \"**/private/**\""),
+        ("bench 'frob push'", "frob push may be a command that it runs: rule deny shell \"frob push *\""),
+        ("frob push --help", "it may do no more than show help about what this denies: rule deny shell"),
+    ] {
+        let (ask, _) = answered(&daemon, &mut desk, ("bash", json!({"command": line})), json!({"action": "deny"}));
+        assert!(ask["reason"].as_str().is_some_and(|reason| reason.contains(said)), "{line}: {ask}");
+        // A wildcard would not cover it the next time.
+        assert_eq!(patterns(&ask), [line], "{ask}");
+    }
+}
+
 /// A daemon with an MCP server whose tool `s_echo` says that it only reads.
 fn serving(trusts: bool, rules: &str) -> TestDaemon {
     let stand_in = Path::new(env!("CARGO_MANIFEST_DIR")).join("mcp/stand_in.py");

@@ -272,6 +272,11 @@ impl Pattern {
         self.matches(need).or_else(|| (may || need.covers().iter().any(covers)).then_some(self.specificity))
     }
 
+    /// Whether it is about an operation of a program, and not about asking for help: `git push *`, unlike `git *` and `rm -rf *`.
+    pub(in crate::policy) fn is_of_operation(&self) -> bool {
+        matches!(&self.kind, PatternKind::Words(words) if words.is_of_operation())
+    }
+
     /// Whether it may match a file in this folder, whose path is absolute, as far as its text up to the first wildcard tells.
     pub(in crate::policy) fn may_match_below(&self, folder: &str) -> bool {
         match &self.kind {

@@ -175,12 +175,19 @@ impl<'t> ShellWalk<'_, '_, '_> {
             LineItem::Command(command) => command.words.clone().filter(|words| programs::switches_branch(words)),
             LineItem::Redirect(_) | LineItem::File(_) => None,
         });
+        let nothing_changed = self.nothing_changed();
+        let changes_pathspecs = self.found.iter().any(|found| match found {
+            LineItem::Command(command) => command.target.contains("_PATHSPECS"),
+            LineItem::Redirect(_) | LineItem::File(_) => false,
+        });
         let environment = self.surroundings.environment;
         let state = &self.state;
         let is_the_shells_own =
             |name: &str| variables::is_the_shells_own(name, environment) && !state.hands_on(name) && !state.is_lost();
         let site = CommandContext {
             is_the_shells_own: &is_the_shells_own,
+            nothing_changed,
+            changes_pathspecs,
             switched_by: switched_by.as_deref(),
             folders: self.state.folders(),
             is_elsewhere: self.is_elsewhere,
@@ -235,7 +242,12 @@ impl<'t> ShellWalk<'_, '_, '_> {
         }
         let script = (!texts.is_empty()).then(|| texts.join("\n"));
         let (inner, scripts) = (std::mem::take(&mut reading.elsewhere), std::mem::take(&mut reading.scripts_elsewhere));
-        let mut elsewhere = self.elsewhere(inner, &scripts)?;
+        let (mut elsewhere, mut may_run) = self.elsewhere(inner, &scripts)?;
+        let (guessed, further) = self.elsewhere(std::mem::take(&mut reading.may_run), &[])?;
+        may_run.extend(guessed.into_iter().chain(further));
+        let mut shows = std::mem::take(&mut reading.shows);
+        let given = self.folders_written(&reading.reads_in);
+        shows.extend(given.into_iter().map(|folder| self.shown_in(folder.into())));
         let folder = self.state.folders().and_then(|folders| folders.first().filter(|_| folders.len() == 1));
         let folder_text = folder.map(PathBuf::as_path);
         let places: Vec<&Path> = self.surroundings.folders.iter().map(AsRef::as_ref).collect();
@@ -283,6 +295,8 @@ impl<'t> ShellWalk<'_, '_, '_> {
             runs_input: reading.runs_input,
             hides_file: reading.hides_file || std::mem::take(&mut self.hides_file) || is_grammar,
             reads_anywhere: std::mem::take(&mut reading.reads_anywhere),
+            shows,
+            may_run,
             reads_only: reading.reads_only && unsure.is_none(),
             unsure,
             looked_up,
@@ -356,12 +370,8 @@ impl<'t> ShellWalk<'_, '_, '_> {
         if matches!(name.as_deref(), Some("cd" | "pushd" | "popd")) {
             // If `cd` fails, the shell stays in its folder. It cannot fail if the folder exists and nothing ran that
             // could have removed it.
-            let changed = |found: &LineItem| match found {
-                LineItem::Command(command) => !command.reads_only,
-                LineItem::Redirect(_) | LineItem::File(_) => false,
-            };
             let is_there = |folders: &[std::path::PathBuf]| folders.iter().all(|folder| folder.is_dir());
-            let is_sure = self.state.folders().is_some_and(is_there) && !self.found.iter().any(changed);
+            let is_sure = self.state.folders().is_some_and(is_there) && self.nothing_changed();
             self.failed = (!is_sure).then_some(before);
         }
         self.output = output;
@@ -376,11 +386,16 @@ impl<'t> ShellWalk<'_, '_, '_> {
         if places.is_empty() {
             places.push(self.surroundings.cwd);
         }
+        name_in_session(written, self.state.folders(), &places, self.nothing_changed())
+    }
+
+    /// No command that was read until here may have changed a file.
+    fn nothing_changed(&self) -> bool {
         let changed = |found: &LineItem| match found {
             LineItem::Command(command) => !command.reads_only,
             LineItem::Redirect(_) | LineItem::File(_) => false,
         };
-        name_in_session(written, self.state.folders(), &places, !self.found.iter().any(changed))
+        !self.found.iter().any(changed)
     }
 
     fn inner(&mut self, words: Vec<Arg>) -> Walked {
@@ -391,10 +406,15 @@ impl<'t> ShellWalk<'_, '_, '_> {
         self.simple(words, doubt, &raw)
     }
 
-    /// Commands that run in a container or on another machine. Nothing is known about its folders and variables.
-    fn elsewhere(&mut self, commands: Vec<Vec<Arg>>, scripts: &[String]) -> Walked<Vec<InnerCommand>> {
+    /// Commands that run in a container or on another machine, and those that their words may stand for. Nothing is known about
+    /// its folders and variables.
+    fn elsewhere(
+        &mut self,
+        commands: Vec<Vec<Arg>>,
+        scripts: &[String],
+    ) -> Walked<(Vec<InnerCommand>, Vec<InnerCommand>)> {
         if commands.is_empty() && scripts.is_empty() {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), Vec::new()));
         }
         let (outer, before, failed) = (std::mem::take(&mut self.found), self.state.clone(), self.failed.take());
         let unordered = self.unordered.len();
@@ -410,10 +430,11 @@ impl<'t> ShellWalk<'_, '_, '_> {
         let found = std::mem::replace(&mut self.found, outer);
         self.unordered.truncate(unordered);
         (self.state, self.failed) = (before, failed);
-        let mut inner = Vec::new();
+        let (mut inner, mut may_run) = (Vec::new(), Vec::new());
         for found in found {
             if let LineItem::Command(command) = found {
                 inner.extend(command.elsewhere);
+                may_run.extend(command.may_run);
                 // Rules that deny are about words in a text only if it may hold a command.
                 let is_text = command.script.is_some() || command.words.is_none() || command.may_run_any;
                 let text = [Some(command.target), command.script].into_iter().flatten().collect::<Vec<_>>().join("\n");
@@ -427,7 +448,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
                 });
             }
         }
-        Ok(inner)
+        Ok((inner, may_run))
     }
 
     /// Whether a command of the line that runs before may write the file, so that its content is not known.

@@ -5,8 +5,9 @@ use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 
-use toold_engine::need::{CommandForm, Need};
+use toold_engine::need::{CommandForm, Need, ShownFiles};
 use toold_engine::policy::{is_control, is_secret};
 use toold_proto::tool::Category;
 
@@ -281,6 +282,19 @@ impl ShellWalk<'_, '_, '_> {
         };
         let real = |path: PathBuf| path.canonicalize().unwrap_or(path).to_string_lossy().into_owned();
         folders.iter().flat_map(paths).map(real).collect()
+    }
+
+    /// All files in a folder, or the file, for a program that gets it as a whole.
+    pub(super) fn shown_in(&mut self, folder: PathBuf) -> Arc<ShownFiles> {
+        if let (false, Some(above), Some(name)) = (folder.is_dir(), folder.parent(), folder.file_name()) {
+            let names = Some(vec![name.to_string_lossy().into_owned()]);
+            return Arc::new(ShownFiles { folder: above.to_owned(), names, leaving_out: None });
+        }
+        let is_known = folder.parent().is_some() && (self.surroundings.may_read)(&folder);
+        let found = is_known.then(|| names::tree(&folder, enters(None), |_| true)).flatten();
+        let name = |file: &PathBuf| Some(file.strip_prefix(&folder).ok()?.to_str()?.to_owned());
+        let names = found.map(|files| files.iter().filter_map(name).collect());
+        Arc::new(ShownFiles { folder, names, leaving_out: None })
     }
 
     /// A file of the unknown folder that no tool touches in any folder, by its name alone. The line's folder stands for it.

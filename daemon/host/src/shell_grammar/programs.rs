@@ -26,6 +26,7 @@ mod options;
 mod other_names;
 mod overwritten;
 mod parallel;
+mod pathspec;
 mod placed;
 mod ps;
 mod pushed;
@@ -35,6 +36,7 @@ mod runners;
 mod rustc;
 mod sed;
 mod shell;
+mod shown;
 mod special;
 mod sql;
 mod standard_input;
@@ -49,9 +51,10 @@ mod xargs;
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use toold_engine::effects::AddedEffect;
-use toold_engine::need::{CheckedOutCommits, CommandForm, FormOption};
+use toold_engine::need::{CheckedOutCommits, CommandForm, FormOption, ShownFiles};
 use toold_engine::policy::is_secret;
 
 use super::arg::Arg;
@@ -223,6 +226,12 @@ pub(super) struct Reading {
     pub(super) hides_file: bool,
     /// See [`toold_engine::need::JudgedCommand::reads_anywhere`].
     pub(super) reads_anywhere: Vec<String>,
+    /// See [`toold_engine::need::JudgedCommand::shows`].
+    pub(super) shows: Vec<Arc<ShownFiles>>,
+    /// Folders that it gives to what it runs in a container.
+    pub(super) reads_in: Vec<Arg>,
+    /// See [`toold_engine::need::JudgedCommand::may_run`].
+    pub(super) may_run: Vec<Vec<Arg>>,
     /// The command that it runs comes from elsewhere, so even all of its words do not show what it does.
     pub(super) is_open: bool,
     pub(super) reads_only: bool,
@@ -368,6 +377,10 @@ pub(super) struct CommandContext<'a> {
     /// See [`super::Surroundings::folders`].
     pub(super) session_folders: &'a [std::borrow::Cow<'a, std::path::Path>],
     pub(super) environment: &'a crate::environment::Environment,
+    /// No command of the line before it may have changed a file.
+    pub(super) nothing_changed: bool,
+    /// A variable of the line may change how Git reads paths (git(1), `GIT_ICASE_PATHSPECS`).
+    pub(super) changes_pathspecs: bool,
     /// The words of the last command of the line that may have checked out another branch.
     pub(super) switched_by: Option<&'a [toold_engine::need::Word]>,
     /// Its standard input.
@@ -499,12 +512,18 @@ fn asks_version(name: &str, word: &str) -> bool {
         || VERSION_WORDS.iter().any(|(program, words)| *program == name && words.contains(&word))
 }
 
-/// By the table alone.
+/// By the table alone. A subcommand of an open one is a program of its own.
 fn from_table(name: &str, words: &[Arg]) -> Reading {
-    match known::find(name) {
-        Some(known) => parse(known, words).into_reading(),
-        None => own(name, words),
-    }
+    let Some(known) = known::find(name) else { return own(name, words) };
+    let parsed = parse(known, words);
+    let added = match parsed.operands.as_slice() {
+        [first, behind @ ..] if known.open && parsed.subcommands.is_empty() => own(first.start(), behind),
+        _ => Reading::default(),
+    };
+    let mut reading = parsed.into_reading();
+    reading.elsewhere.extend(added.elsewhere);
+    reading.may_run.extend(added.may_run);
+    reading
 }
 
 /// So many words of a program that no table knows may begin a command.
@@ -517,6 +536,19 @@ const MAX_INNER: usize = 4;
 /// Whether these are the name of a program and of a subcommand that it has, behind options with one value each at most.
 fn names_operation(words: &[Arg]) -> bool {
     let Some((first, rest)) = words.split_first() else { return false };
+/// Options whose value is a text for people.
+const TEXT_OPTIONS: &[&str] = &[
+    "-m",
+    "--message",
+    "--title",
+    "--subject",
+    "--body",
+    "--description",
+    "--comment",
+    "--note",
+    "--text",
+    "--prompt",
+];
     let known = first.literal().and_then(|name| known::find(name.rsplit('/').next()?));
     let is_option =
         |at: Option<usize>| at.and_then(|at| rest.get(at)).is_some_and(|word| word.start().starts_with('-'));
@@ -534,6 +566,33 @@ fn names_operation(words: &[Arg]) -> bool {
 /// command that it runs.
 fn own(name: &str, words: &[Arg]) -> Reading {
     let mut reading = Reading { runs_input: interpreters::runs_input(name, words), ..Reading::default() };
+/// Commands that words of such a program may be: a text with blanks (`bench 'npm publish'`), and a program that toold knows with
+/// options behind it (`multitime -n 3 rm -rf x`), which few programs have among their own subcommands.
+fn guessed(words: &[Arg]) -> Vec<Vec<Arg>> {
+    let shown = words.get(..MAX_SHOWN).unwrap_or(words);
+    let is_for_people =
+        |at: usize| at.checked_sub(1).is_some_and(|before| TEXT_OPTIONS.iter().any(|option| shown[before].is(option)));
+    let texts = shown.iter().enumerate().filter(move |(at, _)| !is_for_people(*at)).filter_map(|(_, word)| {
+        let text = word.literal().filter(|text| text.contains(char::is_whitespace))?;
+        Some(if text.starts_with('-') { text.split_once('=')?.1 } else { text })
+    });
+    let commands = texts.flat_map(|text| text.split(['\n', ';', '&', '|'])).map(|command| {
+        let words = command.split_whitespace().map(|word| word.trim_matches(['\'', '"']));
+        words.skip_while(|word| word.contains('=')).map(Arg::text).collect()
+    });
+    let has_options = |at: &usize| {
+        let is_program = |name: &str| known::find(name.rsplit('/').next().unwrap_or_default()).is_some();
+        shown[*at].literal().is_some_and(is_program)
+            && words.get(at + 1).is_some_and(|word| word.start().starts_with('-'))
+    };
+    let behind = (0..shown.len()).filter(has_options).map(|at| words[at..].to_vec());
+    let is_command = |words: &Vec<Arg>| {
+        let is_name = |name: &str| name.starts_with(|c: char| c.is_ascii_alphanumeric() || "./~_".contains(c));
+        words.first().and_then(Arg::literal).is_some_and(is_name)
+    };
+    behind.chain(commands).filter(is_command).take(MAX_INNER).collect()
+}
+
     code_options::judge(name, words, &mut reading);
     let behind = words.iter().position(|word| word.is("--")).map(|at| &words[at + 1..]).unwrap_or_default();
     if behind.first().is_some_and(|first| !first.start().starts_with('-')) {
@@ -555,6 +614,11 @@ fn own(name: &str, words: &[Arg]) -> Reading {
         return reading.runs_any(format!("the shell expands {}, which may be the program that {name} runs", word.raw));
     }
     match words.first() {
+    reading.also.extend(runners::scripts_run(name, words));
+    if name == "deno" {
+        reading.elsewhere.extend(interpreters::package(words));
+    }
+    reading.may_run.extend(guessed(words));
         Some(first) if first.literal().is_none() => reading.unsure(format!(
             "the shell expands {}, the first word after a program that toold does not know",
             first.raw

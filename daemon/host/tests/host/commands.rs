@@ -22,6 +22,7 @@ mod places;
 mod random;
 mod repositories;
 mod rules;
+mod shown;
 mod spellings;
 mod standard_input;
 mod ways_around;

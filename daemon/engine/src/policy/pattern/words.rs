@@ -56,6 +56,13 @@ impl WordsPattern {
         self.words.iter().all(|word| word.as_literal().is_some())
     }
 
+    /// Whether its second word is a subcommand, and none asks for help.
+    pub(super) fn is_of_operation(&self) -> bool {
+        let texts = || self.words.iter().skip(1).map(Wild::as_literal);
+        texts().next().flatten().is_some_and(|text| !text.starts_with('-'))
+            && !texts().flatten().any(|text| matches!(text, "--help" | "help"))
+    }
+
     pub(super) fn matches(&self, given: &[Word]) -> bool {
         let fits = if self.more { given.len() >= self.words.len() } else { given.len() == self.words.len() };
         let mut pairs = self.words.iter().zip(given);

@@ -126,7 +126,38 @@ pub(super) fn read(name: &str, words: &[Arg]) -> Option<Reading> {
         reading.doubt(format!("{} reads a file as a template", word.raw));
     }
     reading.elsewhere = found.unwrap_or_default();
+    if matches!(name, "docker" | "podman" | "nerdctl" | "docker-compose" | "podman-compose") {
+        reading.reads_in = mounted(words);
+    }
     Some(reading)
+}
+
+/// The folders of this machine that a container gets: `-v ./data:/data`, `--mount type=bind,source=./data,target=/data`.
+fn mounted(words: &[Arg]) -> Vec<Arg> {
+    let mut found = Vec::new();
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let text = word.start();
+        let attached =
+            ["--volume=", "--mount=", "-v"].iter().find(|start| text.starts_with(**start) && text.len() > start.len());
+        let value = match attached {
+            Some(start) => Some(word.without_start(start.len())),
+            None if ["-v", "--volume", "--mount"].iter().any(|option| word.is(option)) => words.next().cloned(),
+            None => None,
+        };
+        let Some(value) = value else { continue };
+        let Some(text) = value.literal() else {
+            found.push(value);
+            continue;
+        };
+        let source =
+            text.split(',').find_map(|pair| pair.strip_prefix("source=").or_else(|| pair.strip_prefix("src=")));
+        let path = source.unwrap_or_else(|| text.split(':').next().unwrap_or_default());
+        if path.contains('/') || matches!(path, "." | "..") {
+            found.push(Arg::text(path));
+        }
+    }
+    found
 }
 
 /// The words from `at` on as a command, and some more beginnings where that one is not certain.

@@ -1,17 +1,20 @@
 //! `git`: aliases, settings and subcommands that name commands, and the files that it shows.
 
+use std::ops::ControlFlow;
 use std::path::{Component, Path};
 
 use toold_engine::effects::AddedEffect;
-use toold_engine::need::{CheckedOutCommits, CommandForm, FormOption};
+use toold_engine::need::{CheckedOutCommits, CommandForm, FormOption, ShownFiles};
 use toold_engine::policy::is_secret;
 use toold_proto::effect::Effect;
 
 use super::known::find;
 use super::operation_effects::is_milder;
 use super::options::{Parsed, parse};
+use super::pathspec::Pathspecs;
 use super::repository::settings::RepositoryProblem;
 use super::repository::{self, Repository};
+use super::shown::{self, GitCommand};
 use super::{CommandContext, CommandOutput, FileAccess, FileUse, Reading};
 use super::{overwritten, pushed};
 use crate::shell_grammar::arg::{Arg, WordPart};
@@ -81,9 +84,25 @@ const HARMLESS_SETTINGS: &[&str] = &[
 ];
 
 pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
+    let known = find("git")?;
+    Some(match read_known(known, words, site) {
+        ControlFlow::Continue(reading) => reading,
+        ControlFlow::Break(mut unknown) => {
+            shown::add_all(words, site, &mut unknown);
+            unknown
+        }
+    })
+}
+
+/// Breaks with the reading of a command of which it is not known what Git does.
+fn read_known(
+    known: &'static super::ProgramTable,
+    words: &[Arg],
+    site: &CommandContext,
+) -> ControlFlow<Reading, Reading> {
     let mut reading = Reading::default();
     if words.iter().any(|word| word.start().starts_with("ext::")) {
-        return Some(reading.runs_any("an ext:: address runs a command"));
+        return ControlFlow::Break(reading.runs_any("an ext:: address runs a command"));
     }
     let mut folder: Option<Arg> = None;
     let (mut is_elsewhere, mut is_set) = (false, false);
@@ -100,7 +119,9 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
             before.push(FormOption { names: vec![word.start().to_owned()], values });
         }
         let Some(text) = word.literal() else {
-            return Some(reading.runs_any(format!("the shell expands {}, and the result is unknown", word.raw)));
+            return ControlFlow::Break(
+                reading.runs_any(format!("the shell expands {}, and the result is unknown", word.raw)),
+            );
         };
         match text {
             "-c" => {
@@ -108,7 +129,9 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
                 let setting = words.get(at).and_then(Arg::literal);
                 at += 1;
                 let Some(setting) = setting else {
-                    return Some(reading.runs_any("the shell expands the setting after -c, and the result is unknown"));
+                    return ControlFlow::Break(
+                        reading.runs_any("the shell expands the setting after -c, and the result is unknown"),
+                    );
                 };
                 let (key, value) = setting.split_once('=').unwrap_or((setting, ""));
                 let key = key.to_ascii_lowercase();
@@ -118,7 +141,9 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
                         None => format!("git {value}"),
                     });
                 } else if !HARMLESS_SETTINGS.contains(&key.as_str()) && !names_plain_program(&key, value) {
-                    return Some(reading.runs_any(format!("the setting {key} is not known to be harmless")));
+                    return ControlFlow::Break(
+                        reading.runs_any(format!("the setting {key} is not known to be harmless")),
+                    );
                 }
             }
             "-C" => {
@@ -132,7 +157,7 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
                 };
                 at += 1;
                 if folder.as_ref().is_none_or(|folder| folder.literal().is_none()) {
-                    return Some(reading.unsure("the folder after -C is unknown"));
+                    return ControlFlow::Break(reading.unsure("the folder after -C is unknown"));
                 }
             }
             "--git-dir" | "--work-tree" | "--namespace" => {
@@ -142,7 +167,7 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
             }
             "--help" | "-h" => {
                 // With a subcommand it runs a viewer.
-                return Some(match words.len() {
+                return ControlFlow::Continue(match words.len() {
                     1 => Reading { reads_only: true, ..reading },
                     _ => reading.unsure("it opens a manual page in another program"),
                 });
@@ -167,15 +192,16 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
                 is_elsewhere = true;
             }
             _ if text.starts_with("--config-env") || text.starts_with("--exec-path=") => {
-                return Some(reading.runs_any(format!("{text} may name a program that Git runs")));
+                return ControlFlow::Break(reading.runs_any(format!("{text} may name a program that Git runs")));
             }
             _ if text.starts_with('-') => {
-                return Some(reading.unsure(format!("{text} is not known to be harmless")));
+                return ControlFlow::Break(reading.unsure(format!("{text} is not known to be harmless")));
             }
             name => {
-                let known = find("git")?;
                 let Some(known) = known.subcommands.get(name) else {
-                    return Some(reading.runs_any(format!("toold does not know git {name}; it may be an alias")));
+                    return ControlFlow::Break(
+                        reading.runs_any(format!("toold does not know git {name}; it may be an alias")),
+                    );
                 };
                 let mut of = subcommand(name, known, &words[at..], folder.as_ref());
                 let changes_settings = changes_settings(name, of.form.as_ref(), &words[at..], site, folder.as_ref());
@@ -236,7 +262,17 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
                 if name == "stash" {
                     stashes(&words[at..], &mut of);
                 }
-                finish(name, &mut of, repository, &words[at..]);
+                let form = of.form.clone();
+                let verbs = of.known.map_or(1, |known| known.name.split(' ').count() - 1);
+                let command = GitCommand { name, words: &words[at..], form: form.as_ref(), verbs };
+                shown::add(&command, repository.as_ref().ok(), site, &mut of);
+                // It may put the files there.
+                if is_elsewhere && !known.reads_only {
+                    shown::add_any(&mut of);
+                }
+                let searched = repository.as_ref().map(|repository| shown::searched(&command, repository, site));
+                let searched = searched.unwrap_or_default();
+                finish(name, &mut of, repository, &words[at..], &searched);
                 if shows_secrets(name, &words[at..], site, folder.as_ref()) {
                     of.added.push(AddedEffect { effect: Effect::Secret, words: Vec::new() });
                     of.note(word, "shows settings, and they hold a password or a token");
@@ -245,18 +281,21 @@ pub(super) fn read(words: &[Arg], site: &CommandContext) -> Option<Reading> {
                 // A setting may change what else Git runs.
                 of.reads_only &= !is_set;
                 let others = other_repositories(name, &words[at..], of.form.as_ref());
+                if name == "clone" {
+                    others.iter().for_each(|place| shown::add_cloned(place, folder.as_ref(), site, &mut of));
+                }
                 of.files.extend(named.into_iter().chain(others).flat_map(|place| repository_read(&place, &folder)));
                 of.files.extend(made_by_clone(name, of.form.as_ref(), folder.as_ref()));
                 if name == "config" {
                     of.files.extend(settings_written(&words[at..], site));
                 }
                 of.files.extend(folder.map(|folder| FileUse::new(FileAccess::List, folder)));
-                return Some(of);
+                return ControlFlow::Continue(of);
             }
         }
     }
     // Without a subcommand it lists things.
-    Some(Reading { reads_only: reading.scripts.is_empty() && !is_set, ..reading })
+    ControlFlow::Continue(Reading { reads_only: reading.scripts.is_empty() && !is_set, ..reading })
 }
 
 /// Whether a setting names a program that shows what it gets, or does nothing: `core.pager=cat`, `core.editor=true`.
@@ -339,6 +378,13 @@ fn subcommand(name: &str, known: &'static super::ProgramTable, words: &[Arg], fo
         reading.script(&words[at + 1 + flags..]);
         return reading;
     }
+    if name == "rebase" {
+        let mut reading = parse(known, words).into_reading();
+        for script in executed(words) {
+            reading.script(&[script]);
+        }
+        return reading;
+    }
     let parsed = parse(known, words);
     if name == "config" {
         let mut reading = parsed.into_reading();
@@ -402,7 +448,7 @@ fn subcommand(name: &str, known: &'static super::ProgramTable, words: &[Arg], fo
         }
         false => Vec::new(),
     };
-    let files = if shows_contents { shown(&parsed, name) } else { Vec::new() };
+    let files = if shows_contents { named(&parsed, name) } else { Vec::new() };
     let of_options = parsed.reading.files.clone();
     let mut reading = parsed.into_reading();
     if shows_contents {
@@ -413,6 +459,17 @@ fn subcommand(name: &str, known: &'static super::ProgramTable, words: &[Arg], fo
         file.folder = file.folder.take().or_else(|| folder.cloned());
     }
     reading
+}
+
+/// The commands that `git rebase` runs for each commit (git-rebase(1), "--exec").
+fn executed(words: &[Arg]) -> Vec<Arg> {
+    let of = |(at, word): (usize, &Arg)| match word.start() {
+        "-x" | "--exec" => words.get(at + 1).cloned(),
+        text if text.starts_with("--exec=") => Some(word.without_start("--exec=".len())),
+        text if text.starts_with("-x") => Some(word.without_start("-x".len())),
+        _ => None,
+    };
+    words.iter().enumerate().filter_map(of).collect()
 }
 
 /// `git checkout PATH` throws away the changes of the files, as `git restore PATH` does. Those that it overwrites stand behind
@@ -555,7 +612,7 @@ fn may_set_program(words: &[Arg]) -> bool {
 ///
 /// The same command without operands shows all tracked files, so an unknown operand shows no more. But `diff` of two
 /// paths compares any files.
-fn shown(parsed: &Parsed, name: &str) -> Vec<FileUse> {
+fn named(parsed: &Parsed, name: &str) -> Vec<FileUse> {
     let skipped = usize::from(name == "grep" && !parsed.has(&["-e", "-f"]));
     let is_head = |operand: &Arg| {
         operand
@@ -600,22 +657,6 @@ fn shown(parsed: &Parsed, name: &str) -> Vec<FileUse> {
     files
 }
 
-/// Whether the paths behind `--` leave out a file of the repository: it is excluded by its name behind `magic`, or all of
-/// them are plain and end with no name that the file or a folder above it has (gitglossary(7), "pathspec").
-fn leaves_out(words: &[Arg], file: &str, magic: &str) -> bool {
-    let behind = words.iter().position(|word| word.is("--")).map(|at| &words[at + 1..]).unwrap_or_default();
-    let excluded = format!("{magic}{file}");
-    let is_another = |path: &Arg| {
-        path.literal().is_some_and(|path| {
-            !path.starts_with(':')
-                && !path.contains(['*', '?', '[', '\\'])
-                && Path::new(path).components().all(|part| matches!(part, Component::Normal(_)))
-                && !Path::new(file).components().any(|part| Path::new(path).components().next_back() == Some(part))
-        })
-    };
-    behind.iter().any(|path| path.is(&excluded)) || !behind.is_empty() && behind.iter().all(is_another)
-}
-
 /// Whether it prints settings that hold a password or a token, or that are not all known.
 fn shows_secrets(name: &str, words: &[Arg], site: &CommandContext, folder: Option<&Arg>) -> bool {
     let has = |options: &[&str]| words.iter().any(|word| options.iter().any(|option| word.is(option)));
@@ -647,58 +688,6 @@ fn shows_secrets(name: &str, words: &[Arg], site: &CommandContext, folder: Optio
     })
 }
 
-/// Whether it may print lines of any file: a patch. `log` does so only with an option.
-fn shows_changes(name: &str, words: &[Arg]) -> bool {
-    let has = |options: &[&str]| {
-        words.iter().any(|word| {
-            options.iter().any(|option| match word.start().strip_prefix(option) {
-                Some(rest) => rest.is_empty() || rest.starts_with('=') || option.len() == 2,
-                None => false,
-            })
-        })
-    };
-    let lists = has(&[
-        "--stat",
-        "--numstat",
-        "--shortstat",
-        "--name-only",
-        "--name-status",
-        "--summary",
-        "-s",
-        "--no-patch",
-        "--dirstat",
-        "--quiet",
-    ]);
-    let prints = has(&[
-        "-p",
-        "-u",
-        "--patch",
-        "-U",
-        "--unified",
-        "--patch-with-stat",
-        "--patch-with-raw",
-        "-L",
-        "--word-diff",
-        "--color-words",
-        "-c",
-        "--cc",
-        "--dd",
-        "--remerge-diff",
-        "--diff-merges",
-        "--binary",
-        "--check",
-        "-W",
-        "--function-context",
-    ]);
-    match name {
-        "show" | "diff" => !lists || prints,
-        "log" | "whatchanged" | "stash" | "diff-tree" | "diff-index" | "diff-files" | "reflog" => prints,
-        "status" => has(&["-v", "--verbose"]),
-        "range-diff" => !has(&["-s", "--no-patch"]),
-        _ => false,
-    }
-}
-
 /// Git runs a program that the repository names.
 fn runs_code(reading: &mut Reading, why: &str) {
     reading.added.push(AddedEffect { effect: Effect::Build, words: Vec::new() });
@@ -723,7 +712,14 @@ fn stashes(words: &[Arg], reading: &mut Reading) {
     reading.hides_file = true;
 }
 
-fn finish(name: &str, reading: &mut Reading, repository: Result<Repository, RepositoryProblem>, words: &[Arg]) {
+/// `searched`: the paths that choose among the files of `git grep`.
+fn finish(
+    name: &str,
+    reading: &mut Reading,
+    repository: Result<Repository, RepositoryProblem>,
+    words: &[Arg],
+    searched: &Pathspecs,
+) {
     if let Some(why) = repository.as_ref().ok().and_then(|repository| repository.runs_inside.as_ref()) {
         runs_code(reading, why);
     }
@@ -766,20 +762,18 @@ fn finish(name: &str, reading: &mut Reading, repository: Result<Repository, Repo
         let files = repository.ignored_revisions.iter().filter_map(|file| file.to_str());
         reading.files.extend(files.map(|file| FileUse::new(FileAccess::Read, Arg::text(file))));
     }
-    // Without a path they show what changed in any tracked file.
-    if shows_changes(name, words) {
-        // Such a pathspec is relative to the folder, unless it says that it is not.
-        let magic = if repository.folder == repository.top { ":!" } else { ":(top,exclude)" };
-        let shown = |file: &&str| is_secret(Path::new(file)) && !leaves_out(words, file, magic);
-        if let Some(file) = repository.tracked_names().find(shown) {
-            reading.doubt_files(format!(
-                "the repository has {file}, which it may show: leave it out with -- '{magic}{file}'"
-            ));
-        }
+    let secret_of = |files: &ShownFiles| files.names.iter().flatten().find(|file| is_secret(Path::new(file))).cloned();
+    let shown = reading.shows.iter().filter(|_| shown::prints(name));
+    let secret = shown.filter_map(|files| Some((secret_of(files)?, files.leaving_out))).next();
+    match secret {
+        Some((file, Some(magic))) => reading
+            .doubt_files(format!("the repository has {file}, which it may show: leave it out with -- '{magic}{file}'")),
+        Some((file, None)) => reading.doubt_files(format!("the repository has {file}, which it may show")),
+        None => {}
     }
     // Without a path it reads all tracked files.
     if name == "grep" {
-        match repository.tracked(words.iter().any(|word| word.start().starts_with("--recurse"))) {
+        match repository.tracked(words.iter().any(|word| word.start().starts_with("--recurse")), searched) {
             Some(names) => reading.files.push(FileUse::new(FileAccess::Read, expand::arg(names, "tracked files"))),
             None => reading.doubt_files("the tracked files are unknown"),
         }
@@ -804,7 +798,7 @@ fn finish(name: &str, reading: &mut Reading, repository: Result<Repository, Repo
         | ("merge-base", [Some(_), Some(_)]) => CommandOutput::Pieces(vec![WordPart::Plain]),
         ("rev-list", [Some("--count"), Some(_)]) => CommandOutput::Pieces(vec![WordPart::Number]),
         ("ls-files", _) if texts.iter().all(|text| text.is_some_and(|text| !text.starts_with('-'))) => {
-            match repository.tracked(false) {
+            match repository.tracked(false, &Pathspecs::default()) {
                 Some(names) => CommandOutput::Lines(names),
                 None => CommandOutput::Unknown,
             }

@@ -120,6 +120,7 @@ pub(super) fn tool(words: &[Arg]) -> Option<Vec<Arg>> {
                 None => None,
             }
         }
+        "deno" => package(rest),
         "node" | "nodejs" | "bun" => None,
         _ => return None,
     }
@@ -130,6 +131,27 @@ pub(super) fn tool(words: &[Arg]) -> Option<Vec<Arg>> {
         Some(named(tool, behind(at)))
     })
     .filter(|tool| !tool.is_empty())
+}
+
+/// The program of a package that `deno` is given by its name, with its words: `npm publish` of `deno run -A npm:npm@10 publish`
+/// (docs.deno.com, "npm: specifiers").
+pub(super) fn package(words: &[Arg]) -> Option<Vec<Arg>> {
+    let starts = |word: &Arg| ["npm:", "jsr:"].iter().any(|start| word.start().starts_with(start));
+    let at = words.iter().position(starts)?;
+    let (_, package) = words[at].literal()?.split_once(':')?;
+    let package = package.trim_start_matches('/');
+    // `SCOPE/NAME@VERSION/PROGRAM`; without a program, it has the package's name.
+    let scope = package.split_once('/').filter(|_| package.starts_with('@')).map_or(0, |(scope, _)| scope.len() + 1);
+    let name = cut::from(package, scope);
+    let (name, program) = name.split_once('/').unwrap_or((name, ""));
+    let name = name.split('@').next().unwrap_or(name);
+    let program = if program.is_empty() { name } else { program };
+    // These fetch the package, and run nothing of it.
+    let only_fetches = |word: &Arg| {
+        ["add", "install", "i", "cache", "check", "compile", "info", "doc", "remove"].iter().any(|verb| word.is(verb))
+    };
+    let is_run = !words[..at].iter().any(only_fetches);
+    is_run.then(|| [&[Arg::text(program)], words.get(at + 1..).unwrap_or_default()].concat())
 }
 
 /// The module of `python`, whose options without a value can stand in one word (python(1), "COMMAND LINE").

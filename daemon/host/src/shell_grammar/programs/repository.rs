@@ -5,17 +5,20 @@ mod branches;
 pub(in crate::shell_grammar) mod credentials;
 mod index;
 mod nested;
+mod objects;
 pub(super) mod settings;
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use super::CommandContext;
+use super::pathspec::Pathspecs;
 use crate::environment::Environment;
 use crate::shell_grammar::arg::Arg;
 use crate::shell_grammar::names::NameSet;
 
 use index::{IndexEntry, IndexEntryKind, entries};
+pub(super) use objects::is_object_name;
 use settings::{RepositoryProblem, RepositorySettings};
 
 const MAX_CONFIG: u64 = 256 * 1024;
@@ -358,9 +361,17 @@ impl Repository {
         self.entries.iter().flatten().map(|entry| entry.name.as_str())
     }
 
-    /// The tracked files below the folder of the command; `None` if there may be others: an index that is missing, folders
-    /// that a sparse index leaves out, or submodules, where the command enters them.
-    pub(super) fn tracked(&self, enters_submodules: bool) -> Option<Rc<NameSet>> {
+    /// The same, if they are all known: `None` with folders that a sparse index leaves out, or with an index that cannot be read.
+    pub(super) fn all_tracked_names(&self) -> Option<impl Iterator<Item = &str>> {
+        let is_left_out = |entry: &IndexEntry| entry.kind == IndexEntryKind::SparseFolder;
+        let is_unknown = self.entries.is_none() && self.own.join("index").symlink_metadata().is_ok();
+        let is_known = !is_unknown && !self.entries.iter().flatten().any(is_left_out);
+        is_known.then(|| self.tracked_names())
+    }
+
+    /// The tracked files below the folder of the command that these paths choose; `None` if there may be others: an index that
+    /// is missing, folders that a sparse index leaves out, or submodules, where the command enters them.
+    pub(super) fn tracked(&self, enters_submodules: bool, paths: &Pathspecs) -> Option<Rc<NameSet>> {
         let below = self.folder.strip_prefix(&self.top).ok()?;
         let entries = self.entries.as_ref()?;
         let is_whole = |entry: &IndexEntry| match entry.kind {
@@ -371,7 +382,8 @@ impl Repository {
         if !entries.iter().all(is_whole) {
             return None;
         }
-        let names = entries.iter().map(|entry| &entry.name).filter(|name| Path::new(name).starts_with(below));
+        let is_below = |name: &&String| Path::new(name).starts_with(below) && paths.may_choose(name);
+        let names = entries.iter().map(|entry| &entry.name).filter(is_below);
         let files = names.map(|name| self.top.join(name)).collect();
         Some(Rc::new(NameSet::printed(self.folder.clone(), files, &self.folder)))
     }

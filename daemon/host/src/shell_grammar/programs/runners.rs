@@ -65,7 +65,14 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
     let installs = parsed.has(&["--with", "--with-requirements", "--with-editable"]) && runner.starts_with("uv run");
     let module = parsed.has(&["-m", "--module"]) && runner.starts_with("uv run");
     let picks_package = parsed.has(&["-p", "--package"]);
-    let command = skip_dashes(&parsed.command).to_vec();
+    let command = skip_dashes(&parsed.command);
+    // `yarn exec 'npm publish'`: a shell reads it.
+    let command = match command.split_first().and_then(|(first, behind)| Some((first.literal()?, behind))) {
+        Some((text, behind)) if text.contains(char::is_whitespace) => {
+            text.split_whitespace().map(Arg::text).chain(behind.iter().cloned()).collect()
+        }
+        _ => command.to_vec(),
+    };
     let mut folder = parsed.entered();
     let mut reading = parsed.into_reading();
     reading.commands.clear();
@@ -122,6 +129,22 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
         },
     }
     Some(reading)
+}
+
+/// Programs that run scripts of `package.json` by their names, one for each operand.
+const OF_SCRIPTS: &[&str] =
+    &["run-s", "run-p", "npm-run-all", "npm-run-all2", "run-z", "turbo", "lerna", "nx", "wsrun"];
+
+/// `npm run deploy` of `run-s deploy`, `turbo run deploy`, `lerna run deploy` and `nx run web:deploy`, for rules that deny or ask.
+pub(super) fn scripts_run(name: &str, words: &[Arg]) -> Vec<Vec<Arg>> {
+    if !OF_SCRIPTS.contains(&name) {
+        return Vec::new();
+    }
+    let own = words.iter().take_while(|word| !word.is("--")).filter_map(Arg::literal);
+    let operands = own.filter(|text| !text.starts_with('-') && !matches!(*text, "run" | "run-many"));
+    let script =
+        |text: &str| if name == "nx" { text.rsplit(':').next().unwrap_or(text).to_owned() } else { text.to_owned() };
+    operands.take(MAX_TARGETS).map(|text| ["npm", "run", &script(text)].map(Arg::text).to_vec()).collect()
 }
 
 /// Whether npm finds a tool in the project, in each folder that the command may run in: there, or above it up to the folder

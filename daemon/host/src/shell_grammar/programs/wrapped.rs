@@ -127,6 +127,7 @@ const WRAPPERS: &[Wrapper] = &[
     wrapper("volta run", "--bundled-npm --no-yarn --no-pnpm --quiet --verbose", "--node --npm --yarn --pnpm --env", 0),
     wrapper("rvm do", "", "", 0),
     wrapper("corepack", "", "", 0),
+    Wrapper { inner: Inner::Script, ..wrapper("bun exec", "", "--cwd", 0) },
     wrapper("conda run", "--no-capture-output --live-stream -v --debug-wrapper-scripts", "-n|--name -p|--prefix", 0),
     wrapper("mamba run", "--no-capture-output --live-stream -v", "-n|--name -p|--prefix", 0),
     wrapper("micromamba run", "-d --detach --clean-env", "-n|--name -p|--prefix -e|--env", 0),

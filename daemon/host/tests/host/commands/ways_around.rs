@@ -343,3 +343,109 @@ fn a_star_among_the_words_of_a_rule_that_denies_stands_for_any_words_or_none() {
     ];
     check(rows);
 }
+
+/// Of a program that no table knows, a word with blanks may be a command that it runs, and so may the name of a program with its
+/// options.
+#[test]
+fn a_program_that_is_not_known_may_run_what_its_words_say() {
+    let rules: &[&str] = &[
+        "allow shell **",
+        "deny shell git push *",
+        "deny shell npm publish *",
+        "deny shell rm -rf *",
+        "ask shell kubectl delete *",
+    ];
+    let rows: &[RuleRow] = &[
+        (
+            rules,
+            &[
+                "bench 'npm publish'",
+                "poop 'git push origin main' 'git status'",
+                "meta exec 'git push'",
+                "run-s build 'npm publish --access public'",
+                "npx tsc-watch --onSuccess 'npm publish'",
+                "npx start-server-and-test start 3000 'CI=1 npm publish'",
+                "chokidar 'src/**' -c 'npm test && git push'",
+                "sbatch --wrap='git push'",
+                "multitime -n 3 rm -rf build",
+                "mpirun -n 2 rm -r -f build",
+                "timelimit -t 3 rm -fr build",
+                "salt '*' cmd.run 'kubectl delete pod x'",
+            ],
+            Ask,
+        ),
+        (
+            rules,
+            &[
+                "cargo flamegraph -- npm publish",
+                "cargo with 'x' -- git push",
+                "deno run npm:npm publish",
+                "deno run -A npm:npm@10 publish --access public",
+                "deno x npm:npm publish",
+                "deno run npm:/npm@10.2.0/npm publish",
+                "yarn exec 'npm publish'",
+                "bun exec 'npm publish'",
+            ],
+            Deny,
+        ),
+        (
+            rules,
+            &[
+                "bench 'npm test'",
+                "mytool push 'git status'",
+                "mytool note -m 'git push is for people'",
+                "bd create --title 'rm -rf fails'",
+                "mytool rm x",
+                "mytool rm --recursive x",
+                "cargo nextest run -E 'test(push)'",
+                "deno run npm:cowsay publish",
+                "deno add npm:npm",
+            ],
+            Allow,
+        ),
+    ];
+    check(rows);
+}
+
+#[test]
+fn help_about_an_operation_is_asked_about_where_the_operation_is_denied() {
+    let rules: &[&str] = &[
+        "allow shell **",
+        "deny shell git push *",
+        "deny shell npm publish *",
+        "deny shell gh pr merge *",
+        "deny shell cargo publish *",
+        "deny shell rm -rf *",
+        "deny shell sudo *",
+    ];
+    let rows: &[RuleRow] = &[
+        (
+            rules,
+            &[
+                "git push --help",
+                "npm publish --help",
+                "npm help publish",
+                "gh pr merge --help",
+                "cargo publish --locked x --help",
+                "docker exec web npm publish --help",
+            ],
+            Ask,
+        ),
+        (
+            rules,
+            &[
+                "git push -- --help",
+                "gh pr merge --title --help",
+                "git push --help origin",
+                "rm -rf --help",
+                "rm -rf src --help",
+                "sudo --help",
+                "git push --help && git push",
+            ],
+            Deny,
+        ),
+        (&["allow shell **", "deny shell git push --help"], &["git push --help"], Deny),
+        (rules, &["git status --help", "npm test --help", "cargo help build"], Allow),
+    ];
+    check(rows);
+}

@@ -1,0 +1,278 @@
+//! Contents of tracked files that commands of Git show, or put elsewhere, without naming the files.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use toold_engine::need::{CommandForm, ShownFiles, Word};
+
+use super::pathspec::{Pathspecs, has_magic};
+use super::repository::{self, Repository, is_object_name};
+use super::{CommandContext, Reading};
+use crate::shell_grammar::arg::Arg;
+
+/// A command of Git: its subcommand, and the words and the form behind that.
+pub(super) struct GitCommand<'a> {
+    pub(super) name: &'a str,
+    pub(super) words: &'a [Arg],
+    /// The subcommand is the first of its plain words. `None` if the words cannot be told apart.
+    pub(super) form: Option<&'a CommandForm>,
+    /// The words of the form that choose the operation: two for `git stash show`.
+    pub(super) verbs: usize,
+}
+
+/// Where a command takes the paths that choose among the files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TakesPaths {
+    /// Behind the revisions.
+    BehindRevisions,
+    /// Behind the first operand.
+    BehindTree,
+    Nowhere,
+}
+
+/// Adds the files that it may show. `repository` is `None` if it is not known.
+pub(super) fn add(command: &GitCommand, repository: Option<&Repository>, site: &CommandContext, reading: &mut Reading) {
+    let Some(takes) = command.shows(repository) else { return };
+    reading.shows.push(match repository {
+        Some(repository) => {
+            let chosen = command.chosen(takes, repository, site);
+            files_of(repository, &chosen, takes != TakesPaths::Nowhere)
+        }
+        None => any_file(),
+    });
+}
+
+/// Adds any file, for a command whose words name its repository or its working tree.
+pub(super) fn add_any(reading: &mut Reading) {
+    reading.shows.push(any_file());
+}
+
+/// Adds all files of the repository, for a command of which nothing else is known.
+pub(super) fn add_all(words: &[Arg], site: &CommandContext, reading: &mut Reading) {
+    let chooses_folder =
+        |word: &Arg| ["-C", "--git-dir", "--work-tree"].iter().any(|name| word.start().starts_with(name));
+    let found = repository::find(site, None, "", true).ok().filter(|_| !words.iter().any(chooses_folder));
+    reading.shows.push(found.map_or_else(any_file, |found| files_of(&found, &Pathspecs::default(), false)));
+}
+
+/// Adds the files of a repository on this machine that is cloned: they get other paths.
+pub(super) fn add_cloned(place: &Arg, folder: Option<&Arg>, site: &CommandContext, reading: &mut Reading) {
+    let Some(place) = place.literal().map(|place| place.strip_prefix("file://").unwrap_or(place)) else { return };
+    let from = Path::new(folder.and_then(Arg::literal).unwrap_or(".")).join(place);
+    if let Ok(repository) = repository::find(site, Some(&Arg::text(&from.to_string_lossy())), "", true) {
+        reading.shows.push(files_of(&repository, &Pathspecs::default(), false));
+    }
+}
+
+/// The files that `git grep` searches: those that the paths among its words choose.
+pub(super) fn searched(command: &GitCommand, repository: &Repository, site: &CommandContext) -> Pathspecs {
+    command.chosen(TakesPaths::BehindRevisions, repository, site)
+}
+
+fn any_file() -> Arc<ShownFiles> {
+    Arc::new(ShownFiles { folder: "/".into(), ..ShownFiles::default() })
+}
+
+fn files_of(repository: &Repository, chosen: &Pathspecs, takes_paths: bool) -> Arc<ShownFiles> {
+    let names = repository.all_tracked_names();
+    let names = names.map(|names| names.filter(|name| chosen.may_choose(name)).map(str::to_owned).collect());
+    // Such a pathspec is relative to the folder, unless it says that it is not.
+    let magic = if repository.folder == repository.top { ":(exclude)" } else { ":(top,exclude)" };
+    Arc::new(ShownFiles { folder: repository.top.clone(), names, leaving_out: takes_paths.then_some(magic) })
+}
+
+impl GitCommand<'_> {
+    fn has(&self, names: &[&str]) -> bool {
+        self.form.is_none_or(|form| {
+            form.options.iter().any(|option| option.names.iter().any(|name| names.contains(&name.as_str())))
+        })
+    }
+
+    /// The operands before `--`, behind the words that choose the operation.
+    fn operands(&self) -> &[Word] {
+        let Some(form) = self.form else { return &[] };
+        let end = form.plain.len().saturating_sub(self.behind_dashes().len());
+        form.plain.get(self.verbs..end).unwrap_or_default()
+    }
+
+    fn behind_dashes(&self) -> &[Arg] {
+        let at = self.words.iter().position(|word| word.is("--"));
+        at.map(|at| &self.words[at + 1..]).unwrap_or_default()
+    }
+
+    /// Whether it shows contents of files that its words do not name, and where it takes paths then.
+    fn shows(&self, repository: Option<&Repository>) -> Option<TakesPaths> {
+        let verb = self.form.and_then(|form| form.plain.get(1)).map(|word| word.text.as_str());
+        let has = |names: &[&str]| match self.form {
+            Some(_) => self.has(names),
+            None => self.words.iter().any(|word| names.iter().any(|name| word.is(name))),
+        };
+        let asks_for_each = has(&["-p", "--patch"]) || matches!(self.name, "add" | "stage") && has(&["-i", "-e"]);
+        match self.name {
+            "show" | "cat-file" | "diff" if self.names_its_files(repository) => None,
+            "diff" if self.words.iter().any(|word| word.is("--no-index")) => None,
+            "cat-file" => {
+                let tells = ["-t", "-s", "-e"].iter().any(|option| self.words.iter().any(|word| word.is(option)));
+                let checks = self.words.iter().any(|word| word.start().starts_with("--batch-check"));
+                let of_kind = matches!(verb, Some("commit" | "tree" | "tag"));
+                let is_content = |word: &Word| repository.is_none_or(|repository| may_be_no_commit(word, repository));
+                let shows = self.operands().is_empty() || self.operands().iter().any(is_content);
+                (!tells && !checks && !of_kind && shows).then_some(TakesPaths::Nowhere)
+            }
+            "stash" if verb == Some("show") => shows_changes(self.name, self.words).then_some(TakesPaths::Nowhere),
+            "range-diff" => shows_changes(self.name, self.words).then_some(TakesPaths::Nowhere),
+            "archive" => (!has(&["-l", "--list"])).then_some(TakesPaths::BehindTree),
+            "format-patch" => Some(TakesPaths::BehindRevisions),
+            "add" | "stage" | "checkout" | "reset" | "restore" | "commit" | "stash" if asks_for_each => {
+                Some(TakesPaths::BehindRevisions)
+            }
+            "commit" if has(&["-v", "--verbose"]) => Some(TakesPaths::BehindRevisions),
+            "bundle" => (verb == Some("create")).then_some(TakesPaths::Nowhere),
+            "worktree" => (verb == Some("add")).then_some(TakesPaths::Nowhere),
+            "rerere" => (verb == Some("diff")).then_some(TakesPaths::Nowhere),
+            "rebase" | "am" => {
+                let shows = |word: &Arg| word.start().starts_with("--show-current-patch");
+                self.words.iter().any(shows).then_some(TakesPaths::Nowhere)
+            }
+            "stash" if verb != Some("list") => None,
+            _ if shows_changes(self.name, self.words) => Some(TakesPaths::BehindRevisions),
+            _ => None,
+        }
+    }
+
+    /// Whether each of its operands is the name of a file in a revision, `REVISION:PATH`. Of two folders, `diff` compares what is
+    /// in them.
+    fn names_its_files(&self, repository: Option<&Repository>) -> bool {
+        let is_tracked = |path: &str| {
+            let tracked = repository.and_then(Repository::all_tracked_names);
+            tracked.is_some_and(|mut names| names.any(|name| name == path))
+        };
+        let names_file = |word: &Word| {
+            let path = word.text.split_once(':').map(|(_, path)| path).unwrap_or_default();
+            word.literal
+                && !word.text.starts_with(":/")
+                && !word.text.contains("^{")
+                && !path.is_empty()
+                && (self.name != "diff" || is_tracked(path))
+        };
+        // `git cat-file blob HEAD:a.txt`
+        let operands = match self.operands() {
+            [kind, named @ ..] if self.name == "cat-file" && matches!(kind.text.as_str(), "blob" | "tree") => named,
+            all => all,
+        };
+        !operands.is_empty() && self.behind_dashes().is_empty() && operands.iter().all(names_file)
+    }
+
+    /// The paths that choose among the files. Unless they are certain, all files are chosen.
+    fn chosen(&self, takes: TakesPaths, repository: &Repository, site: &CommandContext) -> Pathspecs {
+        let Some(form) = self.form.filter(|_| takes != TakesPaths::Nowhere) else { return Pathspecs::default() };
+        let is_literal = self.form.is_some() && self.has(&["--literal-pathspecs"]);
+        let is_value = form.options.iter().flat_map(|option| &option.values).any(|value| value.text == "--");
+        if is_literal || is_value || site.changes_pathspecs {
+            return Pathspecs::default();
+        }
+        let skipped = match self.name {
+            "grep" => usize::from(!self.has(&["-e", "-f"])),
+            _ => usize::from(takes == TakesPaths::BehindTree),
+        };
+        let operands = self.operands().get(skipped..).unwrap_or_default();
+        // A name of a revision that is the path of a file, too, is refused. One that is neither may be either, later in the line.
+        let exists =
+            |word: &Word| site.nothing_changed && repository.folder.join(&word.text).symlink_metadata().is_ok();
+        let is_path =
+            |word: &Word| takes == TakesPaths::BehindTree || word.literal && (has_magic(&word.text) || exists(word));
+        let revisions = operands.iter().take_while(|word| !is_path(word)).count();
+        let (revisions, paths) = operands.split_at(revisions);
+        // Paths choose nothing from a content, and from the tree of a folder others than their names say.
+        let tree = self.operands().first().filter(|_| takes == TakesPaths::BehindTree);
+        if tree.into_iter().chain(revisions).any(|word| may_be_no_commit(word, repository)) {
+            return Pathspecs::default();
+        }
+        let below = repository.folder.strip_prefix(&repository.top).unwrap_or(Path::new(""));
+        let given: Vec<Arg> = paths.iter().map(arg_of).collect();
+        Pathspecs::of(given.iter().chain(self.behind_dashes()), &repository.top, below)
+    }
+}
+
+/// Whether a revision may be the name of a file's content, or of a folder, and not that of a commit.
+fn may_be_no_commit(word: &Word, repository: &Repository) -> bool {
+    let is_other = |name: &str| match name.split_once("^{") {
+        Some((_, kind)) => !matches!(kind, "commit}" | "tree}"),
+        None => name.contains(':') && !name.starts_with(":/") || is_object_name(name) && !repository.has_commit(name),
+    };
+    !word.literal || word.text.split("..").any(|name| is_other(name.trim_start_matches('.')))
+}
+
+/// Whether a subcommand prints what it shows, so that a secret among it reaches whoever reads that.
+pub(super) fn prints(name: &str) -> bool {
+    !matches!(name, "add" | "stage" | "checkout" | "reset" | "restore" | "commit" | "bundle" | "worktree")
+}
+
+fn arg_of(word: &Word) -> Arg {
+    if word.literal { Arg::text(&word.text) } else { Arg::unknown(&word.text) }
+}
+
+/// Options by which a command only lists, unless another one makes it print.
+const LISTING: &[&str] = &[
+    "--stat",
+    "--numstat",
+    "--shortstat",
+    "--name-only",
+    "--name-status",
+    "--summary",
+    "-s",
+    "--no-patch",
+    "--dirstat",
+    "--quiet",
+];
+
+/// Options by which it prints a patch.
+const PRINTING: &[&str] = &[
+    "-p",
+    "-u",
+    "--patch",
+    "-U",
+    "--unified",
+    "--patch-with-stat",
+    "--patch-with-raw",
+    "-L",
+    "--word-diff",
+    "--color-words",
+    "-c",
+    "--cc",
+    "--dd",
+    "--remerge-diff",
+    "--diff-merges",
+    "--binary",
+    "--check",
+    "-W",
+    "--function-context",
+];
+
+/// Whether it may print lines of any file: a patch. `log` does so only with an option.
+fn shows_changes(name: &str, words: &[Arg]) -> bool {
+    let is_given = |option: &str, word: &Arg| match word.start().strip_prefix(option) {
+        Some(rest) => rest.is_empty() || rest.starts_with('=') || option.len() == 2,
+        None => false,
+    };
+    let has = |options: &[&str]| words.iter().any(|word| options.iter().any(|option| is_given(option, word)));
+    // Long options may be cut short, and short ones stand in one word, up to one with a value.
+    let may_print = |word: &Arg| {
+        let text = word.start().split('=').next().unwrap_or_default();
+        let letters = text.strip_prefix('-').filter(|letters| !letters.starts_with('-')).unwrap_or_default();
+        let mut flags = letters.chars().take_while(|letter| !"SGOnlMCBXI".contains(*letter));
+        text.len() > 3
+            && text.starts_with("--")
+            && text != "--color"
+            && PRINTING.iter().any(|option| option.starts_with(text))
+            || flags.any(|letter| "puUcWL".contains(letter))
+    };
+    let (lists, prints) = (has(LISTING), has(PRINTING) || words.iter().any(may_print));
+    match name {
+        "show" | "diff" => !lists || prints,
+        "log" | "whatchanged" | "stash" | "diff-tree" | "diff-index" | "diff-files" | "reflog" => prints,
+        "status" => has(&["-v", "--verbose"]),
+        "range-diff" => !has(&["-s", "--no-patch"]),
+        _ => false,
+    }
+}

@@ -1,0 +1,285 @@
+//! Rules that deny reading files, and commands that show tracked files without naming them.
+
+use std::process::Command;
+
+use toold_proto::permission::Verdict;
+
+use crate::commands::folders::{TestProject, git, write};
+use crate::commands::judge::{Judged, RuleLine, judge};
+
+use Verdict::{Allow, Ask, Deny};
+
+/// A repository that tracks `private/plan.txt`, and a rule that denies reading it.
+struct Guarded {
+    project: TestProject,
+    rules: Vec<RuleLine>,
+}
+
+impl Guarded {
+    fn make(rule: &str) -> Self {
+        let project = TestProject::make();
+        let place = &project.place;
+        write(&place.workspace, &[("private/plan.txt", "secret plan\n"), ("private/deep/other.txt", "other\n")]);
+        git(&place.home, &place.workspace, &["add", "."]);
+        git(&place.home, &place.workspace, &["commit", "--quiet", "-m", "Plan"]);
+        let rules = ["allow shell **", rule].map(|rule| RuleLine::parse(rule).unwrap());
+        Self { project, rules: rules.into() }
+    }
+
+    fn judge(&self, line: &str) -> Judged {
+        judge(line, &self.project.place, &self.rules)
+    }
+
+    #[track_caller]
+    fn check(&self, lines: &[&str], expected: Verdict) {
+        for line in lines {
+            let judged = self.judge(line);
+            assert_eq!(judged.verdict, expected, "{line}: {:?}", judged.parts);
+        }
+    }
+
+    fn output(&self, arguments: &[&str]) -> String {
+        let place = &self.project.place;
+        let mut command = Command::new("git");
+        let output = command.arg("-C").arg(&place.workspace).args(arguments).env("HOME", &place.home).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+}
+
+/// Each shows contents of any tracked file, or puts them where the rule does not find them.
+const SHOWING: &[&str] = &[
+    "git diff",
+    "git diff HEAD~1",
+    "git diff --cached -U1",
+    "git -C src diff HEAD~2",
+    "cd src && git diff HEAD~1",
+    "git --no-pager log -p",
+    "git log -p -- .",
+    "git log -p -- 'priv*'",
+    "git log -u --all -- '*.txt'",
+    "git show",
+    "git show HEAD --stat -p",
+    "git diff-tree -p HEAD",
+    "git stash show -p",
+    "git reflog -p",
+    "git status -v",
+    "git format-patch -1 --stdout",
+    "git archive HEAD",
+    "git archive HEAD | tar -xO private/plan.txt",
+    "git cat-file --batch-all-objects --batch",
+    "git fast-export --all",
+    "git bundle create all.bundle --all",
+    "git difftool -y",
+    "git -c diff.external=cat diff",
+    "git --icase-pathspecs diff",
+    "git --git-dir=.git log -p",
+    "git --literal-pathspecs diff -- ':(exclude)private'",
+    "git worktree add copy HEAD",
+    "git clone . copy",
+    "git --work-tree=copy checkout HEAD -- .",
+    "git rerere diff",
+    "git stash -p",
+    "git rebase -x 'git show' main",
+    "git log --patch-with-r",
+    "git log -wp",
+    "git archive --remote=. HEAD",
+    "GIT_NOGLOB_PATHSPECS=1 git diff -- ':!*private*'",
+    "export GIT_ICASE_PATHSPECS=1; git diff -- PRIVATE",
+    "env GIT_ICASE_PATHSPECS=1 git diff -- PRIVATE",
+    "git checkout-index -a --prefix=copy/",
+    "echo y | git add -p",
+    "git commit -v",
+    "git diff \"$x\"",
+    "git diff -- \"$x\"",
+    "bash -c 'git diff'",
+    "git diff | head",
+    "x=$(git show)",
+];
+
+#[test]
+fn a_file_that_may_not_be_read_is_not_shown_by_git_unasked() {
+    let guarded = Guarded::make("deny file.read **/private/**");
+    guarded.check(SHOWING, Ask);
+    guarded.check(&["git show HEAD:private/plan.txt", "git log -p -- private/plan.txt", "git grep plan"], Deny);
+    // Without the rule they are what they were.
+    let project = TestProject::make();
+    for line in
+        ["git diff", "git log -p", "git show HEAD", "git archive HEAD", "git cat-file -p HEAD", "git worktree add copy"]
+    {
+        let judged = judge(line, &project.place, &[RuleLine::parse("allow shell **").unwrap()]);
+        assert_eq!(judged.verdict, Allow, "{line}: {:?}", judged.parts);
+    }
+    for line in ["git diff", "git log -p -3", "git show HEAD~1", "git grep -n shop"] {
+        assert_eq!(judge(line, &project.place, &[]).verdict, Allow, "{line}");
+    }
+}
+
+#[test]
+fn paths_that_leave_the_file_out_show_the_others() {
+    for rule in ["deny file.read **/private/**", "ask file.read **/private/**"] {
+        let guarded = Guarded::make(rule);
+        guarded.check(
+            &[
+                "git diff -- ':(exclude)private'",
+                "git diff HEAD~1 -- . ':!private'",
+                "git diff ':(exclude)private'",
+                "git log -p -- ':^private/'",
+                "git -C src log -p -- ':(top,exclude)private'",
+                "git show HEAD -- ':!private/*'",
+                "git log -p -3 -- src README.md",
+                "git log -p src/main.rs",
+                "git diff HEAD~1 src",
+                "git diff main..feature/tokens -- src/*.rs",
+                "git stash list -p -- src",
+                "git archive HEAD src",
+                "git archive HEAD -- . ':(exclude)private'",
+                "git format-patch -1 --stdout -- src",
+                "git grep -n shop -- ':(exclude)private'",
+                "git grep shop src",
+                "git show HEAD:README.md",
+                "git diff HEAD~1:README.md HEAD:README.md",
+                "git cat-file -p HEAD",
+                "git cat-file blob HEAD:README.md",
+                // These show no contents.
+                "git diff --stat",
+                "git diff --name-only",
+                "git log -n5 --oneline --color -Spub",
+                "git stash -u",
+                "git log --oneline",
+                "git status",
+                "git stash list",
+                "git ls-tree -r HEAD",
+            ],
+            Allow,
+        );
+    }
+}
+
+#[test]
+fn an_ask_says_how_to_leave_the_file_out() {
+    let reason_of = |guarded: &Guarded, line: &str| {
+        let judged = guarded.judge(line);
+        judged.parts.into_iter().find(|part| part.verdict == judged.verdict).unwrap().rule
+    };
+    let guarded = Guarded::make("deny file.read **/private/**");
+    let reason = reason_of(&guarded, "git diff");
+    assert!(reason.contains("it may show ") && reason.contains("/private/"), "{reason}");
+    assert!(reason.ends_with("(leave it out with -- ':(exclude)private')"), "{reason}");
+    let reason = reason_of(&guarded, "git -C src diff");
+    assert!(reason.ends_with("(leave it out with -- ':(top,exclude)private')"), "{reason}");
+    assert!(!reason_of(&guarded, "git stash show -p").contains("leave it out"));
+    let reason = reason_of(&guarded, "grep -rn --exclude=.env plan .");
+    assert!(reason.ends_with("(leave it out with --exclude-dir=private)"), "{reason}");
+    let guarded = Guarded::make("deny file.read **/plan.txt");
+    let reason = reason_of(&guarded, "git log -p");
+    assert!(reason.ends_with("(leave it out with -- ':(exclude)private/plan.txt')"), "{reason}");
+    let reason = reason_of(&guarded, "grep -rn plan private");
+    assert!(reason.ends_with("/private/plan.txt (leave it out with --exclude=plan.txt)"), "{reason}");
+}
+
+/// Paths choose nothing where a revision is the name of a file's content.
+#[test]
+fn the_name_of_a_content_is_no_revision_that_paths_choose_from() {
+    let guarded = Guarded::make("deny file.read **/private/**");
+    let (commit, content) =
+        (guarded.output(&["rev-parse", "HEAD"]), guarded.output(&["rev-parse", "HEAD:private/plan.txt"]));
+    let check = |form: &str, expected: Verdict| {
+        for name in [&commit, &commit[..8]] {
+            guarded.check(&[&form.replace("NAME", name)], expected);
+        }
+        for name in [&content, &content[..8], &format!("{content}^{{}}")] {
+            guarded.check(&[&form.replace("NAME", name)], Ask);
+        }
+    };
+    check("git show NAME -- ':(exclude)private'", Allow);
+    check("git diff NAME -- README.md", Allow);
+    check("git diff NAME..HEAD -- README.md", Allow);
+    check("git cat-file -p NAME", Allow);
+    check("git archive NAME README.md", Allow);
+    check("git show NAME", Ask);
+    // The paths are those of the folder.
+    let folder = guarded.output(&["rev-parse", "HEAD:private"]);
+    for line in
+        ["git archive NAME plan.txt", "git diff NAME HEAD -- plan.txt", "git diff-tree -p NAME HEAD -- plan.txt"]
+    {
+        guarded.check(&[&line.replace("NAME", &folder)], Ask);
+    }
+    let below = Guarded::make("deny file.read **/private/deep/**");
+    below.check(&["git diff HEAD~1:private HEAD:private -- deep/other.txt", "git archive HEAD:private deep"], Ask);
+}
+
+/// Git itself says what the paths of each form choose: whatever shows the file is not allowed.
+#[test]
+fn git_agrees_about_the_paths() {
+    let guarded = Guarded::make("deny file.read **/private/**");
+    let paths = [
+        "private",
+        "private/",
+        "./private",
+        ".",
+        ":/",
+        ":(top)private",
+        ":!private",
+        ":!private/",
+        ":^private",
+        ":(exclude)private",
+        ":(exclude)./private",
+        ":(exclude)private/plan.txt",
+        ":(exclude,top)private",
+        ":/!private",
+        ":!*private*",
+        ":!private/*",
+        ":!**/private/**",
+        ":(exclude,glob)**/private/**",
+        ":(exclude,glob)private/*",
+        ":(exclude,literal)priv*",
+        ":(exclude,icase)PRIVATE",
+        ":(icase)PRIVATE",
+        "priv*",
+        "*",
+        "*.rs",
+        "*.txt",
+        "src",
+        ":(glob)**/*.txt",
+        ":(glob)src/**",
+        ":(exclude)src",
+        ":!privat?",
+        ":!private/plan*",
+        ":(attr:x)private",
+        "private/deep",
+    ];
+    let mut hidden = 0;
+    for path in paths {
+        for arguments in [["diff", "HEAD~1"], ["log", "-p"], ["archive", "HEAD"]] {
+            let line = format!("git {} -- '{path}'", arguments.join(" "));
+            let is_shown = guarded.output(&[&arguments[..], &["--", path]].concat()).contains("secret plan");
+            let verdict = guarded.judge(&line).verdict;
+            assert!(!is_shown || verdict != Allow, "{line} is {verdict:?}, and shows it");
+            hidden += usize::from(verdict == Allow);
+        }
+    }
+    assert!(hidden > 30, "{hidden} lines are free");
+}
+
+#[test]
+fn a_container_that_gets_the_file_is_asked_about() {
+    let guarded = Guarded::make("deny file.read **/private/**");
+    guarded.check(
+        &[
+            "docker run --rm -v $PWD:/w alpine ls /w",
+            "docker run --rm -v./private:/p alpine cat /p/plan.txt",
+            "podman run --volume=private/plan.txt:/p:ro alpine cat /p",
+            "docker run --mount type=bind,source=\"$PWD\",target=/w alpine ls",
+            "docker compose run -v .:/w web ls",
+        ],
+        Ask,
+    );
+    guarded.check(
+        &[
+            "docker run --rm -v ./src:/w alpine ls /w",
+            "docker run -v data:/var/lib/x alpine",
+            "docker run --rm alpine ls",
+        ],
+        Allow,
+    );
+}
