@@ -134,7 +134,8 @@ fn commands(command: &JudgedCommand) -> Vec<String> {
     let name = operation(command, words);
     // With any words, a program that fetches would be about any host.
     let fetches = command.effects.operation.contains(Effect::Fetch);
-    let is_wide = one_by_one || name.len() == 1 && (names_only_files(command) || fetches);
+    // Nor do the words show what a program runs that reads it from its standard input: `ssh web1`.
+    let is_wide = one_by_one || command.runs_input || name.len() == 1 && (names_only_files(command) || fetches);
     // Words that are all of the command are an operation where the tables say so, and never if they are the bare program.
     // More words than those of a group and a verb may be operands of what runs elsewhere.
     let is_operation =

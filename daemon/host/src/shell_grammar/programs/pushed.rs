@@ -1,6 +1,6 @@
 //! What `git push` pushes where its words do not name it: the branch that is checked out, or all of them.
 
-use toold_engine::need::Word;
+use toold_engine::need::{CommandForm, FormOption, Word};
 
 use super::repository::Repository;
 use super::{CommandContext, Reading};
@@ -16,6 +16,7 @@ pub(super) fn add(words: &[Arg], reading: &mut Reading, repository: Option<&Repo
         Some(form) => form.plain.iter().skip(1).map(|word| word.text.as_str()).collect(),
         None => words.iter().filter_map(Arg::literal).filter(|text| !text.starts_with('-')).collect(),
     };
+    reading.places.extend(addresses(&plain, reading.form.as_ref(), repository));
     let (remote, refspecs) = plain.split_first().map_or((None, &[][..]), |(remote, rest)| (Some(*remote), rest));
     let is_all = |refspec: &&str| matches!(refspec.trim_start_matches('+'), ":") || refspec.contains('*');
     let is_current = |refspec: &&str| matches!(refspec.trim_start_matches('+'), "HEAD" | "@");
@@ -36,6 +37,17 @@ pub(super) fn add(words: &[Arg], reading: &mut Reading, repository: Option<&Repo
     let push = |remote: &String, branch: &String| ["git", "push", remote, branch].map(Arg::text).to_vec();
     let pushes = remotes.iter().flat_map(|remote| branches.iter().map(move |branch| push(remote, branch)));
     reading.also.extend(pushes);
+}
+
+/// An address in place of the name of a remote is a place that a pattern has to show: `git push https://example.org/a main`.
+fn addresses(plain: &[&str], form: Option<&CommandForm>, repository: Option<&Repository>) -> Vec<Vec<String>> {
+    let is_repository = |option: &&FormOption| option.names.iter().any(|name| name == "--repo");
+    let by_option = form.into_iter().flat_map(|form| &form.options).filter(is_repository);
+    let by_option = by_option.flat_map(|option| &option.values).map(|value| value.text.as_str());
+    let is_address = |text: &&str| text.contains(['/', ':']) || matches!(*text, "." | "..");
+    let is_remote = |text: &str| repository.is_some_and(|found| found.remotes().iter().any(|remote| remote == text));
+    let named = plain.first().copied().into_iter().chain(by_option);
+    named.filter(|text| is_address(text) && !is_remote(text)).map(|text| vec![text.to_owned()]).collect()
 }
 
 fn usual_branches() -> Vec<String> {

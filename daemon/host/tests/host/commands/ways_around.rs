@@ -449,3 +449,27 @@ fn help_about_an_operation_is_asked_about_where_the_operation_is_denied() {
     ];
     check(rows);
 }
+
+#[test]
+fn a_push_to_an_address_needs_a_pattern_that_shows_it() {
+    let rows: &[RuleRow] = &[
+        (
+            &["allow shell git push *"],
+            &[
+                "git push https://example.org/a.git main",
+                "git push git@example.org:a.git HEAD",
+                "git push ssh://example.org/a main",
+                "git push --repo=https://example.org/a.git",
+                "git push ../other main",
+            ],
+            Ask,
+        ),
+        (
+            &["allow shell git push *"],
+            &["git push", "git push origin main", "git push -u origin feature/x", "git push origin a:b"],
+            Allow,
+        ),
+        (&["allow shell git push https://example.org/a.git *"], &["git push https://example.org/a.git main"], Allow),
+    ];
+    check(rows);
+}
