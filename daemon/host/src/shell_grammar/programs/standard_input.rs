@@ -88,8 +88,26 @@ pub(super) fn judge(name: &str, words: &[Arg], reading: &mut Reading, input: &Co
         CommandOutput::OfLine => {}
         CommandOutput::Content(file) => _ = reading.script_file.get_or_insert_with(|| file.clone()),
         other => match other.text() {
-            Some(text) => reading.program = Some(text.to_owned()),
+            Some(text) => {
+                reading.program = Some(text.to_owned());
+                reading.also.extend(commands_of_client(name, text));
+            }
             None => reading.may_run_any = true,
         },
     }
+}
+
+/// So many lines of the input are looked at one by one.
+const MAX_LINES: usize = 50;
+
+/// `redis-cli flushall` of `echo FLUSHALL | redis-cli`: each line is what the words would be.
+fn commands_of_client(name: &str, text: &str) -> Vec<Vec<Arg>> {
+    if !matches!(name, "redis-cli" | "valkey-cli" | "keydb-cli") {
+        return Vec::new();
+    }
+    let command = |line: &str| {
+        let words = line.split_whitespace().map(|word| Arg::text(&word.to_ascii_lowercase()));
+        std::iter::once(Arg::text("redis-cli")).chain(words).collect()
+    };
+    text.lines().take(MAX_LINES).map(command).collect()
 }

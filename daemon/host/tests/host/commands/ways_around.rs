@@ -473,3 +473,45 @@ fn a_push_to_an_address_needs_a_pattern_that_shows_it() {
     ];
     check(rows);
 }
+
+#[test]
+fn a_rule_is_about_programs_that_do_the_same() {
+    let rules: &[&str] = &[
+        "allow shell **",
+        "deny shell sudo *",
+        "deny shell redis-cli flushall *",
+        "deny shell npm run deploy *",
+        "deny shell helm uninstall *",
+    ];
+    let rows: &[RuleRow] = &[
+        (
+            rules,
+            &[
+                "doas ls",
+                "run0 ls",
+                "valkey-cli flushall",
+                "echo flushall | redis-cli",
+                "redis-cli -n 1 <<< 'FLUSHALL async'",
+                "run-s build deploy",
+                "npx npm-run-all deploy",
+                "turbo run deploy --filter=web",
+                "lerna run deploy",
+                "nx run web:deploy",
+                "helm3 uninstall x",
+            ],
+            Deny,
+        ),
+        (
+            rules,
+            &[
+                "echo ping | redis-cli",
+                "run-s build test",
+                "turbo run build",
+                "nx run deploy:test",
+                "run-s test -- deploy",
+            ],
+            Allow,
+        ),
+    ];
+    check(rows);
+}
