@@ -7,7 +7,7 @@ use toold_engine::effects::{AddedEffect, CommandEffects, EffectSet};
 use toold_engine::need::{CommandForm, FormOption};
 use toold_proto::effect::Effect;
 
-use super::known::ProgramTable;
+use super::known::{ProgramTable, find};
 use super::options::is_of_engine;
 use super::{Reading, interpreters, named_effects, shell, transfers};
 use crate::shell_grammar::arg::Arg;
@@ -97,7 +97,7 @@ pub fn withheld(pattern: &str) -> Vec<(String, Effect)> {
     for (operation, rows) in ROWS.iter() {
         let names: Vec<&str> = operation.split(' ').collect();
         let is_below = |(at, word): (usize, &&str)| names.get(at).is_some_and(|name| *name == "*" || name == word);
-        if !words.iter().enumerate().all(is_below) {
+        if !words.iter().enumerate().all(is_below) || !has_verb(&words, &names) {
             continue;
         }
         for row in rows.iter().filter(|row| row.effect.must_be_named()) {
@@ -111,6 +111,16 @@ pub fn withheld(pattern: &str) -> Vec<(String, Effect)> {
     found.sort();
     found.dedup_by(|a, b| a.0 == b.0);
     found
+}
+
+/// Whether the group of a program that stands for the asterisk of an operation has such a verb: `gh pr` has `create`, and `gh api`
+/// has none.
+fn has_verb(words: &[&str], operation: &[&str]) -> bool {
+    let group =
+        operation.iter().position(|name| *name == "*").and_then(|at| Some((words.get(at)?, operation.get(at + 1)?)));
+    let Some((group, verb)) = group else { return true };
+    let known = find(operation[0]).and_then(|program| program.subcommands.get(*group));
+    known.is_none_or(|group| group.subcommands.contains_key(*verb))
 }
 
 /// The effects of a command, whose first word is its program. `head`: how many of its first words choose the operation,

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::path::Path;
 
 use toold_host::environment::Environment;
-use toold_host::shell_grammar::{Surroundings, explain};
+use toold_host::shell_grammar::{Surroundings, explain, withheld};
 use toold_proto::effect::Effect;
 use toold_proto::level::Level;
 use toold_proto::permission::Verdict;
@@ -409,4 +409,12 @@ fn an_option_has_its_effect_beside_others_that_are_not_known() {
             Ask,
         ),
     ]);
+}
+
+#[test]
+fn a_pattern_is_told_about_operations_that_its_program_has() {
+    let of = |pattern: &str| withheld(pattern).into_iter().map(|(operation, _)| operation).collect::<Vec<_>>();
+    assert!(of("gh pr *").contains(&"gh * create".to_owned()), "{:?}", of("gh pr *"));
+    assert!(of("gh *").contains(&"gh * delete".to_owned()));
+    assert_eq!(of("gh api *").iter().filter(|operation| operation.contains('*')).count(), 0, "{:?}", of("gh api *"));
 }
