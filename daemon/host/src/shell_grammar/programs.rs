@@ -415,6 +415,10 @@ const VERSION_WORDS: &[(&str, &[&str])] = &[
 /// Parses one command. Its first word is known.
 pub(super) fn read(words: &[Arg], site: &CommandContext) -> Reading {
     let mut reading = read_as_known(words, site);
+    if !reading.reads_only && operation_effects::tells_of_itself(words) {
+        // Whatever its table says about other words, and other programs that it could run.
+        return Reading { known: reading.known, form: reading.form, notes: reading.notes, ..Reading::default() };
+    }
     if !site.is_elsewhere {
         formatters::add(words, site, &mut reading);
     }
@@ -532,10 +536,6 @@ const MAX_SHOWN: usize = 12;
 const SCRIPT_OPTIONS: &[&str] = &["-c", "-e", "-x", "-a", "--command", "--cmd", "--exec", "--eval", "--run", "--args"];
 /// So many commands are found there.
 const MAX_INNER: usize = 4;
-
-/// Whether these are the name of a program and of a subcommand that it has, behind options with one value each at most.
-fn names_operation(words: &[Arg]) -> bool {
-    let Some((first, rest)) = words.split_first() else { return false };
 /// Options whose value is a text for people.
 const TEXT_OPTIONS: &[&str] = &[
     "-m",
@@ -549,6 +549,10 @@ const TEXT_OPTIONS: &[&str] = &[
     "--text",
     "--prompt",
 ];
+
+/// Whether these are the name of a program and of a subcommand that it has, behind options with one value each at most.
+fn names_operation(words: &[Arg]) -> bool {
+    let Some((first, rest)) = words.split_first() else { return false };
     let known = first.literal().and_then(|name| known::find(name.rsplit('/').next()?));
     let is_option =
         |at: Option<usize>| at.and_then(|at| rest.get(at)).is_some_and(|word| word.start().starts_with('-'));
@@ -562,10 +566,6 @@ const TEXT_OPTIONS: &[&str] = &[
         })
 }
 
-/// A user's own program: its words are known, and expansions come after the first of them. What stands behind `--` may be a
-/// command that it runs.
-fn own(name: &str, words: &[Arg]) -> Reading {
-    let mut reading = Reading { runs_input: interpreters::runs_input(name, words), ..Reading::default() };
 /// Commands that words of such a program may be: a text with blanks (`bench 'npm publish'`), and a program that toold knows with
 /// options behind it (`multitime -n 3 rm -rf x`), which few programs have among their own subcommands.
 fn guessed(words: &[Arg]) -> Vec<Vec<Arg>> {
@@ -593,6 +593,10 @@ fn guessed(words: &[Arg]) -> Vec<Vec<Arg>> {
     behind.chain(commands).filter(is_command).take(MAX_INNER).collect()
 }
 
+/// A user's own program: its words are known, and expansions come after the first of them. What stands behind `--` may be a
+/// command that it runs.
+fn own(name: &str, words: &[Arg]) -> Reading {
+    let mut reading = Reading { runs_input: interpreters::runs_input(name, words), ..Reading::default() };
     code_options::judge(name, words, &mut reading);
     let behind = words.iter().position(|word| word.is("--")).map(|at| &words[at + 1..]).unwrap_or_default();
     if behind.first().is_some_and(|first| !first.start().starts_with('-')) {
@@ -610,15 +614,15 @@ fn guessed(words: &[Arg]) -> Vec<Vec<Arg>> {
             reading.elsewhere.push(command);
         }
     }
-    if let Some(word) = interpreters::expanded_program(name, words) {
-        return reading.runs_any(format!("the shell expands {}, which may be the program that {name} runs", word.raw));
-    }
-    match words.first() {
     reading.also.extend(runners::scripts_run(name, words));
     if name == "deno" {
         reading.elsewhere.extend(interpreters::package(words));
     }
     reading.may_run.extend(guessed(words));
+    if let Some(word) = interpreters::expanded_program(name, words) {
+        return reading.runs_any(format!("the shell expands {}, which may be the program that {name} runs", word.raw));
+    }
+    match words.first() {
         Some(first) if first.literal().is_none() => reading.unsure(format!(
             "the shell expands {}, the first word after a program that toold does not know",
             first.raw

@@ -159,8 +159,9 @@ pub(in crate::shell_grammar) fn effects_of(words: &[Arg], reading: &Reading, hea
     if named_effects::shows(words) {
         effects.operation = effects.operation.without(Effect::Write);
     }
-    if effects.all().is_empty() && tells_of_itself(words) {
+    if !reading.reads_only && tells_of_itself(words) {
         effects.operation = [Effect::Build, Effect::Read].into_iter().collect();
+        effects.added.clear();
     }
     effects
 }
@@ -454,9 +455,8 @@ fn sets_owner(mode: &str) -> bool {
     }
 }
 
-/// `NAME --version`: a program that is not known, but installed, says what it is. Its code does that, which is then run where it
-/// can change nothing.
-fn tells_of_itself(words: &[Arg]) -> bool {
+/// `NAME --version`: an installed program says what it is. Its code does that, which is then run where it can change nothing.
+pub(super) fn tells_of_itself(words: &[Arg]) -> bool {
     let [program, option] = words else { return false };
     program.literal().is_some_and(|name| !name.contains('/')) && (option.is("--version") || option.is("--help"))
 }

@@ -288,6 +288,15 @@ fn tools_of_the_project_are_free_where_builds_are() {
         "c++ -std=c++20 -fsyntax-only src/demo.cpp",
         "some-unknown-program --version",
         "some-unknown-program --help | head",
+        "aws --version",
+        "az --version",
+        "gcloud --version",
+        "gradle --version",
+        "make --help",
+        "node --help",
+        "rsync --version",
+        "tsc --version",
+        "vim --version",
     ] {
         assert_eq!(verdict(Level::Edit, line), Verdict::Allow, "{line}");
         assert_eq!(verdict(Level::Read, line), Verdict::Ask, "{line}");
