@@ -250,8 +250,8 @@ fn a_misspelt_field_of_a_tool_is_named() {
     let plugin = "hygge.register_tool{name = 'tea', description = 'x', execut = function() end}\n";
     let daemon = Setup::new().plugin("tea.lua", plugin).start();
     let listed = written(&daemon, &["list", "--source", "plugin"]);
-    let expected = "tea.lua:1: register_tool: field 'execute': expected a function, got nothing: 'execut' is no field; \
-                    'execute' was meant";
+    let expected =
+        "tea.lua:1: register_tool: field 'execute': expected a function, got nothing; there is a field 'execut'";
     // The place is said once.
     assert!(listed.contains(expected) && listed.matches("tea.lua:1").count() == 1, "{listed}");
 }

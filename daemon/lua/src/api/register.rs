@@ -85,21 +85,6 @@ fn warn_unread(lua: &Lua, name: &str, fields: &Fields, read: &[&str], context: &
     }
 }
 
-/// The mistake of a field that is missing, with the field that was probably meant to be it.
-fn with_misspelt(fields: &Fields, read: &[&str], mistake: String) -> String {
-    let names = fields.table.pairs::<Value, Value>().filter_map(Result::ok).filter_map(|(name, _)| match name {
-        Value::String(name) => Some(name.to_string_lossy()),
-        _ => None,
-    });
-    let unread = names.filter(|name| !read.contains(&name.as_str()));
-    let misspelt = unread.filter_map(|name| Some((nearest(&name, read.iter().copied())?.to_owned(), name)));
-    let mut misspelt: Vec<String> =
-        misspelt.map(|(meant, name)| format!("'{name}' is no field; '{meant}' was meant")).collect();
-    // In the same order each time.
-    misspelt.sort();
-    if misspelt.is_empty() { mistake } else { format!("{mistake}: {}", misspelt.join(", ")) }
-}
-
 /// Warns about things that load but are probably mistakes.
 fn warn(lua: &Lua, fields: &Fields, spec: &ToolSpec, context: &Arc<ScriptContext>) {
     if context.notes.is_none() {
@@ -150,10 +135,9 @@ fn register_tool(lua: &Lua, args: &Args, context: &Arc<ScriptContext>) -> Result
     let expected = "a name of the form [a-z][a-z0-9_]*, at most 64 characters";
     let name = name.ok_or_else(|| fields.mistake("name", expected, &named))?;
     let execute = match fields.get("execute")? {
-        Value::Nil if args.function == "tools.register" => fields.function("handler"),
-        _ => fields.function("execute"),
+        Value::Nil if args.function == "tools.register" => fields.function("handler")?,
+        _ => fields.function("execute")?,
     };
-    let execute = execute.map_err(|mistake| with_misspelt(&fields, &TOOL_FIELDS, mistake))?;
     let permission = match fields.get("permission")? {
         Value::Nil => ToolPermission::Default,
         Value::Boolean(false) => ToolPermission::None,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use mlua::{Function, Lua, MultiValue, Table, Value};
 use serde_json::Value as Json;
+use toold_proto::nearest::nearest;
 
 use crate::vm::convert;
 
@@ -173,8 +174,17 @@ impl Fields {
         }
     }
 
+    /// Names the field that is spelt nearly like one that is missing.
     pub(crate) fn mistake(&self, field: &str, expected: &str, got: &Value) -> String {
-        format!("{}: field '{field}': expected {expected}, got {}", self.of, shown(got))
+        let mut words = format!("{}: field '{field}': expected {expected}, got {}", self.of, shown(got));
+        if got.is_nil() {
+            let names = self.table.pairs::<Value, Value>().filter_map(|pair| text(&pair.ok()?.0));
+            let names: Vec<String> = names.collect();
+            if let Some(near) = nearest(field, names.iter().map(String::as_str)) {
+                words.push_str(&format!("; there is a field '{near}'"));
+            }
+        }
+        words
     }
 
     pub(crate) fn wrong(&self, field: &str, why: impl std::fmt::Display) -> String {

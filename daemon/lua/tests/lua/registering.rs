@@ -64,6 +64,8 @@ async fn errors_name_the_field_and_the_expected_type() {
         ("\nhygge.register_tool{execute = print}".to_owned(), "field 'name': expected a name of the form [a-z]"),
         ("\nhygge.register_tool{name = 'Bad-Name', execute = print}".to_owned(), "got \"Bad-Name\""),
         ("\nhygge.register_tool{name = 't'}".to_owned(), "field 'execute': expected a function, got nothing"),
+        ("\nhygge.register_tool{name = 't', execut = print}".to_owned(), "got nothing; there is a field 'execut'"),
+        ("\nhygge.register_command{nam = 't', execute = print}".to_owned(), "got nothing; there is a field 'nam'"),
         (with("description = {}"), "field 'description': expected a string, got a table"),
         (with("input_schema = 'x'"), "field 'input_schema': expected a table with a JSON Schema"),
         (with("input_schema = {type = 'array'}"), "field 'input_schema': an input schema must describe an object"),
