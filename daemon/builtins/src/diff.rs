@@ -95,7 +95,7 @@ fn with_short_lines(text: &str, most: usize) -> String {
                 push_changed(&mut short, &removed, &added, most);
                 removed.clear();
                 added.clear();
-                push_part(&mut short, line, 0..line.len().min(LONG_LINE));
+                push_part(&mut short, line, (0..line.len().min(LONG_LINE), ""));
             }
         }
     }
@@ -115,20 +115,22 @@ fn push_changed(text: &mut String, removed: &[&str], added: &[&str], most: usize
     }
 }
 
-/// The part of a line of a diff that is not the same in its other version, and something beside it.
-fn changed_part(line: &str, other: &str, most: usize) -> Range<usize> {
+/// The part of a line of a diff that is not the same in its other version, with something beside it; and a word about the rest, if
+/// that is not the same either.
+fn changed_part(line: &str, other: &str, most: usize) -> (Range<usize>, &'static str) {
     let same = |one: &mut dyn Iterator<Item = char>, two: &mut dyn Iterator<Item = char>| -> usize {
         one.zip(two).take_while(|(one, two)| one == two).map(|(c, _)| c.len_utf8()).sum()
     };
     let before = 1 + same(&mut line.chars().skip(1), &mut other.chars().skip(1));
     let room = line.len().min(other.len()) - before.min(line.len()).min(other.len());
     let after = same(&mut line.chars().rev(), &mut other.chars().rev()).min(room);
-    let end = (line.len() - after).min(before.saturating_add(most));
-    line.floor_char_boundary(before.saturating_sub(BESIDE))..line.ceil_char_boundary(end + BESIDE)
+    let (whole, cut) = (line.len() - after, before.saturating_add(most));
+    let (end, rest) = if whole > cut { (cut, ", changed too") } else { (whole + BESIDE, "") };
+    (line.floor_char_boundary(before.saturating_sub(BESIDE))..line.ceil_char_boundary(end), rest)
 }
 
-/// A part of a line of a diff, with its sign and its line end.
-fn push_part(text: &mut String, line: &str, part: Range<usize>) {
+/// A part of a line of a diff, with its sign and its line end, and a word about the rest of it.
+fn push_part(text: &mut String, line: &str, (part, rest): (Range<usize>, &str)) {
     let content = line.strip_suffix('\n').unwrap_or(line);
     let (start, end) = (part.start.max(1), content.ceil_char_boundary(part.end.min(content.len())));
     if content.len() <= LONG_LINE || start >= end {
@@ -140,7 +142,7 @@ fn push_part(text: &mut String, line: &str, part: Range<usize>) {
     }
     text.push_str(&content[start..end]);
     if end < content.len() {
-        text.push_str(&format!("[... {} bytes]", content.len() - end));
+        text.push_str(&format!("[... {} bytes{rest}]", content.len() - end));
     }
     text.push_str(&line[content.len()..]);
 }
@@ -192,6 +194,8 @@ mod tests {
         let long = |c: &str| format!("{}\n", c.repeat(200_000));
         let shown = diff(Some(&long("o")), Some(&long("n")), "f").text;
         assert!(shown.contains("-oooo") && shown.contains("+nnnn") && shown.len() < MAX_BYTES, "{}", shown.len());
+        // That it is not shown does not look as if it had not changed.
+        assert_eq!(shown.matches("[... 191808 bytes, changed too]").count(), 2, "{}", &shown[shown.len() - 200..]);
     }
 
     #[test]
