@@ -749,6 +749,8 @@ fn a_hook_is_not_silent_while_a_daemon_runs_that_it_cannot_reach() {
         let answer = said(&hook(setup, &["codex", "--fail", "open"], &bash("PreToolUse", "ls").to_string()));
         answer["hookSpecificOutput"]["permissionDecision"].as_str().map(str::to_owned)
     };
+    // A daemon that answers does not look at its socket any more.
+    assert_eq!(decision(), None);
     fs::rename(&socket, setup.path("run/away")).unwrap();
     let moved = decision();
     fs::rename(setup.path("run/away"), &socket).unwrap();

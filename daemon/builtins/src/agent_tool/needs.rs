@@ -216,7 +216,7 @@ impl Deriving<'_> {
             need.always_asked = true;
             let name = need.words().unwrap_or_default().first().map_or("a command", |word| &word.text);
             self.unclear.lock().get_or_insert_with(|| {
-                format!("{name} may be an alias or a function of the shell, and this be about it: {rule}")
+                format!("{name} may be an alias or a function of the shell that does what this is about: {rule}")
             });
         }
     }
