@@ -58,7 +58,7 @@ impl Denials<'_> {
         self.first(|rule| rule.pattern.may_match(need).is_some(), |grant| grant.denies(self.subject, need))
     }
 
-    /// Of reading a file with this name in some folder.
+    /// The denial of reading a file with this name in some folder.
     fn of_name(&self, name: &str) -> Option<String> {
         let denial =
             self.first(|rule| rule.pattern.may_match_name(name), |grant| grant.pattern.may_match_name(name))?;
@@ -90,7 +90,7 @@ impl Denials<'_> {
         Some(format!("{words} may be a command that it runs: {denial}"))
     }
 
-    /// Of showing one of these files. Linear in their number for each rule, and for each folder above the first that is denied.
+    /// The denial of showing one of these files. Linear in their number for each rule, and for each folder above the first that is denied.
     fn of_shown(&self, files: &ShownFiles, policy: &Policy, grants: &[Grant]) -> Option<String> {
         if self.is_empty() {
             return None;
