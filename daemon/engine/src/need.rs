@@ -161,8 +161,8 @@ pub struct ShownFiles {
     pub folder: PathBuf,
     /// Their names from the folder on; `None` if it may be any file there.
     pub names: Option<Vec<String>>,
-    /// What the command takes before the name of a file, or of a folder, that it is to leave out: `:(exclude)`. `None` if it
-    /// leaves out none.
+    /// The text that the command takes before the name of a file, or of a folder, that it is to leave out: `:(exclude)`. `None`
+    /// if it leaves out none.
     pub leaving_out: Option<&'static str>,
 }
 

@@ -25,7 +25,7 @@ enum Pathspec {
 }
 
 impl Pathspecs {
-    /// Those that these words are. `below` is the folder of the command, from the top folder on, and `top` that folder.
+    /// The paths that these words are. `below` is the folder of the command, from the top folder on, and `top` that folder.
     pub(super) fn of<'w>(words: impl Iterator<Item = &'w Arg>, top: &Path, below: &Path) -> Self {
         let mut found = Self::default();
         let mut chooses_all = false;

@@ -20,7 +20,7 @@ pub(super) struct GitCommand<'a> {
     pub(super) verbs: usize,
 }
 
-/// Where a command takes the paths that choose among the files.
+/// The place where a command takes the paths that choose among the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TakesPaths {
     /// Behind the revisions.

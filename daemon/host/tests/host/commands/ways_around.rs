@@ -344,7 +344,7 @@ fn a_star_among_the_words_of_a_rule_that_denies_stands_for_any_words_or_none() {
     check(rows);
 }
 
-/// Of a program that no table knows, a word with blanks may be a command that it runs, and so may the name of a program with its
+/// A word with blanks, of a program that no table knows, may be a command that it runs, and so may the name of a program with its
 /// options.
 #[test]
 fn a_program_that_is_not_known_may_run_what_its_words_say() {
