@@ -6,7 +6,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use similar::{Algorithm, DiffTag, capture_diff_slices, group_diff_ops};
+use similar::algorithms::{Capture, Compact, Replace, myers};
+use similar::{DiffTag, group_diff_ops};
 use toold_client::Client;
 use toold_files::FileReplacement;
 use toold_proto::daemon::NoParams;
@@ -148,7 +149,10 @@ pub(crate) fn difference(file: &Path, before: &str, after: &str) -> String {
     let (hidden_old, hidden_new) = (without_secrets(before), without_secrets(after));
     let (shown_old, shown_new): (Vec<&str>, Vec<&str>) = (hidden_old.lines().collect(), hidden_new.lines().collect());
     let mut text = format!("{}\n", file.display());
-    let groups = group_diff_ops(capture_diff_slices(Algorithm::Myers, &old, &new), CONTEXT);
+    // Not by `capture_diff_slices`, which has the code of six algorithms.
+    let mut steps = Compact::new(Replace::new(Capture::new()), &old[..], &new[..]);
+    let Ok(()) = myers::diff(&mut steps, &old[..], 0..old.len(), &new[..], 0..new.len());
+    let groups = group_diff_ops(steps.into_inner().into_inner().into_ops(), CONTEXT);
     for (at, group) in groups.iter().enumerate() {
         if at > 0 {
             text.push_str("  ...\n");

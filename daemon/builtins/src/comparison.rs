@@ -1,5 +1,5 @@
-//! What two lists of texts have in common. Everything compares through this module, and through one algorithm for lists of
-//! numbers: those of `similar` are generic, and its own dispatch compiles all six of them for each type of items.
+//! Comparisons of two lists of texts. Everything compares through this module, and through one algorithm for lists of numbers:
+//! those of `similar` are generic, and its own dispatch compiles all six of them for each type of items.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
