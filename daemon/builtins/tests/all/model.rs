@@ -77,7 +77,9 @@ impl ModelFile {
             (_, Some(disk)) if self.seen.as_ref() != Some(disk) => return false,
             (ModelStep::Write { content, .. }, Some(_)) => content.clone(),
             (ModelStep::Edit { old, new, all }, Some(disk)) => {
-                let count = if old.is_empty() { 0 } else { disk.matches(old.as_str()).count() };
+                // Places that overlap are as ambiguous as others.
+                let begins_here = |(at, _): &(usize, char)| disk[*at..].starts_with(old.as_str());
+                let count = if old.is_empty() { 0 } else { disk.char_indices().filter(begins_here).count() };
                 if old == new || count == 0 || (count > 1 && !all) {
                     return false;
                 }
