@@ -10,7 +10,7 @@ use crate::document::{Document, TextForm};
 
 /// Longer diffs are truncated: nobody reads them.
 const MAX_BYTES: usize = 64 * 1024;
-/// Of longer lines, in bytes, only what a change makes of them is shown.
+/// Longer lines, in bytes, are shown only around what a change makes of them.
 const LONG_LINE: usize = 1000;
 /// How much of such a line is shown beside its change, in bytes.
 const BESIDE: usize = 100;

@@ -281,7 +281,7 @@ fn binary(found: &SearchResults, cwd: &Path) -> String {
     }
 }
 
-/// What somebody may have meant who knows the patterns of GNU grep.
+/// A hint for those who know the patterns of GNU grep.
 fn gnu_syntax(query: &SearchQuery) -> &'static str {
     match !query.fixed && query.pattern.contains("\\|") {
         true => "; `\\|` stands for the character |: alternatives are written as `a|b`",

@@ -51,7 +51,7 @@ const OWNERS: [&str; 13] =
     ["eza", "exa", "find", "fd", "groups", "id", "ls", "lsof", "ps", "pstree", "stat", "top", "tree"];
 const UNKNOWN_OWNERS: [&str; 3] = ["nobody", "nogroup", "65534"];
 
-/// What a command shows otherwise than without its floor, although nothing of it failed, in words for people and models.
+/// Differences of a command's output from that without its floor, although nothing failed, in words for people and models.
 pub(crate) fn differences(confinement: &Confinement, cx: &Cx, needs: &[Need], text: &str) -> Vec<String> {
     let mut all = Vec::new();
     let looks = |need: &&Need| need.words().is_some_and(|words| blind_program(words).is_some());

@@ -142,8 +142,8 @@ pub fn confined_effects() -> EffectSet {
     confined.map(|freed| freed.effect).collect()
 }
 
-/// Those of them for which no look at the disk is needed: which hosts a command reaches, what a lock file was and who has made a
-/// file is not known from a command alone.
+/// The confined effects for which no look at the disk is needed: which hosts a command reaches, what a lock file was and who
+/// has made a file is not known from a command alone.
 pub fn effects_without_disk() -> EffectSet {
     [Effect::Fetch, Effect::Install, Effect::Destroy].into_iter().fold(confined_effects(), EffectSet::without)
 }

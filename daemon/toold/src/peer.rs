@@ -55,7 +55,7 @@ pub enum PeerRefused {
     TooManyFiles,
 }
 
-/// What is missing to tell a person's program from one that an agent left behind.
+/// The proof that is missing to tell a person's program from one that an agent left behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unproven {
     /// It has no terminal, and its parent has ended.

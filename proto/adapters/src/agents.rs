@@ -144,8 +144,8 @@ pub fn actions(agent: &str, tool: &str, input: &Value) -> Result<Vec<AgentAction
 /// How many needs of an unknown tool's input are looked at.
 const MAX_NAMED: usize = 64;
 
-/// What the input of an unknown tool names by its members' names: commands, files and addresses. The tool may do something else, so
-/// that this can only be a reason to refuse it.
+/// The commands, files and addresses that the input of an unknown tool names, by the names of its members. The tool may do
+/// something else, so that this can only be a reason to refuse it.
 pub fn named_in(input: &Value) -> Vec<NamedNeed> {
     let mut needs = Vec::new();
     for (member, value) in input.as_object().into_iter().flatten() {

@@ -137,7 +137,7 @@ fn a_level_halves_the_asks_of_a_week_and_frees_nothing_that_was_denied() {
         (before, after)
     };
     let (before, now) = replay("as it was", json!({}));
-    // What the session made itself is free there, and asked about here.
+    // The session's own files are free there, and asked about here.
     assert!(now >= before, "{before}, {now}");
     assert!(before > 80, "{before}");
     let (_, at_edit) = replay("at the level edit", json!({"level": "edit"}));

@@ -410,7 +410,7 @@ fn tick(question: &str, labels: Vec<String>) -> anyhow::Result<Vec<usize>> {
         return Ok(Vec::new());
     }
     terminal::guard()?;
-    // What stands beside a name is for the choice.
+    // The text beside a name only helps to choose.
     let chosen = |ticked: &[ListOption<&String>]| {
         let names = ticked.iter().map(|option| option.value.split("  ").next().unwrap_or_default());
         names.collect::<Vec<_>>().join(", ")

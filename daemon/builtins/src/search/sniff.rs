@@ -28,7 +28,7 @@ pub(super) struct DecodedText {
     pub(super) has_same_bytes: bool,
 }
 
-/// What [`SniffedFile::decoded`] finds.
+/// The result of [`SniffedFile::decoded`].
 pub(super) enum DecodedFile {
     /// The text is what the bytes are.
     Same,

@@ -37,7 +37,7 @@ pub(super) struct OwnMounts {
     pub(super) terminals: bool,
     /// The folders of [`Confinement::layered`] that it may write.
     pub(super) layered: Vec<PathBuf>,
-    /// What covers files of others, each after all that could contain it.
+    /// The covers of files of others, each after all that could contain it.
     pub(super) covers: Vec<PathCover>,
 }
 

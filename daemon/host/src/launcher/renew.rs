@@ -23,7 +23,7 @@ const OFTEN: Duration = Duration::from_millis(50);
 /// Size limit of the list of covers, in bytes.
 const MAX_LIST: u64 = 16 << 20;
 
-/// What covers a path.
+/// How a path is covered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CoverKind {
     /// A folder that cannot be renamed.

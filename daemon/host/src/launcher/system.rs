@@ -289,7 +289,7 @@ pub(super) fn file_in_memory(content: &[u8]) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-/// What the kernel tells about changes of the entries of folders.
+/// The kernel's notices about changes of the entries of folders.
 pub(super) struct WatchedEntries(File);
 
 /// An entry that appeared, or a folder that is no longer watched; then it has no name.

@@ -314,7 +314,7 @@ impl Sandbox {
         covered.extend(
             files.named_to_read().filter(|path| files.keeps_from_reading(path, path.is_dir()) && path.exists()),
         );
-        // What the command names was judged, and a person may name what a build needs.
+        // The files that the command names were judged, and a person may name those that a build needs.
         covered.retain(|path| !floor.reads.contains(path));
         let mut names = self.other_names.of(&covered, || read_places(&places, home)).map_err(too_many)?;
         covered.extend(names.iter().cloned());

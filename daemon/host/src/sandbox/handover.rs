@@ -1,5 +1,5 @@
-//! What the launcher hands over to the daemon just before it becomes a confined program, and what happens with it until the
-//! program and all that it has started have ended: the connections of its [Unix sockets](super::sockets) are served, and its
+//! The descriptors that the launcher hands over to the daemon just before it becomes a confined program, and their use until
+//! the program and all that it has started have ended: the connections of its [Unix sockets](super::sockets) are served, and its
 //! files are covered again when somebody outside replaces them.
 
 use std::io;
@@ -117,7 +117,7 @@ pub(super) fn is_ready(descriptor: BorrowedFd<'_>, time: Option<Duration>) -> io
     wait(descriptor, time).map(|found| found.contains(PollFlags::IN))
 }
 
-/// What is the matter with it; nothing when the time is over.
+/// The events of a descriptor; none when the time is over.
 fn wait(descriptor: BorrowedFd<'_>, time: Option<Duration>) -> io::Result<PollFlags> {
     let time = time.and_then(|time| Timespec::try_from(time).ok());
     loop {

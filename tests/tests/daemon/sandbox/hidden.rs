@@ -163,7 +163,7 @@ fn a_secret_is_read_through_no_other_mount() {
     }
 }
 
-/// What other users may not read, the commands of a daemon of root do not read either.
+/// The commands of a daemon of root do not read what other users may not read.
 #[test]
 fn files_that_only_root_reads_are_hidden() {
     let named = ["/etc/shadow", "/etc/shadow-", "/etc/gshadow-"].map(std::path::Path::new);

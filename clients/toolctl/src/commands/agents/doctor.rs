@@ -49,7 +49,7 @@ pub(crate) async fn run(_: &AgentsDoctorArgs, globals: &Globals) -> anyhow::Resu
     Ok(if well { OK } else { NOT_RUN })
 }
 
-/// What to do without an answer. The lines of the agents say how their hooks decide while none runs.
+/// The advice where there is no answer. The lines of the agents say how their hooks decide while none runs.
 fn remedy(error: &DaemonError) -> &'static str {
     match error {
         DaemonError::NotRunning => " (toolctl status starts it)",

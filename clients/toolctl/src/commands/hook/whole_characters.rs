@@ -14,7 +14,7 @@ pub(super) struct WholeCharacters<R> {
     input: R,
     /// The beginning of an escape, or of two.
     held: Vec<u8>,
-    /// What is ready to be read.
+    /// Ready to be read.
     ready: VecDeque<u8>,
 }
 
