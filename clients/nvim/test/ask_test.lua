@@ -89,21 +89,15 @@ fact("an ask that is left open is shown again by ToolAsks", function(scene)
 end)
 
 fact("a request that another client answers closes", function(scene)
-  local choose
-  vim.ui.select = function(items, _, on_choice)
-    choose = function()
-      on_choice(items[1])
-    end
-  end
+  local prompt = support.pending_choice()
   scene.connect()
   local other, request = another_that_answers(scene)
   local result
   scene.toold.call("write", { path = "new.txt", content = "x\n" }, {}, function(_, got)
     result = got
   end)
-  wait("the prompt", function()
-    return choose and request()
-  end)
+  local choose = prompt()
+  wait("the request of the other client", request)
   wait("the diff", function()
     return support.shown("diff")
   end)
@@ -348,12 +342,7 @@ fact("a question is answered by a choice", function(scene)
 end)
 
 fact("a question that another client answers closes, and says who did", function(scene)
-  local choose
-  vim.ui.select = function(items, _, on_choice)
-    choose = function()
-      on_choice(items[1])
-    end
-  end
+  local prompt = support.pending_choice()
   scene.connect()
   local other = scene.other()
   local asked
@@ -364,8 +353,9 @@ fact("a question that another client answers closes, and says who did", function
   scene.toold.call("question", QUESTION, {}, function(_, got)
     result = got
   end)
-  wait("the prompt", function()
-    return choose and asked
+  local choose = prompt()
+  wait("the question of the other client", function()
+    return asked
   end)
   equal(nil, (other.request("questions.reply", { request_id = asked.request_id, answer_ids = { asked.options[2].id } })))
   wait("the result", function()

@@ -35,22 +35,6 @@ local function tool(words)
   vim.cmd("Tool " .. words)
 end
 
---- Answers `vim.ui.select` when the returned function is called, and not before.
-local function pending_choice()
-  local choose
-  vim.ui.select = function(items, _, on_choice)
-    choose = function()
-      on_choice(items[1], 1)
-    end
-  end
-  return function()
-    wait("the prompt", function()
-      return choose
-    end)
-    return choose
-  end
-end
-
 local QUESTION = 'question {"question": "Which tea?", "options": [{"label": "green"}, {"label": "black"}]}'
 
 -- Each gets the scene and a function that kills the daemon.
@@ -89,7 +73,7 @@ local STATES = {
     vim.cmd("silent edit!")
   end,
   ["in a permission request that is answered before the loss is seen"] = function(scene, die)
-    local prompt = pending_choice()
+    local prompt = support.pending_choice()
     tool("bash command='touch x'")
     local choose = prompt()
     die()
@@ -97,7 +81,7 @@ local STATES = {
     lost(scene)
   end,
   ["in a permission request that is answered after the loss"] = function(scene, die)
-    local prompt = pending_choice()
+    local prompt = support.pending_choice()
     tool("bash command='touch x'")
     local choose = prompt()
     die()
@@ -105,7 +89,7 @@ local STATES = {
     choose()
   end,
   ["in a permission request of another client"] = function(scene, die)
-    local prompt = pending_choice()
+    local prompt = support.pending_choice()
     local other = scene.other("agent")
     other.connection:request("tools.execute", { name = "bash", arguments = { command = "touch x" }, call_id = "1" })
     local choose = prompt()
@@ -114,7 +98,7 @@ local STATES = {
     choose()
   end,
   ["in a question that is answered before the loss is seen"] = function(scene, die)
-    local prompt = pending_choice()
+    local prompt = support.pending_choice()
     tool(QUESTION)
     local choose = prompt()
     die()
@@ -122,7 +106,7 @@ local STATES = {
     lost(scene)
   end,
   ["in a question that is answered after the loss"] = function(scene, die)
-    local prompt = pending_choice()
+    local prompt = support.pending_choice()
     tool(QUESTION)
     local choose = prompt()
     die()

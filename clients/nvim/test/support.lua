@@ -96,6 +96,22 @@ function M.answer(select, input)
   end
 end
 
+--- Takes the first choice of `vim.ui.select` when what the returned function waits for is called, and not before.
+function M.pending_choice()
+  local choose
+  vim.ui.select = function(items, _, on_choice)
+    choose = function()
+      on_choice(items[1], 1)
+    end
+  end
+  return function()
+    M.wait("the prompt", function()
+      return choose
+    end)
+    return choose
+  end
+end
+
 --- All messages to the user.
 M.notices = {}
 
