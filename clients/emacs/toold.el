@@ -1122,25 +1122,33 @@ is, such as branches of Git and files elsewhere."
          (undo (lambda (dry-run)
                  (toold--await toold--connection "files.undo"
                                (append params (and dry-run '(:dry_run t))))))
-         (plan (funcall undo t))
-         (buffer (get-buffer-create "*toold undo*")))
+         (plan (funcall undo t)))
+    (toold--beside
+     "*toold undo*" (concat (toold--notes plan) (plist-get plan :diff))
+     (lambda ()
+       (when (yes-or-no-p "Undo this? ")
+         (let* ((undone (funcall undo nil))
+                (paths (mapcar (lambda (each)
+                                 (toold--line (file-relative-name each)))
+                               (plist-get undone :paths))))
+           (message "Undid the changes to %s\n%s"
+                    (string-join paths ", ") (toold--notes undone))))))))
+
+(defun toold--beside (name details prompt)
+  "Call PROMPT while DETAILS, a text with a diff, are shown in the buffer NAME."
+  (let ((buffer (get-buffer-create name)))
     (unwind-protect
         (save-window-excursion
           (with-current-buffer buffer
             (let ((inhibit-read-only t))
               (erase-buffer)
-              (insert (toold--notes plan) (or (plist-get plan :diff) ""))
+              (insert details)
               (goto-char (point-min)))
             (diff-mode)
             (setq buffer-read-only t))
           (display-buffer buffer)
-          (when (yes-or-no-p "Undo this? ")
-            (let* ((undone (funcall undo nil))
-                   (paths (mapcar (lambda (each)
-                                    (toold--line (file-relative-name each)))
-                                  (plist-get undone :paths))))
-              (message "Undid the changes to %s\n%s"
-                       (string-join paths ", ") (toold--notes undone)))))
+          (redisplay)
+          (funcall prompt))
       (kill-buffer buffer))))
 
 (defun toold--notes (answer)
@@ -1299,33 +1307,23 @@ Every other request to read suggests patterns."
 
 (defun toold--ask (ask)
   "Prompt for an answer to ASK, with its details beside it."
-  (let ((choices (toold--ask-choices ask))
-        (buffer (get-buffer-create "*toold ask*")))
-    (unwind-protect
-        (save-window-excursion
-          (with-current-buffer buffer
-            (let ((inhibit-read-only t))
-              (erase-buffer)
-              (insert (toold--ask-details ask))
-              (goto-char (point-min)))
-            (diff-mode)
-            (setq buffer-read-only t))
-          (display-buffer buffer)
-          (redisplay)
-          (let* ((choice (read-multiple-choice
-                          (toold--line
-                           (format "%s wants %s" (plist-get ask :tool)
-                                   (if (toold--ask-for-workspace-p ask)
-                                       "a folder to work in"
-                                     (plist-get ask :category))))
-                          (mapcar #'car choices)))
-                 (params (cdr (cl-find (car choice) choices :key #'caar))))
-            (when (plist-get params :why)
-              (setq params (list :action "deny"
-                                 :message (read-string "Why not: "))))
-            (toold--reply "permissions.reply" (plist-get ask :request_id)
-                          params)))
-      (kill-buffer buffer))))
+  (let ((choices (toold--ask-choices ask)))
+    (toold--beside
+     "*toold ask*" (toold--ask-details ask)
+     (lambda ()
+       (let* ((choice (read-multiple-choice
+                       (toold--line
+                        (format "%s wants %s" (plist-get ask :tool)
+                                (if (toold--ask-for-workspace-p ask)
+                                    "a folder to work in"
+                                  (plist-get ask :category))))
+                       (mapcar #'car choices)))
+              (params (cdr (cl-find (car choice) choices :key #'caar))))
+         (when (plist-get params :why)
+           (setq params (list :action "deny"
+                              :message (read-string "Why not: "))))
+         (toold--reply "permissions.reply" (plist-get ask :request_id)
+                       params))))))
 
 (defun toold--question (question)
   "Prompt for an answer to QUESTION.  An empty answer declines."

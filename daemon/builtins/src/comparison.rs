@@ -1,5 +1,5 @@
-//! Comparisons of two lists of texts. Everything compares through this module, and through one algorithm for lists of numbers:
-//! those of `similar` are generic, and its own dispatch compiles all six of them for each type of items.
+//! Comparisons of two lists of texts. All code compares through this module, which gives each text a number and uses one algorithm
+//! of `similar`: its general functions would compile all six algorithms for each type of items.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};

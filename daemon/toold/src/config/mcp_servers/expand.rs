@@ -14,8 +14,8 @@ pub(in crate::config) fn variables(text: &str, var: &dyn Fn(&str) -> Option<Stri
     argument(text, var, &|_| false)
 }
 
-/// The same for an argument of a program, which finds the variables that `is_own` names in its own environment: a `${NAME}` of
-/// those that the daemon does not have stays as it is.
+/// The same for an argument of a program that sets some variables itself: where `is_own` says so of a variable, and the daemon does
+/// not have it, its `${NAME}` stays as it is.
 ///
 /// # Errors
 /// As for [`variables`].
