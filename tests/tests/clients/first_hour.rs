@@ -193,6 +193,12 @@ fn a_shell_that_is_process_one_says_where_to_decide_and_a_shell_in_it_decides() 
     line(&mut terminal, &format!("{program} permissions grant shell 'before *'"), "allow shell before * always");
     line(&mut terminal, &format!("{program} doctor"), "its shell is process 1");
     line(&mut terminal, "PS1='two> ' bash --norc --noprofile -i", "two> ");
+    // Starts are known by ticks of a hundredth of a second, and a shell that began in the tick of the agent's start is not older.
+    line(
+        &mut terminal,
+        "began() { cut -d' ' -f22 /proc/$1/stat; }; until [ $(began self) -gt $(began $$) ]; do :; done; echo ol''der",
+        "older",
+    );
     line(&mut terminal, &format!("sh {}; echo agent has end''ed", agent.display()), "agent has ended");
     // It began before the agent.
     line(&mut terminal, &format!("{program} permissions grant shell 'second *'"), "allow shell second * always");
