@@ -1,5 +1,6 @@
 //! The allocator of the program: jemalloc, with [a reserve](memory_reserve) for the moment in which the system gives no more
-//! memory. Without it, the first allocation of any script that fails would end the daemon.
+//! memory. Without it, the first allocation of any script that fails would end the daemon. After the start, the memory of
+//! [the program's code](return_code) is given back, too.
 //!
 //! The compiler of scripts and the database have the allocator of the C library. What fails there is tried again in the same
 //! way.
@@ -89,6 +90,26 @@ fn return_unused() {
     let all_arenas = c"arena.4096.purge";
     // SAFETY: the name ends with a zero, and this entry of jemalloc takes and gives no value.
     unsafe { tikv_jemalloc_sys::mallctl(all_arenas.as_ptr(), ptr::null_mut(), ptr::null_mut(), ptr::null_mut(), 0) };
+}
+
+/// Unmaps the pages of the program's code, most of which run once, at the start. A page that runs again is mapped again from the
+/// program's file, without reading it while the system caches it.
+pub(crate) fn return_code() {
+    #[cfg(target_os = "linux")]
+    {
+        let (first, end) = (&raw const __executable_start, &raw const etext);
+        let whole = (end.addr() - first.addr()) & !(rustix::param::page_size() - 1);
+        // SAFETY: nothing writes to these pages, so that the file has what they held (madvise(2), MADV_DONTNEED). The first is
+        // the start of the file, which is that of a page.
+        unsafe { libc::madvise(first.cast_mut().cast(), whole, libc::MADV_DONTNEED) };
+    }
+}
+
+// Symbols that linkers define: the start of the program's file in memory, and the end of its code.
+#[cfg(target_os = "linux")]
+unsafe extern "C" {
+    static __executable_start: u8;
+    static etext: u8;
 }
 
 fn make_room() {

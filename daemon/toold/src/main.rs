@@ -4,6 +4,7 @@ mod allocator;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
@@ -314,11 +315,18 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().context("can't start the runtime")
 }
 
+/// The time after which most of the code that only the start runs has run.
+const STARTED: Duration = Duration::from_secs(2);
+
 /// Threads that wait for an unresponsive file system are not waited for. Takes a box, or the daemon's code would be
 /// compiled for each kind of runtime.
 fn run_to_the_end(serving: LocalBoxFuture<'_, anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
     stop_deadline::after_signals(DRAIN).context("can't wait for signals")?;
     let runtime = runtime()?;
+    runtime.spawn(async {
+        tokio::time::sleep(STARTED).await;
+        allocator::return_code();
+    });
     let ended = runtime.block_on(serving);
     runtime.shutdown_background();
     ended

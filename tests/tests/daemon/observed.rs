@@ -362,6 +362,26 @@ fn metrics_have_the_format_of_prometheus() {
     assert!(wire.result("daemon.metrics", json!({}))["content_type"].as_str().unwrap().contains("openmetrics"));
 }
 
+/// How much of the code of a daemon's program is in memory, in KiB.
+fn code_in_memory(daemon: &TestDaemon) -> u64 {
+    let maps = std::fs::read_to_string(format!("/proc/{}/smaps", daemon.pid())).unwrap();
+    let mut lines = maps.lines().skip_while(|line| !(line.contains(" r-xp ") && line.ends_with("/toold")));
+    let resident = lines.find_map(|line| line.strip_prefix("Rss:")).unwrap();
+    resident.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+#[test]
+fn most_code_that_only_the_start_runs_leaves_memory() {
+    let daemon = TestDaemon::start();
+    let mut most = 0;
+    until("the code of the start has left", || {
+        let now = code_in_memory(&daemon);
+        most = most.max(now);
+        (now < most / 2).then_some(())
+    });
+    assert!(daemon.connect().result("daemon.ping", json!({})).is_object());
+}
+
 /// Asks by HTTP; gives status and body.
 fn get(address: &str, path: &str, token: Option<&str>) -> (u16, String) {
     let mut stream = std::net::TcpStream::connect(address).unwrap();
