@@ -1,5 +1,5 @@
 //! The allocator of the program: jemalloc, with [a reserve](memory_reserve) for the moment in which the system gives no more
-//! memory. Without it, the first allocation of any script that fails would end the daemon. After the start, the memory of
+//! memory. Without it, the first allocation of any script that fails would end the daemon. At rest, the memory of
 //! [the program's code](return_code) is given back, too.
 //!
 //! The compiler of scripts and the database have the allocator of the C library. What fails there is tried again in the same
@@ -92,7 +92,7 @@ fn return_unused() {
     unsafe { tikv_jemalloc_sys::mallctl(all_arenas.as_ptr(), ptr::null_mut(), ptr::null_mut(), ptr::null_mut(), 0) };
 }
 
-/// Unmaps the pages of the program's code, most of which run once, at the start. A page that runs again is mapped again from the
+/// Unmaps the pages of the program's code, of which a daemon at rest runs few. A page that runs again is mapped again from the
 /// program's file, without reading it while the system caches it.
 pub(crate) fn return_code() {
     #[cfg(target_os = "linux")]
@@ -103,6 +103,14 @@ pub(crate) fn return_code() {
         // the start of the file, which is that of a page.
         unsafe { libc::madvise(first.cast_mut().cast(), whole, libc::MADV_DONTNEED) };
     }
+}
+
+/// How much of the program's file and of libraries is in memory, in bytes: most of it is code. `None` where the system does not
+/// tell.
+pub(crate) fn resident_code() -> Option<u64> {
+    // proc(5): the third number is that of the resident pages of files.
+    let pages = std::fs::read_to_string("/proc/self/statm").ok()?.split(' ').nth(2)?.parse::<u64>().ok()?;
+    Some(pages * rustix::param::page_size() as u64)
 }
 
 // Symbols that linkers define: the start of the program's file in memory, and the end of its code.

@@ -317,16 +317,38 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
 
 /// The time after which most of the code that only the start runs has run.
 const STARTED: Duration = Duration::from_secs(2);
+/// How often it is seen whether the process rests: it has used less than a hundredth of a processor since.
+const REST: Duration = Duration::from_secs(10);
+/// Code that stays in memory at rest, in bytes.
+const RESIDENT_CODE: u64 = 12 << 20;
+
+/// Returns the memory of code that has run after the start, and whenever the process rests after work.
+async fn return_code_at_rest() {
+    tokio::time::sleep(STARTED).await;
+    allocator::return_code();
+    let mut used = processor_time();
+    loop {
+        tokio::time::sleep(REST).await;
+        let before = std::mem::replace(&mut used, processor_time());
+        let rests = used.saturating_sub(before) < REST / 100;
+        if rests && allocator::resident_code().is_some_and(|bytes| bytes > RESIDENT_CODE) {
+            allocator::return_code();
+        }
+    }
+}
+
+/// The processor time that this process has used.
+fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.try_into().unwrap_or_default()
+}
 
 /// Threads that wait for an unresponsive file system are not waited for. Takes a box, or the daemon's code would be
 /// compiled for each kind of runtime.
 fn run_to_the_end(serving: LocalBoxFuture<'_, anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
     stop_deadline::after_signals(DRAIN).context("can't wait for signals")?;
     let runtime = runtime()?;
-    runtime.spawn(async {
-        tokio::time::sleep(STARTED).await;
-        allocator::return_code();
-    });
+    runtime.spawn(return_code_at_rest());
     let ended = runtime.block_on(serving);
     runtime.shutdown_background();
     ended
