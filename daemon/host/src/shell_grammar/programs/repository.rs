@@ -2,7 +2,9 @@
 //! no person has chosen.
 
 mod branches;
+mod contents;
 pub(in crate::shell_grammar) mod credentials;
+pub(super) mod history;
 mod index;
 mod nested;
 mod objects;

@@ -1,11 +1,13 @@
 //! Contents of tracked files that commands of Git show, or put elsewhere, without naming the files.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use toold_engine::need::{CommandForm, ShownFiles, Word};
+use toold_engine::need::{CommandForm, FormOption, ShownFiles, Word};
 
 use super::pathspec::{Pathspecs, has_magic};
+use super::repository::history::ShownCommits;
 use super::repository::{self, Repository, is_object_name};
 use super::{CommandContext, Reading};
 use crate::shell_grammar::arg::Arg;
@@ -32,14 +34,17 @@ enum TakesPaths {
 
 /// Adds the files that it may show. `repository` is `None` if it is not known.
 pub(super) fn add(command: &GitCommand, repository: Option<&Repository>, site: &CommandContext, reading: &mut Reading) {
-    let Some(takes) = command.shows(repository) else { return };
-    reading.shows.push(match repository {
-        Some(repository) => {
-            let chosen = command.chosen(takes, repository, site);
-            files_of(repository, &chosen, takes != TakesPaths::Nowhere)
-        }
-        None => any_file(),
-    });
+    let takes = command.shows(repository);
+    let Some(repository) = repository else {
+        reading.shows.extend(takes.map(|_| any_file()));
+        return;
+    };
+    let takes_paths = takes.or(command.reads_commits());
+    let chosen = takes_paths.map(|takes| command.chosen(takes, repository, site)).unwrap_or_default();
+    let leaves_out = takes_paths.is_some_and(|takes| takes != TakesPaths::Nowhere);
+    reading.shows.extend(takes.map(|_| files_of(repository, &chosen, leaves_out)));
+    let commits = takes_paths.and_then(|takes| command.commits(takes, repository, site));
+    reading.shows.extend(commits.and_then(|commits| files_of_commits(repository, &commits, &chosen, leaves_out)));
 }
 
 /// Adds any file, for a command whose words name its repository or its working tree.
@@ -52,7 +57,10 @@ pub(super) fn add_all(words: &[Arg], site: &CommandContext, reading: &mut Readin
     let chooses_folder =
         |word: &Arg| ["-C", "--git-dir", "--work-tree"].iter().any(|name| word.start().starts_with(name));
     let found = repository::find(site, None, "", true).ok().filter(|_| !words.iter().any(chooses_folder));
-    reading.shows.push(found.map_or_else(any_file, |found| files_of(&found, &Pathspecs::default(), false)));
+    match found {
+        Some(found) => reading.shows.extend(all_files_of(&found)),
+        None => reading.shows.push(any_file()),
+    }
 }
 
 /// Adds the files of a repository on this machine that is cloned: they get other paths.
@@ -60,7 +68,7 @@ pub(super) fn add_cloned(place: &Arg, folder: Option<&Arg>, site: &CommandContex
     let Some(place) = place.literal().map(|place| place.strip_prefix("file://").unwrap_or(place)) else { return };
     let from = Path::new(folder.and_then(Arg::literal).unwrap_or(".")).join(place);
     if let Ok(repository) = repository::find(site, Some(&Arg::text(&from.to_string_lossy())), "", true) {
-        reading.shows.push(files_of(&repository, &Pathspecs::default(), false));
+        reading.shows.extend(all_files_of(&repository));
     }
 }
 
@@ -76,9 +84,34 @@ fn any_file() -> Arc<ShownFiles> {
 fn files_of(repository: &Repository, chosen: &Pathspecs, takes_paths: bool) -> Arc<ShownFiles> {
     let names = repository.all_tracked_names();
     let names = names.map(|names| names.filter(|name| chosen.may_choose(name)).map(str::to_owned).collect());
-    // Such a pathspec is relative to the folder, unless it says that it is not.
-    let magic = if repository.folder == repository.top { ":(exclude)" } else { ":(top,exclude)" };
-    Arc::new(ShownFiles { folder: repository.top.clone(), names, leaving_out: takes_paths.then_some(magic) })
+    let leaving_out = takes_paths.then(|| exclusion(repository));
+    Arc::new(ShownFiles { folder: repository.top.clone(), names, leaving_out })
+}
+
+/// Such a pathspec is relative to the folder, unless it says that it is not.
+fn exclusion(repository: &Repository) -> &'static str {
+    if repository.folder == repository.top { ":(exclude)" } else { ":(top,exclude)" }
+}
+
+/// The files of the commits that the index does not have, if there are any.
+fn files_of_commits(
+    repository: &Repository,
+    commits: &ShownCommits,
+    chosen: &Pathspecs,
+    takes_paths: bool,
+) -> Option<Arc<ShownFiles>> {
+    let tracked: HashSet<&str> = repository.tracked_names().collect();
+    let is_other = |name: &str| !tracked.contains(name) && chosen.may_choose(name);
+    let names = repository.names_shown(commits, &is_other);
+    let leaving_out = takes_paths.then(|| exclusion(repository));
+    let is_any = names.as_ref().is_none_or(|names| !names.is_empty());
+    is_any.then(|| Arc::new(ShownFiles { folder: repository.top.clone(), names, leaving_out }))
+}
+
+/// Those of its index, and of all commits.
+fn all_files_of(repository: &Repository) -> impl Iterator<Item = Arc<ShownFiles>> {
+    let of_commits = files_of_commits(repository, &ShownCommits::All, &Pathspecs::default(), false);
+    std::iter::once(files_of(repository, &Pathspecs::default(), false)).chain(of_commits)
 }
 
 impl GitCommand<'_> {
@@ -163,14 +196,20 @@ impl GitCommand<'_> {
         !operands.is_empty() && self.behind_dashes().is_empty() && operands.iter().all(names_file)
     }
 
-    /// The paths that choose among the files. Unless they are certain, all files are chosen.
-    fn chosen(&self, takes: TakesPaths, repository: &Repository, site: &CommandContext) -> Pathspecs {
-        let Some(form) = self.form.filter(|_| takes != TakesPaths::Nowhere) else { return Pathspecs::default() };
-        let is_literal = self.form.is_some() && self.has(&["--literal-pathspecs"]);
-        let is_value = form.options.iter().flat_map(|option| &option.values).any(|value| value.text == "--");
-        if is_literal || is_value || site.changes_pathspecs {
-            return Pathspecs::default();
-        }
+    /// Where a command takes paths that shows nothing, but searches or puts back files of the commits that its words name.
+    fn reads_commits(&self) -> Option<TakesPaths> {
+        let names_paths = !self.behind_dashes().is_empty() || self.operands().len() > 1;
+        let reads = match self.name {
+            "grep" => true,
+            "checkout" => names_paths,
+            "restore" => self.has(&["-s", "--source"]),
+            _ => false,
+        };
+        reads.then_some(TakesPaths::BehindRevisions)
+    }
+
+    /// The revisions among its words, and the paths behind them, but for those behind `--`.
+    fn split(&self, takes: TakesPaths, repository: &Repository, site: &CommandContext) -> (&[Word], &[Word]) {
         let skipped = match self.name {
             "grep" => usize::from(!self.has(&["-e", "-f"])),
             _ => usize::from(takes == TakesPaths::BehindTree),
@@ -181,8 +220,18 @@ impl GitCommand<'_> {
             |word: &Word| site.nothing_changed && repository.folder.join(&word.text).symlink_metadata().is_ok();
         let is_path =
             |word: &Word| takes == TakesPaths::BehindTree || word.literal && (has_magic(&word.text) || exists(word));
-        let revisions = operands.iter().take_while(|word| !is_path(word)).count();
-        let (revisions, paths) = operands.split_at(revisions);
+        operands.split_at(operands.iter().take_while(|word| !is_path(word)).count())
+    }
+
+    /// The paths that choose among the files. Unless they are certain, all files are chosen.
+    fn chosen(&self, takes: TakesPaths, repository: &Repository, site: &CommandContext) -> Pathspecs {
+        let Some(form) = self.form.filter(|_| takes != TakesPaths::Nowhere) else { return Pathspecs::default() };
+        let is_literal = self.form.is_some() && self.has(&["--literal-pathspecs"]);
+        let is_value = form.options.iter().flat_map(|option| &option.values).any(|value| value.text == "--");
+        if is_literal || is_value || site.changes_pathspecs {
+            return Pathspecs::default();
+        }
+        let (revisions, paths) = self.split(takes, repository, site);
         // Paths choose nothing from a content, and from the tree of a folder others than their names say.
         let tree = self.operands().first().filter(|_| takes == TakesPaths::BehindTree);
         if tree.into_iter().chain(revisions).any(|word| may_be_no_commit(word, repository)) {
@@ -192,6 +241,123 @@ impl GitCommand<'_> {
         let given: Vec<Arg> = paths.iter().map(arg_of).collect();
         Pathspecs::of(given.iter().chain(self.behind_dashes()), &repository.top, below)
     }
+
+    /// The commits of which it may show files; `None` if it shows those of the index and of the working tree alone.
+    fn commits(&self, takes: TakesPaths, repository: &Repository, site: &CommandContext) -> Option<ShownCommits> {
+        if matches!(self.name, "add" | "stage" | "diff-files") {
+            return None;
+        }
+        if self.name == "reflog" || self.form.is_some() && self.has(LISTED) {
+            return Some(ShownCommits::Unnamed);
+        }
+        // What the line changes before, the index or a branch has.
+        let Some(form) = self.form.filter(|_| site.nothing_changed && !self.has(WALKING)) else {
+            return Some(ShownCommits::All);
+        };
+        let (revisions, paths) = match takes {
+            TakesPaths::Nowhere => (self.operands(), Default::default()),
+            TakesPaths::BehindTree => self.operands().split_at(self.operands().len().min(1)),
+            TakesPaths::BehindRevisions => self.split(takes, repository, site),
+        };
+        if revisions.iter().any(|word| !word.literal) {
+            return Some(ShownCommits::Unnamed);
+        }
+        let names: Vec<String> = revisions.iter().map(|word| word.text.clone()).collect();
+        let or_head = |names: Vec<String>| if names.is_empty() { vec!["HEAD".to_owned()] } else { names };
+        let is_range = names.iter().any(|name| name.contains("..") || name.starts_with('^'));
+        Some(match (self.name, names.as_slice()) {
+            ("show" | "diff-tree", _) if is_range => ShownCommits::Walk(names, None),
+            ("diff" | "diff-tree", [one]) if one.contains("...") => ShownCommits::Walk(names, None),
+            ("diff", [one]) if is_range => {
+                let named = |name: &str| if name.is_empty() { "HEAD" } else { name }.to_owned();
+                let (before, after) = one.split_once("..").unwrap_or(("HEAD", one));
+                ShownCommits::Between(named(before), named(after))
+            }
+            ("diff", _) if self.has(&["--merge-base"]) => ShownCommits::All,
+            ("diff", []) if !self.has(&["--cached", "--staged"]) => return None,
+            ("diff" | "diff-tree", [before, after]) => ShownCommits::Between(before.clone(), after.clone()),
+            ("diff" | "diff-index", [] | [_]) => ShownCommits::Files(or_head(names)),
+            ("show" | "diff-tree" | "cat-file", _) => ShownCommits::Changes(or_head(names)),
+            ("log" | "whatchanged" | "format-patch", _) => {
+                let is_whole = paths.is_empty() && self.behind_dashes().is_empty();
+                let most = limit_of(self.words).filter(|_| is_whole && form.options.iter().all(keeps_limit));
+                match names.as_slice() {
+                    // Those since then.
+                    [since] if self.name == "format-patch" && !is_range && limit_of(self.words).is_none() => {
+                        ShownCommits::Walk(vec![format!("{since}..HEAD")], None)
+                    }
+                    _ => ShownCommits::Walk(or_head(names), most),
+                }
+            }
+            ("stash", _) if form.plain.get(1).is_some_and(|verb| verb.text == "list") => ShownCommits::Stashes,
+            ("stash", []) if form.plain.get(1).is_some_and(|verb| verb.text == "show") => {
+                ShownCommits::Stash("stash".to_owned())
+            }
+            ("stash", [one]) if one.bytes().all(|byte| byte.is_ascii_digit()) => {
+                ShownCommits::Stash(format!("stash@{{{one}}}"))
+            }
+            ("stash", [one]) if form.plain.get(1).is_some_and(|verb| verb.text == "show") => {
+                ShownCommits::Stash(one.clone())
+            }
+            ("archive", [tree]) => ShownCommits::Files(vec![tree.clone()]),
+            ("worktree", [_, commit]) => ShownCommits::Files(vec![commit.clone()]),
+            ("worktree", [place]) => {
+                // A branch of the folder's name is checked out there.
+                let name = place.rsplit('/').next().unwrap_or_default();
+                let branch = repository.branches().into_iter().find(|branch| branch == name);
+                ShownCommits::Files(vec![branch.unwrap_or_else(|| "HEAD".to_owned())])
+            }
+            ("grep", []) => return None,
+            ("grep", _) => ShownCommits::Files(names),
+            ("restore", _) => {
+                let source = form.options.iter().filter(|option| option.names.iter().any(|name| name == "--source"));
+                let values = source.flat_map(|option| &option.values).map(|value| value.text.clone());
+                ShownCommits::Files(or_head(values.collect()))
+            }
+            ("checkout" | "reset" | "commit" | "status" | "stash", _) => ShownCommits::Files(or_head(names)),
+            _ => ShownCommits::All,
+        })
+    }
+}
+
+/// Options by which a command shows other commits than its words name.
+const WALKING: &[&str] = &["--all", "--branches", "--tags", "--remotes", "--glob", "--not", "--bisect", "--remote"];
+
+/// Options by which it shows those that no branch has, or that its input names.
+const LISTED: &[&str] = &[
+    "--reflog",
+    "-g",
+    "--walk-reflogs",
+    "--stdin",
+    "--alternate-refs",
+    "--batch",
+    "--batch-command",
+    "--batch-all-objects",
+];
+
+/// Options that leave out no commit, so that those which a number counts are the nearest ones.
+const COUNTED: &str = "-p -u --patch -n --max-count --oneline --stat --numstat --shortstat --name-only --name-status --summary --graph \
+                       --decorate --no-decorate --color --no-color --format --pretty --abbrev-commit -U --unified --date -w -b \
+                       --word-diff --color-words --no-pager -P -C --stdout --no-ext-diff -M --find-renames --no-renames \
+                       --topo-order --date-order --no-textconv -W --function-context -c --cc -m -o --output-directory";
+
+fn keeps_limit(option: &FormOption) -> bool {
+    let is_number =
+        |name: &str| name.strip_prefix('-').is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()));
+    option.names.iter().any(|name| is_number(name) || COUNTED.split_whitespace().any(|known| known == name))
+}
+
+/// The number of commits that `-3`, `-n 3` or `--max-count=3` says; the largest of several.
+fn limit_of(words: &[Arg]) -> Option<usize> {
+    let own = words.iter().take_while(|word| !word.is("--"));
+    let texts: Vec<&str> = own.map(Arg::start).collect();
+    let number = |at: usize| {
+        let text = texts[at];
+        let attached = ["--max-count=", "-n", "-"].iter().find_map(|start| text.strip_prefix(*start)?.parse().ok());
+        let next = || texts.get(at + 1)?.parse().ok();
+        attached.or_else(|| next().filter(|_| matches!(text, "-n" | "--max-count")))
+    };
+    (0..texts.len()).filter_map(number).max()
 }
 
 /// Whether a revision may be the name of a file's content, or of a folder, and not that of a commit.

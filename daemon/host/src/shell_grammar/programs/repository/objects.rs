@@ -1,5 +1,6 @@
 //! The kinds of a repository's objects, by their names.
 
+use std::cmp::Ordering;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::FileExt;
@@ -13,7 +14,7 @@ use crate::files::open_entry;
 /// Packs that are looked into; a repository with more has no object here.
 const MAX_PACKS: usize = 200;
 /// Deltas that lead to an object's kind. Git makes chains of 250 at most (git-repack(1), "--depth").
-const MAX_DELTAS: usize = 300;
+pub(super) const MAX_DELTAS: usize = 300;
 /// The folders of loose objects are read up to this number of entries.
 const MAX_LOOSE: usize = 10_000;
 
@@ -21,6 +22,9 @@ const MAX_LOOSE: usize = 10_000;
 const COMMIT: u8 = 1;
 /// That of a delta against an object in front of it.
 const OFFSET_DELTA: u8 = 6;
+
+/// The name of an object: SHA-1. Repositories with longer names are not read.
+pub(super) type ObjectId = [u8; 20];
 
 /// Whether a text may be the name of an object, or its beginning: nothing but hexadecimal digits.
 pub(in crate::shell_grammar::programs) fn is_object_name(text: &str) -> bool {
@@ -59,20 +63,8 @@ fn loose(objects: &Path, name: &str) -> Option<Vec<bool>> {
 
 /// The same of each object in a pack.
 fn packed(objects: &Path, name: &str) -> Option<Vec<bool>> {
-    let is_index = |path: &PathBuf| path.extension().is_some_and(|of| of == "idx");
-    let indexes: Vec<PathBuf> = std::fs::read_dir(objects.join("pack"))
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(is_index)
-        .take(MAX_PACKS + 1)
-        .collect();
-    if indexes.len() > MAX_PACKS || objects.join("info/alternates").symlink_metadata().is_ok() {
-        return None;
-    }
     let mut found = Vec::new();
-    for index in indexes {
+    for index in indexes(objects)? {
         let pack = open_entry(&index.with_extension("pack")).ok()?;
         for offset in PackIndex::open(&index)?.offsets(name)? {
             found.push(is_commit(&pack, offset)?);
@@ -81,8 +73,17 @@ fn packed(objects: &Path, name: &str) -> Option<Vec<bool>> {
     Some(found)
 }
 
+/// The indexes of the packs; `None` if there are too many, or if other objects are elsewhere.
+pub(super) fn indexes(objects: &Path) -> Option<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(objects.join("pack")).into_iter().flatten().flatten();
+    let is_index = |path: &PathBuf| path.extension().is_some_and(|of| of == "idx");
+    let found: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_index).take(MAX_PACKS + 1).collect();
+    let is_whole = found.len() <= MAX_PACKS && objects.join("info/alternates").symlink_metadata().is_err();
+    is_whole.then_some(found)
+}
+
 /// An index of version 2 with names of 20 bytes (git-scm.com/docs/pack-format).
-struct PackIndex {
+pub(super) struct PackIndex {
     file: File,
     objects: u64,
 }
@@ -92,7 +93,7 @@ impl PackIndex {
     const FANOUT: u64 = 256 * 4;
     const NAME: u64 = 20;
 
-    fn open(path: &Path) -> Option<Self> {
+    pub(super) fn open(path: &Path) -> Option<Self> {
         let file = open_entry(path).ok()?;
         let index = Self { file, objects: 0 };
         let is_known = index.bytes::<8>(0)? == *b"\xfftOc\0\0\0\x02";
@@ -115,8 +116,8 @@ impl PackIndex {
         Some(name.iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
-    /// The places in the pack of the objects whose names begin so.
-    fn offsets(&self, start: &str) -> Option<Vec<u64>> {
+    /// The positions of the objects whose names begin so.
+    fn positions(&self, start: &str) -> Option<Vec<u64>> {
         let (mut low, mut high) = (0, self.objects);
         while low < high {
             let middle = low + (high - low) / 2;
@@ -127,19 +128,48 @@ impl PackIndex {
         }
         let mut found = Vec::new();
         while low < self.objects && self.name(low)?.starts_with(start) {
-            // Behind the names and the checksums.
-            let offsets = Self::HEAD + Self::FANOUT + self.objects * (Self::NAME + 4);
-            let offset = self.number(offsets + low * 4)?;
-            found.push(match offset & 0x8000_0000 {
-                0 => offset,
-                _ => {
-                    let large = offsets + self.objects * 4 + (offset & 0x7fff_ffff) * 8;
-                    u64::from_be_bytes(self.bytes(large)?)
-                }
-            });
+            found.push(low);
             low += 1;
         }
         Some(found)
+    }
+
+    /// The place in the pack of the object at a position.
+    fn offset_at(&self, position: u64) -> Option<u64> {
+        // Behind the names and the checksums.
+        let offsets = Self::HEAD + Self::FANOUT + self.objects * (Self::NAME + 4);
+        let offset = self.number(offsets + position * 4)?;
+        match offset & 0x8000_0000 {
+            0 => Some(offset),
+            _ => Some(u64::from_be_bytes(self.bytes(offsets + self.objects * 4 + (offset & 0x7fff_ffff) * 8)?)),
+        }
+    }
+
+    /// The places in the pack of the objects whose names begin so.
+    fn offsets(&self, start: &str) -> Option<Vec<u64>> {
+        self.positions(start)?.into_iter().map(|position| self.offset_at(position)).collect()
+    }
+
+    /// The names that begin so.
+    pub(super) fn names(&self, start: &str) -> Option<Vec<String>> {
+        self.positions(start)?.into_iter().map(|position| self.name(position)).collect()
+    }
+
+    /// The place of an object in the pack, if it is there; `None` if the index cannot be read.
+    pub(super) fn offset_of(&self, id: &ObjectId) -> Option<Option<u64>> {
+        let first = u64::from(id[0]);
+        let mut low = if first == 0 { 0 } else { self.number(Self::HEAD + (first - 1) * 4)? };
+        let mut high = self.number(Self::HEAD + first * 4)?;
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let name: ObjectId = self.bytes(Self::HEAD + Self::FANOUT + middle * Self::NAME)?;
+            match name.cmp(id) {
+                Ordering::Equal => return self.offset_at(middle).map(Some),
+                Ordering::Less => low = middle + 1,
+                Ordering::Greater => high = middle,
+            }
+        }
+        Some(None)
     }
 }
 

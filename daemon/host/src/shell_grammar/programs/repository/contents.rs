@@ -1,0 +1,317 @@
+//! The contents of a repository's commits and trees, loose or in packs (git-scm.com/docs/pack-format).
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use flate2::read::ZlibDecoder;
+
+use super::objects::{MAX_DELTAS, ObjectId, PackIndex, indexes};
+use crate::files::open_entry;
+
+/// A larger commit or tree is not read.
+const MAX_BYTES: u64 = 8 * 1024 * 1024;
+/// Bytes of objects that are kept because others may be deltas against them.
+const MAX_KEPT: usize = 32 * 1024 * 1024;
+
+/// The kinds of objects in packs.
+const OFFSET_DELTA: u8 = 6;
+const NAMED_DELTA: u8 = 7;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ObjectKind {
+    Commit,
+    Tree,
+    Blob,
+    Tag,
+}
+
+#[derive(Debug)]
+pub(super) struct Object {
+    pub(super) kind: ObjectKind,
+    /// Empty for a blob, which is not read.
+    pub(super) bytes: Vec<u8>,
+}
+
+/// Why an object is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ObjectError {
+    /// The repository has none of this name.
+    Missing,
+    /// It cannot be read, or too many have been.
+    Unknown,
+}
+
+/// The objects of a repository, of which a limited number is read. Linear in the sizes of those and of their deltas.
+pub(super) struct ObjectStore {
+    objects: PathBuf,
+    packs: Vec<(PackIndex, File)>,
+    /// So many objects may still be read, deltas included.
+    left: usize,
+    kept: HashMap<(usize, u64), Rc<Object>>,
+    kept_bytes: usize,
+}
+
+impl ObjectStore {
+    /// `None` if some objects are elsewhere, or there are too many packs.
+    pub(super) fn open(objects: &Path, most: usize) -> Option<Self> {
+        let open = |path: PathBuf| Some((PackIndex::open(&path)?, open_entry(&path.with_extension("pack")).ok()?));
+        let packs = indexes(objects)?.into_iter().map(open).collect::<Option<_>>()?;
+        Some(Self { objects: objects.to_owned(), packs, left: most, kept: HashMap::new(), kept_bytes: 0 })
+    }
+
+    pub(super) fn read(&mut self, id: &ObjectId) -> Result<Rc<Object>, ObjectError> {
+        self.count()?;
+        for pack in 0..self.packs.len() {
+            if let Some(offset) = self.packs[pack].0.offset_of(id).ok_or(ObjectError::Unknown)? {
+                return self.packed(pack, offset);
+            }
+        }
+        self.loose(id).map(Rc::new)
+    }
+
+    fn count(&mut self) -> Result<(), ObjectError> {
+        self.left = self.left.checked_sub(1).ok_or(ObjectError::Unknown)?;
+        Ok(())
+    }
+
+    fn loose(&self, id: &ObjectId) -> Result<Object, ObjectError> {
+        let name = hex(id);
+        let (folder, rest) = name.split_at(2);
+        let path = self.objects.join(folder).join(rest);
+        if path.symlink_metadata().is_err() {
+            return Err(ObjectError::Missing);
+        }
+        let read = || {
+            let mut decoder = BufReader::new(ZlibDecoder::new(open_entry(&path).ok()?));
+            let mut head = Vec::new();
+            while head.last() != Some(&0) && head.len() < 32 {
+                let mut byte = [0];
+                decoder.read_exact(&mut byte).ok()?;
+                head.push(byte[0]);
+            }
+            let (kind, size) = std::str::from_utf8(&head).ok()?.trim_end_matches('\0').split_once(' ')?;
+            let kind = match kind {
+                "commit" => ObjectKind::Commit,
+                "tree" => ObjectKind::Tree,
+                "blob" => ObjectKind::Blob,
+                "tag" => ObjectKind::Tag,
+                _ => return None,
+            };
+            Some(Object { kind, bytes: body(kind, decoder, size.parse().ok()?)? })
+        };
+        read().ok_or(ObjectError::Unknown)
+    }
+
+    /// The object at this place of a pack: deltas are applied to the object that they lead to.
+    fn packed(&mut self, pack: usize, offset: u64) -> Result<Rc<Object>, ObjectError> {
+        let mut deltas: Vec<Vec<u8>> = Vec::new();
+        let mut at = offset;
+        let mut base = loop {
+            if let Some(known) = self.kept.get(&(pack, at)) {
+                break known.clone();
+            }
+            if deltas.len() > MAX_DELTAS {
+                return Err(ObjectError::Unknown);
+            }
+            let entry = PackEntry::read(&self.packs[pack].1, at).ok_or(ObjectError::Unknown)?;
+            let next = match entry.base {
+                PackBase::None(kind) => {
+                    let bytes = entry.body(&self.packs[pack].1, kind).ok_or(ObjectError::Unknown)?;
+                    break Rc::new(Object { kind, bytes });
+                }
+                PackBase::Before(distance) => at.checked_sub(distance).ok_or(ObjectError::Unknown)?,
+                // Packs on disk have their bases in themselves.
+                PackBase::Named(id) => self.packs[pack].0.offset_of(&id).flatten().ok_or(ObjectError::Unknown)?,
+            };
+            self.count()?;
+            deltas.push(entry.body(&self.packs[pack].1, ObjectKind::Tree).ok_or(ObjectError::Unknown)?);
+            at = next;
+        };
+        if base.kind != ObjectKind::Blob {
+            for delta in deltas.iter().rev() {
+                let bytes = applied(&base.bytes, delta).ok_or(ObjectError::Unknown)?;
+                base = Rc::new(Object { kind: base.kind, bytes });
+            }
+            if self.kept_bytes + base.bytes.len() < MAX_KEPT {
+                self.kept_bytes += base.bytes.len();
+                self.kept.insert((pack, offset), base.clone());
+            }
+        }
+        Ok(base)
+    }
+
+    /// The only object whose name begins so.
+    pub(super) fn find(&self, start: &str) -> Result<ObjectId, ObjectError> {
+        let start = start.to_ascii_lowercase();
+        let mut found = Vec::new();
+        for (index, _) in &self.packs {
+            found.extend(index.names(&start).ok_or(ObjectError::Unknown)?);
+        }
+        if let Some((folder, rest)) = start.split_at_checked(2) {
+            for entry in std::fs::read_dir(self.objects.join(folder)).into_iter().flatten().flatten() {
+                let name = entry.file_name();
+                found.extend(name.to_str().filter(|name| name.starts_with(rest)).map(|name| format!("{folder}{name}")));
+            }
+        }
+        found.sort();
+        found.dedup();
+        match found.as_slice() {
+            [] => Err(ObjectError::Missing),
+            [only] => parse_hex(only).ok_or(ObjectError::Unknown),
+            _ => Err(ObjectError::Unknown),
+        }
+    }
+}
+
+/// What the bytes of an entry of a pack are to be applied to.
+enum PackBase {
+    /// Nothing: they are the object.
+    None(ObjectKind),
+    /// The entry so many bytes in front of it.
+    Before(u64),
+    Named(ObjectId),
+}
+
+struct PackEntry {
+    base: PackBase,
+    size: u64,
+    /// Where its compressed bytes begin.
+    body: u64,
+}
+
+impl PackEntry {
+    fn read(pack: &File, offset: u64) -> Option<Self> {
+        let mut head = [0; 64];
+        let read = pack.read_at(&mut head, offset).ok()?;
+        let mut bytes = head[..read].iter().copied().enumerate();
+        let (_, first) = bytes.next()?;
+        let (mut size, mut shift, mut byte) = (u64::from(first & 0x0f), 4, first);
+        let mut end = 1;
+        while byte & 0x80 != 0 {
+            let (at, next) = bytes.next()?;
+            byte = next;
+            size |= u64::from(byte & 0x7f).checked_shl(shift)?;
+            shift += 7;
+            end = at + 1;
+        }
+        let base = match (first >> 4) & 7 {
+            1 => PackBase::None(ObjectKind::Commit),
+            2 => PackBase::None(ObjectKind::Tree),
+            3 => PackBase::None(ObjectKind::Blob),
+            4 => PackBase::None(ObjectKind::Tag),
+            OFFSET_DELTA => {
+                let (mut at, mut byte) = bytes.next()?;
+                let mut distance = u64::from(byte & 0x7f);
+                while byte & 0x80 != 0 {
+                    (at, byte) = bytes.next()?;
+                    distance = distance.checked_add(1)?.checked_mul(128)?.checked_add(u64::from(byte & 0x7f))?;
+                }
+                end = at + 1;
+                PackBase::Before(distance)
+            }
+            NAMED_DELTA => {
+                let id = head.get(end..end + 20)?.try_into().ok()?;
+                end += 20;
+                PackBase::Named(id)
+            }
+            _ => return None,
+        };
+        Some(Self { base, size, body: offset + end as u64 })
+    }
+
+    fn body(&self, pack: &File, kind: ObjectKind) -> Option<Vec<u8>> {
+        let file = FileAt { file: pack, at: self.body };
+        body(kind, ZlibDecoder::new(BufReader::with_capacity(4096, file)), self.size)
+    }
+}
+
+/// So many bytes of an object; none of a blob.
+fn body(kind: ObjectKind, reader: impl Read, size: u64) -> Option<Vec<u8>> {
+    if kind == ObjectKind::Blob {
+        return Some(Vec::new());
+    }
+    let mut bytes = Vec::new();
+    reader.take(size.min(MAX_BYTES) + 1).read_to_end(&mut bytes).ok()?;
+    (bytes.len() as u64 == size).then_some(bytes)
+}
+
+/// Reads a file from a place on.
+struct FileAt<'f> {
+    file: &'f File,
+    at: u64,
+}
+
+impl Read for FileAt<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.file.read_at(buffer, self.at)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+/// What a delta makes of its base.
+fn applied(base: &[u8], delta: &[u8]) -> Option<Vec<u8>> {
+    let mut bytes = delta.iter().copied();
+    let number = |bytes: &mut dyn Iterator<Item = u8>| {
+        let (mut value, mut shift) = (0_u64, 0);
+        loop {
+            let byte = bytes.next()?;
+            value |= u64::from(byte & 0x7f).checked_shl(shift)?;
+            shift += 7;
+            if byte & 0x80 == 0 {
+                return Some(value);
+            }
+        }
+    };
+    let (of_base, size) = (number(&mut bytes)?, number(&mut bytes)?);
+    if of_base != base.len() as u64 || size > MAX_BYTES {
+        return None;
+    }
+    let mut made = Vec::with_capacity(usize::try_from(size).ok()?);
+    while let Some(command) = bytes.next() {
+        if command & 0x80 != 0 {
+            let mut part = |bits: std::ops::Range<u32>| {
+                let mut value = 0_usize;
+                for (shift, bit) in bits.enumerate() {
+                    if command & (1 << bit) != 0 {
+                        value |= usize::from(bytes.next()?) << (8 * shift);
+                    }
+                }
+                Some(value)
+            };
+            let (at, length) = (part(0..4)?, part(4..7)?);
+            let length = if length == 0 { 0x10000 } else { length };
+            made.extend_from_slice(base.get(at..at.checked_add(length)?)?);
+        } else if command != 0 {
+            for _ in 0..command {
+                made.push(bytes.next()?);
+            }
+        } else {
+            return None;
+        }
+        if made.len() as u64 > size {
+            return None;
+        }
+    }
+    (made.len() as u64 == size).then_some(made)
+}
+
+fn hex(id: &ObjectId) -> String {
+    id.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+pub(super) fn parse_hex(text: &str) -> Option<ObjectId> {
+    let bytes = text.as_bytes();
+    if bytes.len() != 40 {
+        return None;
+    }
+    let mut id = [0; 20];
+    for (byte, pair) in id.iter_mut().zip(bytes.chunks(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(id)
+}
