@@ -473,14 +473,14 @@ pub fn check(policy: &Policy, grants: &[Grant], subject: &Subject, needs: &[Need
             *decision = Decision::new(Verdict::Allow, DecidedBy::Rule, of_approved_command(command));
         }
     }
-    let strictness = |verdict: Verdict| match verdict {
-        Verdict::Allow => 0,
-        Verdict::Ask => 1,
-        Verdict::Deny => 2,
+    // Of a line that is allowed, a command that does more than read says why.
+    let strictness = |(decision, need): &(Decision, &Need)| match decision.verdict {
+        Verdict::Allow => u8::from(need.category() == Category::Shell && !need.reads_only()),
+        Verdict::Ask => 2,
+        Verdict::Deny => 3,
     };
     // The first of the strictest, which is the one that a call would report.
-    let worst =
-        judged.iter().enumerate().max_by_key(|(at, (decision, _))| (strictness(decision.verdict), Reverse(*at)));
+    let worst = judged.iter().enumerate().max_by_key(|(at, judged)| (strictness(judged), Reverse(*at)));
     let (verdict, rule) = match worst {
         Some((_, (decision, _))) => (decision.verdict, decision.rule.clone()),
         None => (Verdict::Allow, "it needs no permission".to_owned()),

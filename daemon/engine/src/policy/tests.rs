@@ -721,6 +721,11 @@ fn a_check_names_the_strictest_part() {
     assert!(checked.rule.contains("rm *"), "{}", checked.rule);
     let one = check(&case.policy, &[], &subject, &needs[..1]);
     assert_eq!((one.verdict, one.parts.len()), (Allow, 0));
+    // The command that does more than read says why a line is allowed.
+    let reading = shell("cat notes").with_command(|command| command.reads_only = true);
+    let allowed = check(&case.policy, &[], &subject, &[reading, shell("git commit")]);
+    assert_eq!(allowed.verdict, Allow, "{}", allowed.rule);
+    assert!(allowed.rule.contains("git *"), "{}", allowed.rule);
 }
 
 #[test]

@@ -141,6 +141,8 @@ fn by(rule: &str) -> String {
     let word = match rule.split(' ').next() {
         Some("it") => "because ",
         Some("decided") => "",
+        // A doubt, and the rule that it may be about.
+        _ if rule.contains(", so it may ") || rule.contains(" may be a command that it runs") => "because ",
         _ => "by ",
     };
     format!("{word}{}", one_line(rule))
@@ -155,13 +157,18 @@ fn explained(command: &ExplainedCommand, width: Option<u16>) -> String {
     };
     text.push_str(&format!("{BOLD}{}{BOLD:#}\n", plain(line)));
     let is_variable = command.words.len() == 1 && command.words[0].text == *line;
+    // A shell, `eval`, or a wrapper: the commands that it runs have parts of their own.
+    let only_starts = command.known.is_none() && command.reads_only && !is_variable;
     let program = match &command.known {
+        None if only_starts => {
+            format!("{}, only starts commands or reads", one_line(line.split_whitespace().next().unwrap_or_default()))
+        }
         None if is_variable => one_line(&command.words[0].meaning),
         Some(known) => format!("{} ({})", one_line(&known.name), one_line(&known.version)),
         None => "not in the tables of known programs".to_owned(),
     };
     let is_unknown = command.known.is_none() && command.effects.is_empty() && !is_variable && !command.reads_only;
-    let reads = if command.reads_only { ", only reads" } else { "" };
+    let reads = if command.reads_only && !only_starts { ", only reads" } else { "" };
     let noun = if is_variable { "assignment" } else { "program" };
     text.push_str(&format!("  {DIM}{noun}{DIM:#} {program}{reads}\n"));
     if !command.effects.is_empty() && command.effects != [Effect::Read] {
@@ -231,5 +238,22 @@ mod tests {
           allow shell git status by /c.toml:3
           ask   shell rm -rf x by the default of shell
         ");
+    }
+
+    #[test]
+    fn check_says_because_before_a_reason_and_what_a_shell_does() {
+        let doubt = "the program that $x names is unknown, so it may be about this: rule deny shell \"rm *\"";
+        let checked = serde_json::from_value(json!({"verdict": "ask", "rule": doubt, "commands": [
+            {"command": "bash -c 'ls; $x'", "reads_only": true, "parts": [
+                {"category": "shell", "target": "bash -c 'ls; $x'", "verdict": "allow", "rule": "it only reads"}]}
+        ]}))
+        .unwrap();
+        insta::assert_snapshot!(anstream::adapter::strip_str(&check(&checked, None)).to_string(), @r#"
+        ask because the program that $x names is unknown, so it may be about this: rule deny shell "rm *"
+
+        bash -c 'ls; $x'
+          program bash, only starts commands or reads
+          allow shell bash -c 'ls; $x' because it only reads
+        "#);
     }
 }
