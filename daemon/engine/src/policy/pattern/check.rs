@@ -80,6 +80,18 @@ const RUNNER_WORDS: &[&str] = &["add", "ci", "dlx", "exec", "install", "publish"
 
 /// Why a pattern of commands that is valid may not mean what its author meant; with the pattern that does.
 pub(super) fn otherwise_meant(text: &str, is_strict: bool) -> Option<String> {
+    let program_with_blank = ['"', '\''].into_iter().find_map(|quote| {
+        let (name, behind) = text.strip_prefix(quote)?.split_once(quote)?;
+        name.contains(' ').then(|| format!("{name}{behind}"))
+    });
+    if let Some(meant) = program_with_blank {
+        return Some(format!("its first word has a blank, and names of programs have none: did you mean {meant:?}?"));
+    }
+    if ["^", "/^", "re:", "regex:"].iter().any(|start| text.starts_with(start)) || text.ends_with(" .*") {
+        return Some(
+            "it is read as words, in which `*` stands for any text, and not as a regular expression".to_owned(),
+        );
+    }
     // A quoted word was written with care.
     if text.contains(['\'', '"', '\\']) {
         return None;

@@ -152,6 +152,11 @@ fn patterns_that_say_something_else_than_their_author_means_are_noticed() {
         ("git*", "\"git *\""),
         ("Bash git push *", "\"git push *\""),
         ("-rf *", "the name of a program"),
+        ("\"git push\" *", "\"git push *\""),
+        ("'npm run' build", "\"npm run build\""),
+        ("re:git push.*", "regular expression"),
+        ("^git push", "regular expression"),
+        ("git push .*", "regular expression"),
     ] {
         for strict in [false, true] {
             let words = notice(pattern, strict).unwrap_or_else(|| panic!("{pattern} is not noticed"));
