@@ -30,6 +30,7 @@ mod named_programs;
 mod names;
 mod other_shells;
 mod places;
+mod posix;
 mod programs;
 mod redirects;
 mod state;

@@ -4,6 +4,7 @@ use toold_proto::cut;
 
 use super::{CommandContext, FileAccess, FileUse, Reading};
 use crate::shell_grammar::arg::Arg;
+use crate::shell_grammar::posix;
 use crate::shell_grammar::zsh::{self, ZshReading};
 
 pub(super) const NAMES: &[&str] = &["sh", "bash", "dash", "ash", "rbash", "zsh"];
@@ -16,7 +17,7 @@ const OPTIONS: &[&str] = &["errexit", "nounset", "pipefail", "xtrace", "verbose"
 pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Reading {
     let mut reading = Reading::default();
     let mut at = 0;
-    let mut takes_script = false;
+    let (mut takes_script, mut only_parses) = (false, false);
     while let Some(word) = words.get(at) {
         let Some(text) = word.literal() else {
             return reading.open(format!("the shell expands {}, and the result is unknown", word.raw));
@@ -37,6 +38,7 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Reading 
                     return reading.open(format!("{text} is not known to be harmless"));
                 }
                 takes_script |= text.contains('c');
+                only_parses |= text.starts_with('-') && text.contains('n');
                 match text.matches('o').count() {
                     0 => {}
                     1 if words.get(at + 1).is_some_and(|name| OPTIONS.iter().any(|known| name.is(known))) => at += 1,
@@ -59,7 +61,8 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Reading 
             reading.note(script, "script");
             reading.script(std::slice::from_ref(script));
             // Whatever the script does is judged by itself, as bash reads it. In zsh only what it reads alike is free, but rules count.
-            reading.reads_only = matches!(name, "bash" | "zsh") && reading.unsure.is_none();
+            let is_alike = || matches!(name, "bash" | "zsh") || script.literal().is_some_and(posix::reads_alike);
+            reading.reads_only = reading.unsure.is_none() && is_alike();
             if name == "zsh" {
                 let reading_of = script.literal().map_or(ZshReading::Differs, zsh::reading_of);
                 reading.other_shell = reading_of != ZshReading::Alike;
@@ -72,6 +75,13 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Reading 
         Some(_) if name == "zsh" => reading.open("toold does not analyze scripts of zsh"),
         Some(file) if file.literal().is_none_or(|text| text.starts_with("/dev/") || text.starts_with("/proc/")) => {
             reading.open("the script that it runs is unknown")
+        }
+        // A shell that is not interactive runs nothing then (bash(1), "set -n"; sh(1p)).
+        Some(file) if only_parses => {
+            reading.note(file, "script that is parsed");
+            reading.files.push(FileUse::new(FileAccess::Read, file.clone()));
+            reading.reads_only = matches!(name, "bash" | "sh" | "dash");
+            reading
         }
         Some(file) => {
             reading.note(file, "script that is run");

@@ -1,5 +1,7 @@
 //! Programs whose arguments a table alone cannot describe.
 
+use toold_engine::need::CommandForm;
+
 use super::known::find;
 use super::options::{Parsed, parse};
 use super::{
@@ -140,6 +142,12 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
         let mut edits = Reading { files, ..reading() };
         edits.doubt_files(format!("{name} runs what is typed there"));
         return Some(edits);
+    }
+    if matches!(name, "busybox" | "toybox")
+        && let Some((applet @ ("sh" | "ash"), rest)) =
+            words.split_first().and_then(|(first, rest)| Some((first.literal()?, rest)))
+    {
+        return Some(shell::read(applet, rest, site));
     }
     if RUN_OTHERS.contains(&name) || name.starts_with("ld-linux") {
         return Some(reading().open(format!("{name} runs other programs, which toold does not analyze")));
@@ -288,7 +296,10 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
         }
         // A command in the folder of one package.
         "yarn" | "yarnpkg" if is(0, "workspace") && words.get(1).is_some_and(Arg::is_one) && words.len() > 2 => {
-            let mut reading = Reading { reads_only: true, ..reading() };
+            // The name of the package is no operation.
+            let form =
+                CommandForm { plain: words.iter().map(Arg::word).collect(), options: Vec::new(), operation: Some(1) };
+            let mut reading = Reading { reads_only: true, form: Some(form), ..reading() };
             reading.command(&[&[Arg::text(name)], &words[2..]].concat());
             reading
         }

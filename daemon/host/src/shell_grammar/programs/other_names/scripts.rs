@@ -57,6 +57,14 @@ fn file_at(words: &[Word]) -> Option<usize> {
         let is_option = text.len() > 1 && text.starts_with(['-', '+']);
         match is_option {
             true if WITHOUT_SCRIPT.contains(&text) => return None,
+            // A shell only parses it (bash(1), "set -n").
+            true if program.ends_with("sh")
+                && text.starts_with('-')
+                && !text.starts_with("--")
+                && text.contains('n') =>
+            {
+                return None;
+            }
             true if text == "--" => return (at + 1 < words.len()).then_some(at + 1),
             true if WITH_VALUE.contains(&text) => at += 2,
             true => at += 1,
