@@ -148,6 +148,10 @@ const ADDING: &[(&str, Effect)] = &[
     ("--show-secrets", Effect::Secret),
 ];
 
+/// Options of theirs whose value may hold commands that run elsewhere, besides those whose names say so.
+const CARRYING: &[&str] =
+    &["--parameters", "--overrides", "--user-data", "--metadata", "--custom-data", "--args", "--entrypoint"];
+
 /// Operations of `aws` with a file that they write as an operand, which is the last word.
 const WRITES_LAST: &[(&str, &str)] = &[("s3api", "get-object"), ("lambda", "invoke"), ("glacier", "get-job-output")];
 
@@ -206,15 +210,60 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
     if names.contains(&"ssh") {
         let marked = behind.iter().position(|word| word.is("--")).and_then(|at| behind.get(at + 1..));
         reading.elsewhere.extend(marked.filter(|words| !words.is_empty()).map(<[Arg]>::to_vec));
-        let scripts =
-            behind.iter().enumerate().filter_map(|(at, word)| match word.start().strip_prefix("--command=") {
-                Some(_) => Some(word.without_start("--command=".len())),
-                None => behind.get(at + 1).filter(|_| word.is("--command")).cloned(),
-            });
-        let scripts = scripts.map(|script| script.literal().unwrap_or(&script.raw).to_owned());
-        reading.scripts_elsewhere = scripts.collect();
     }
+    add_carried(behind, &mut reading);
     Some(reading)
+}
+
+/// Adds the commands that values of options hold: `--command 'rm x'`, `--scripts 'cd /srv' 'rm x'`, `--parameters
+/// commands='["rm x"]'`.
+fn add_carried(behind: &[Arg], reading: &mut Reading) {
+    let is_option = |word: &Arg| word.start().starts_with("--");
+    let carries = |option: &str| {
+        let says_so = |part: &str| matches!(part, "command" | "commands" | "script" | "scripts" | "cmd");
+        let is_named = option.split('-').any(says_so) && !option.ends_with("-id");
+        option.starts_with("--") && (is_named || CARRYING.contains(&option))
+    };
+    // `--command npm --args publish`
+    let mut all: Vec<String> = Vec::new();
+    for (at, word) in behind.iter().enumerate() {
+        let (option, attached) = match word.start().split_once('=') {
+            Some((option, _)) => (option, Some(word.without_start(option.len() + 1))),
+            None => (word.start(), None),
+        };
+        if !carries(option) {
+            continue;
+        }
+        let further = behind.get(at + 1..).unwrap_or_default().iter().take_while(|next| !is_option(next));
+        for value in attached.iter().chain(further) {
+            let text = value.literal().unwrap_or(&value.raw);
+            let file = ["file://", "fileb://", "@"].iter().find_map(|start| text.strip_prefix(*start));
+            match file {
+                Some(file) => _ = reading.script_file.get_or_insert_with(|| Arg::text(file)),
+                None => all.extend(commands_in(text)),
+            }
+        }
+    }
+    let joined = (all.len() > 1).then(|| all.join(" "));
+    reading.scripts_elsewhere.extend(all.into_iter().take(MAX_CARRIED).chain(joined));
+}
+
+/// So many commands of one value are looked at.
+const MAX_CARRIED: usize = 20;
+
+/// The texts in a value that may be commands: the strings of a JSON text, each and those of a list joined, or what stands behind a
+/// name.
+fn commands_in(value: &str) -> Vec<String> {
+    let strings = |text: &str| -> Vec<String> { text.split('"').skip(1).step_by(2).map(str::to_owned).collect() };
+    let all = strings(value);
+    if value.contains(['[', '{']) && !all.is_empty() {
+        let lists =
+            value.split('[').skip(1).filter_map(|list| list.split(']').next()).map(|list| strings(list).join(" "));
+        return lists.chain(all.iter().cloned()).take(MAX_CARRIED).collect();
+    }
+    let named = value.split_once('=').filter(|(name, _)| !name.contains(char::is_whitespace));
+    let text = named.map_or(value, |(_, behind)| behind);
+    std::iter::once(text.to_owned()).chain(text.contains(',').then(|| text.replace(',', " "))).collect()
 }
 
 /// The words for rules that deny or ask: the operation, and behind it everything that is no option.

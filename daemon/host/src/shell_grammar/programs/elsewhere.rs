@@ -176,6 +176,7 @@ fn engine(words: &[Arg]) -> Option<Vec<Vec<Arg>>> {
     match words.get(at)?.literal()? {
         "exec" => Some(behind_place(words, at + 1, &EXEC)),
         "run" | "create" => Some(behind_place(words, at + 1, &RUN)),
+        "service" if words.get(at + 1).is_some_and(|word| word.is("create")) => Some(behind_place(words, at + 2, &RUN)),
         "compose" => compose(words, at + 1),
         _ => None,
     }
