@@ -60,6 +60,16 @@ const PLACES: &[(&str, usize, &str)] = &[
         1,
         "names of the branches of a repository that Git finds",
     ),
+    (
+        "host/src/shell_grammar/programs/repository/contents.rs",
+        1,
+        "names of the objects of a repository that Git finds",
+    ),
+    (
+        "host/src/shell_grammar/programs/repository/history.rs",
+        1,
+        "names of the branches and tags of a repository that Git finds",
+    ),
     ("host/src/shell_grammar/programs/repository/objects.rs", 2, "names of the objects of a repository that Git finds"),
     ("host/src/shell_grammar/programs/repository/nested.rs", 1, "names of the hooks of a repository that Git finds"),
     ("host/src/stamps.rs", 1, "compares a file that a call read with what it was; nothing of it is given out"),

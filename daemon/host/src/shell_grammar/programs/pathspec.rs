@@ -47,9 +47,24 @@ impl Pathspecs {
         let is_chosen = self.chosen.is_empty() || self.chosen.iter().any(|path| path.holds(file));
         is_chosen && !self.left_out.iter().any(|path| path.holds(file))
     }
+
+    /// Whether a file in this folder, or below it, may be among them.
+    pub(super) fn may_choose_below(&self, folder: &str) -> bool {
+        let is_chosen = self.chosen.is_empty() || self.chosen.iter().any(|path| path.may_hold_below(folder));
+        let is_plain = |path: &&Pathspec| matches!(path, Pathspec::Path { .. });
+        is_chosen && !self.left_out.iter().filter(is_plain).any(|path| path.holds(&format!("{folder}/")))
+    }
 }
 
 impl Pathspec {
+    fn may_hold_below(&self, folder: &str) -> bool {
+        match self {
+            Self::Path { name, .. } => self.holds(&format!("{folder}/")) || Path::new(name).starts_with(folder),
+            Self::Wildcard(_) => true,
+            Self::Start(start) => folder.starts_with(start.as_str()) || start.starts_with(folder),
+        }
+    }
+
     fn holds(&self, file: &str) -> bool {
         match self {
             Self::Path { name, .. } if name.is_empty() => true,

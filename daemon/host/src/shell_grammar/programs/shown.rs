@@ -101,8 +101,9 @@ fn files_of_commits(
     takes_paths: bool,
 ) -> Option<Arc<ShownFiles>> {
     let tracked: HashSet<&str> = repository.tracked_names().collect();
-    let is_other = |name: &str| !tracked.contains(name) && chosen.may_choose(name);
-    let names = repository.names_shown(commits, &is_other);
+    let names = repository.names_shown(commits, chosen);
+    let names: Option<Vec<String>> =
+        names.map(|names| names.into_iter().filter(|name| !tracked.contains(name.as_str())).collect());
     let leaving_out = takes_paths.then(|| exclusion(repository));
     let is_any = names.as_ref().is_none_or(|names| !names.is_empty());
     is_any.then(|| Arc::new(ShownFiles { folder: repository.top.clone(), names, leaving_out }))

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use super::contents::{Object, ObjectError, ObjectKind, ObjectStore, parse_hex};
 use super::objects::{ObjectId, is_object_name};
 use super::{Repository, common_of, text_of};
+use crate::shell_grammar::programs::pathspec::Pathspecs;
 
-/// So many objects are read for one command, deltas included: some tens of milliseconds.
-const MAX_OBJECTS: usize = 3000;
+/// So many objects are read for one command, deltas included: a fifth of a second at most.
+const MAX_OBJECTS: usize = 6000;
 /// A repository with more branches and tags is not read as a whole.
 const MAX_REFS: usize = 500;
 const MAX_PACKED_REFS: u64 = 4 * 1024 * 1024;
@@ -40,18 +41,18 @@ pub(in crate::shell_grammar::programs) enum ShownCommits {
 }
 
 impl Repository {
-    /// The names of the files that commits show and `is_wanted` chooses; `None` if they are not known.
+    /// The names of the files that commits show, as far as paths choose them; `None` if they are not known.
     pub(in crate::shell_grammar::programs) fn names_shown(
         &self,
         shown: &ShownCommits,
-        is_wanted: &dyn Fn(&str) -> bool,
+        chosen: &Pathspecs,
     ) -> Option<Vec<String>> {
         let common = common_of(&self.own);
         let store = ObjectStore::open(&common.join("objects"), MAX_OBJECTS)?;
         let refs = Refs::of(&self.own, &common)?;
-        let mut history = History { store, refs, found: BTreeSet::new(), seen: HashSet::new() };
+        let mut history = History { store, refs, chosen, found: BTreeSet::new(), seen: HashSet::new() };
         history.add(shown)?;
-        Some(history.found.into_iter().filter(|name| is_wanted(name)).collect())
+        Some(history.found.into_iter().collect())
     }
 }
 
@@ -158,30 +159,31 @@ struct Commit {
 }
 
 /// The entries of a tree by their names.
-type TreeEntries = BTreeMap<String, TreeEntry>;
+type CommittedFolder = BTreeMap<String, CommittedEntry>;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct TreeEntry {
-    kind: EntryKind,
+struct CommittedEntry {
+    kind: CommittedKind,
     id: ObjectId,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum EntryKind {
+enum CommittedKind {
     File,
     Folder,
     Submodule,
 }
 
-struct History {
+struct History<'p> {
     store: ObjectStore,
     refs: Refs,
+    chosen: &'p Pathspecs,
     found: BTreeSet<String>,
     /// Folders of which all names were found, with their paths.
     seen: HashSet<(ObjectId, String)>,
 }
 
-impl History {
+impl History<'_> {
     fn add(&mut self, shown: &ShownCommits) -> Option<()> {
         match shown {
             ShownCommits::Unnamed => None,
@@ -288,8 +290,8 @@ impl History {
         {
             return Some(());
         }
-        let before = before.map_or(Some(TreeEntries::new()), |id| self.tree(&id))?;
-        let after = after.map_or(Some(TreeEntries::new()), |id| self.tree(&id))?;
+        let before = before.map_or(Some(CommittedFolder::new()), |id| self.tree(&id))?;
+        let after = after.map_or(Some(CommittedFolder::new()), |id| self.tree(&id))?;
         let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
         for name in names {
             let (old, new) = (before.get(name), after.get(name));
@@ -297,13 +299,15 @@ impl History {
                 continue;
             }
             let entries = || [old, new].into_iter().flatten();
-            if entries().any(|entry| entry.kind == EntryKind::File) {
-                self.found.insert(format!("{path}{name}"));
+            let whole = format!("{path}{name}");
+            if entries().any(|entry| entry.kind == CommittedKind::File) && self.chosen.may_choose(&whole) {
+                self.found.insert(whole.clone());
             }
-            let folder =
-                |entry: Option<&TreeEntry>| entry.filter(|entry| entry.kind == EntryKind::Folder).map(|entry| entry.id);
-            if folder(old).or(folder(new)).is_some() {
-                self.differences(folder(old), folder(new), &format!("{path}{name}/"))?;
+            let folder = |entry: Option<&CommittedEntry>| {
+                entry.filter(|entry| entry.kind == CommittedKind::Folder).map(|entry| entry.id)
+            };
+            if folder(old).or(folder(new)).is_some() && self.chosen.may_choose_below(&whole) {
+                self.differences(folder(old), folder(new), &format!("{whole}/"))?;
             }
         }
         Some(())
@@ -317,7 +321,7 @@ impl History {
         Some(commit)
     }
 
-    fn tree(&mut self, id: &ObjectId) -> Option<TreeEntries> {
+    fn tree(&mut self, id: &ObjectId) -> Option<CommittedFolder> {
         let object = self.store.read(id).ok()?;
         (object.kind == ObjectKind::Tree).then(|| entries_in(&object.bytes)).flatten()
     }
@@ -433,19 +437,19 @@ fn commit_in(object: &Object) -> Option<Commit> {
     Some(Commit { tree, parents })
 }
 
-fn entries_in(mut bytes: &[u8]) -> Option<TreeEntries> {
-    let mut found = TreeEntries::new();
+fn entries_in(mut bytes: &[u8]) -> Option<CommittedFolder> {
+    let mut found = CommittedFolder::new();
     while !bytes.is_empty() {
         let blank = bytes.iter().position(|byte| *byte == b' ')?;
         let end = bytes.iter().position(|byte| *byte == 0)?;
         let kind = match bytes.get(..blank)? {
-            b"40000" => EntryKind::Folder,
-            b"160000" => EntryKind::Submodule,
-            _ => EntryKind::File,
+            b"40000" => CommittedKind::Folder,
+            b"160000" => CommittedKind::Submodule,
+            _ => CommittedKind::File,
         };
         let name = String::from_utf8_lossy(bytes.get(blank + 1..end)?).into_owned();
         let id = bytes.get(end + 1..end + 21)?.try_into().ok()?;
-        found.insert(name, TreeEntry { kind, id });
+        found.insert(name, CommittedEntry { kind, id });
         bytes = bytes.get(end + 21..)?;
     }
     Some(found)
