@@ -250,7 +250,8 @@ impl Pattern {
                     concerns(&command.words, &command.form, &need.target, command.may_run_any || command.runs_written)
                         || command.script.as_deref().is_some_and(|script| words.may_occur_in(script))
                         || command.elsewhere.iter().any(|inner| {
-                            concerns(&inner.words, &inner.form, &inner.target, inner.is_unsure || inner.may_run_any)
+                            let has_text = inner.is_unsure || inner.may_run_any || !inner.target.is_empty();
+                            concerns(&inner.words, &inner.form, &inner.target, has_text)
                         })
                 })
             }

@@ -237,7 +237,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         let target = if hides { raw.to_owned() } else { shown(&plain) };
         let mut texts: Vec<String> = script.into_iter().chain(reading.program.take()).collect();
         if may_hold_command {
-            texts.insert(0, target.clone());
+            texts.insert(0, programs::values::in_front(&words).unwrap_or_else(|| target.clone()));
             texts.append(&mut reading.texts);
         }
         let script = (!texts.is_empty()).then(|| texts.join("\n"));
@@ -437,7 +437,9 @@ impl<'t> ShellWalk<'_, '_, '_> {
                 may_run.extend(command.may_run);
                 // Rules that deny are about words in a text only if it may hold a command.
                 let is_text = command.script.is_some() || command.words.is_none() || command.may_run_any;
-                let text = [Some(command.target), command.script].into_iter().flatten().collect::<Vec<_>>().join("\n");
+                // The words are known where only a program in another language is a text.
+                let own = Some(command.target).filter(|_| command.words.is_none() || command.may_run_any);
+                let text = own.into_iter().chain(command.script).collect::<Vec<_>>().join("\n");
                 inner.push(InnerCommand {
                     target: if is_text { text } else { String::new() },
                     words: command.words,

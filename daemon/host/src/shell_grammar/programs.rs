@@ -19,7 +19,9 @@ mod jq;
 mod known;
 pub(super) mod listed;
 mod make;
+mod moved;
 mod named_effects;
+mod named_files;
 mod operation;
 mod operation_effects;
 mod options;
@@ -44,22 +46,20 @@ mod tar;
 mod tmux;
 mod transfers;
 mod uncovered;
+pub(super) mod values;
 mod wrapped;
 mod wrappers;
 pub(super) mod written_files;
 mod xargs;
 
-use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use toold_engine::effects::AddedEffect;
 use toold_engine::need::{CheckedOutCommits, CommandForm, FormOption, ShownFiles};
-use toold_engine::policy::is_secret;
 
 use super::arg::Arg;
 use super::names::NameSet;
-use super::state::logical;
 use super::trees::TreeFilter;
 
 pub use builtins::is_known_command;
@@ -297,8 +297,11 @@ impl Reading {
     }
 
     fn command(&mut self, words: &[Arg]) {
-        if !words.is_empty() {
-            self.commands.push(words.to_vec());
+        let Some((first, behind)) = words.split_first() else { return };
+        self.commands.push(words.to_vec());
+        // Some programs pass one word with blanks to a shell: `retry 'npm publish'`.
+        if let Some(text) = first.literal().filter(|text| text.contains(char::is_whitespace)) {
+            self.elsewhere.push(text.split_whitespace().map(Arg::text).chain(behind.iter().cloned()).collect());
         }
     }
 
@@ -315,55 +318,6 @@ impl Reading {
                 if !script.trim().is_empty() {
                     self.scripts.push(script);
                 }
-            }
-        }
-    }
-}
-
-/// The words of a text in another language that may be names of files.
-fn names_in(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| c.is_whitespace() || "'\"`()[]{}<>|&;,=$".contains(c)).filter(|word| !word.is_empty())
-}
-
-/// The files with secrets that a text in another language names.
-fn secrets_in(text: &str) -> impl Iterator<Item = FileUse> {
-    let secrets = names_in(text).filter(|word| is_secret(&Path::new("/x").join(word)));
-    secrets.map(|word| FileUse { is_operand: false, ..FileUse::new(FileAccess::Read, Arg::text(word)) })
-}
-
-/// So many words of a program that no table knows are looked at for names of files.
-const MAX_NAMED: usize = 60;
-/// So many words of a text that it runs.
-const MAX_NAMED_IN_TEXT: usize = 300;
-
-/// The files of the session's folders that the words of a program name which no table knows, or the text that it runs: it may
-/// read them, or change them. Of a secret it is not known what becomes of it.
-fn add_named_files(words: &[Arg], site: &CommandContext, reading: &mut Reading) {
-    let folders = site.folders.unwrap_or_default();
-    // The tables know what these change.
-    let only_shows = named_effects::shows(words) || formatters::is_one(words);
-    let texts: Vec<String> = interpreters::inline_script(words).into_iter().chain(reading.program.clone()).collect();
-    let in_texts = texts.iter().flat_map(|text| names_in(text)).take(MAX_NAMED_IN_TEXT);
-    let literal = words.iter().skip(1).take(MAX_NAMED).filter_map(Arg::literal);
-    let in_words = literal.flat_map(|text| {
-        let behind = ['=', '@', ':'].into_iter().filter_map(|mark| text.split_once(mark).map(|(_, behind)| behind));
-        std::iter::once(text).chain(behind)
-    });
-    let named = in_words.chain(in_texts).filter(|name| !name.is_empty() && !name.starts_with('-'));
-    let mut seen: Vec<PathBuf> = Vec::new();
-    for path in named.flat_map(|name| folders.iter().map(move |folder| logical(&folder.join(name)))) {
-        if seen.contains(&path) || !path.is_file() {
-            continue;
-        }
-        seen.push(path.clone());
-        let is_secret = is_secret(&path) || path.canonicalize().is_ok_and(|real| is_secret(&real));
-        let is_inside = site.session_folders.iter().any(|place| path.starts_with(place));
-        reading.hides_file |= is_secret;
-        if !is_secret && is_inside {
-            let name = path.to_string_lossy();
-            reading.files.push(FileUse { is_operand: false, ..FileUse::new(FileAccess::Read, Arg::text(&name)) });
-            if !only_shows {
-                reading.discards.push(name.into_owned());
             }
         }
     }
@@ -452,9 +406,7 @@ fn read_as_known(words: &[Arg], site: &CommandContext) -> Reading {
     };
     written_files::add(name, rest, &mut reading);
     standard_input::judge(name, rest, &mut reading, site.input);
-    if reading.known.is_none() && reading.files.is_empty() && !builtins::is_builtin(name) {
-        add_named_files(words, site, &mut reading);
-    }
+    named_files::add(name, words, site, &mut reading);
     // In other folders, another program may have the name.
     reading.reads_only &= path == name
         || ["/bin/", "/usr/bin/", "/usr/local/bin/"]
@@ -527,7 +479,20 @@ fn from_table(name: &str, words: &[Arg]) -> Reading {
     let mut reading = parsed.into_reading();
     reading.elsewhere.extend(added.elsewhere);
     reading.may_run.extend(added.may_run);
+    if let Some(command) = runners::behind_run(name, words) {
+        match names_operation(command) {
+            true => reading.elsewhere.push(command.to_vec()),
+            false => reading.may_run.extend(Some(command.to_vec()).filter(|command| begins_with_options(command))),
+        }
+    }
     reading
+}
+
+/// Whether a program that toold knows has options behind it.
+fn begins_with_options(words: &[Arg]) -> bool {
+    let is_program = |name: &str| known::find(name.rsplit('/').next().unwrap_or_default()).is_some();
+    words.first().and_then(Arg::literal).is_some_and(is_program)
+        && words.get(1).is_some_and(|word| word.start().starts_with('-'))
 }
 
 /// So many words of a program that no table knows may begin a command.
@@ -536,6 +501,10 @@ const MAX_SHOWN: usize = 12;
 const SCRIPT_OPTIONS: &[&str] = &["-c", "-e", "-x", "-a", "--command", "--cmd", "--exec", "--eval", "--run", "--args"];
 /// So many commands are found there.
 const MAX_INNER: usize = 4;
+/// Options of such programs behind which a command begins, with its words.
+const STARTING_OPTIONS: &[&str] = &["-e", "-x", "--exec", "--execute", "--command"];
+/// Shells on other machines, whose options are not described.
+const REMOTE_SHELLS: &[&str] = &["pdsh", "dsh", "clush", "pssh", "parallel-ssh", "rsh", "remsh"];
 /// Options whose value is a text for people.
 const TEXT_OPTIONS: &[&str] = &[
     "-m",
@@ -566,13 +535,33 @@ fn names_operation(words: &[Arg]) -> bool {
         })
 }
 
+/// Programs whose texts with blanks are names of tests.
+const TEST_RUNNERS: &[&str] = &[
+    "jest",
+    "vitest",
+    "mocha",
+    "ava",
+    "playwright",
+    "cypress",
+    "pytest",
+    "py.test",
+    "rspec",
+    "cucumber",
+    "phpunit",
+    "pest",
+];
+
+/// Programs that show pages about other programs, whose names are their words.
+const HELPERS: &[&str] = &["tldr", "tealdeer", "cheat", "navi", "howdoi", "whatis", "apropos", "explain"];
+
 /// Commands that words of such a program may be: a text with blanks (`bench 'npm publish'`), and a program that toold knows with
 /// options behind it (`multitime -n 3 rm -rf x`), which few programs have among their own subcommands.
-fn guessed(words: &[Arg]) -> Vec<Vec<Arg>> {
+fn guessed(name: &str, words: &[Arg]) -> Vec<Vec<Arg>> {
     let shown = words.get(..MAX_SHOWN).unwrap_or(words);
+    let has_texts = !TEST_RUNNERS.contains(&name);
     let is_for_people =
         |at: usize| at.checked_sub(1).is_some_and(|before| TEXT_OPTIONS.iter().any(|option| shown[before].is(option)));
-    let texts = shown.iter().enumerate().filter(move |(at, _)| !is_for_people(*at)).filter_map(|(_, word)| {
+    let texts = shown.iter().enumerate().filter(|(at, _)| has_texts && !is_for_people(*at)).filter_map(|(_, word)| {
         let text = word.literal().filter(|text| text.contains(char::is_whitespace))?;
         Some(if text.starts_with('-') { text.split_once('=')?.1 } else { text })
     });
@@ -580,22 +569,27 @@ fn guessed(words: &[Arg]) -> Vec<Vec<Arg>> {
         let words = command.split_whitespace().map(|word| word.trim_matches(['\'', '"']));
         words.skip_while(|word| word.contains('=')).map(Arg::text).collect()
     });
-    let has_options = |at: &usize| {
-        let is_program = |name: &str| known::find(name.rsplit('/').next().unwrap_or_default()).is_some();
-        shown[*at].literal().is_some_and(is_program)
-            && words.get(at + 1).is_some_and(|word| word.start().starts_with('-'))
-    };
-    let behind = (0..shown.len()).filter(has_options).map(|at| words[at..].to_vec());
+    let behind =
+        (0..shown.len()).map(|at| &words[at..]).filter(|words| begins_with_options(words)).map(<[Arg]>::to_vec);
+    // `xterm -e top`, and `pdsh -w web1 uptime`.
+    let begins = |at: usize| STARTING_OPTIONS.iter().any(|option| shown[at].is(option));
+    let behind_option =
+        (0..shown.len()).filter(|at| begins(*at)).filter_map(|at| words.get(at + 1..)).map(<[Arg]>::to_vec);
+    let remote = if REMOTE_SHELLS.contains(&name) { MAX_INNER } else { 0 };
+    let tried = (0..shown.len().min(remote)).map(|at| words[at..].to_vec());
     let is_command = |words: &Vec<Arg>| {
         let is_name = |name: &str| name.starts_with(|c: char| c.is_ascii_alphanumeric() || "./~_".contains(c));
         words.first().and_then(Arg::literal).is_some_and(is_name)
     };
-    behind.chain(commands).filter(is_command).take(MAX_INNER).collect()
+    behind_option.chain(tried).chain(behind).chain(commands).filter(is_command).take(MAX_INNER).collect()
 }
 
 /// A user's own program: its words are known, and expansions come after the first of them. What stands behind `--` may be a
 /// command that it runs.
 fn own(name: &str, words: &[Arg]) -> Reading {
+    if HELPERS.contains(&name) {
+        return Reading::default();
+    }
     let mut reading = Reading { runs_input: interpreters::runs_input(name, words), ..Reading::default() };
     code_options::judge(name, words, &mut reading);
     let behind = words.iter().position(|word| word.is("--")).map(|at| &words[at + 1..]).unwrap_or_default();
@@ -618,7 +612,7 @@ fn own(name: &str, words: &[Arg]) -> Reading {
     if name == "deno" {
         reading.elsewhere.extend(interpreters::package(words));
     }
-    reading.may_run.extend(guessed(words));
+    reading.may_run.extend(guessed(name, words));
     if let Some(word) = interpreters::expanded_program(name, words) {
         return reading.runs_any(format!("the shell expands {}, which may be the program that {name} runs", word.raw));
     }

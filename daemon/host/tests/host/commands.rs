@@ -8,6 +8,7 @@
 mod agents;
 mod code_options;
 mod corpus;
+mod denials;
 mod everyday;
 mod files;
 mod folders;

@@ -1,8 +1,8 @@
 //! Formatters, linters and editors that no table of programs knows, or whose operands it does not: the files that their words
-//! name are written.
+//! name are written, and so are those to which options move what a program writes.
 
 use super::written_files::{is_given, named_by};
-use super::{CommandContext, FileAccess, FileUse, Reading, interpreters};
+use super::{CommandContext, FileAccess, FileUse, Reading, interpreters, moved};
 use crate::shell_grammar::arg::Arg;
 use crate::shell_grammar::state::logical;
 
@@ -101,6 +101,7 @@ pub(super) fn is_one(words: &[Arg]) -> bool {
 pub(super) fn add(words: &[Arg], site: &CommandContext, reading: &mut Reading) {
     let Some((first, mut rest)) = words.split_first() else { return };
     let Some(mut name) = first.literal().and_then(|path| path.rsplit('/').next()) else { return };
+    let (program, own) = (name, rest);
     let module = interpreters::tool(words).unwrap_or_default();
     if let Some((tool, behind)) = module.split_first() {
         (name, rest) = (tool.literal().unwrap_or_default(), behind);
@@ -126,6 +127,11 @@ pub(super) fn add(words: &[Arg], site: &CommandContext, reading: &mut Reading) {
         if !reading.files.iter().any(is_known) {
             reading.files.push(FileUse::new(FileAccess::Write, word));
         }
+    }
+    if !reading.reads_only {
+        let of_tool = Some(name).filter(|name| *name != program).map(|name| moved::written(name, rest, site));
+        let moved = moved::written(program, own, site).into_iter().chain(of_tool.into_iter().flatten());
+        reading.files.extend(moved.map(|word| FileUse::new(FileAccess::Write, word)));
     }
 }
 

@@ -229,6 +229,9 @@ fn read_known(
                 if name == "push" {
                     pushed::add(&words[at..], &mut of, repository.as_ref().ok(), site);
                 }
+                if name == "pull" {
+                    pushed::add_pulled(&mut of, repository.as_ref().ok());
+                }
                 // `--staged` alone writes the index and no file.
                 let only_index =
                     name == "restore" && of.form.as_ref().is_some_and(|form| is_milder("git restore", form));

@@ -16,6 +16,7 @@ const INTERPRETERS: &[(&str, &str)] = &[
     ("bun", "ep"),
     ("tsx", "ep"),
     ("ts-node", "ep"),
+    ("zx", "e"),
     ("ruby", "e"),
     ("jruby", "e"),
     ("perl", "eE"),

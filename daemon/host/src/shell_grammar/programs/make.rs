@@ -2,10 +2,11 @@
 
 use toold_proto::cut;
 
+use super::Reading;
 use super::known::find;
+use super::named_files::secrets_in;
 use super::options::parse;
 use super::runners::each_target;
-use super::{Reading, secrets_in};
 use crate::shell_grammar::arg::{Arg, WordPart};
 
 /// Variables on the command line reach every recipe.

@@ -1,4 +1,4 @@
-//! What `git push` pushes where its words do not name it: the branch that is checked out, or all of them.
+//! The branches that `git push` pushes where its words do not name them, and addresses in place of a remote.
 
 use toold_engine::need::{CommandForm, FormOption, Word};
 
@@ -37,6 +37,14 @@ pub(super) fn add(words: &[Arg], reading: &mut Reading, repository: Option<&Repo
     let push = |remote: &String, branch: &String| ["git", "push", remote, branch].map(Arg::text).to_vec();
     let pushes = remotes.iter().flat_map(|remote| branches.iter().map(move |branch| push(remote, branch)));
     reading.also.extend(pushes);
+}
+
+/// Adds the address that `git pull` merges from in place of a remote.
+pub(super) fn add_pulled(reading: &mut Reading, repository: Option<&Repository>) {
+    let Some(form) = &reading.form else { return };
+    let plain: Vec<&str> = form.plain.iter().skip(1).map(|word| word.text.as_str()).collect();
+    let found = addresses(&plain, None, repository);
+    reading.places.extend(found);
 }
 
 /// An address in place of the name of a remote is a place that a pattern has to show: `git push https://example.org/a main`.

@@ -7,7 +7,7 @@ use super::known::find;
 use super::options::parse;
 use super::placed::verbs_at;
 use super::special::skip_dashes;
-use super::{CommandContext, Reading, formatters};
+use super::{CommandContext, Reading, formatters, named_files};
 use crate::shell_grammar::arg::Arg;
 
 /// Their tools are of the project, or found in `PATH`: `poetry run pytest`.
@@ -65,6 +65,9 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
     let installs = parsed.has(&["--with", "--with-requirements", "--with-editable"]) && runner.starts_with("uv run");
     let module = parsed.has(&["-m", "--module"]) && runner.starts_with("uv run");
     let picks_package = parsed.has(&["-p", "--package"]);
+    let interpreters: &[&str] = if runner.starts_with("uv") { &["-p", "--python"][..] } else { &["--python"] };
+    let python =
+        parsed.values(interpreters).find(|value| value.start().contains('/') || value.literal().is_none()).cloned();
     let command = skip_dashes(&parsed.command);
     // `yarn exec 'npm publish'`: a shell reads it.
     let command = match command.split_first().and_then(|(first, behind)| Some((first.literal()?, behind))) {
@@ -93,6 +96,10 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
     if installs {
         reading.doubt("--with installs a package");
     }
+    if let Some(python) = python {
+        reading.may_run_any = true;
+        reading.doubt(format!("--python runs the program {}", python.raw));
+    }
     for script in &scripts {
         reading.script(std::slice::from_ref(script));
     }
@@ -107,20 +114,20 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
     if OF_PACKAGES.contains(&runner) {
         reading.is_installed = OF_NPM.contains(&runner) && !picks_package && is_installed(text, site);
         let tool = [vec![Arg::text(program_of(text))], command[1..].to_vec()].concat();
-        formatters::add(&tool, site, &mut reading);
+        add_files(&tool, site, &mut reading);
         reading.elsewhere.push(tool);
         return Some(reading);
     }
     if module || text.ends_with(".py") && runner.starts_with("uv run") {
         let python = if module { vec![Arg::text("python"), Arg::text("-m")] } else { vec![Arg::text("python")] };
         let tool = [python, command].concat();
-        formatters::add(&tool, site, &mut reading);
+        add_files(&tool, site, &mut reading);
         reading.elsewhere.push(tool);
         return Some(reading);
     }
     match is_own_tool(text, &command, site) {
         true => {
-            formatters::add(&command, site, &mut reading);
+            add_files(&command, site, &mut reading);
             reading.elsewhere.push(command);
         }
         false => match &folder {
@@ -129,6 +136,14 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
         },
     }
     Some(reading)
+}
+
+/// Adds the files that a tool reads and writes here.
+fn add_files(tool: &[Arg], site: &CommandContext, reading: &mut Reading) {
+    if !site.is_elsewhere {
+        formatters::add(tool, site, reading);
+        named_files::add_of_tool(tool, site, reading);
+    }
 }
 
 /// Programs that run scripts of `package.json` by their names, one for each operand.
@@ -140,11 +155,40 @@ pub(super) fn scripts_run(name: &str, words: &[Arg]) -> Vec<Vec<Arg>> {
     if !OF_SCRIPTS.contains(&name) {
         return Vec::new();
     }
-    let own = words.iter().take_while(|word| !word.is("--")).filter_map(Arg::literal);
-    let operands = own.filter(|text| !text.starts_with('-') && !matches!(*text, "run" | "run-many"));
-    let script =
-        |text: &str| if name == "nx" { text.rsplit(':').next().unwrap_or(text).to_owned() } else { text.to_owned() };
-    operands.take(MAX_TARGETS).map(|text| ["npm", "run", &script(text)].map(Arg::text).to_vec()).collect()
+    let own: Vec<&str> = words.iter().take_while(|word| !word.is("--")).filter_map(Arg::literal).collect();
+    let operands = own.iter().copied().filter(|text| !text.starts_with('-'));
+    let scripts: Vec<&str> = match name {
+        "nx" => targets_of_nx(&own, operands),
+        _ => operands.filter(|text| !matches!(*text, "run" | "run-many")).collect(),
+    };
+    scripts.into_iter().take(MAX_TARGETS).map(|text| ["npm", "run", text].map(Arg::text).to_vec()).collect()
+}
+
+/// `nx build PROJECT`, `nx run PROJECT:build:CONFIGURATION`, `nx affected -t build,test` (nx.dev, "Nx Commands").
+fn targets_of_nx<'w>(words: &[&'w str], operands: impl Iterator<Item = &'w str>) -> Vec<&'w str> {
+    let operands: Vec<&str> = operands.collect();
+    let named = match operands.as_slice() {
+        ["run", targets @ ..] => targets.iter().filter_map(|target| target.split(':').nth(1)).collect(),
+        ["run-many" | "affected" | "affected:build" | "exec", behind @ ..] => behind.to_vec(),
+        [target, ..] => vec![*target],
+        [] => Vec::new(),
+    };
+    let options = words.iter().enumerate().filter_map(|(at, word)| match word.split_once('=') {
+        Some(("-t" | "--target" | "--targets", value)) => Some(value),
+        _ => words.get(at + 1).copied().filter(|_| matches!(*word, "-t" | "--target" | "--targets")),
+    });
+    named.into_iter().chain(options.flat_map(|value| value.split(','))).collect()
+}
+
+/// Managers of packages whose scripts and installed programs have one way to run them.
+const MANAGERS: &[&str] = &["npm", "yarn", "yarnpkg", "pnpm", "bun"];
+
+/// The words behind `run`, which may also be a program with its words: `yarn run npm publish`.
+pub(super) fn behind_run<'w>(name: &str, words: &'w [Arg]) -> Option<&'w [Arg]> {
+    let at = words.iter().position(|word| word.is("run")).filter(|_| MANAGERS.contains(&name))?;
+    let behind = words.get(at + 1..)?;
+    let options = behind.iter().take_while(|word| word.start().starts_with('-')).count();
+    behind.get(options..)
 }
 
 /// Whether npm finds a tool in the project, in each folder that the command may run in: there, or above it up to the folder

@@ -3,8 +3,10 @@
 //! input.
 
 use super::known::find;
+use super::named_files::secrets_in;
 use super::options::{Parsed, parse};
-use super::{CommandContext, CommandOutput, FileAccess, FileUse, Reading, secrets_in};
+use super::written_files::named_by;
+use super::{CommandContext, CommandOutput, FileAccess, FileUse, Reading};
 use crate::shell_grammar::arg::Arg;
 
 /// Words with which a query begins.
@@ -388,11 +390,15 @@ fn statements_in(text: &str) -> Option<Vec<Arg>> {
 fn psql(words: &[Arg], site: &CommandContext) -> Option<Reading> {
     let parsed = parse(find("psql")?, words);
     let statements: Vec<Arg> = parsed.values(&["-c", "--command"]).cloned().collect();
+    let read = named_by(words, "-f --file");
     let lists = parsed.has(&["-l", "--list", "-V", "--version", "-?", "--help"]);
     let hosts: Vec<Arg> = parsed.values(&["-h", "--host"]).cloned().collect();
     let databases: Vec<Arg> = parsed.values(&["-d", "--dbname"]).chain(&parsed.operands).cloned().collect();
     let writes: Vec<Arg> = parsed.values(&["-o", "--output"]).cloned().collect();
     let mut reading = parsed.into_reading();
+    reading
+        .files
+        .extend(read.into_iter().filter(|file| !file.is("-")).map(|file| FileUse::new(FileAccess::Read, file)));
     let is_known = |text: &str| is_query(text) || shows(text, PSQL_SHOWS);
     judge(&mut reading, &statements, site, is_known);
     if let Some(odd) = writes.iter().find(|value| value.literal().is_none_or(|text| text.trim_start().starts_with('|')))
@@ -461,6 +467,10 @@ fn sqlite(words: &[Arg], site: &CommandContext) -> Option<Reading> {
     let takes_input = parsed.operands.len() < 2 && !shows_version;
     let is_readonly = parsed.has(&["-readonly", "--readonly"]);
     let mut reading = parsed.into_reading();
+    for file in named_by(words, "-init --init") {
+        reading.files.retain(|known| known.arg != file);
+        reading.files.push(FileUse::new(FileAccess::Read, file));
+    }
     // The names of no file, and of a file by its address.
     reading.files.retain(|file| !(file.how == FileAccess::Write && (file.arg.is(":memory:") || file.arg.is(""))));
     if reading.files.iter().any(|file| file.arg.start().starts_with("file:")) {

@@ -164,6 +164,12 @@ const WRAPPERS: &[Wrapper] = &[
     wrapper("retry", "-v", "-t|--times -d|--delay -m|--max", 0),
     wrapper("pueue add", "-i|--immediate -e|--escape -s|--stashed", "-g|--group -l|--label -a|--after -d|--delay", 0),
     wrapper("tsp", "-n -g -f -m -d", "-L -N -D", 0),
+    wrapper("ts", "-n -g -f -m -d", "-L -N -D", 0),
+    wrapper("nq", "-c -q", "", 0),
+    wrapper("please", "", "-u|--user -d|--dir -r|--reason", 0),
+    wrapper("dtach", "-z -E -C", "-r -e -n -c -A", 0),
+    wrapper("abduco", "-f -r -p", "-e -n -c -A", 0),
+    wrapper("wine", "", "", 0),
     wrapper("ifne", "-n", "", 0),
     wrapper(
         "cpulimit",

@@ -261,6 +261,208 @@ fn git_agrees_about_the_paths() {
     assert!(hidden > 30, "{hidden} lines are free");
 }
 
+/// A repository in which only older commits have `old/key.txt`; `HEAD~2` added it, and `HEAD~1` removed it.
+fn with_removed_file(rule: &str) -> Guarded {
+    let guarded = Guarded::make(rule);
+    let place = &guarded.project.place;
+    write(&place.workspace, &[("old/key.txt", "old key\n")]);
+    for arguments in [&["add", "."][..], &["commit", "--quiet", "-m", "Add"], &["rm", "-rq", "old"]] {
+        git(&place.home, &place.workspace, arguments);
+    }
+    git(&place.home, &place.workspace, &["commit", "--quiet", "-m", "Remove"]);
+    write(&place.workspace, &[("README.md", "# More\n")]);
+    git(&place.home, &place.workspace, &["commit", "--quiet", "-am", "More"]);
+    guarded
+}
+
+/// Each shows the file, or puts it back.
+const SHOWING_REMOVED: &[&str] = &[
+    "git show HEAD~1",
+    "git show HEAD~2",
+    "git show HEAD^^",
+    "git show HEAD~3..HEAD~1",
+    "git show main~1",
+    "git log -p",
+    "git log -p -2",
+    "git log -p -3 --stat",
+    "git log -p HEAD~1",
+    "git log -p --all -1",
+    "git log -p -1 --author=Ada HEAD~1",
+    "git log -p HEAD~3..",
+    "git log -p ^HEAD~2 HEAD",
+    "git diff HEAD~2",
+    "git diff HEAD~3 HEAD~2",
+    "git diff HEAD~2..HEAD",
+    "git diff HEAD~3...HEAD~1",
+    "git diff-tree -p HEAD~1",
+    "git diff-tree -p HEAD~2 HEAD",
+    "git format-patch -3 --stdout",
+    "git format-patch HEAD~3",
+    "git archive HEAD~2",
+    "git archive HEAD~2 | tar -xO old/key.txt",
+    "git worktree add copy HEAD~2",
+    "git clone . copy",
+    "git bundle create all.bundle --all",
+    "git cat-file --batch < x",
+    "git checkout HEAD~2 -- old/key.txt",
+    "git checkout HEAD~2 old/key.txt",
+    "git checkout HEAD~2 -- .",
+    "git restore --source HEAD~2 old/key.txt",
+    "git restore -s HEAD~2 .",
+    "git grep key HEAD~2",
+    "git show describe-of-something",
+    "git reset HEAD~1; git show",
+    "git whatchanged -p",
+];
+
+#[test]
+fn a_file_that_only_older_commits_have_is_not_shown_unasked() {
+    let guarded = with_removed_file("deny file.read **/old/**");
+    guarded.check(SHOWING_REMOVED, Ask);
+    guarded.check(&["git show HEAD~2:old/key.txt", "git log -p -- old/key.txt"], Deny);
+    let check_names = || {
+        let content = guarded.output(&["rev-parse", "HEAD~2:old/key.txt"]);
+        let (commit, harmless) =
+            (guarded.output(&["rev-parse", "--short", "HEAD~2"]), guarded.output(&["rev-parse", "HEAD"]));
+        for (form, expected) in [
+            ("git show CONTENT", Ask),
+            ("git cat-file -p CONTENT", Ask),
+            ("git cat-file blob CONTENT", Ask),
+            ("git show COMMIT", Ask),
+            ("git archive COMMIT", Ask),
+            ("git show HARMLESS", Allow),
+            ("git archive HARMLESS", Allow),
+        ] {
+            let line =
+                form.replace("CONTENT", &content).replace("COMMIT", &commit).replace("HARMLESS", &harmless[..10]);
+            guarded.check(&[&line], expected);
+        }
+    };
+    check_names();
+    guarded.check(
+        &[
+            "git show",
+            "git show HEAD",
+            "git log -p -1",
+            "git log --oneline",
+            "git log --stat",
+            "git diff",
+            "git diff HEAD",
+            "git diff HEAD~1",
+            "git diff HEAD~1 HEAD",
+            "git diff HEAD~3",
+            "git format-patch -1 --stdout",
+            "git archive HEAD",
+            "git archive HEAD~2 src",
+            "git worktree add copy",
+            "git log -p -- src",
+            "git log -p -- ':(exclude)old'",
+            "git show HEAD~1 -- ':(exclude)old'",
+            "git grep key",
+            "git checkout HEAD~2 -- README.md",
+            "git restore README.md",
+            "git stash show -p",
+            "git stash list -p",
+            "git show 0123456789",
+        ],
+        Allow,
+    );
+    // The same of objects in a pack, with deltas.
+    let place = &guarded.project.place;
+    git(&place.home, &place.workspace, &["gc", "--quiet", "--aggressive", "--prune=now"]);
+    guarded.check(&["git show HEAD~1", "git log -p", "git archive HEAD~2"], Ask);
+    guarded.check(&["git show", "git log -p -1", "git diff HEAD~3"], Allow);
+    check_names();
+}
+
+#[test]
+fn a_secret_that_only_older_commits_have_is_asked_about_without_a_rule() {
+    let project = TestProject::make();
+    let place = &project.place;
+    git(&place.home, &place.workspace, &["add", "-f", ".env"]);
+    git(&place.home, &place.workspace, &["commit", "--quiet", "-m", "Add"]);
+    git(&place.home, &place.workspace, &["rm", "-q", "--cached", ".env"]);
+    git(&place.home, &place.workspace, &["commit", "--quiet", "-m", "Remove"]);
+    for (line, expected) in [
+        ("git show", Ask),
+        ("git log -p -3", Ask),
+        ("git diff HEAD~1", Ask),
+        ("git show HEAD~2", Allow),
+        ("git log -p -3 -- src", Allow),
+        ("git log --oneline", Allow),
+    ] {
+        let judged = judge(line, place, &[]);
+        assert_eq!(judged.verdict, expected, "{line}: {:?}", judged.parts);
+    }
+}
+
+#[test]
+fn programs_that_get_the_file_by_an_option_in_a_text_or_in_a_folder_are_asked_about() {
+    let guarded = Guarded::make("deny file.read **/private/**");
+    guarded.check(
+        &[
+            "gh api x --input private/plan.txt",
+            "gh api x -F a=@private/plan.txt",
+            "glab snippet create private/plan.txt",
+            "docker secret create x private/plan.txt",
+            "npm pack private",
+            "npm --userconfig private/plan.txt config list",
+            "make -f private/plan.txt",
+            "7z a x.7z private",
+            "7z a x.7z private/plan.txt",
+            "7z a x.7z .",
+            "rar a x.rar private",
+            "jar cf x.jar private",
+            "borg create r::a private",
+            "restic backup .",
+            "mksquashfs private x",
+            "repomix .",
+            "frob private",
+            "frob --all private/deep",
+            "npx serve private",
+            "python3 -m http.server -d private",
+            "python3 -m zipfile -c x.zip .",
+            "php -S localhost:8000 -t private",
+            "lftp -e 'put private/plan.txt' web1",
+            "duckdb -c \"select * from 'private/plan.txt'\"",
+            "vim -c 'r private/plan.txt' x",
+            "yq -n 'load(\"private/plan.txt\")'",
+            "emacs --batch --eval '(find-file \"private/plan.txt\")'",
+            "claude -p 'read private/plan.txt'",
+        ],
+        Ask,
+    );
+    guarded.check(
+        &[
+            "nano private/plan.txt",
+            "code private/plan.txt",
+            "emacs private/plan.txt",
+            "frob private/plan.txt",
+            "psql -f private/plan.txt",
+            "psql --file=private/plan.txt",
+            "sqlite3 -init private/plan.txt db",
+        ],
+        Deny,
+    );
+    guarded.check(
+        &[
+            "nano README.md",
+            "code .",
+            "psql -f data/users.csv",
+            "7z a x.7z src",
+            "frob src",
+            "frob .",
+            "npx eslint .",
+            "git commit -m 'Move private/plan.txt'",
+            "echo private/plan.txt",
+            "rm private/plan.txt",
+            "ssh -i private/plan.txt web1",
+            "npm pack",
+        ],
+        Allow,
+    );
+}
+
 #[test]
 fn a_container_that_gets_the_file_is_asked_about() {
     let guarded = Guarded::make("deny file.read **/private/**");

@@ -37,6 +37,7 @@ impl NamedCommand {
             "gh" | "glab" if self.has_word("api") => found.extend(self.posted()),
             "git" => found.extend(self.switched_to().into_iter().chain(self.restored())),
             "cargo" => found.extend(self.profile()),
+            "docker" | "podman" | "nerdctl" | "docker-compose" => found.extend(self.pushed_image()),
             "npm" if self.has_word("--location=global") || self.has_words(["--location", "global"]) => {
                 found.push(self.with_option(&["-g", "--global"], None))
             }
@@ -126,9 +127,11 @@ impl NamedCommand {
             "gxargs",
         ];
         let program = self.program();
-        let plain = match GNU.contains(&program) {
-            true => program.strip_prefix('g')?,
-            false => program.split_once('.').map(|(name, _)| name).filter(|name| *name == "mkfs")?,
+        let plain = match (GNU.contains(&program), program.strip_suffix(".exe")) {
+            (true, _) => program.strip_prefix('g')?,
+            // As Windows and its subsystem for Linux call them.
+            (false, Some(plain)) => plain,
+            (false, None) => program.split_once('.').map(|(name, _)| name).filter(|name| *name == "mkfs")?,
         };
         let only = |program| OperationName { program, verbs: Vec::new(), options: Vec::new() };
         Some(self.with_name(&only(plain), &only(program)))
@@ -194,6 +197,21 @@ impl NamedCommand {
         }
         let is_given = options.iter().any(|option| super::is_one_of(option, &["--release"]));
         is_given.then(|| self.with_option(&["--profile"], Some("release")))
+    }
+
+    /// `docker push` of `docker build --push` and `docker buildx bake --push`.
+    fn pushed_image(&self) -> Option<Self> {
+        let builds = self.has_word("build") || self.has_word("bake");
+        let is_pushing = |word: &Word| {
+            word.literal
+                && (word.text == "--push"
+                    || word.text.contains("type=registry")
+                    || word.text.split(',').any(|part| part == "push=true"))
+        };
+        let words = ["docker", "push"].map(|text| Word { text: text.to_owned(), literal: true });
+        let behind = || self.words.iter().skip(1).filter(|word| !word.text.starts_with('-')).cloned();
+        (builds && self.words.iter().any(is_pushing))
+            .then(|| Self { words: words.into_iter().chain(behind()).collect(), form: None })
     }
 
     fn in_small_letters(&self) -> Self {

@@ -1,0 +1,85 @@
+//! Options and operands that say where a program writes, as far as they lead out of the session's folders or to a place in them
+//! that may run code later. Within these folders, the permission for the command covers what it makes.
+
+use std::path::{Component, Path};
+
+use super::CommandContext;
+use super::written_files::named_by;
+use crate::shell_grammar::arg::Arg;
+use crate::shell_grammar::state::logical;
+
+/// Programs with the options whose value is a file or a folder that they write, or in which they work. Read from their own manuals.
+const ROWS: &[(&str, &str)] = &[
+    ("git", "-C"),
+    ("make gmake ninja samu", "-C --directory"),
+    ("npm", "--prefix -C"),
+    ("pnpm", "-C --dir --modules-dir --virtual-store-dir --store-dir"),
+    ("yarn yarnpkg", "--cwd --modules-folder --cache-folder"),
+    ("bun", "--cwd"),
+    ("pip pip3", "-t --target --prefix --root"),
+    ("cargo", "--root --target-dir --out-dir --artifact-dir"),
+    ("composer", "-d --working-dir"),
+    ("gem", "-i --install-dir -n --bindir"),
+    ("bundle", "--path"),
+    ("go", "-C -o"),
+    ("meson", "-C --destdir"),
+    ("cmake", "--build --install --prefix -B"),
+    ("gradle gradlew", "-p --project-dir"),
+    ("tsc", "--outDir --outFile --declarationDir --tsBuildInfoFile --generateTrace --generateCpuProfile"),
+    ("vite", "--outDir"),
+    ("webpack", "-o --output-path"),
+    ("rollup", "-o --file -d --dir"),
+    ("esbuild", "--outfile --outdir"),
+    ("parcel", "--dist-dir --cache-dir"),
+    ("babel swc", "-o --out-file -d --out-dir"),
+    ("jest", "--outputFile --coverageDirectory --cacheDirectory"),
+    ("vitest", "--outputFile --coverage.reportsDirectory"),
+    ("playwright", "--output"),
+    ("eslint", "-o --output-file --cache-location --cache-file"),
+    ("typedoc", "--out --json"),
+    ("storybook", "-o --output-dir"),
+    ("pytest py.test", "--junitxml --junit-xml --basetemp"),
+    ("mypy", "--cache-dir --junit-xml --html-report --txt-report --xml-report"),
+    ("ruff", "-o --output-file --cache-dir"),
+    ("coverage", "-d --directory -o --data-file"),
+    ("tox nox", "--workdir --envdir"),
+    ("pdoc", "-o --output-dir"),
+    ("mkdocs", "-d --site-dir"),
+    ("hugo jekyll", "-d --destination"),
+    ("rustdoc", "-o --out-dir"),
+    ("buf swagger-codegen openapi-generator openapi-generator-cli", "-o --output"),
+    ("dotnet", "-o --output"),
+];
+
+/// Programs whose operands are folders that they make.
+const OPERANDS: &[&str] = &["venv", "virtualenv", "sphinx-build", "django-admin", "meson"];
+
+/// The files and folders that a command may write there. `words` are those behind the program.
+pub(super) fn written(name: &str, words: &[Arg], site: &CommandContext) -> Vec<Arg> {
+    let rows = ROWS.iter().filter(|(programs, _)| programs.split(' ').any(|program| program == name));
+    let mut found: Vec<Arg> = rows.flat_map(|(_, options)| named_by(words, options)).collect();
+    if OPERANDS.contains(&name) {
+        found.extend(words.iter().filter(|word| !word.start().starts_with('-')).cloned());
+    }
+    if name == "protoc" {
+        let is_output = |word: &&Arg| word.start().split('=').next().is_some_and(|option| option.ends_with("_out"));
+        found.extend(words.iter().filter(is_output).filter_map(|word| {
+            let at = word.start().find('=')?;
+            Some(word.without_start(at + 1))
+        }));
+    }
+    found.retain(|word| leads_away(word, site));
+    found
+}
+
+fn leads_away(word: &Arg, site: &CommandContext) -> bool {
+    let (Some(text), Some(folders)) = (word.literal(), site.folders) else { return false };
+    let is_hidden = |path: &Path| {
+        path.components().any(|part| matches!(part, Component::Normal(name) if name.to_string_lossy().starts_with('.')))
+    };
+    !text.is_empty()
+        && folders.iter().map(|folder| logical(&folder.join(text))).any(|path| {
+            let place = site.session_folders.iter().find_map(|place| path.strip_prefix(place).ok());
+            place.is_none_or(is_hidden)
+        })
+}

@@ -1,0 +1,215 @@
+//! Files that a program may read because its words name them, where no table says what the words are.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use toold_engine::need::ShownFiles;
+use toold_engine::policy::is_secret;
+
+use super::known::find;
+use super::{CommandContext, FileAccess, FileUse, Reading, builtins, formatters, interpreters, named_effects};
+use crate::shell_grammar::arg::Arg;
+use crate::shell_grammar::state::logical;
+
+/// So many words of a program are looked at for names of files.
+const MAX_NAMED: usize = 60;
+/// So many words of a text that it runs.
+const MAX_NAMED_IN_TEXT: usize = 300;
+
+/// Editors: they show the files that they write.
+const EDITORS: &[&str] = &[
+    "nano",
+    "pico",
+    "emacs",
+    "emacsclient",
+    "micro",
+    "hx",
+    "helix",
+    "kak",
+    "joe",
+    "mg",
+    "code",
+    "codium",
+    "red",
+    "mcedit",
+];
+
+/// Programs that read everything in the folders which their words name, with the words that choose such an operation.
+const READ_FOLDERS: &[(&str, &str)] = &[
+    ("7z 7za 7zr 7zz rar zpaq", "a u add"),
+    ("jar ar pax dar mksquashfs genisoimage mkisofs xorriso rdiff-backup duplicity tarsnap unison", ""),
+    ("restic kopia", "backup create"),
+    ("borg", "create"),
+    ("npm pnpm bun", "pack publish"),
+    ("repomix files-to-prompt code2prompt gitingest", ""),
+    ("serve http-server live-server miniserve darkhttpd", ""),
+    ("caddy", "file-server"),
+];
+
+/// Programs whose words another machine or a container gives a meaning where they run a command there.
+const RUN_ELSEWHERE: &[&str] = &[
+    "ssh",
+    "kubectl",
+    "oc",
+    "docker",
+    "podman",
+    "nerdctl",
+    "docker-compose",
+    "podman-compose",
+    "lxc",
+    "incus",
+    "multipass",
+    "adb",
+    "vagrant",
+    "flatpak",
+    "az",
+    "aws",
+    "gcloud",
+];
+
+/// Programs that use the key behind `-i`, and do not show it.
+const USE_KEYS: &[&str] = &["ssh", "scp", "sftp", "autossh"];
+
+/// The words of a text in another language that may be names of files.
+pub(super) fn names_in(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| c.is_whitespace() || "'\"`()[]{}<>|&;,=$".contains(c)).filter(|word| !word.is_empty())
+}
+
+/// The files with secrets that a text in another language names.
+pub(super) fn secrets_in(text: &str) -> impl Iterator<Item = FileUse> {
+    let secrets = names_in(text).filter(|word| is_secret(&Path::new("/x").join(word)));
+    secrets.map(|word| FileUse { is_operand: false, ..FileUse::new(FileAccess::Read, Arg::text(word)) })
+}
+
+/// Adds the files that the words of a command name, as far as it may read them. `words` begins with the program, whose name
+/// without a folder is `name`.
+pub(super) fn add(name: &str, words: &[Arg], site: &CommandContext, reading: &mut Reading) {
+    if site.is_elsewhere {
+        return;
+    }
+    if EDITORS.contains(&name) {
+        let written = reading.files.iter().filter(|file| file.how == FileAccess::Write);
+        let is_file = |file: &&FileUse| {
+            let folders = site.folders.unwrap_or_default();
+            let named = file.arg.literal().map(|text| folders.iter().any(|folder| folder.join(text).is_dir()));
+            named != Some(true)
+        };
+        let shown: Vec<FileUse> =
+            written.filter(is_file).map(|file| FileUse { how: FileAccess::Read, ..file.clone() }).collect();
+        reading.files.extend(shown);
+    }
+    add_folders(name, words, site, reading);
+    if builtins::is_builtin(name) {
+        return;
+    }
+    if reading.known.is_none() && reading.files.is_empty() {
+        add_of_unknown(words, site, reading);
+    }
+    let runs_words = !reading.commands.is_empty() || !reading.on_found.is_empty();
+    let runs_elsewhere = !reading.elsewhere.is_empty() || !reading.scripts_elsewhere.is_empty();
+    // What Git shows is judged by its index and its commits.
+    let is_judged = name == "git" || runs_words || runs_elsewhere && RUN_ELSEWHERE.contains(&name);
+    if !reading.reads_only && !is_judged {
+        add_shown(words, reading.known.is_some(), site, reading);
+    }
+}
+
+/// The same for a tool that another program runs here, whose name is the first word.
+pub(super) fn add_of_tool(words: &[Arg], site: &CommandContext, reading: &mut Reading) {
+    let name = words.first().and_then(Arg::literal).and_then(|path| path.rsplit('/').next()).unwrap_or_default();
+    add_folders(name, words, site, reading);
+    add_shown(words, find(name).is_some(), site, reading);
+}
+
+/// The folders that it reads with everything inside.
+fn add_folders(name: &str, words: &[Arg], site: &CommandContext, reading: &mut Reading) {
+    let is_one = |(programs, verbs): &&(&str, &str)| {
+        programs.split(' ').any(|program| program == name)
+            && (verbs.is_empty() || words.iter().any(|word| verbs.split(' ').any(|verb| word.is(verb))))
+    };
+    let serves = interpreters::tool(words).is_some_and(|tool| {
+        tool.first().is_some_and(|module| ["http.server", "zipfile", "tarfile"].iter().any(|name| module.is(name)))
+    });
+    let serves = serves || name == "php" && words.iter().any(|word| word.is("-S"));
+    if !serves && !READ_FOLDERS.iter().any(|row| is_one(&row)) {
+        return;
+    }
+    let folders = site.folders.unwrap_or_default();
+    let is_folder = |word: &&Arg| {
+        word.literal().is_some_and(|text| !text.starts_with('-') && folders.iter().any(|at| at.join(text).is_dir()))
+    };
+    reading.reads_in.extend(words.iter().skip(1).filter(is_folder).cloned());
+}
+
+/// Names among the words of a command, and in their texts.
+fn names_among(words: &[Arg]) -> impl Iterator<Item = &str> {
+    let program = words.first().and_then(Arg::literal).and_then(|path| path.rsplit('/').next());
+    let uses_key = program.is_some_and(|name| USE_KEYS.contains(&name));
+    let own = words.iter().enumerate().skip(1).take(MAX_NAMED);
+    let own = own.filter(move |(at, _)| !(uses_key && words[at - 1].is("-i")));
+    let names = own.filter_map(|(_, word)| word.literal()).flat_map(|text| {
+        let behind = ['=', '@', ':'].into_iter().filter_map(|mark| text.split_once(mark).map(|(_, behind)| behind));
+        std::iter::once(text).chain(behind)
+    });
+    names.filter(|name| !name.is_empty() && !name.starts_with('-'))
+}
+
+/// The files of the session's folders that the words of a program name which no table knows, or the text that it runs: it may
+/// read them, or change them. Of a secret it is not known what becomes of it.
+fn add_of_unknown(words: &[Arg], site: &CommandContext, reading: &mut Reading) {
+    let folders = site.folders.unwrap_or_default();
+    // The tables know what these change.
+    let only_shows = named_effects::shows(words) || formatters::is_one(words);
+    let texts: Vec<String> = interpreters::inline_script(words).into_iter().chain(reading.program.clone()).collect();
+    let in_texts = texts.iter().flat_map(|text| names_in(text)).take(MAX_NAMED_IN_TEXT);
+    let named = names_among(words).chain(in_texts.filter(|name| !name.starts_with('-')));
+    let mut seen: Vec<PathBuf> = Vec::new();
+    for path in named.flat_map(|name| folders.iter().map(move |folder| logical(&folder.join(name)))) {
+        if seen.contains(&path) || !path.is_file() {
+            continue;
+        }
+        seen.push(path.clone());
+        let is_secret = is_secret(&path) || path.canonicalize().is_ok_and(|real| is_secret(&real));
+        reading.hides_file |= is_secret;
+        if !is_secret && is_inside(&path, site) {
+            let name = path.to_string_lossy();
+            reading.files.push(FileUse { is_operand: false, ..FileUse::new(FileAccess::Read, Arg::text(&name)) });
+            if !only_shows {
+                reading.discards.push(name.into_owned());
+            }
+        }
+    }
+}
+
+fn is_inside(path: &Path, site: &CommandContext) -> bool {
+    site.session_folders.iter().any(|place| path.starts_with(place))
+}
+
+fn may_be_code(text: &str) -> bool {
+    text.contains(|c: char| c.is_whitespace() || "'\"(".contains(c))
+}
+
+/// What else its words may name: files that a table takes for a text or a value, files in a text, and folders of a program that no
+/// table knows. If reading one of them is denied, a person is asked.
+fn add_shown(words: &[Arg], is_known: bool, site: &CommandContext, reading: &mut Reading) {
+    let folders = site.folders.unwrap_or_default();
+    let texts = words.iter().skip(1).filter_map(Arg::literal).filter(|text| may_be_code(text));
+    let in_texts: Vec<&str> = texts.flat_map(names_in).take(MAX_NAMED_IN_TEXT).collect();
+    let paths_of = |name: &str| folders.iter().map(|folder| logical(&folder.join(name))).collect::<Vec<_>>();
+    let used = reading.files.iter().filter_map(|file| file.arg.literal()).flat_map(paths_of);
+    let mut seen: HashSet<PathBuf> = used.collect();
+    let named = names_among(words).chain(in_texts).filter(|name| !name.contains(char::is_whitespace));
+    for path in named.flat_map(paths_of) {
+        let is_around = folders.iter().any(|folder| folder.starts_with(&path));
+        if is_around || !is_inside(&path, site) || !seen.insert(path.clone()) {
+            continue;
+        }
+        let is_there = path.is_file() || !is_known && path.is_dir();
+        let Some(real) = path.canonicalize().ok().filter(|_| is_there) else { continue };
+        if let (Some(folder), Some(name)) = (real.parent(), real.file_name()) {
+            let names = Some(vec![name.to_string_lossy().into_owned()]);
+            reading.shows.push(Arc::new(ShownFiles { folder: folder.to_owned(), names, leaving_out: None }));
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Denials of an operation: commands in the words of remote tools and wrappers, and values that are no operation.
+
+use toold_proto::permission::Verdict;
+
+use crate::commands::rules::check;
+
+use Verdict::{Allow, Ask, Deny};
+
+#[test]
+fn commands_that_clouds_run_elsewhere_are_denied_there() {
+    const RULES: &[&str] = &["allow shell **", "deny shell rm -rf *"];
+    check(&[
+        (
+            RULES,
+            &[
+                "az vm run-command invoke -g g -n vm --command-id RunShellScript --scripts 'rm -rf /srv'",
+                "az vm run-command invoke -g g -n vm --command-id RunShellScript --scripts 'cd /srv' 'rm -rf x'",
+                "az vm run-command create --script='rm -rf /srv' -g g --vm-name vm --name r",
+                "az aks command invoke -g g -n k --command 'rm -rf /srv'",
+                "az container exec -g g -n c --exec-command 'rm -rf /srv'",
+                "az acr run -r r --cmd 'rm -rf /srv' /dev/null",
+                "aws ssm send-command --document-name AWS-RunShellScript --parameters commands='rm -rf /srv'",
+                "aws ssm send-command --document-name AWS-RunShellScript --parameters 'commands=[\"cd /\",\"rm -rf srv\"]'",
+                "aws ssm send-command --document-name AWS-RunShellScript --parameters '{\"commands\":[\"rm -rf /srv\"]}'",
+                "aws ecs execute-command --cluster c --task t --interactive --command 'rm -rf /srv'",
+                "aws ecs run-task --cluster c --overrides '{\"x\":[{\"command\":[\"sh\",\"-c\",\"rm -rf /srv\"]}]}'",
+                "aws ecs run-task --cluster c --overrides '{\"x\":[{\"command\":[\"rm\",\"-rf\",\"/srv\"]}]}'",
+                "aws ec2 run-instances --user-data 'rm -rf /srv' --image-id i",
+                "gcloud compute ssh vm --command 'rm -rf /srv'",
+                "gcloud compute instances create vm --metadata startup-script='rm -rf /srv'",
+                "gcloud run jobs create j --image i --command rm --args=-rf,/srv",
+                "docker service create alpine rm -rf /srv",
+            ],
+            Deny,
+        ),
+        (
+            RULES,
+            &[
+                "az vm run-command invoke -g g -n vm --command-id RunShellScript --scripts 'df -h'",
+                "aws ssm send-command --document-name AWS-RunShellScript --parameters commands='df -h'",
+                "aws ec2 create-tags --resources i --tags Key=rm,Value=-rf",
+                "gcloud compute instances list --filter 'description:rm -rf'",
+                "az repos pr create --description 'rm -rf is gone'",
+            ],
+            Allow,
+        ),
+    ]);
+}
+
+#[test]
+fn a_wrapper_may_hand_one_text_to_a_shell() {
+    check(&[
+        (
+            &["allow shell **", "deny shell npm publish *"],
+            &[
+                "pueue add 'npm publish'",
+                "pueue add --label x 'npm publish --tag next'",
+                "retry -t 3 'npm publish'",
+                "nq npm publish",
+                "please npm publish",
+                "timeout 5 'npm publish'",
+                "yarn run npm publish",
+                "yarn --cwd web run npm publish",
+                "bun run --bun npm publish",
+                "pnpm run npm publish",
+                "npx --no npm publish",
+                "bunx npm publish",
+                "pnpm exec npm publish",
+                "zx -e 'await $`npm publish`'",
+                "npx zx --eval 'await $`npm publish`'",
+                "docker exec web node -e 'require(\"child_process\").execSync(\"npm publish\")'",
+                "ssh web1 \"python3 -c 'import os; os.system(\\\"npm publish\\\")'\"",
+            ],
+            Deny,
+        ),
+        (
+            &["allow shell **", "deny shell frobnicate now *"],
+            &["xterm -e frobnicate now", "alacritty --command frobnicate now", "pdsh -w web1 frobnicate now"],
+            Ask,
+        ),
+    ]);
+}
+
+#[test]
+fn a_value_is_no_operation() {
+    check(&[
+        (
+            &["allow shell **", "deny shell make deploy *", "deny shell just deploy *", "deny shell mvn deploy *"],
+            &[
+                "make test ENV=deploy",
+                "make ENV=deploy test",
+                "make -j4 test TARGET=deploy",
+                "just test target=deploy",
+                "just test deploy=1",
+                "mvn -Dstage=deploy test",
+            ],
+            Allow,
+        ),
+        (
+            &["allow shell **", "deny shell make deploy *", "deny shell just deploy *", "deny shell mvn deploy *"],
+            &[
+                "make deploy ENV=test",
+                "make ENV=test deploy",
+                "make test deploy",
+                "make test CMD='make deploy'",
+                "make --eval='x:;make deploy' x",
+                "just target=x deploy",
+                "mvn -Dstage=test deploy",
+            ],
+            Deny,
+        ),
+        (
+            &["allow shell **", "deny shell git push *", "deny shell rm -rf *"],
+            &["make test CMD='git push'", "make test 'CLEAN=rm -rf x'"],
+            Deny,
+        ),
+        (
+            &["allow shell **", "deny shell npm run deploy *", "deny shell npm publish *"],
+            &[
+                "nx build deploy",
+                "nx test publish",
+                "nx run deploy:build",
+                "nx run deploy:build:production",
+                "nx affected -t build,test",
+                "yarn workspace publish build",
+                "yarn workspace deploy test",
+            ],
+            Allow,
+        ),
+        (
+            &["allow shell **", "deny shell npm run deploy *", "deny shell npm publish *"],
+            &[
+                "nx deploy web",
+                "nx run web:deploy",
+                "nx run web:deploy:production",
+                "nx run-many -t build deploy",
+                "nx affected --targets=build,deploy",
+                "yarn workspace web deploy",
+                "yarn workspace web npm publish",
+            ],
+            Deny,
+        ),
+        (
+            &["allow shell **", "deny shell git push *", "deny shell ./scripts/build.sh *"],
+            &["tldr git push", "bash -n scripts/build.sh", "npx jest -t 'git push'", "pytest -k 'git push'"],
+            Allow,
+        ),
+    ]);
+}
+
+#[test]
+fn a_shell_with_a_text_is_judged_by_the_text() {
+    check(&[
+        (
+            &["allow shell npm test *"],
+            &[
+                "bash -c 'npm test'",
+                "sh -c 'npm test'",
+                "dash -c 'npm test'",
+                "ash -c 'cd web && npm test | head -5'",
+                "sh -lc 'npm test -- --watch=false'",
+                "/bin/sh -ec 'npm test'",
+                "busybox sh -c 'npm test'",
+                "sh -c 'ls src'",
+                "sh -n scripts/build.sh",
+            ],
+            Allow,
+        ),
+        (
+            &["allow shell npm test *"],
+            &[
+                "sh -c '[[ a > b ]]'",
+                "sh -c 'echo $'\\''x'\\'''",
+                "sh -c 'ls ${x//a/b}'",
+                "sh -c 'a=README.md; a=.env :; cat $a'",
+                "sh -c 'npm install'",
+                "busybox sh -c 'rm x'",
+                "sh scripts/build.sh",
+            ],
+            Ask,
+        ),
+        (&["allow shell **", "deny shell rm -rf *"], &["busybox sh -c 'rm -rf x'", "dash -c 'rm -rf x'"], Deny),
+    ]);
+}
+
+#[test]
+fn options_that_move_what_a_program_writes_name_a_file() {
+    const RULES: &[&str] = &[
+        "allow shell make *",
+        "allow shell npm ci *",
+        "allow shell yarn *",
+        "allow shell cargo install *",
+        "allow shell tsc *",
+        "allow shell esbuild *",
+        "allow shell npx *",
+        "allow shell gem install *",
+        "allow shell composer install *",
+        "allow shell git commit *",
+        "allow shell python3 -m venv *",
+        "allow shell pytest *",
+        "allow shell protoc *",
+    ];
+    check(&[
+        (
+            RULES,
+            &[
+                "make -C /etc test",
+                "make -C .git/hooks",
+                "npm ci --prefix /etc",
+                "npm --prefix=/etc ci",
+                "yarn --cwd /etc install",
+                "cargo install --root /usr x",
+                "tsc --outDir /etc",
+                "npx tsc --outDir .git/hooks",
+                "esbuild a.js --outfile=.git/hooks/pre-commit",
+                "gem install -i /etc x",
+                "composer install --working-dir=/etc",
+                "git -C /etc commit -m x",
+                "python3 -m venv /etc/v",
+                "pytest --junitxml=/etc/x.xml",
+                "protoc --go_out=/etc a.proto",
+            ],
+            Ask,
+        ),
+        (
+            RULES,
+            &[
+                "make -C web test",
+                "npm ci --prefix web",
+                "yarn --cwd web install",
+                "tsc --outDir dist",
+                "npx tsc --outDir build",
+                "git -C src commit -m x",
+                "python3 -m venv .venv",
+                "pytest --junitxml=report.xml",
+                "protoc --go_out=. a.proto",
+            ],
+            Allow,
+        ),
+    ]);
+}
+
+#[test]
+fn an_address_and_an_interpreter_in_the_words_are_covered_only_where_the_rule_shows_them() {
+    check(&[
+        (
+            &["allow shell git pull *", "allow shell uv run *", "allow shell uvx *"],
+            &["git pull https://example.org/a.git main", "uv run --python ./x pytest", "uvx -p /tmp/x ruff"],
+            Ask,
+        ),
+        (
+            &["allow shell git pull *", "allow shell uv run *"],
+            &["git pull origin main", "git pull", "uv run --python 3.12 pytest"],
+            Allow,
+        ),
+        (&["allow shell git pull https://example.org/a.git *"], &["git pull https://example.org/a.git main"], Allow),
+    ]);
+}
+
+#[test]
+fn a_build_may_push_its_image_and_programs_have_further_names() {
+    check(&[
+        (
+            &["allow shell **", "deny shell docker push *"],
+            &[
+                "docker build --push .",
+                "docker buildx build -t x --push .",
+                "docker buildx bake --push",
+                "docker buildx build --output type=registry .",
+                "docker buildx build -o type=image,push=true .",
+                "docker compose build --push",
+                "podman build --push .",
+            ],
+            Deny,
+        ),
+        (
+            &["allow shell **", "deny shell docker push *"],
+            &["docker build -t push .", "docker buildx build --load .", "docker compose build push"],
+            Allow,
+        ),
+        (
+            &["allow shell **", "deny shell kubectl delete *", "deny shell aws s3 rm *", "deny shell cargo publish *"],
+            &[
+                "kubectl.exe delete pod x",
+                "k delete pod x",
+                "aws2 s3 rm s3://b/x",
+                "awslocal s3 rm s3://b/x",
+                "python3 -m awscli s3 rm s3://b/x",
+                "cross publish",
+            ],
+            Deny,
+        ),
+    ]);
+}
