@@ -338,18 +338,18 @@ fn the_root_and_the_home_folder_are_not_read_without_being_asked() {
 #[test]
 fn grants_of_people_and_plugins_are_separate() {
     let plugin = "hygge.register_tool{name = 'runs', execute = function(ctx, input) \
-                  return hygge.call_tool('bash', {command = [[sh -c 'echo spent']]}) end}\n";
+                  return hygge.call_tool('bash', {command = [[sh -c 'echo spent$((1))']]}) end}\n";
     let daemon = Setup::new().plugin("spender.lua", plugin).start();
     let mut wire = daemon.connect();
     let grant = |chain: &[&str]| json!({"category": "shell", "pattern": "sh *", "scope": "always", "chain": chain});
     let plain = wire.result("permissions.grant", grant(&[]));
-    assert_eq!(wire.tool("bash", json!({"command": "sh -c 'echo spent'"}))["is_error"], false);
+    assert_eq!(wire.tool("bash", json!({"command": "sh -c 'echo spent$((1))'"}))["is_error"], false);
     let refused = wire.tool("runs", json!({}));
     assert!(refused.to_string().contains("--chain spender"), "{refused}");
     wire.result("permissions.revoke", json!({"id": plain["id"]}));
     wire.result("permissions.grant", grant(&["spender"]));
     assert!(wire.tool("runs", json!({})).to_string().contains("spent"));
-    assert_eq!(wire.tool("bash", json!({"command": "sh -c 'echo spent'"}))["is_error"], true);
+    assert_eq!(wire.tool("bash", json!({"command": "sh -c 'echo spent$((1))'"}))["is_error"], true);
 }
 
 #[test]

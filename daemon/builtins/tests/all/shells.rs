@@ -147,10 +147,10 @@ async fn a_shell_can_be_attached_to() {
 #[tokio::test]
 async fn starting_and_killing_need_permission() {
     let test = BuiltinTest::strict();
-    let result = test.call("bash", json!({"command": "sh -c 'sleep 1000'", "background": true})).await;
-    assert_eq!(result.metadata["permission"]["target"], json!("sh -c 'sleep 1000'"));
+    let result = test.call("bash", json!({"command": "sh -c 'sleep $((1000))'", "background": true})).await;
+    assert_eq!(result.metadata["permission"]["target"], json!("sh -c 'sleep $((1000))'"));
     test.rule(Category::Shell, "sh *", Verdict::Allow);
-    let id = start(&test, "sh -c 'sleep 1000'").await;
+    let id = start(&test, "sh -c 'sleep $((1000))'").await;
     let result = test.call("kill_shell", json!({"shell_id": id})).await;
     assert_eq!(result.metadata["permission"]["category"], json!("shell"));
     test.rule(Category::Shell, "kill_shell *", Verdict::Allow);
