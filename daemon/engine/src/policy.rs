@@ -385,11 +385,6 @@ fn decide_from_policy(policy: &Policy, grants: &[Grant], subject: &Subject, need
             // While part of the configuration cannot be read, that part may deny it.
             None if default == Verdict::Ask && policy.broken.is_empty() => match by_level(policy, subject, need) {
                 Some(freed) => Decision { by_level: true, ..Decision::new(Verdict::Allow, DecidedBy::Rule, freed) },
-                // An agent whose own prompt is off would not ask.
-                None if need.hides_file() && secrets::may_name_secret(&need.target) => {
-                    let why = "it may read or write a file with secrets, which no tool touches";
-                    Decision::new(Verdict::Ask, DecidedBy::Rule, why)
-                }
                 None => Decision::new(default, DecidedBy::Default, default_name(need, default)),
             },
             None => Decision::new(default, DecidedBy::Default, default_name(need, default)),

@@ -4,8 +4,6 @@ use std::path::{Component, Path};
 
 use toold_proto::cut;
 
-use crate::policy::pattern::wild::Wild;
-
 const FILES: &[&str] = &[
     ".dev.vars",
     ".netrc",
@@ -142,32 +140,6 @@ fn is_template(name: &str) -> bool {
     name.rsplit(['.', '-', '_']).next().is_some_and(|last| TEMPLATES.contains(&last))
 }
 
-/// Whether a word of a command names a secret, or the shell may make the name of one of its wildcards: `~/.ssh/*`, `*/.e*`. A wildcard
-/// alone says nothing.
-pub(super) fn may_name_secret(command: &str) -> bool {
-    const NAMES: &[&str] =
-        &[".env", ".netrc", ".npmrc", "id_rsa", "id_ed25519", "key.pem", ".ssh", ".aws", ".gnupg", ".kube"];
-    let is_wild = |part: &&str| part.contains(['*', '?', '[']);
-    command.split(|c: char| c.is_whitespace() || "'\"`();|&<>=,:".contains(c)).any(|word| {
-        let parts: Vec<&str> = word.split('/').collect();
-        // `at` is the part that is the name, others with wildcards are any.
-        let with = |at: usize, name: &str| {
-            let named = parts.iter().enumerate().map(|(other, part)| match is_wild(part) {
-                true if other == at => name,
-                true => "x",
-                false => part,
-            });
-            secret_name(Path::new(&format!("/x/{}", named.collect::<Vec<_>>().join("/")))).is_some()
-        };
-        let may_be = |at: usize, name: &&str| {
-            let says_something = parts[at].chars().filter(|c| !"*?[]".contains(*c)).count() > 1;
-            says_something && Wild::parse(&parts[at].replace('?', "*")).matches(name)
-        };
-        let mut wild = (0..parts.len()).filter(|at| is_wild(&parts[*at]));
-        with(usize::MAX, "") || wild.any(|at| NAMES.iter().any(|name| may_be(at, name) && with(at, name)))
-    })
-}
-
 /// Whether files of this name are inputs that people and agents write.
 pub(super) fn is_input(name: &str) -> bool {
     name == "terraform.tfvars"
@@ -207,26 +179,6 @@ fn has_part(path: &Path, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_wildcard_may_become_the_name_of_a_secret() {
-        for command in [
-            "cat ~/.ssh/*",
-            "cat ~/.ssh/id*",
-            "cat ~/.s*/id*",
-            "cat */.e*",
-            "cat \"$d\"/.env",
-            "perl -pe 1 a/.env",
-            "cat ~/id_*",
-        ] {
-            assert!(may_name_secret(command), "{command}");
-        }
-        for command in
-            ["cat *", "cat */*", "cat src/*.rs", "cat $f", "cat .env.example", "grep -r x *", "cat s*", "ls -la", ""]
-        {
-            assert!(!may_name_secret(command), "{command}");
-        }
-    }
 
     #[test]
     fn memories_are_known_by_their_place() {
