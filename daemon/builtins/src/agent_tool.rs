@@ -1,11 +1,15 @@
 //! An action that an agent takes with a tool of its own, as a call. The agent does the work: the call decides whether it may,
 //! and lasts until the agent says that it is done. No registry contains such a tool.
 
+mod agent_file;
+mod agent_folders;
 mod content_search;
+mod loaded_files;
 mod needs;
 mod own_commands;
 mod shell_snapshot;
 mod skill_file;
+mod started_programs;
 mod startup_files;
 mod touched;
 
@@ -196,10 +200,10 @@ impl AgentTool {
             None
         });
         let deriving = Deriving {
+            agent: &self.request.agent,
             toolkit: &self.toolkit,
             environment: &self.work.environment,
             shell,
-            types: self.request.agent == "codex",
             snapshot: snapshot.as_ref(),
             unclear: &self.unclear,
             description: description_in(&self.work.input),
@@ -247,8 +251,8 @@ impl AgentTool {
     }
 
     fn runs_commands(&self) -> bool {
-        let runs = |action: &AgentAction| matches!(action, AgentAction::Command { .. } | AgentAction::Skill { .. });
-        self.work.actions.iter().any(runs) || self.work.named.iter().any(|need| need.category == Category::Shell)
+        self.work.actions.iter().any(AgentAction::may_run_commands)
+            || self.work.named.iter().any(|need| need.category == Category::Shell)
     }
 
     /// Whether the caller names the needs of the action: all of an unknown tool, and the server and tool of an MCP
@@ -303,10 +307,12 @@ impl AgentTool {
             let reason = format!("toold can't tell what {tool} does, which may be about this: {rule}");
             return as_by_rule(reason);
         }
-        let loads_skill = self.work.actions.iter().any(|action| matches!(action, AgentAction::Skill { .. }));
+        let loads_file =
+            |action: &AgentAction| matches!(action, AgentAction::Skill { .. } | AgentAction::SubAgent { .. });
+        let loads_file = self.work.actions.iter().any(loads_file);
         match judgement.decision {
             // The model chose a file that runs commands before anybody sees them.
-            Verdict::Ask if loads_skill => Judgement { by: DecidedBy::Rule, ..judgement },
+            Verdict::Ask if loads_file => Judgement { by: DecidedBy::Rule, ..judgement },
             Verdict::Allow if self.partial.lock().is_some() => {
                 let why = self.partial.lock().clone().unwrap_or_default();
                 Judgement::ask(format!("toold does not judge {tool}: {why}: the agent decides"))
@@ -357,7 +363,10 @@ impl AgentTool {
     /// Whether the judgement is about everything that the tool does. A skill does more than toold can see.
     fn judges_all(&self) -> bool {
         let is_judged = |action: &AgentAction| match action {
-            AgentAction::Nothing | AgentAction::Skill { .. } | AgentAction::Unclear { .. } => false,
+            AgentAction::Nothing
+            | AgentAction::Skill { .. }
+            | AgentAction::SubAgent { .. }
+            | AgentAction::Unclear { .. } => false,
             AgentAction::Unknown => self.is_named(action),
             AgentAction::Command { .. }
             | AgentAction::Read { .. }
@@ -496,6 +505,7 @@ fn categories_of(action: &AgentAction) -> &[Category] {
         &[Category::Mcp, Category::FileWrite, Category::Shell, Category::Network, Category::FileRead];
     match action {
         AgentAction::Unclear { category } => std::slice::from_ref(category),
+        AgentAction::SubAgent { .. } => &[Category::Agent],
         AgentAction::Unknown => ANY,
         _ => &[],
     }
@@ -534,6 +544,7 @@ fn name_of(work: &AgentWork) -> ToolName {
         AgentAction::WebSearch { .. } => Some("web_search"),
         AgentAction::Mcp { .. }
         | AgentAction::Skill { .. }
+        | AgentAction::SubAgent { .. }
         | AgentAction::Nothing
         | AgentAction::Unclear { .. }
         | AgentAction::Unknown => None,

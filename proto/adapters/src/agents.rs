@@ -72,10 +72,14 @@ pub enum AgentAction {
         server: String,
         tool: String,
     },
-    /// Loads a skill or a slash command of Claude Code, whose file may run commands and allow tools.
+    /// Loads a skill, or a slash command of Claude Code, whose file may run commands and allow tools.
     Skill {
         name: String,
         arguments: String,
+    },
+    /// Starts a sub-agent, whose file may start programs. Each tool that it uses is judged by itself.
+    SubAgent {
+        kind: String,
     },
     /// Touches nothing outside of the agent: a plan, a to-do list, a question to the user.
     Nothing,
@@ -87,7 +91,14 @@ pub enum AgentAction {
     Unknown,
 }
 
-/// Starts a sub-agent. Each tool that it uses is judged by itself, so this matters only to rules about agents.
+impl AgentAction {
+    /// Whether a shell runs command lines for it.
+    pub fn may_run_commands(&self) -> bool {
+        matches!(self, Self::Command { .. } | Self::Skill { .. } | Self::SubAgent { .. })
+    }
+}
+
+/// Starts a sub-agent whose file starts nothing, so that only rules about agents matter.
 const SUB_AGENT: AgentAction = AgentAction::Unclear { category: Category::Agent };
 
 /// Which files a search for a text reads.

@@ -878,6 +878,7 @@ fn sub_agents_are_asked_about_where_a_rule_denies_any_and_denied_where_one_denie
     let (free, ruled, none) = (daemon(), opened(rule("evil")), opened(rule("**")));
     let tools = [
         ("claude-code", "Agent"),
+        ("codex", "collaborationspawn_agent"),
         ("codex", "spawn_agent"),
         ("copilot", "task"),
         ("cursor", "Task"),

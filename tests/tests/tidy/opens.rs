@@ -19,7 +19,7 @@ const PLACES: &[(&str, usize, &str)] = &[
     // Folders that the daemon scans by itself; it opens the files in them through `files`.
     ("builtins/src/agents.rs", 1, "names in the folders of agents"),
     ("builtins/src/checkouts.rs", 1, "names in folders of a session's repository that Git would remove"),
-    ("builtins/src/agent_tool/skill_file.rs", 1, "names in the folders of Claude Code's skills and commands"),
+    ("builtins/src/agent_tool/agent_folders.rs", 1, "names in the folders of agents' skills, commands and sub-agents"),
     ("builtins/src/memories.rs", 6, "names in the folders of memories; removes the daemon's own folders of sessions"),
     ("builtins/src/skill.rs", 1, "names beside a skill that was read"),
     ("builtins/src/skills.rs", 1, "names in the folders of skills"),

@@ -20,11 +20,11 @@ use toold_proto::permission::Verdict;
 use toold_proto::session::Mode;
 use toold_proto::tool::Category;
 
+use super::AgentFloor;
 use super::content_search::{self, SearchedFiles};
+use super::loaded_files::LoadedFile;
 use super::own_commands;
 use super::shell_snapshot::{ShellName, ShellSnapshot};
-use super::skill_file::{self, SkillFile, SkillPermission};
-use super::{AgentFloor, rule_about};
 use crate::bash;
 use crate::change::{self, Basis, Before, Change, ChangeTarget, NewState};
 use crate::checkouts;
@@ -39,13 +39,12 @@ const MAX_ALIASES: usize = 8;
 
 /// Derives needs.
 pub(super) struct Deriving<'a> {
+    pub(super) agent: &'a str,
     pub(super) toolkit: &'a Arc<Toolkit>,
     /// The environment of the agent's programs, before the session adds its variables.
     pub(super) environment: &'a Environment,
     /// The shell that runs the agent's commands.
     pub(super) shell: &'a str,
-    /// Whether the agent types into running programs without asking.
-    pub(super) types: bool,
     /// The aliases and functions of that shell, where they are known.
     pub(super) snapshot: Option<&'a ShellSnapshot>,
     /// Set to the reason when an action cannot be judged, and a rule may be about it.
@@ -83,7 +82,10 @@ impl Deriving<'_> {
             // The agent's provider searches, so there is no host.
             AgentAction::WebSearch { .. } => Ok(vec![Need::new(Category::Plugin, "web_search")]),
             AgentAction::Mcp { server, tool } => Ok(vec![mcp_need(format!("{server}/{tool}"))]),
-            AgentAction::Skill { name, arguments } => self.skill(name, arguments).await,
+            AgentAction::Skill { name, arguments } => {
+                self.loaded(LoadedFile::Skill { name: name.clone(), arguments: arguments.clone() }).await
+            }
+            AgentAction::SubAgent { kind } => self.loaded(LoadedFile::SubAgent { kind: kind.clone() }).await,
             AgentAction::Nothing | AgentAction::Unclear { .. } | AgentAction::Unknown => Ok(Vec::new()),
             AgentAction::Write { .. }
             | AgentAction::Edit { .. }
@@ -146,7 +148,7 @@ impl Deriving<'_> {
         Ok(needs)
     }
 
-    async fn command(&self, line: &str, cwd: Option<&str>) -> anyhow::Result<Vec<Need>> {
+    pub(super) async fn command(&self, line: &str, cwd: Option<&str>) -> anyhow::Result<Vec<Need>> {
         let (folder, inside) = match cwd {
             Some(cwd) => self.folder(cwd)?,
             None => (self.cx.cwd.clone(), true),
@@ -175,7 +177,8 @@ impl Deriving<'_> {
     fn expanded(&self, line: &str, folder: &Path, seen: &mut SeenNames) -> Vec<Need> {
         let needs_in_bash = |line: &str| bash::needs(line, folder, self.description, self.environment, self.cx);
         let mut needs = shell_grammar::as_read_by(self.shell, line, needs_in_bash);
-        if self.types {
+        // It types into running programs without asking.
+        if self.agent == "codex" {
             needs = shell_grammar::with_typed_commands(line, needs);
         }
         let commands = needs.iter_mut().filter(|need| need.category() == Category::Shell);
@@ -239,90 +242,6 @@ impl Deriving<'_> {
         Ok((located.path, inside))
     }
 
-    /// The commands that Claude Code runs when it loads the skill, the files that it reads and the sub-agent that it starts
-    /// then, and what the skill's file lets it do without asking.
-    async fn skill(&self, name: &str, arguments: &str) -> anyhow::Result<Vec<Need>> {
-        let mut needs = Vec::new();
-        let files = skill_file::find(name, &self.cx.cwd, self.environment)?;
-        if files.is_empty()
-            && !skill_file::needs_no_file(name)
-            && let Some(rule) = rule_about(&AgentAction::Unknown, self.cx)
-        {
-            bail!("no file of the skill {name} is where toold looks for it, and it may be about this: {rule}");
-        }
-        for file in files {
-            let skill = SkillFile::read(&file, arguments)?;
-            let shell = skill.shell.as_deref().unwrap_or(self.shell);
-            let deriving = Deriving { shell, description: None, ..*self };
-            for line in &skill.commands {
-                self.lines.lock().push(line.clone());
-                needs.extend(deriving.command(line, None).await?.into_iter().map(|need| {
-                    let reason = format!("the skill {name} runs it as it is loaded");
-                    Need { reason: need.reason.clone().or(Some(reason)), ..need }
-                }));
-            }
-            for mention in &skill.mentions {
-                needs.extend(self.mentioned(mention).into_iter().map(|need| {
-                    let reason = format!("the skill {name} reads it as it is loaded");
-                    need.because(reason)
-                }));
-            }
-            if let Some(agent) = &skill.agent
-                && self.cx.rule_about_any(Category::Agent, &[Verdict::Deny]).is_some()
-            {
-                let need = Need::new(Category::Agent, agent).because(format!("the skill {name} runs in it"));
-                needs.push(Need { always_asked: true, ..need });
-            }
-            for permission in &skill.permissions {
-                let found = match permission {
-                    SkillPermission::Command(line) => deriving.command(line, None).await?,
-                    SkillPermission::Commands { start, any } => deriving.permitted(start.as_deref(), any).await?,
-                    SkillPermission::Need(need) => deriving.of_named(need).await?,
-                    SkillPermission::Other(text) => vec![Need::new(Category::Plugin, format!("skill {name}: {text}"))],
-                };
-                needs.extend(found.into_iter().map(|need| {
-                    let reason = format!("the skill {name} lets the agent do it without asking");
-                    Need { reason: need.reason.clone().or(Some(reason)), ..need }
-                }));
-            }
-        }
-        Ok(needs)
-    }
-
-    /// The needs of lines that a skill permits. A rule that allows the command allows what follows it; else only its start
-    /// may be free. The files that it reads are judged when it comes.
-    async fn permitted(&self, start: Option<&str>, any: &str) -> anyhow::Result<Vec<Need>> {
-        let is_free = |need: &Need| {
-            let decision = decide_need(self.cx, &self.cx.outer_chain, need);
-            decision.verdict == Verdict::Allow && (decision.by == DecidedBy::Default || decision.by_level)
-        };
-        let of_start = match start {
-            Some(start) => self.command(start, None).await?,
-            None => Vec::new(),
-        };
-        let commands: Vec<&Need> = of_start.iter().filter(|need| need.category() == Category::Shell).collect();
-        let says_too_little = commands.is_empty() || commands.into_iter().any(is_free);
-        let mut needs = if says_too_little { self.command(any, None).await? } else { of_start };
-        needs.retain(|need| need.category() != Category::FileRead);
-        Ok(needs)
-    }
-
-    /// The files and resources that a mentioned name may stand for, as far as a rule denies or asks about them. Claude Code asks
-    /// about none of them.
-    fn mentioned(&self, name: &str) -> Vec<Need> {
-        let file =
-            Located::new(name, self.cx).ok().filter(|located| located.hides_its_target() || located.path.exists());
-        let mut needs = file.map(|located| read_needs(&located, self.cx)).unwrap_or_default();
-        let rule_about_mcp = || self.cx.rule_about_any(Category::Mcp, &[Verdict::Deny, Verdict::Ask]);
-        if let Some((server, uri)) = name.split_once(':')
-            && rule_about_mcp().is_some()
-        {
-            needs.push(mcp_need(format!("{server}/resource/{uri}")));
-        }
-        needs.retain(|need| is_refused(need, self.cx));
-        needs
-    }
-
     fn fetch(&self, url: &str) -> anyhow::Result<Vec<Need>> {
         Ok(vec![self.toolkit.web.http.need(&web_fetch::request(url)?)])
     }
@@ -347,12 +266,12 @@ fn in_function(need: Need) -> Need {
 }
 
 /// A tool or a resource of a server that the agent has mounted, by the names that the agent gives them.
-fn mcp_need(target: impl Into<String>) -> Need {
+pub(super) fn mcp_need(target: impl Into<String>) -> Need {
     Need::of_kind(NeedKind::AgentMcp, target)
 }
 
 /// Whether a rule or a grant denies it or asks about it.
-fn is_refused(need: &Need, cx: &Cx) -> bool {
+pub(super) fn is_refused(need: &Need, cx: &Cx) -> bool {
     let decision = decide_need(cx, &cx.outer_chain, need);
     decision.verdict != Verdict::Allow && decision.by != DecidedBy::Default
 }
@@ -365,7 +284,7 @@ pub(super) fn is_refused_reading(need: &Need, cx: &Cx) -> bool {
 }
 
 /// A place on the path that needs permission comes before the file.
-fn read_needs(located: &Located, cx: &Cx) -> Vec<Need> {
+pub(super) fn read_needs(located: &Located, cx: &Cx) -> Vec<Need> {
     let link = located.hides_its_target().then(|| located.to_read(cx));
     link.into_iter().chain([located.target_to_read(cx)]).collect()
 }
@@ -401,6 +320,7 @@ pub(super) fn change_of(toolkit: &Arc<Toolkit>, action: &AgentAction, cx: &Cx) -
         | AgentAction::WebSearch { .. }
         | AgentAction::Mcp { .. }
         | AgentAction::Skill { .. }
+        | AgentAction::SubAgent { .. }
         | AgentAction::Nothing
         | AgentAction::Unclear { .. }
         | AgentAction::Unknown => return Ok(None),

@@ -14,7 +14,7 @@ use toold_host::environment::Environment;
 use toold_host::files;
 use toold_proto::shell_word::quoted;
 
-use super::skill_file::{config_folder, names};
+use super::agent_folders::{config_folder, names_in};
 
 /// The largest file that is read, in bytes.
 const MAX_BYTES: u64 = 4 << 20;
@@ -61,7 +61,7 @@ impl ShellSnapshot {
             let rest = file.strip_prefix(&prefix)?.strip_suffix(".sh")?;
             rest.split('-').next()?.parse::<u64>().ok()
         };
-        let newest = names(&folder).into_iter().filter_map(|file| Some((made_at(&file)?, file))).max();
+        let newest = names_in(&folder).into_iter().filter_map(|file| Some((made_at(&file)?, file))).max();
         let Some((_, file)) = newest else { return Ok(None) };
         Ok(Some(Self::parse(&files::read_text(&folder.join(file), MAX_BYTES)?)))
     }

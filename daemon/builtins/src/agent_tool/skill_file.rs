@@ -1,15 +1,15 @@
-//! The files that Claude Code loads for its tools `Skill` and `SlashCommand`: the commands that it runs and the files that
-//! it reads before the model sees the text, the sub-agent that it gives the text to, and the tools that it uses without
-//! asking from then on.
+//! The files that Claude Code loads for its tools `Skill` and `SlashCommand`, and Qwen Code for `skill`: the commands that they run
+//! and the files that they read before the model sees the text, the sub-agent that gets the text, and the tools that are used
+//! without asking and the hooks that run from then on.
 //!
-//! Sources: Claude Code's documentation of skills (places, front matter, `` !`command` ``), of slash commands and of
+//! Qwen Code 0.24.4 runs no commands in a skill's text, as real runs show. Its documentation has `allowedTools` and `hooks`.
+//!
+//! Sources for Claude Code: its documentation of skills (places, front matter, `` !`command` ``), of slash commands and of
 //! plugins, and Claude Code 2.1.332, which runs such commands in fenced blocks too, puts the model's arguments into
 //! them without quotes, reads `@file` as in a prompt, and knows a skill by the name of its folder and by that in its front
 //! matter. Where versions differ, more is found than one of them runs.
 
-use std::collections::VecDeque;
-use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use serde_json::Value;
@@ -19,21 +19,14 @@ use toold_proto::agent_request::NamedNeed;
 use toold_proto::cut;
 use toold_proto::tool::Category;
 
+use super::agent_folders::{
+    MAX_BYTES, MAX_DEFINITIONS, first_names_in, folders, folders_below, is_same, names_in, started_in,
+};
+use super::started_programs::StartedPrograms;
 use crate::front_matter::split;
 
-/// The largest file that is read, in bytes.
-const MAX_BYTES: u64 = 1 << 20;
-/// How many names of one folder are looked at.
-const MAX_NAMES: usize = 1000;
 /// How deep folders of commands are nested.
 const MAX_DEPTH: usize = 4;
-/// How many folders above the working folder are searched.
-const MAX_LEVELS: usize = 32;
-/// How many folders below it are looked at: some tens of milliseconds.
-const MAX_FOLDERS: usize = 5_000;
-
-/// Where an organization's own skills are.
-const MANAGED: &str = "/etc/claude-code/.claude";
 
 /// Tools that a skill may use without asking and that toold would not ask about, or judges when they are used.
 const FREE_TOOLS: &[&str] = &[
@@ -145,14 +138,52 @@ const WITHOUT_FILE: &[&str] = &[
     "workflow-authoring",
 ];
 
+/// The same of Qwen Code 0.24.4, whose files are beside its program.
+const WITHOUT_FILE_OF_QWEN_CODE: &[&str] = &[
+    "batch",
+    "browser-use",
+    "computer-use",
+    "coordinate",
+    "dataviz",
+    "extension-creator",
+    "goal-draft",
+    "loop",
+    "new-app",
+    "qc-helper",
+    "review",
+    "simplify",
+    "stuck",
+    "workflow-authoring",
+    "workflow-creator",
+    "zvec-grep-install",
+];
+
+/// Tools of Qwen Code that toold would not ask about, or judges when they are used.
+const FREE_TOOLS_OF_QWEN_CODE: &[&str] = &[
+    "agent",
+    "ask_user_question",
+    "exit_plan_mode",
+    "glob",
+    "grep_search",
+    "list_directory",
+    "read_file",
+    "read_many_files",
+    "skill",
+    "task",
+    "todo_write",
+    "web_search",
+];
+
 /// Tools that change a file, which a permission may name.
 const WRITING_TOOLS: &[&str] = &["Edit", "MultiEdit", "NotebookEdit", "Write"];
 
 /// The effects of loading one file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct SkillFile {
-    /// Lines of shell that run as the file is loaded, or later by the skill's own hooks.
+    /// Lines of shell that run as the file is loaded.
     pub(super) commands: Vec<String>,
+    /// The skill's own hooks.
+    pub(super) hooks: StartedPrograms,
     pub(super) permissions: Vec<SkillPermission>,
     /// The names behind `@`: files and folders that are read as the file is loaded, or resources of MCP servers. Some name
     /// nothing.
@@ -186,10 +217,14 @@ impl SkillFile {
     /// # Errors
     /// The file cannot be read, its front matter is invalid, or its commands depend on the arguments in a way that is
     /// not certain.
-    pub(super) fn read(file: &Path, arguments: &str) -> anyhow::Result<Self> {
+    pub(super) fn read(agent: &str, file: &Path, arguments: &str) -> anyhow::Result<Self> {
         let text = files::read_text(file, MAX_BYTES).with_context(|| format!("can't read {}", file.display()))?;
         let folder = file.parent().and_then(Path::to_str).unwrap_or_default();
-        Self::parse(&text, folder, arguments).with_context(|| file.display().to_string())
+        let parsed = match agent {
+            "qwen-code" => Self::of_qwen_code(&text),
+            _ => Self::parse(&text, folder, arguments),
+        };
+        parsed.with_context(|| file.display().to_string())
     }
 
     fn parse(text: &str, folder: &str, arguments: &str) -> anyhow::Result<Self> {
@@ -214,23 +249,28 @@ impl SkillFile {
         for text in texts(front.get("allowed-tools"))? {
             found.permissions.extend(permissions(&text).iter().filter_map(|text| permission(text)));
         }
-        if let Some(hooks) = front.get("hooks").filter(|hooks| !hooks.is_null()) {
-            let before = found.commands.len();
-            collect_commands(hooks, &mut found.commands);
-            if found.commands.len() == before {
-                found.permissions.push(SkillPermission::Other("hooks".to_owned()));
-            }
+        found.hooks.add("hooks", front.get("hooks").unwrap_or(&Value::Null));
+        Ok(found)
+    }
+
+    fn of_qwen_code(text: &str) -> anyhow::Result<Self> {
+        let front = split::<Value>(text)?.front;
+        ensure!(front.is_object() || front.is_null(), "the front matter is not a mapping");
+        let mut found = Self::default();
+        for tool in texts(front.get("allowedTools"))? {
+            found.permissions.extend(permissions(&tool).iter().filter_map(|text| permission_of_qwen_code(text)));
         }
+        found.hooks.add("hooks", front.get("hooks").unwrap_or(&Value::Null));
         Ok(found)
     }
 }
 
-/// The files that Claude Code may load by this name: a project's, the person's, an organization's and those of plugins.
+/// The files that the agent may load by this name: a project's, the person's, an organization's and those of plugins.
 /// All of the same name are meant, since their precedence differs between versions. Blocks.
 ///
 /// # Errors
 /// The name is no text that a file could have.
-pub(super) fn find(name: &str, cwd: &Path, environment: &Environment) -> anyhow::Result<Vec<PathBuf>> {
+pub(super) fn find(agent: &str, name: &str, cwd: &Path, environment: &Environment) -> anyhow::Result<Vec<PathBuf>> {
     let name = bare(name);
     ensure!(!name.chars().any(char::is_control), "the name of the skill has control characters");
     let (prefix, last) = match name.rsplit_once(':') {
@@ -238,9 +278,12 @@ pub(super) fn find(name: &str, cwd: &Path, environment: &Environment) -> anyhow:
         None => (None, name),
     };
     let mut found = Vec::new();
+    let mut is_crowded = false;
     let mut collect = |folder: &Path| {
         let skills = folder.join("skills");
-        for entry in names(&skills) {
+        let entries = first_names_in(&skills, MAX_DEFINITIONS);
+        is_crowded |= entries.len() == MAX_DEFINITIONS;
+        for entry in entries {
             let file = skills.join(&entry).join("SKILL.md");
             let is_named = || named(&file).is_some_and(|named| is_same(&named, last) || is_same(&named, name));
             if file.is_file() && (is_same(&entry, last) || is_named()) {
@@ -251,120 +294,29 @@ pub(super) fn find(name: &str, cwd: &Path, environment: &Environment) -> anyhow:
         !found.is_empty()
     };
     let mut is_found = false;
-    for folder in folders(prefix, cwd, environment) {
+    for folder in folders(agent, prefix, cwd, environment) {
         is_found |= collect(&folder);
     }
     // One of a folder further down has the path in its name only where another one has the same name.
-    if !is_found && prefix.is_none() {
+    if !is_found && prefix.is_none() && agent == "claude-code" {
         for top in started_in(cwd, environment) {
             folders_below(&top).iter().for_each(|folder| _ = collect(folder));
         }
     }
+    ensure!(!is_crowded, "a folder of skills has too many names");
     found.sort();
     found.dedup();
     Ok(found)
 }
 
-/// Whether it comes with Claude Code.
-pub(super) fn needs_no_file(name: &str) -> bool {
-    WITHOUT_FILE.iter().any(|known| is_same(known, bare(name)))
+/// Whether it comes with the agent.
+pub(super) fn needs_no_file(agent: &str, name: &str) -> bool {
+    let without_file = if agent == "qwen-code" { WITHOUT_FILE_OF_QWEN_CODE } else { WITHOUT_FILE };
+    without_file.iter().any(|known| is_same(known, bare(name)))
 }
 
 fn bare(name: &str) -> &str {
     name.trim().trim_start_matches('/')
-}
-
-/// Folders that may have `skills` and `commands`.
-fn folders(prefix: Option<&str>, cwd: &Path, environment: &Environment) -> Vec<PathBuf> {
-    let own = config_folder(environment);
-    let levels = |folder: &PathBuf| folder.ancestors().take(MAX_LEVELS).map(Path::to_owned).collect::<Vec<_>>();
-    let places: Vec<PathBuf> = started_in(cwd, environment).iter().flat_map(levels).collect();
-    let above = || places.iter();
-    let mut folders = vec![PathBuf::from(MANAGED)];
-    folders.extend(own.clone());
-    folders.extend(above().map(|folder| folder.join(".claude")));
-    let of_places: Vec<PathBuf> = folders.iter().flat_map(|folder| added_folders(folder, cwd, environment)).collect();
-    folders.extend(of_places.into_iter().map(|folder| folder.join(".claude")));
-    let Some(prefix) = prefix else { return folders };
-    // The skills of a folder further down have its path in front of their names.
-    let below = Path::new(prefix);
-    if below.components().all(|part| matches!(part, Component::Normal(_))) {
-        folders.extend(above().map(|folder| folder.join(below).join(".claude")));
-    }
-    let plugin = prefix.split(':').next().unwrap_or(prefix);
-    folders.extend(own.map(|own| plugin_folders(&own, plugin)).unwrap_or_default());
-    folders
-}
-
-/// The working folder, and the one that Claude Code was started in, whatever folder it works in by now.
-fn started_in(cwd: &Path, environment: &Environment) -> Vec<PathBuf> {
-    let project = environment.get("CLAUDE_PROJECT_DIR").filter(|value| !value.is_empty()).map(PathBuf::from);
-    std::iter::once(cwd.to_owned()).chain(project).collect()
-}
-
-/// The folders `.claude` below this one; where it has too many folders, those that are found first. Links are not followed.
-fn folders_below(top: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut waiting = VecDeque::from([top.to_owned()]);
-    let mut looked = 0;
-    while let Some(folder) = waiting.pop_front() {
-        looked += 1;
-        if looked > MAX_FOLDERS {
-            break;
-        }
-        for name in names(&folder) {
-            let path = folder.join(&name);
-            match &*name {
-                ".claude" => found.push(path),
-                ".git" | "node_modules" => {}
-                _ if path.symlink_metadata().is_ok_and(|entry| entry.is_dir()) => waiting.push_back(path),
-                _ => {}
-            }
-        }
-    }
-    found
-}
-
-/// Where Claude Code keeps the person's own files.
-pub(super) fn config_folder(environment: &Environment) -> Option<PathBuf> {
-    let value = |name: &str| environment.get(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    value("CLAUDE_CONFIG_DIR").or_else(|| value("HOME").map(|home| home.join(".claude")))
-}
-
-/// The folders that settings add to the working folder.
-fn added_folders(of_settings: &Path, cwd: &Path, environment: &Environment) -> Vec<PathBuf> {
-    let read = |name: &str| -> Option<Value> {
-        serde_json::from_str(&files::read_text(&of_settings.join(name), MAX_BYTES).ok()?).ok()
-    };
-    let settings = ["settings.json", "settings.local.json"].into_iter().filter_map(read);
-    let added = settings.flat_map(|settings| match &settings["permissions"]["additionalDirectories"] {
-        Value::Array(folders) => folders.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
-        _ => Vec::new(),
-    });
-    let home = environment.get("HOME").map(PathBuf::from);
-    let whole = |folder: String| match (folder.strip_prefix("~/"), &home) {
-        (Some(below), Some(home)) => home.join(below),
-        _ => cwd.join(folder),
-    };
-    added.map(whole).collect()
-}
-
-/// The folders in which the plugin is installed, in any version.
-fn plugin_folders(own: &Path, plugin: &str) -> Vec<PathBuf> {
-    let list = own.join("plugins/installed_plugins.json");
-    let text = files::read_text(&list, MAX_BYTES).unwrap_or_default();
-    let installed: Value = serde_json::from_str(&text).unwrap_or_default();
-    let Some(plugins) = installed["plugins"].as_object() else { return Vec::new() };
-    let is_plugin = |key: &str| is_same(key.split('@').next().unwrap_or(key), plugin);
-    let entries = plugins.iter().filter(|(key, _)| is_plugin(key)).flat_map(|(_, entry)| match entry {
-        Value::Array(entries) => entries.iter().collect(),
-        entry => vec![entry],
-    });
-    entries.filter_map(|entry| entry["installPath"].as_str()).map(PathBuf::from).collect()
-}
-
-fn is_same(one: &str, other: &str) -> bool {
-    one.to_lowercase() == other.to_lowercase()
 }
 
 /// The name in the file's front matter.
@@ -375,7 +327,7 @@ fn named(file: &Path) -> Option<String> {
 
 /// `NAME.md` in the folder, and in those below it.
 fn collect_files(folder: &Path, name: &str, depth: usize, found: &mut Vec<PathBuf>) {
-    for entry in names(folder) {
+    for entry in names_in(folder) {
         let path = folder.join(&entry);
         if entry.strip_suffix(".md").is_some_and(|stem| is_same(stem, name)) && path.is_file() {
             found.push(path);
@@ -383,12 +335,6 @@ fn collect_files(folder: &Path, name: &str, depth: usize, found: &mut Vec<PathBu
             collect_files(&path, name, depth - 1, found);
         }
     }
-}
-
-/// The names in a folder; none where it cannot be read.
-pub(super) fn names(folder: &Path) -> Vec<String> {
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    entries.flatten().take(MAX_NAMES).filter_map(|entry| entry.file_name().into_string().ok()).collect()
 }
 
 /// The text with the arguments in place of `$ARGUMENTS`.
@@ -538,29 +484,28 @@ fn permission(text: &str) -> Option<SkillPermission> {
     }
 }
 
+/// The same of Qwen Code, whose names of tools are others.
+fn permission_of_qwen_code(text: &str) -> Option<SkillPermission> {
+    let (tool, about) = text.split_once('(').map_or((text, None), |(tool, about)| (tool, Some(about)));
+    if FREE_TOOLS_OF_QWEN_CODE.contains(&tool) {
+        return None;
+    }
+    match (tool, about) {
+        ("run_shell_command" | "Bash" | "Shell" | "ShellTool", Some(about)) => permission(&format!("Bash({about}")),
+        _ if tool.starts_with("mcp__") => permission(text),
+        _ => Some(SkillPermission::Other(text.to_owned())),
+    }
+}
+
 fn reads_whatever_follows(start: &str) -> bool {
     let begins = |words: &&str| start.strip_prefix(*words).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
     is_plain(start) && READING.iter().any(begins)
 }
 
-/// The commands of hooks, wherever they stand in them.
-fn collect_commands(hooks: &Value, commands: &mut Vec<String>) {
-    match hooks {
-        Value::Object(members) => {
-            for (name, value) in members {
-                match value.as_str().filter(|_| name == "command") {
-                    Some(command) => commands.push(command.to_owned()),
-                    None => collect_commands(value, commands),
-                }
-            }
-        }
-        Value::Array(items) => items.iter().for_each(|item| collect_commands(item, commands)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[track_caller]
@@ -652,9 +597,19 @@ mod tests {
     #[test]
     fn hooks_of_a_skill_are_commands() {
         let text = "---\nhooks:\n  PreToolUse:\n    - matcher: Bash\n      hooks:\n        - type: command\n          command: ./x.sh\n---\n";
-        commands(text, "", &["./x.sh"]);
-        let found = SkillFile::parse("---\nhooks: {Stop: [{hooks: [{type: http, url: a}]}]}\n---\n", "/s", "").unwrap();
-        assert_eq!(found.permissions, [SkillPermission::Other("hooks".to_owned())]);
+        assert_eq!(SkillFile::parse(text, "/s", "").unwrap().hooks.lines, ["./x.sh"]);
+        assert_eq!(SkillFile::of_qwen_code(text).unwrap().hooks.lines, ["./x.sh"]);
+    }
+
+    #[test]
+    fn a_skill_of_qwen_code_allows_tools_and_runs_no_commands_of_its_text() {
+        let text =
+            "---\nallowedTools: [read_file, \"run_shell_command(git add *)\", write_file, mcp__a__b]\n---\n!`touch x`";
+        let found = SkillFile::of_qwen_code(text).unwrap();
+        assert_eq!(found.commands, [""; 0]);
+        let of_command = SkillPermission::Commands { start: Some("git add".to_owned()), any: "git add $@".to_owned() };
+        let of_server = SkillPermission::Need(NamedNeed { category: Category::Mcp, target: "a/b".to_owned() });
+        assert_eq!(found.permissions, [of_command, SkillPermission::Other("write_file".to_owned()), of_server]);
     }
 
     #[test]
@@ -689,7 +644,7 @@ mod tests {
         write("home/.claude/plugins/installed_plugins.json", &list.to_string());
         let find_with = |name: &str, variable: (&str, PathBuf)| -> Vec<String> {
             let environment = Environment::default().with([(variable.0, variable.1)]);
-            let found = find(name, &top.join("work/src"), &environment).unwrap();
+            let found = find("claude-code", name, &top.join("work/src"), &environment).unwrap();
             found.iter().map(|file| file.strip_prefix(&top).unwrap().display().to_string()).collect()
         };
         let at_home = |name: &str| find_with(name, ("HOME", top.join("home")));
@@ -704,7 +659,8 @@ mod tests {
         assert_eq!(at_home("tools:ship"), ["plugin/commands/ship.md"]);
         assert!(at_home("lint").is_empty() && at_home("../tidy").is_empty() && at_home("nothing").is_empty());
         let started_in = |folder: &str| Environment::default().with([("CLAUDE_PROJECT_DIR", top.join(folder))]);
-        let beside = |folder: &str| find("other", &top.join("elsewhere"), &started_in(folder)).unwrap().len();
+        let beside =
+            |folder: &str| find("claude-code", "other", &top.join("elsewhere"), &started_in(folder)).unwrap().len();
         assert_eq!((beside("work/src"), beside("plugin")), (1, 0));
         let elsewhere = find_with("ship", ("CLAUDE_CONFIG_DIR", top.join("plugin")));
         assert_eq!(elsewhere, ["plugin/commands/ship.md"]);

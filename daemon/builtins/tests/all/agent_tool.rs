@@ -100,6 +100,7 @@ async fn only_what_was_judged_is_allowed() {
         ("claude-code", "TodoWrite"),
         ("claude-code", "Something"),
         ("codex", "update_plan"),
+        ("codex", "collaborationspawn_agent"),
         ("copilot", "task"),
         ("copilot", "other-shout"),
         ("gemini", "activate_skill"),
@@ -254,6 +255,91 @@ async fn what_a_skill_runs_and_allows_is_judged() {
     let command = |line: &'static str| judge(&test, "claude-code", "SlashCommand", json!({"command": line}));
     begins(&command("/deploy denied1").await, "deny");
     begins(&command("/deploy a").await, "ask by rule");
+}
+
+#[tokio::test]
+async fn programs_that_the_file_of_a_sub_agent_starts_are_judged() {
+    let test = BuiltinTest::strict();
+    test.rule(Category::Shell, "touch denied*", Verdict::Deny);
+    test.rule(Category::Shell, "make *", Verdict::Allow);
+    let starts = async |agent: &str, tool: &str, member: &str, folder: &str, front: &str| {
+        test.write(&format!("{folder}/of-{member}.md"), format!("---\nname: Helper\n{front}\n---\nYou help.\n"));
+        let judged = judge(&test, agent, tool, json!({member: "helper"})).await;
+        test.write(&format!("{folder}/of-{member}.md"), "nothing");
+        judged
+    };
+    let claude =
+        async |front: &str| starts("claude-code", "Agent", "subagent_type", ".claude/agents/deep/er", front).await;
+    let hook = |line: &str| format!("hooks: {{Stop: [{{hooks: [{{type: command, command: {line}}}]}}]}}");
+    begins(&claude("tools: Read").await, "ask by default");
+    begins(&claude(&hook("make a")).await, "ask by default");
+    begins(&claude(&hook("touch denied1")).await, "deny");
+    begins(&claude(&hook("touch pwned")).await, "ask by rule");
+    begins(&claude("hooks: {Stop: [{hooks: [{type: prompt, prompt: x}]}]}").await, "ask by rule");
+    begins(&claude("mcpServers: [near: {command: touch, args: [denied1]}]").await, "deny");
+    begins(&claude("mcpServers: {near: {command: make, args: [a]}}").await, "ask by default");
+    begins(&claude("mcpServers: {near: {type: http, url: \"https://a.test/x\"}}").await, "ask by rule");
+    begins(&claude("mcpServers: [configured]").await, "ask by default");
+    begins(&claude("mcpServers: {near: {command: make").await, "ask by rule");
+    let qwen = async |front: &str| starts("qwen-code", "agent", "subagent_type", ".qwen/agents", front).await;
+    begins(&qwen("executor: {kind: acp, command: touch, args: [denied1]}").await, "deny");
+    begins(&qwen("executor: {kind: acp, command: ./x}").await, "ask by rule");
+    begins(&qwen("tools: [read_file]").await, "ask by default");
+    for folder in [".github/agents", ".claude/agents"] {
+        let front = "mcp-servers: {near: {type: local, command: touch, args: [pwned], tools: [\"*\"]}}";
+        begins(&starts("copilot", "task", "agent_type", folder, front).await, "ask by rule");
+    }
+    let gemini = async |front: &str| starts("gemini", "invoke_agent", "agent_name", ".gemini/agents", front).await;
+    begins(&gemini("mcp_servers: {near: {command: touch, args: [denied1]}}").await, "deny");
+    // The person has confirmed the file.
+    begins(&gemini("mcp_servers: {near: {command: touch, args: [pwned]}}").await, "ask by default");
+    // A sub-agent without a file, and one that another file is for.
+    begins(&judge(&test, "claude-code", "Agent", json!({"subagent_type": "Explore"})).await, "ask by default");
+    // The usual kind may have a file, too.
+    test.write(".qwen/agents/usual.md", "---\nname: general-purpose\nexecutor: {command: touch denied1}\n---\n");
+    begins(&judge(&test, "qwen-code", "agent", json!({})).await, "deny");
+}
+
+#[tokio::test]
+async fn skills_and_sub_agents_that_load_one_another_are_judged() {
+    let test = BuiltinTest::strict();
+    test.rule(Category::Shell, "touch denied*", Verdict::Deny);
+    let agent = |text: &str| test.write(".claude/agents/a.md", format!("---\nname: a\n{text}\n---\n"));
+    let skill = |text: &str| test.write(".claude/skills/s/SKILL.md", text);
+    let judged = async |tool: &str, input: Value| judge(&test, "claude-code", tool, input).await;
+    let (of_agent, of_skill) = (json!({"subagent_type": "a"}), json!({"skill": "s"}));
+    agent("skills: [s]");
+    skill("State: !`touch denied1`\n");
+    begins(&judged("Agent", of_agent.clone()).await, "deny");
+    agent("skills: [s]\nmcpServers: {near: {command: touch denied1}}");
+    skill("---\ncontext: fork\nagent: a\n---\nDo it.\n");
+    begins(&judged("Skill", of_skill.clone()).await, "deny");
+    agent("skills: [s]");
+    begins(&judged("Skill", of_skill).await, "ask by default");
+    begins(&judged("Agent", of_agent).await, "ask by default");
+}
+
+#[tokio::test]
+async fn the_hooks_and_allowed_tools_of_a_skill_of_qwen_code_are_judged() {
+    let test = BuiltinTest::strict();
+    test.rule(Category::Shell, "touch denied*", Verdict::Deny);
+    let judged = async |folder: &str, front: &str| {
+        let file = format!("{folder}/skills/s/SKILL.md");
+        test.write(&file, format!("---\nname: Tidy\n{front}\n---\nState: !`touch denied1`\n"));
+        let judged = judge(&test, "qwen-code", "skill", json!({"skill": "tidy"})).await;
+        test.write(&file, "nothing");
+        judged
+    };
+    for folder in [".qwen", ".agents", "home/.qwen", "home/.qwen/extensions/x"] {
+        begins(&judged(folder, "description: x").await, "ask by default");
+        begins(&judged(folder, "hooks: {Stop: [{hooks: [{command: touch denied1}]}]}").await, "deny");
+        begins(&judged(folder, "hooks: {Stop: [{hooks: [{command: ./x.sh}]}]}").await, "ask by rule");
+    }
+    begins(&judged(".qwen", "allowedTools: [read_file, grep_search]").await, "ask by default");
+    begins(&judged(".qwen", "allowedTools: [run_shell_command]").await, "ask by rule");
+    begins(&judged(".qwen", "allowedTools: [\"run_shell_command(touch denied1)\"]").await, "deny");
+    begins(&judge(&test, "qwen-code", "skill", json!({"skill": "elsewhere"})).await, "ask by rule");
+    begins(&judge(&test, "qwen-code", "skill", json!({"skill": "review"})).await, "ask by default");
 }
 
 #[tokio::test]

@@ -373,8 +373,8 @@ fn tool_for(
         Err(error) => (Vec::new(), Some(error.to_string())),
     };
     let builtins = &request.services.builtins;
-    let runs = |action: &AgentAction| matches!(action, AgentAction::Command { .. } | AgentAction::Skill { .. });
-    let runs_commands = actions.iter().any(runs) || named.iter().any(|need| need.category == Category::Shell);
+    let runs_commands =
+        actions.iter().any(AgentAction::may_run_commands) || named.iter().any(|need| need.category == Category::Shell);
     let environment = match runs_commands {
         true => builtins.environment.clone().with(request.connection().peer.lineage.environment()),
         false => Environment::default(),

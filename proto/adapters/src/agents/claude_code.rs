@@ -4,7 +4,7 @@ use serde_json::Value;
 use toold_proto::tool::RESOURCE_TARGET;
 
 use crate::agents::input::{ToolInput, mcp_or_unknown, searched_folder};
-use crate::agents::{AgentAction, AgentInputError, ContentSearch, SUB_AGENT};
+use crate::agents::{AgentAction, AgentInputError, ContentSearch};
 use crate::patch::trim;
 
 pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, AgentInputError> {
@@ -54,7 +54,7 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
         // The tools of one that runs elsewhere are not asked about.
         "Agent" | "Task" => match input.optional_text("isolation")?.as_deref() {
             Some("remote") => AgentAction::Unknown,
-            _ => SUB_AGENT,
+            _ => AgentAction::SubAgent { kind: sub_agent(input)? },
         },
         "Skill" => AgentAction::Skill {
             name: input.any_text(&["skill", "command"])?,
@@ -88,6 +88,12 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
         _ => return Ok(mcp_or_unknown(tool)),
     };
     Ok(vec![action])
+}
+
+/// The kind of a sub-agent; that of Claude Code and Qwen Code where none is named.
+pub(super) fn sub_agent(input: ToolInput<'_>) -> Result<String, AgentInputError> {
+    let kind = input.optional_text("subagent_type")?.map(|kind| kind.trim().to_owned());
+    Ok(kind.filter(|kind| !kind.is_empty()).unwrap_or_else(|| "general-purpose".to_owned()))
 }
 
 /// A path. Claude Code trims it, so that one with blanks at its ends is that of another file.

@@ -20,7 +20,6 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
         | "collaborationinterrupt_agent"
         | "collaborationlist_agents"
         | "collaborationsend_message"
-        | "collaborationspawn_agent"
         | "collaborationwait_agent"
         | "create_goal"
         | "get_goal"
@@ -29,7 +28,7 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
         | "update_goal"
         | "update_plan"
         | "wait_agent" => AgentAction::Nothing,
-        "spawn_agent" => SUB_AGENT,
+        "collaborationspawn_agent" | "spawn_agent" => SUB_AGENT,
         _ => return Ok(mcp_or_unknown(tool)),
     };
     Ok(vec![action])

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::agents::input::{ToolInput, patch_actions, patch_text, searched_folder, unknown_or_mcp};
-use crate::agents::{AgentAction, AgentInputError, ContentSearch, SUB_AGENT};
+use crate::agents::{AgentAction, AgentInputError, ContentSearch};
 
 pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, AgentInputError> {
     let input = ToolInput { tool, value };
@@ -49,7 +49,7 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
         | "task_complete"
         | "update_todo"
         | "write_agent" => AgentAction::Nothing,
-        "task" => SUB_AGENT,
+        "task" => AgentAction::SubAgent { kind: input.optional_text("agent_type")?.unwrap_or_default() },
         // A tool of an MCP server is named SERVER-TOOL; SERVER/TOOL in permissionRequest.
         _ => return Ok(unknown_or_mcp(tool, &["-", "/"])),
     };

@@ -4,7 +4,7 @@ use serde_json::Value;
 use toold_proto::tool::Category;
 
 use crate::agents::input::{ToolInput, mcp_or_unknown, mcp_tools, searched_folder};
-use crate::agents::{AgentAction, AgentInputError, ContentSearch, SUB_AGENT};
+use crate::agents::{AgentAction, AgentInputError, ContentSearch};
 
 pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, AgentInputError> {
     let input = ToolInput { tool, value };
@@ -63,7 +63,7 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
         | "tracker_visualize"
         | "update_topic"
         | "write_todos" => AgentAction::Nothing,
-        "invoke_agent" => SUB_AGENT,
+        "invoke_agent" => AgentAction::SubAgent { kind: input.optional_text("agent_name")?.unwrap_or_default() },
         _ => return Ok(own_mcp_tools(tool).unwrap_or_else(|| mcp_or_unknown(tool))),
     };
     Ok(vec![action])

@@ -5,7 +5,7 @@ use serde_json::Value;
 use toold_proto::tool::RESOURCE_TARGET;
 
 use crate::agents::input::{ToolInput, mcp_or_unknown, searched_folder};
-use crate::agents::{AgentAction, AgentInputError, ContentSearch, SUB_AGENT, gemini};
+use crate::agents::{AgentAction, AgentInputError, ContentSearch, SUB_AGENT, claude_code, gemini};
 
 /// Kinds of sub-agents that are programs of their own.
 const OTHER_PROGRAMS: &[&str] = &["claude-code", "codex"];
@@ -46,15 +46,17 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
         "web_search" => AgentAction::WebSearch { query: input.text("query")? },
         "read_file" | "read_many_files" | "write_file" => return gemini::actions(tool, value),
         "ask_user_question" | "cron_list" | "enter_plan_mode" | "exit_plan_mode" | "get_goal" | "list_agents"
-        | "propose_goal" | "report_findings" | "send_message" | "skill" | "structured_output" | "task_create"
-        | "task_list" | "task_stop" | "task_update" | "todo_write" | "tool_search" | "update_goal" => {
-            AgentAction::Nothing
+        | "propose_goal" | "report_findings" | "send_message" | "structured_output" | "task_create" | "task_list"
+        | "task_stop" | "task_update" | "todo_write" | "tool_search" | "update_goal" => AgentAction::Nothing,
+        "skill" => AgentAction::Skill { name: input.text("skill")?, arguments: String::new() },
+        "agent" | "task" => {
+            let kind = claude_code::sub_agent(input)?;
+            // These are other programs, whose tools Qwen Code does not ask about.
+            match OTHER_PROGRAMS.contains(&kind.to_ascii_lowercase().as_str()) {
+                true => AgentAction::Unknown,
+                false => AgentAction::SubAgent { kind },
+            }
         }
-        // These are other programs, whose tools Qwen Code does not ask about.
-        "agent" | "task" => match input.optional_text("subagent_type")?.as_deref().map(str::trim) {
-            Some(kind) if OTHER_PROGRAMS.contains(&kind.to_ascii_lowercase().as_str()) => AgentAction::Unknown,
-            _ => SUB_AGENT,
-        },
         "team_create" => SUB_AGENT,
         _ => return Ok(mcp_or_unknown(tool)),
     };

@@ -52,6 +52,7 @@ fn tools() -> Vec<(&'static str, &'static str, Value, &'static [&'static str])> 
         ("copilot", "rg", json!({"path": "a", "type": "rust"}), &[]),
         ("copilot", "web_fetch", json!({"url": "https://a.test"}), &["url"]),
         ("copilot", "web_search", json!({"query": "x"}), &["query"]),
+        ("copilot", "task", json!({"agent_type": "a"}), &[]),
         ("cursor", "Shell", json!({"command": "ls", "cwd": "src"}), &["command"]),
         ("cursor", "Read", json!({"file_path": "a"}), &["file_path"]),
         ("cursor", "Write", json!({"file_path": "a", "content": "x"}), &["file_path"]),
@@ -70,6 +71,7 @@ fn tools() -> Vec<(&'static str, &'static str, Value, &'static [&'static str])> 
         ("gemini", "search_file_content", json!({"dir_path": "a", "include": "*.rs"}), &[]),
         ("gemini", "web_fetch", json!({"prompt": "see https://a.test"}), &["prompt"]),
         ("gemini", "google_web_search", json!({"query": "x"}), &["query"]),
+        ("gemini", "invoke_agent", json!({"agent_name": "a"}), &[]),
         ("gemini", "read_mcp_resource", json!({"uri": "x"}), &["uri"]),
         ("opencode", "bash", json!({"command": "ls", "workdir": "src"}), &["command"]),
         ("opencode", "read", json!({"filePath": "a"}), &["filePath"]),
@@ -86,6 +88,7 @@ fn tools() -> Vec<(&'static str, &'static str, Value, &'static [&'static str])> 
         ("qwen-code", "display_image", json!({"file_path": "a"}), &["file_path"]),
         ("qwen-code", "zoom_image", json!({"file_path": "a"}), &["file_path"]),
         ("qwen-code", "read_mcp_resource", json!({"server_name": "a", "uri": "x"}), &["server_name", "uri"]),
+        ("qwen-code", "skill", json!({"skill": "a"}), &["skill"]),
         ("qwen-code", "agent", json!({"subagent_type": "codex"}), &[]),
         ("qwen-code", "task", json!({"subagent_type": "Claude-Code"}), &[]),
         ("qwen-code", "read_file", json!({"file_path": "a"}), &["file_path"]),
@@ -186,7 +189,7 @@ fn the_inputs_of_the_table_are_read() {
     for (agent, tool, input, _) in tools() {
         let read = actions(agent, tool, &input).unwrap();
         assert!(!read.is_empty() && !read.contains(&AgentAction::Nothing), "{agent} {tool}: {read:?}");
-        let remote = matches!(tool, "Agent" | "Task" | "agent" | "task");
+        let remote = matches!((agent, tool), ("claude-code", "Agent" | "Task") | ("qwen-code", "agent" | "task"));
         assert_eq!(read.contains(&AgentAction::Unknown), remote, "{agent} {tool}: {read:?}");
     }
 }
