@@ -629,6 +629,92 @@ fn a_daemon_that_ends_while_a_person_is_asked_allows_nothing() {
     assert!(reason.contains("toold ended before it answered"), "{reason}");
 }
 
+#[test]
+fn a_pause_another_level_and_another_socket_while_a_person_is_asked_allow_nothing() {
+    let denied = |hook: Child, why: &str| {
+        let answer = said(&hook.wait_with_output().unwrap());
+        assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny", "{answer}");
+        let reason = answer["hookSpecificOutput"]["permissionDecisionReason"].as_str().unwrap();
+        assert!(reason.contains(why), "{reason}");
+    };
+    let asking = AskingHook::start();
+    assert!(asking.daemon.toolctl(&["pause"]).status.success());
+    denied(asking.child, "everything is paused");
+
+    let asking = AskingHook::start();
+    let mut person = asking.daemon.connect();
+    let asks = person.result("permissions.pending", json!({}))["asks"].take();
+    let session = asks[0]["session_id"].as_str().unwrap().to_owned();
+    for level in ["operate", "read"] {
+        assert!(asking.daemon.toolctl(&["level", level, "--session", &session]).status.success());
+    }
+    let reply = json!({"request_id": asks[0]["request_id"], "action": "deny", "message": "not today"});
+    person.result("permissions.reply", reply);
+    denied(asking.child, "not today");
+
+    let mut asking = AskingHook::start();
+    let socket = asking.daemon.setup.path("run/toold.sock");
+    fs::remove_file(&socket).unwrap();
+    let listener = UnixListener::bind(&socket).unwrap();
+    // It answers nothing.
+    std::thread::spawn(move || listener.incoming().for_each(drop));
+    asking.daemon.signal("KILL");
+    asking.daemon.wait();
+    denied(asking.child, "toold ended before it answered");
+    fs::remove_file(socket).unwrap();
+}
+
+/// The first process below this one that runs `toolctl`.
+fn toolctl_below(process: u32) -> Option<u32> {
+    let children = fs::read_to_string(format!("/proc/{process}/task/{process}/children")).ok()?;
+    let children = children.split_whitespace().filter_map(|child| child.parse().ok());
+    children.into_iter().find_map(|child: u32| {
+        let name = fs::read_to_string(format!("/proc/{child}/comm")).ok()?;
+        if name.trim() == "toolctl" { Some(child) } else { toolctl_below(child) }
+    })
+}
+
+#[test]
+fn an_installed_hook_that_is_killed_has_the_status_of_a_denial() {
+    for agent in ["claude-code", "codex", "gemini", "qwen-code"] {
+        let setup = Setup::new();
+        done(&setup, &["install", agent, "--hooks", "--fail", "open", "--yes"]);
+        let (_, file, _) = AGENTS.into_iter().find(|(name, ..)| *name == agent).unwrap();
+        let settings: Value = serde_json::from_str(&fs::read_to_string(setup.home(file)).unwrap()).unwrap();
+        let event = if agent == "gemini" { "BeforeTool" } else { "PreToolUse" };
+        let command = hook_command(&settings["hooks"][event], agent);
+        let run = |input: Value| {
+            let mut shell = setup.command(Path::new("sh"));
+            shell.arg("-c").arg(&command).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let mut shell = shell.spawn().unwrap();
+            shell.stdin.take().unwrap().write_all(input.to_string().as_bytes()).unwrap();
+            shell
+        };
+        let tool = if matches!(agent, "gemini" | "qwen-code") { "run_shell_command" } else { "Bash" };
+        let mut input = bash(event, "git push");
+        (input["tool_name"], input["cwd"]) = (json!(tool), json!(setup.path("work")));
+        // A person is asked, who does not answer.
+        let requests = scripted_by(&setup, |_, _| {
+            vec![json!({"method": "permissions.waiting", "params": {"request": "r", "until": "2999-01-01T00:00:00Z"}})]
+        });
+        let shell = run(input.clone());
+        let hook = until("the hook", || (!requests.lock().unwrap().is_empty()).then(|| toolctl_below(shell.id()))?);
+        let hook = rustix::process::Pid::from_raw(hook as i32).unwrap();
+        rustix::process::kill_process(hook, rustix::process::Signal::KILL).unwrap();
+        let output = shell.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{agent}: {command}: {output:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("toolctl ended without an answer"), "{output:?}");
+        // Without a daemon, an open hook is as silent as ever.
+        fs::remove_file(setup.path("run/toold.sock")).unwrap();
+        assert_eq!(run(input).wait_with_output().unwrap().status.code(), Some(0), "{agent}: {command}");
+        // Nothing is denied once toolctl is gone.
+        let gone = command.replace(toolctl().to_str().unwrap(), "/nonexistent/toolctl");
+        assert_ne!(gone, command);
+        let output = setup.command(Path::new("sh")).arg("-c").arg(&gone).stdin(Stdio::null()).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{agent}: {gone}: {output:?}");
+    }
+}
+
 /// Its hook lives on, as one does that the agent has started in a session of its own.
 #[test]
 fn a_person_is_asked_no_more_for_an_agent_that_was_killed() {

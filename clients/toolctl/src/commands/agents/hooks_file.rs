@@ -18,6 +18,9 @@ const HOLDER: &str = "hooks";
 /// The member of Claude Code's settings that holds variables.
 const ENVIRONMENT: &str = "env";
 
+/// A denial, for the agents that read the status.
+const WITHOUT_ANSWER: &str = "sh -c 'echo toolctl ended without an answer >&2; exit 2'";
+
 /// The plugin for opencode, which has no hooks that run a program.
 const PLUGIN: &str = include_str!("opencode_plugin.js");
 /// Where the plugin has the path of this program.
@@ -51,6 +54,16 @@ impl HookCommand<'_> {
         let variables = variables.iter().map(|variable| format!(" --env {}", quoted_unless(variable, is_plain)));
         let (variables, limit) = (variables.collect::<String>(), limits::installed(agent));
         format!("{} hook {} --fail {} --limit {limit}{variables}", quoted(program), agent.name(), fail.as_str())
+    }
+
+    /// The same for an event before a tool, of an agent that runs the tool when the hook is killed: the status is that of a
+    /// denial then, and for closed hooks also when this program is gone. The shell may be fish.
+    fn guarded_line(&self, agent: HookAgent) -> String {
+        let is_gone = match self.fail {
+            FailArg::Open => format!("! test -x {} || ", quoted(self.program)),
+            FailArg::Closed => String::new(),
+        };
+        format!("{} || {is_gone}{WITHOUT_ANSWER}", self.line(agent))
     }
 }
 
@@ -301,7 +314,8 @@ fn hook_commands(agent: HookAgent, text: &str) -> Vec<String> {
 
 /// The item for the list of each event.
 fn items(agent: HookAgent, command: &HookCommand<'_>) -> Vec<(&'static str, Value)> {
-    let (limit, fail, command) = (limits::installed(agent), command.fail, command.line(agent));
+    let (limit, fail, guarded) = (limits::installed(agent), command.fail, command.guarded_line(agent));
+    let command = command.line(agent);
     match agent {
         HookAgent::ClaudeCode => {
             let hook = json!({"type": "command", "command": command, "timeout": limit});
@@ -309,6 +323,8 @@ fn items(agent: HookAgent, command: &HookCommand<'_>) -> Vec<(&'static str, Valu
             if fail == FailArg::Closed {
                 // Also when this program is gone, is killed or crashes.
                 blocking["onFailure"] = json!("block");
+            } else {
+                blocking["command"] = json!(guarded);
             }
             let item = |hook: &Value| json!({"matcher": "*", "hooks": [hook]});
             vec![
@@ -321,23 +337,28 @@ fn items(agent: HookAgent, command: &HookCommand<'_>) -> Vec<(&'static str, Valu
             ]
         }
         HookAgent::Codex => {
-            let item = json!({"hooks": [{"type": "command", "command": command, "timeout": limit}]});
-            let events = ["PreToolUse", "PermissionRequest", "PostToolUse", "SessionStart", "Stop"];
-            events.map(|event| (event, item.clone())).into()
+            let item = |command: &str| json!({"hooks": [{"type": "command", "command": command, "timeout": limit}]});
+            let mut items: Vec<_> = ["PreToolUse", "PermissionRequest"].map(|event| (event, item(&guarded))).into();
+            items.extend(["PostToolUse", "SessionStart", "Stop"].map(|event| (event, item(&command))));
+            items
         }
         HookAgent::Gemini => {
             let hook = json!({"name": "toold", "type": "command", "command": command, "timeout": limit * 1000});
-            let item = json!({"matcher": "*", "hooks": [&hook]});
-            let mut items: Vec<_> = ["BeforeTool", "AfterTool"].map(|event| (event, item.clone())).into();
+            let mut before = hook.clone();
+            before["command"] = json!(guarded);
+            let item = |hook: &Value| json!({"matcher": "*", "hooks": [hook]});
+            let mut items = vec![("BeforeTool", item(&before)), ("AfterTool", item(&hook))];
             let item = json!({"hooks": [hook]});
             items.extend(["SessionStart", "AfterAgent", "SessionEnd"].map(|event| (event, item.clone())));
             items
         }
         HookAgent::QwenCode => {
             let hook = json!({"name": "toold", "type": "command", "command": command, "timeout": limit});
-            let item = json!({"matcher": "*", "hooks": [&hook]});
-            let events = ["PreToolUse", "PostToolUse", "PostToolUseFailure"];
-            let mut items: Vec<_> = events.map(|event| (event, item.clone())).into();
+            let mut before = hook.clone();
+            before["command"] = json!(guarded);
+            let item = |hook: &Value| json!({"matcher": "*", "hooks": [hook]});
+            let mut items = vec![("PreToolUse", item(&before))];
+            items.extend(["PostToolUse", "PostToolUseFailure"].map(|event| (event, item(&hook))));
             let item = json!({"hooks": [hook]});
             items.extend(["SessionStart", "Stop", "SessionEnd"].map(|event| (event, item.clone())));
             items
