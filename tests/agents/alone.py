@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import socket
+import threading
 from pathlib import Path
 
 from place import Person, Place, until
@@ -65,6 +67,28 @@ def other_names_of_commands(agent: Agent, bin_dir: Path) -> None:
         assert reason == "denied", (place.audit(), said)
 
 
+STARTS = "".join(
+    f'[[permission.rules]]\ncategory = "shell"\npattern = "touch {verdict}-*"\naction = "{verdict}"\n'
+    for verdict in ("allow", "deny")
+)
+
+
+def files_start_what_is_allowed(agent: Agent, bin_dir: Path) -> None:
+    """A repository's file of a skill or a sub-agent starts a program only if a rule allows the program."""
+    with Place(bin_dir, STARTS) as place:
+        place.ctl("agents", "install", agent.name, "--hooks", "--yes")
+        names = [(verdict, way) for verdict in ("allow", "deny", "other") for way in agent.starting(place)]
+        if not names:
+            return
+        turns = [
+            turn for verdict, way in names
+            for turn in agent.starting(place)[way](f"{way}-{verdict}", f"touch {verdict}-{way}")
+        ]
+        said = agent.run(place, [*turns, "done"])
+        made = {path.name for path in place.project.glob("*-*")}
+        assert made == {f"allow-{way}" for verdict, way in names if verdict == "allow"}, (made, place.audit(), said)
+
+
 def asked_and_answered(agent: Agent, bin_dir: Path) -> None:
     """A person is asked in another frontend. The command runs after yes, and not after no."""
     with Place(bin_dir, asks_toold(agent)) as place:
@@ -80,6 +104,53 @@ def asked_and_answered(agent: Agent, bin_dir: Path) -> None:
             said = running.wait()
         assert (place.project / "yes").exists(), said
         assert not (place.project / "no").exists(), said
+
+
+class DeadSocket:
+    """Takes the place of the daemon's socket, and closes each connection."""
+
+    def __init__(self, place: Place):
+        place.socket.unlink()
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(str(place.socket))
+        self.listener.listen()
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self) -> None:
+        while True:
+            try:
+                self.listener.accept()[0].close()
+            except OSError:
+                return
+
+
+def waiting_allows_nothing(agent: Agent, bin_dir: Path) -> None:
+    """Nothing that happens while a person is asked is a yes: a pause, another level, another socket, the end of the daemon or of
+    the hook."""
+
+    def other_level(place: Place, person: Person, ask: dict) -> None:
+        for level in ("operate", "read"):
+            place.ctl("level", level, "--session", ask["session_id"])
+        person.reply(ask, "deny")
+
+    def other_socket(place: Place, *_) -> None:
+        DeadSocket(place)
+        place.kill("toold", "serve")
+
+    changes = {
+        "pause": lambda place, *_: place.ctl("pause"),
+        "level": other_level,
+        "socket": other_socket,
+        "daemon": lambda place, *_: place.kill("toold", "serve"),
+        "hook": lambda place, *_: place.kill("toolctl", "hook"),
+    }
+    for name, change in changes.items():
+        with Place(bin_dir, asks_toold(agent)) as place:
+            place.ctl("agents", "install", agent.name, "--hooks", "--yes")
+            with Person(place) as person, agent.start(place, [agent.shell("touch never"), "done"]) as running:
+                change(place, person, person.asked())
+                said = running.wait()
+            assert not (place.project / "never").exists(), (name, said)
 
 
 def edit_undone(agent: Agent, bin_dir: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -75,6 +76,20 @@ class Place:
         )
         assert done.returncode == 0, (command, done.stdout)
         return done.stdout
+
+    def kill(self, program: str, word: str) -> None:
+        """Kills the processes of this program that have this word among their arguments and belong to this run."""
+        killed = 0
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
+                variables = (process / "environ").read_bytes().decode(errors="replace").split("\0")
+            except OSError:
+                continue
+            if words[0].endswith(f"/{program}") and word in words[1:] and f"TOOLD_SOCKET={self.socket}" in variables:
+                os.kill(int(process.name), signal.SIGKILL)
+                killed += 1
+        assert killed, f"no {program} {word} runs"
 
     def audit(self) -> list[dict]:
         return json.loads(self.ctl("audit", "--json"))["entries"]

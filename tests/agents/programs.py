@@ -18,6 +18,26 @@ def script(turns: list) -> str:
     return f"do it: SCRIPT:{json.dumps([*turns, 'done'])}"
 
 
+def write(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+def markdown(name: str, **members) -> str:
+    """A file of a skill or a sub-agent. JSON is YAML."""
+    front = {"name": name, "description": "a test"} | members
+    return "---\n" + "".join(f"{key}: {json.dumps(value)}\n" for key, value in front.items()) + "---\nYou help with tests.\n"
+
+
+def hooks_that_run(line: str) -> dict:
+    return {"PreToolUse": [{"matcher": "*", "hooks": [{"type": "command", "command": line}]}]}
+
+
+def server_that_is(line: str) -> dict:
+    command, *arguments = line.split()
+    return {"type": "stdio", "command": command, "args": arguments}
+
+
 def with_members(file: Path, members: dict) -> None:
     """Adds to the objects of a JSON file."""
     current = json.loads(file.read_text()) if file.exists() else {}
@@ -114,6 +134,11 @@ class Agent:
         """The turns of a model that starts a sub-agent with these turns, and waits for it."""
         raise NotImplementedError
 
+    def starting(self, place: Place) -> dict:
+        """The ways in which a repository's file of a skill or a sub-agent starts a program, by name: each takes a name and a line,
+        writes the file, and returns the turns of a model that uses it."""
+        return {}
+
     def server(self, place: Place, command: list[str]) -> None:
         """Adds an MCP server `other` to the agent's configuration."""
         raise NotImplementedError
@@ -182,6 +207,25 @@ class ClaudeCode(Agent):
     def sub_agent(self, turns: list) -> list[dict]:
         kind = {"description": "a test", "subagent_type": "general-purpose", "run_in_background": False}
         return [{"tool": "Agent", "input": kind | {"prompt": script(turns)}}]
+
+    def starting(self, place: Place) -> dict:
+        # In other folders, it starts none of these.
+        with_members(place.home / ".claude.json", {"projects": {str(place.project): {"hasTrustDialogAccepted": True}}})
+
+        def of_agent(name: str, **members) -> list[dict]:
+            write(place.project / f".claude/agents/deep/{name}.md", markdown(name, **members))
+            kind = {"description": "a test", "subagent_type": name, "run_in_background": False}
+            return [{"tool": "Agent", "input": kind | {"prompt": script([self.shell(f"true {name}")])}}]
+
+        def of_skill(name: str, line: str) -> list[dict]:
+            write(place.project / f".claude/skills/{name}/SKILL.md", markdown(name, hooks=hooks_that_run(line)))
+            return [{"tool": "Skill", "input": {"skill": name}}, self.shell("true")]
+
+        return {
+            "hooks": lambda name, line: of_agent(name, hooks=hooks_that_run(line)),
+            "mcp": lambda name, line: of_agent(name, mcpServers=[{name: server_that_is(line)}]),
+            "skill": of_skill,
+        }
 
     def server(self, place: Place, command: list[str]) -> None:
         entry = {"type": "stdio", "command": command[0], "args": command[1:]}
@@ -372,6 +416,20 @@ class Copilot(Agent):
         kind = {"description": "a test", "name": "test", "agent_type": "general-purpose"}
         return [{"tool": "task", "input": kind | {"prompt": script(turns)}}]
 
+    def starting(self, place: Place) -> dict:
+        def of_agent(folder: str, ending: str, name: str, line: str) -> list[dict]:
+            servers = {name: server_that_is(line) | {"type": "local", "tools": ["*"]}}
+            write(place.project / folder / f"{name}{ending}", markdown(name, **{"mcp-servers": servers}))
+            kind = {"description": "a test", "name": "test", "agent_type": name}
+            return [{"tool": "task", "input": kind | {"prompt": script([self.shell(f"true {name}")])}}]
+
+        # It looks for them in a repository.
+        subprocess.run(["git", "init", "-q"], cwd=place.project, env=place.env, check=True, timeout=PATIENCE)
+        return {
+            "mcp": lambda name, line: of_agent(".github/agents", ".agent.md", name, line),
+            "claude": lambda name, line: of_agent(".claude/agents", ".md", name, line),
+        }
+
     def server(self, place: Place, command: list[str]) -> None:
         entry = {"type": "local", "command": command[0], "args": command[1:], "tools": ["*"]}
         with_members(place.home / ".copilot/mcp-config.json", {"mcpServers": {"other": entry}})
@@ -426,6 +484,27 @@ class QwenCode(Agent):
     def sub_agent(self, turns: list) -> list[dict]:
         kind = {"description": "a test", "subagent_type": "general-purpose"}
         return [{"tool": "agent", "input": kind | {"prompt": script(turns)}}]
+
+    def starting(self, place: Place) -> dict:
+        def of_agent(name: str, **members) -> list[dict]:
+            write(place.project / f".qwen/agents/{name}.md", markdown(name, **members))
+            kind = {"description": "a test", "subagent_type": name, "run_in_background": False}
+            return [{"tool": "agent", "input": kind | {"prompt": script([self.shell(f"true {name}")])}}]
+
+        def of_skill(name: str, line: str) -> list[dict]:
+            write(place.project / f".qwen/skills/{name}/SKILL.md", markdown(name, hooks=hooks_that_run(line)))
+            return [{"tool": "skill", "input": {"skill": name}}, self.shell("true")]
+
+        def executor(line: str) -> dict:
+            command, *arguments = line.split()
+            return {"kind": "acp", "command": command, "args": arguments}
+
+        return {
+            "hooks": lambda name, line: of_agent(name, hooks=hooks_that_run(line)),
+            "mcp": lambda name, line: of_agent(name, mcpServers={name: server_that_is(line)}),
+            "executor": lambda name, line: of_agent(name, executor=executor(line)),
+            "skill": of_skill,
+        }
 
     def server(self, place: Place, command: list[str]) -> None:
         entry = {"command": command[0], "args": command[1:]}
