@@ -19,6 +19,9 @@ pub struct FileHistory {
     /// Only changes of calls of this agent or client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
+    /// Only changes below this folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub below: Option<String>,
     /// Also give the changes as one diff, with who made them; for people only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub diff: bool,
@@ -37,6 +40,9 @@ pub struct FileHistory {
 pub struct FileChanges {
     /// The oldest first.
     pub changes: Vec<FileChange>,
+    /// How many older changes are left out, because an answer has no room for them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub older: u64,
     /// Calls that also changed something which is not recorded, as far as that is known; the oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unrecorded: Vec<UnrecordedCall>,
@@ -144,6 +150,9 @@ pub struct UndoFiles {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct UndoneFiles {
     pub paths: Vec<String>,
+    /// How many paths are not named, because an answer has no room for them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more: u64,
     /// Only for a dry run: the unified diff from each file as it is to what it would be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
@@ -201,4 +210,8 @@ pub struct ClearBuffer {
 pub struct ClearedBuffer {
     /// False when this connection had set no text for the file.
     pub cleared: bool,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }

@@ -1423,6 +1423,8 @@ export interface FilesHistoryParams {
   since?: string;
   /** Only changes of calls of this agent or client. */
   agent?: string;
+  /** Only changes below this folder. */
+  below?: string;
   /** Also give the changes as one diff, with who made them; for people only. */
   diff?: boolean;
   /** The folder to which names in the diff and in notes are relative, if they are below it. */
@@ -1462,6 +1464,8 @@ export interface FilesHistoryResult {
     /** Other calls that ran meanwhile and may have made the change, as `SESSION/CALL`. */
     shared_with?: string[];
   }[];
+  /** How many older changes are left out, because an answer has no room for them. */
+  older?: number;
   /** Calls that also changed something which is not recorded, as far as that is known; the oldest first. */
   unrecorded?: {
     /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
@@ -1520,6 +1524,8 @@ export interface FilesUndoParams {
 /** Answer of `files.undo`. */
 export interface FilesUndoResult {
   paths: string[];
+  /** How many paths are not named, because an answer has no room for them. */
+  more?: number;
   /** Only for a dry run: the unified diff from each file as it is to what it would be. */
   diff?: string;
   /** Files and folders that were removed, and of which nothing is kept. */

@@ -33,6 +33,8 @@ pub use shown::{combined_diff, notes, patch};
 pub enum UndoError {
     #[error("there is no such change to undo")]
     Nothing,
+    #[error("there is no change of {} to undo", .0.display())]
+    NothingOf(PathBuf),
     /// The calls changed nothing that is recorded.
     #[error("there is nothing to undo: {by} changed {}, which undo leaves as it is", .changed.join("; "))]
     NotRecorded { by: String, changed: Vec<String> },
@@ -112,7 +114,7 @@ pub fn preview(
     folder: Option<&Path>,
 ) -> Result<Vec<(PathBuf, String)>, UndoError> {
     toolkit.command_changes.wait_until_recorded();
-    let records = with_changes(toolkit.journal.selected(whose, selection))?;
+    let records = with_changes(toolkit, whose, selection)?;
     let plan = Plan::of(&records)?;
     let contents = toolkit.journal.contents().map_err(|_| UndoError::Nothing)?;
     let mut exclusions = Exclusions::default();
@@ -130,9 +132,16 @@ pub fn preview(
             }
             None => None,
         };
-        let diff = shown::preview_of(path, (folder, used), now, before, &mut exclusions);
+        let diff = match used > shown::MAX_PREVIEW {
+            true => String::new(),
+            false => shown::preview_of(path, (folder, used), now, before, &mut exclusions),
+        };
         used += diff.len();
         shown.push((path.clone(), diff));
+    }
+    let left_out = shown.iter().rev().take_while(|(_, diff)| used > shown::MAX_PREVIEW && diff.is_empty()).count();
+    if let Some((_, last)) = shown.last_mut().filter(|_| left_out > 0) {
+        *last = shown::left_out(left_out);
     }
     Ok(shown)
 }
@@ -150,11 +159,11 @@ pub async fn undo(
     let waiting = toolkit.clone();
     // Fails only when the runtime stops.
     let _ = tokio::task::spawn_blocking(move || waiting.command_changes.wait_until_recorded()).await;
-    let mut records = with_changes(toolkit.journal.selected(whose, selection))?;
+    let mut records = with_changes(toolkit, whose, selection)?;
     let mut plan = Plan::of(&records)?;
     if go_on(toolkit).await.ended > 0 {
         let selected = records;
-        match with_changes(toolkit.journal.selected(whose, selection)) {
+        match with_changes(toolkit, whose, selection) {
             Ok(left) => records = left,
             Err(_) => return Ok(Plan::of(&selected)?.steps.into_keys().collect()),
         }
@@ -322,14 +331,19 @@ fn checked<'p>(
     Ok((present, seen, opened))
 }
 
-/// The records that have changes. The others stay as they are, since nothing of them is undone.
-fn with_changes(records: Vec<ChangeRecord>) -> Result<Vec<ChangeRecord>, UndoError> {
+/// The selected records that have changes. The others stay as they are, since nothing of them is undone.
+fn with_changes(
+    toolkit: &Toolkit,
+    whose: JournalScope<'_>,
+    selection: &Selection,
+) -> Result<Vec<ChangeRecord>, UndoError> {
+    let records = toolkit.journal.selected(whose, selection);
     let (records, others): (Vec<_>, Vec<_>) = records.into_iter().partition(|record| !record.changes.is_empty());
-    match others.first() {
-        Some(other) if records.is_empty() => {
-            Err(UndoError::NotRecorded { by: other.name(), changed: other.beyond.words().collect() })
-        }
-        _ => Ok(records),
+    match (others.first(), selection) {
+        _ if !records.is_empty() => Ok(records),
+        (Some(other), _) => Err(UndoError::NotRecorded { by: other.name(), changed: other.beyond.words().collect() }),
+        (None, Selection::Path(path)) => Err(UndoError::NothingOf(path.clone())),
+        (None, Selection::Call(_) | Selection::All(_)) => Err(UndoError::Nothing),
     }
 }
 

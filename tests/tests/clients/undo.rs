@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::process::{Command, Output};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use toold_tests::{Setup, Terminal, TestDaemon, Wire, toolctl, until};
@@ -175,6 +176,43 @@ fn what_undo_leaves_as_it_is_and_what_still_runs_is_said() {
     let changes = String::from_utf8(run(&daemon, &["changes"]).stdout).unwrap();
     let running = "# sh_1 still runs in the background, and its changes are recorded when it ends: sleep 600";
     assert!(changes.lines().any(|line| line == running), "{changes}");
+    for arguments in [["undo", "--yes", "made-by-it.txt"], ["undo", "--yes", "--since=0s"]] {
+        let refused = command(&daemon, &arguments).stdin(std::process::Stdio::null()).output().unwrap();
+        assert_eq!(refused.status.code(), Some(5));
+        let told = String::from_utf8(refused.stderr).unwrap();
+        assert!(told.contains(running.trim_start_matches("# ")), "{told}");
+        assert!(told.contains("end the command first: `toolctl shells kill sh_1`"), "{told}");
+    }
+}
+
+/// An answer has room for some ten thousand changes, and a folder for many more.
+#[test]
+fn the_last_change_is_undone_after_more_changes_than_an_answer_holds() {
+    let daemon = daemon();
+    change(&daemon, "before", "after");
+    let day_ago = SystemTime::now().duration_since(UNIX_EPOCH).unwrap() - Duration::from_secs(24 * 3600);
+    let long = "long/".repeat(200);
+    let path = |number: u32| daemon.work().join(format!("{long}{number}"));
+    let changes: Vec<Value> = (0..16_000)
+        .map(|number| json!({"path": path(number), "before": null, "after": {"kind": "folder", "mode": null}}))
+        .collect();
+    let record = json!({
+        "session_id": "old", "call_id": "c", "tool": "bash", "changes": changes,
+        "at": {"secs_since_epoch": day_ago.as_secs(), "nanos_since_epoch": 0},
+    });
+    let folder = daemon.state().join("undo/old");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join(format!("{:020}-00000001-00000001.call", day_ago.as_nanos())), record.to_string()).unwrap();
+
+    let listed = run(&daemon, &["undo", "--list"]);
+    let told = String::from_utf8(listed.stderr).unwrap();
+    assert!(told.starts_with("not listed: ") && told.ends_with(" older changes\n"), "{told}");
+    assert!(String::from_utf8(listed.stdout).unwrap().trim_end().ends_with("a.txt"));
+    run(&daemon, &["undo", "--yes"]);
+    assert_eq!(content(&daemon), "before\n");
+    let undone = String::from_utf8(run(&daemon, &["undo", "--yes", "--call=c"]).stdout).unwrap();
+    assert_eq!(undone.lines().count(), 21, "{undone}");
+    assert!(undone.ends_with("undid the changes to 15980 more paths\n"), "{undone}");
 }
 
 #[test]

@@ -79,10 +79,11 @@ pub(crate) async fn run(args: ChangesArgs, globals: &Globals) -> anyhow::Result<
         diff: !args.list,
         folder: Some(cwd.to_string_lossy().into_owned()),
         patch: is_patch,
+        below: None,
     };
     let answer = client.call::<FilesHistory>(history).await?;
     if args.list {
-        undo::list(&answer.changes, args.json)?;
+        undo::list(&answer, args.json)?;
     } else if args.json {
         print_json(&answer)?;
     } else {
@@ -94,8 +95,8 @@ pub(crate) async fn run(args: ChangesArgs, globals: &Globals) -> anyhow::Result<
         if answer.changes.is_empty() && answer.unrecorded.is_empty() {
             writeln!(out, "{DIM}# no recorded changes{DIM:#}")?;
         }
-        for line in undo::running(&client, &cwd).await? {
-            writeln!(out, "{DIM}# {line}{DIM:#}")?;
+        for shell in undo::running(&client, &cwd).await? {
+            writeln!(out, "{DIM}# {}{DIM:#}", undo::not_recorded_yet(&shell))?;
         }
         out.flush()?;
     }

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use toold_client::Client;
-use toold_proto::file::{FileChange, FileChanges, FileHistory, UndoFiles, UnrecordedCall, UnrecordedPaths};
+use toold_client::{Client, ClientError};
+use toold_proto::file::{
+    FileChange, FileChanges, FileHistory, UndoFiles, UndoneFiles, UnrecordedCall, UnrecordedPaths,
+};
 use toold_proto::method;
 use toold_proto::shell::{ListShells, ShellInfo, ShellList};
 use toold_proto::tool::{CallId, SessionId};
@@ -15,7 +17,7 @@ use crate::commands::call::session_id;
 use crate::confirm::confirm;
 use crate::exit::{OK, not_found};
 use crate::globals::Globals;
-use crate::output::{self, DIM, one_line, print_answer};
+use crate::output::{self, DIM, counted, one_line, print_answer};
 use crate::prompts::ask::show_diff;
 use crate::views::{self, changes};
 use crate::{clock, connection};
@@ -57,6 +59,9 @@ pub(crate) struct UndoArgs {
     json: bool,
 }
 
+/// The most paths that are named once they are undone.
+const MAX_NAMED: usize = 20;
+
 fn call_id(text: &str) -> Result<CallId, String> {
     CallId::parse(text).map_err(|error| error.to_string())
 }
@@ -65,7 +70,7 @@ pub(crate) async fn run(args: UndoArgs, globals: &Globals) -> anyhow::Result<u8>
     let client = connection::open(globals).await?;
     let cwd = std::env::current_dir().context("can't determine the current folder")?;
     if args.list {
-        list(&recorded(&client, args.session, &cwd).await?.changes, args.json)?;
+        list(&recorded(&client, args.session, &cwd).await?, args.json)?;
         return Ok(OK);
     }
     let folder = Some(cwd.to_string_lossy().into_owned());
@@ -88,7 +93,8 @@ pub(crate) async fn run(args: UndoArgs, globals: &Globals) -> anyhow::Result<u8>
                            ignores, and outside of their session's folders, is not kept";
                 let mut lines = vec![why.to_owned()];
                 lines.extend(after);
-                lines.extend(running(&client, &cwd).await?);
+                let running = running(&client, &cwd).await?;
+                lines.extend((!running.is_empty()).then(|| until_they_end(&running)));
                 return Err(not_found(lines.join("\n")));
             };
             if let Some(after) = after {
@@ -102,7 +108,7 @@ pub(crate) async fn run(args: UndoArgs, globals: &Globals) -> anyhow::Result<u8>
         }
     };
     if !args.yes {
-        let plan = client.call::<method::FilesUndo>(UndoFiles { dry_run: true, ..selected.clone() }).await?;
+        let plan = undo(&client, UndoFiles { dry_run: true, ..selected.clone() }, &cwd).await?;
         let mut err = output::stderr();
         show_diff(plan.diff.as_deref().unwrap_or_default(), &mut err)?;
         plan.notes.iter().try_for_each(|note| writeln!(err, "{}", one_line(note)))?;
@@ -111,13 +117,32 @@ pub(crate) async fn run(args: UndoArgs, globals: &Globals) -> anyhow::Result<u8>
             return Ok(OK);
         }
     }
-    let undone = client.call::<method::FilesUndo>(selected).await?;
+    let undone = undo(&client, selected, &cwd).await?;
     let line = |path: &String| format!("undid the changes to {}\n", shown(path, &cwd));
     print_answer(args.json, &undone, |undone, _| {
+        let named = undone.paths.iter().take(MAX_NAMED);
+        let more = (undone.paths.len() - named.len()) as u64 + undone.more;
+        let more = (more > 0).then(|| format!("undid the changes to {}\n", counted(more, "more path")));
         let stays = undone.notes.iter().map(|note| one_line(note) + "\n");
-        undone.paths.iter().map(line).chain(stays).collect()
+        named.map(line).chain(more).chain(stays).collect()
     })?;
     Ok(OK)
+}
+
+/// Undoes, or shows what that would do. Where nothing is recorded, a command that still runs may be why.
+async fn undo(client: &Client, selected: UndoFiles, cwd: &Path) -> anyhow::Result<UndoneFiles> {
+    let file = selected.path.clone().map(PathBuf::from);
+    match client.call::<method::FilesUndo>(selected).await {
+        Err(ClientError::Rpc(error)) if error.kind() == "nothing_to_undo" => {
+            let folder = file.as_deref().and_then(Path::parent).unwrap_or(cwd);
+            let running = running(client, folder).await?;
+            match running.is_empty() {
+                true => Err(ClientError::Rpc(error).into()),
+                false => Err(not_found(format!("{}\n{}", error.message, until_they_end(&running)))),
+            }
+        }
+        answer => Ok(answer?),
+    }
 }
 
 /// Why the last change is not undone unless it is named, and how to go on.
@@ -149,10 +174,10 @@ fn doubtful(last: &FileChange, changes: &[FileChange], cwd: &Path) -> String {
 /// The changes below `cwd`, and the calls with others that are known there but not recorded.
 async fn recorded(client: &Client, session: Option<SessionId>, cwd: &Path) -> anyhow::Result<FileChanges> {
     let folder = Some(cwd.to_string_lossy().into_owned());
-    let history = FileHistory { session_id: session, all: true, folder, ..FileHistory::default() };
+    let history =
+        FileHistory { session_id: session, all: true, below: folder.clone(), folder, ..FileHistory::default() };
     let mut known = client.call::<method::FilesHistory>(history).await?;
     let is_below = |path: &str| Path::new(path).starts_with(cwd);
-    known.changes.retain(|change| is_below(&change.path));
     // The repository may be one around this folder, of which the files are below it.
     let concerns = |UnrecordedPaths { not_kept, repositories, .. }: &UnrecordedPaths| {
         let around = repositories.iter().filter_map(|git| Path::new(git).parent());
@@ -166,12 +191,16 @@ fn is_of(change: &FileChange, call: &UnrecordedCall) -> bool {
     change.call_id == call.call_id && change.session_id == call.session_id
 }
 
-pub(crate) fn list(changes: &[FileChange], json: bool) -> anyhow::Result<()> {
+pub(crate) fn list(FileChanges { changes, older, .. }: &FileChanges, json: bool) -> anyhow::Result<()> {
     let rows = changes.iter().map(|change| changes::cells(change, clock::zone()));
-    print_answer(json, &changes, |changes, width| match changes {
+    print_answer(json, changes, |changes, width| match changes.as_slice() {
         [] => format!("{DIM}no recorded changes below this folder{DIM:#}\n"),
         _ => views::render(changes::COLUMNS, rows, width),
-    })
+    })?;
+    if *older > 0 {
+        writeln!(output::stderr(), "{DIM}not listed: {}{DIM:#}", counted(*older, "older change"))?;
+    }
+    Ok(())
 }
 
 /// A call after the last one that can be undone.
@@ -181,19 +210,30 @@ fn unrecorded_by(call: &UnrecordedCall) -> String {
     one_line(&format!("{tool} in call {call_id}{command} changed nothing that is recorded: {}", notes.join("; ")))
 }
 
-/// A line for each command in the background that still runs in this folder, in one above it or in one below it.
-pub(crate) async fn running(client: &Client, cwd: &Path) -> anyhow::Result<Vec<String>> {
+/// The commands in the background that still run in this folder, in one above it or in one below it.
+pub(crate) async fn running(client: &Client, cwd: &Path) -> anyhow::Result<Vec<ShellInfo>> {
     let ShellList { shells } = client.call::<method::ShellsList>(ListShells { all: true, session_id: None }).await?;
     let is_here = |shell: &ShellInfo| {
         let folder = Path::new(&shell.cwd);
         shell.running && (folder.starts_with(cwd) || cwd.starts_with(folder))
     };
-    let line = |ShellInfo { shell_id, command, .. }: ShellInfo| {
-        one_line(&format!(
-            "{shell_id} still runs in the background, and its changes are recorded when it ends: {command}"
-        ))
-    };
-    Ok(shells.into_iter().filter(is_here).map(line).collect())
+    Ok(shells.into_iter().filter(is_here).collect())
+}
+
+/// Says of a command in the background that its changes are not recorded yet.
+pub(crate) fn not_recorded_yet(ShellInfo { shell_id, command, .. }: &ShellInfo) -> String {
+    one_line(&format!("{shell_id} still runs in the background, and its changes are recorded when it ends: {command}"))
+}
+
+/// The same of some, and how to end them.
+fn until_they_end(running: &[ShellInfo]) -> String {
+    let ids: Vec<String> = running.iter().map(|shell| shell.shell_id.to_string()).collect();
+    let lines: Vec<String> = running.iter().map(not_recorded_yet).collect();
+    format!(
+        "{}\nto undo these changes, end the command first: `toolctl shells kill {}`",
+        lines.join("\n"),
+        ids.join(" ")
+    )
 }
 
 fn shown(path: &str, cwd: &Path) -> String {

@@ -25,6 +25,9 @@ const MAX_PATCH: usize = 4 << 20;
 /// Bytes of the names of files whose changes are left out of either.
 const MAX_NAMES: usize = 256 << 10;
 
+/// Bytes of a preview after which further files are only counted.
+pub(super) const MAX_PREVIEW: usize = MAX_DIFF + MAX_NAMES;
+
 /// What several calls did to one path together.
 struct NetChange<'a> {
     before: &'a Option<PathState>,
@@ -99,7 +102,7 @@ fn combined(
     let count = nets.len();
     for (number, (path, NetChange { before, after, from, by })) in nets.into_iter().enumerate() {
         if text.len() > most + MAX_NAMES {
-            text.push_str(&format!("# {} more files are left out: the diff is too long\n", count - number));
+            text.push_str(&left_out(count - number));
             break;
         }
         for record in by {
@@ -120,6 +123,11 @@ fn combined(
         record.beyond.words().for_each(|words| text.push_str(&format!("#   {}\n", one_line(&words, usize::MAX))));
     }
     text
+}
+
+/// A line about files whose changes are not shown.
+pub(super) fn left_out(count: usize) -> String {
+    format!("# {count} more files are left out: the diff is too long\n")
 }
 
 /// Sentences for a person about changes that undo leaves as they are. Names are relative to `folder` where they can be.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use jsonrpsee::types::ErrorObjectOwned;
+use serde::Serialize;
 use toold_builtins::buffers::Buffer;
 use toold_builtins::journal::{
     ChangeFilter, ChangeRecord, JournalScope, PathChange, RawPath, Selection, UnrecordedChanges,
@@ -22,6 +23,10 @@ use toold_proto::method::{BuffersClear, BuffersSet, FilesForget, FilesHistory, F
 use crate::rpc::blocking::blocking;
 use crate::rpc::error::{invalid_params, refused};
 use crate::rpc::{MethodRequest, MethodTable, Right, add, add_async, client_name, decides};
+
+/// Bytes of the changes in an answer, and of the paths in one.
+const MAX_CHANGES: usize = 8 << 20;
+const MAX_PATHS: usize = 4 << 20;
 
 pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add_async::<FilesHistory, _>(module, Right::Anyone, history)?;
@@ -53,8 +58,12 @@ async fn history(request: MethodRequest, params: FileHistory) -> Result<FileChan
     blocking(move || {
         let whose = session.as_ref().map_or(JournalScope::Everybody, JournalScope::Session);
         let records = undo::changes_of(&builtins, whose, &filter);
-        let changes =
-            records.iter().flat_map(|record| record.changes.iter().map(move |change| describe(record, change)));
+        let below = params.below.as_deref().map(Path::new);
+        let is_below = |change: &PathChange| below.is_none_or(|folder| change.path.path().starts_with(folder));
+        let changes = records.iter().flat_map(|record| record.changes.iter().map(move |change| (record, change)));
+        let changes: Vec<_> = changes.filter(|(_, change)| is_below(change)).collect();
+        let (newest, older) =
+            fitting(changes.into_iter().rev().map(|(record, change)| describe(record, change)), MAX_CHANGES);
         let diff = match (&params.folder, params.patch) {
             (Some(folder), true) if params.diff => Some(undo::patch(&builtins, &records, Path::new(folder))),
             (folder, _) => {
@@ -65,9 +74,22 @@ async fn history(request: MethodRequest, params: FileHistory) -> Result<FileChan
         let folder = params.folder.as_deref().map(Path::new);
         let unrecorded = records.iter().filter(|record| !record.undone);
         let unrecorded = unrecorded.filter_map(|record| unrecorded_by(record, folder)).collect();
-        FileChanges { changes: changes.collect(), unrecorded, diff }
+        FileChanges { changes: newest.into_iter().rev().collect(), older, unrecorded, diff }
     })
     .await
+}
+
+/// As many as fit into so many bytes of JSON, and the number of those that do not.
+fn fitting<T: Serialize>(all: impl ExactSizeIterator<Item = T>, mut room: usize) -> (Vec<T>, u64) {
+    let count = all.len();
+    let mut has_room = |item: &T| {
+        let length = serde_json::to_vec(item).map_or(0, |text| text.len());
+        room = room.saturating_sub(length);
+        room > 0
+    };
+    let fitting: Vec<T> = all.take_while(|item| has_room(item)).collect();
+    let rest = (count - fitting.len()) as u64;
+    (fitting, rest)
 }
 
 fn filter(since: Option<&str>, agent: Option<String>) -> Result<ChangeFilter, ErrorObjectOwned> {
@@ -154,8 +176,8 @@ async fn take_back(request: MethodRequest, params: UndoFiles) -> Result<UndoneFi
         });
         let (shown, unrecorded, notes) = shown.await?.map_err(|error: UndoError| refusal(&error))?;
         let (paths, diffs): (Vec<PathBuf>, Vec<String>) = shown.into_iter().unzip();
-        let (paths, unrecorded) = (names(&paths), unrecorded_paths(&unrecorded));
-        return Ok(UndoneFiles { paths, diff: Some(diffs.concat()), unrecorded, notes });
+        let ((paths, more), unrecorded) = (names(&paths), unrecorded_paths(&unrecorded));
+        return Ok(UndoneFiles { paths, more, diff: Some(diffs.concat()), unrecorded, notes });
     }
     let (looking, selected, session_id) = (builtins.clone(), selection.clone(), of_session.clone());
     let unrecorded = blocking(move || {
@@ -167,12 +189,13 @@ async fn take_back(request: MethodRequest, params: UndoFiles) -> Result<UndoneFi
     let unrecorded = unrecorded_paths(&unrecorded);
     let whose = of_session.as_ref().map_or(JournalScope::Everybody, JournalScope::Session);
     let paths = undo::undo(&builtins, &session, whose, &selection).await.map_err(|error| refusal(&error))?;
-    Ok(UndoneFiles { paths: names(&paths), diff: None, unrecorded, notes })
+    let (paths, more) = names(&paths);
+    Ok(UndoneFiles { paths, more, diff: None, unrecorded, notes })
 }
 
 fn refusal(error: &UndoError) -> ErrorObjectOwned {
     let kind = match error {
-        UndoError::Nothing | UndoError::NotRecorded { .. } => "nothing_to_undo",
+        UndoError::Nothing | UndoError::NothingOf(_) | UndoError::NotRecorded { .. } => "nothing_to_undo",
         UndoError::Changed { .. } | UndoError::InUse(_) => "changed_since",
         UndoError::NotKept { .. }
         | UndoError::Open(_)
@@ -185,8 +208,8 @@ fn refusal(error: &UndoError) -> ErrorObjectOwned {
     refused(kind, &error.to_string())
 }
 
-fn names(paths: &[PathBuf]) -> Vec<String> {
-    paths.iter().map(|path| path.display().to_string()).collect()
+fn names(paths: &[PathBuf]) -> (Vec<String>, u64) {
+    fitting(paths.iter().map(|path| path.display().to_string()), MAX_PATHS)
 }
 
 fn set(request: MethodRequest, params: SetBuffer) -> Result<Done, ErrorObjectOwned> {
