@@ -147,7 +147,7 @@ const ALIASES: &[&[&str]] = &[
     &["background", "run_in_background", "is_background"],
     &["shell_id", "bash_id", "task_id", "session_id", "id"],
     &["include", "glob", "include_pattern", "file_pattern", "glob_pattern"],
-    &["pattern", "regex", "regexp", "glob_pattern", "search_pattern", "search", "query"],
+    &["pattern", "regex", "regexp", "glob_pattern", "search_pattern", "search", "query", "glob"],
     &["query", "q", "search_term", "search_query"],
     &["ignore_case", "i", "case_insensitive"],
     &["before", "b", "before_context"],
@@ -206,6 +206,7 @@ fn advice(name: &str, known: &[&str]) -> Option<&'static str> {
             Some("leave it out for a search that heeds case, or use \"ignore_case\"")
         }
         "exclude" | "exclude_pattern" if has("include") => Some("use \"include\" with a leading !, such as !*.lock"),
+        "append" if has("mode") && has("content") => Some("use \"mode\" with \"append\""),
         "end_line" | "end" | "end_line_one_indexed" | "view_range" if has("limit") => {
             Some("use \"offset\" for the first line and \"limit\" for how many lines")
         }

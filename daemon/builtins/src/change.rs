@@ -68,14 +68,15 @@ impl ChangeTarget {
         Ok(Self { cx: cx.shared(), toolkit, session, located, path: file, shown, named })
     }
 
-    /// The message for a file that does not exist, with the names that may be meant. `more` follows its name. Blocks.
-    pub(crate) fn missing(&self, more: &str) -> String {
+    /// The message for a file that does not exist, with the names that may be meant, or else what to do. Blocks.
+    pub(crate) fn missing(&self, otherwise: &str) -> String {
         let Self { named, shown, .. } = self;
         if self.is_link() {
-            return format!("{named} is a link to {shown}, which does not exist{more}");
+            return format!("{named} is a link to {shown}, which does not exist");
         }
         let hint = near_names::hint(&self.path, MissingKind::File, &self.cx);
-        format!("there is no file {}{more}{}", self.shown, hint.as_deref().unwrap_or(": find it with `glob`"))
+        let hint = hint.unwrap_or_else(|| format!(": find it with `glob`{otherwise}"));
+        format!("there is no file {}{hint}", self.shown)
     }
 
     /// Whether the path that was given is a link, and the caller may know that.

@@ -104,7 +104,7 @@ fn edits(input: EditInput) -> anyhow::Result<Vec<Edit>> {
 
 fn edited(edits: &[Edit], target: &ChangeTarget, before: Option<&Before>) -> anyhow::Result<NewState> {
     let Some(before) = before else {
-        bail!("{}", target.missing(", which `write` would make"));
+        bail!("{}", target.missing(", or make it with `write`"));
     };
     // Checked first: otherwise the help could show a text that the session has not seen.
     target.check_stamp(before)?;

@@ -248,7 +248,7 @@ fn output(found: GlobResults, pattern: &str, max: usize, cwd: &Path) -> ToolOutp
         text.push_str(&format!(
             "[no files match, of {}{top}{}{}{}]\n",
             counted(found.seen, "file"),
-            hint_about_folders(&found),
+            hint_about_folders(&found, pattern),
             globs::hint_about_sets(pattern),
             left_out::words(&found.left_out, cwd)
         ));
@@ -268,9 +268,13 @@ fn output(found: GlobResults, pattern: &str, max: usize, cwd: &Path) -> ToolOutp
         .with("problems", found.problems.len())
 }
 
-/// For a pattern that names a folder, since only files are found.
-fn hint_about_folders(found: &GlobResults) -> String {
-    found.named_folder.as_ref().map(|glob| format!("; for the files in this folder give {glob}")).unwrap_or_default()
+/// For a pattern that names a folder, or fits only folders, since only files are found.
+fn hint_about_folders(found: &GlobResults, pattern: &str) -> String {
+    match &found.named_folder {
+        Some(glob) => format!("; for the files in this folder give {glob}"),
+        None if pattern.ends_with('/') => "; a glob that ends with / fits no file: `list` shows folders".to_owned(),
+        None => String::new(),
+    }
 }
 
 struct GlobWorkers<'a> {

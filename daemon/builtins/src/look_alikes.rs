@@ -25,8 +25,12 @@ pub(crate) fn difference_of(given: &str, there: &str, is_same: bool) -> Option<S
     odd.sort_unstable();
     odd.dedup();
     if odd.is_empty() {
-        let ends_with_space = there.ends_with(' ') && !given.ends_with(' ');
-        return (is_same && ends_with_space).then(|| "a space at its end".to_owned());
+        let what = match (given.ends_with(' '), there.ends_with(' ')) {
+            (false, true) => "a space at its end",
+            (true, false) => "no space at its end",
+            _ => return None,
+        };
+        return is_same.then(|| what.to_owned());
     }
     let codes: Vec<String> = odd.iter().map(|c| format!("U+{:04X}", u32::from(*c))).collect();
     let codes = codes.join(", ");
@@ -78,6 +82,7 @@ mod tests {
             ("bidi.txt", "bidi\u{202e}.txt", Some("U+202E, written in JSON as bidi\\u202e.txt")),
             ("a b", "a\u{202f}c", Some("U+202F, written in JSON as a\\u202fc")),
             ("trail.txt", "trail.txt ", Some("a space at its end")),
+            ("trail.txt ", "trail.txt", Some("no space at its end")),
             ("gr\u{fc}n", "gr\u{fc}ner", None),
         ] {
             assert_eq!(difference(given, there).as_deref(), expected, "{given:?} {there:?}");

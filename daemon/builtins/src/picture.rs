@@ -66,7 +66,9 @@ pub(crate) fn media_type(bytes: &[u8]) -> Option<&'static str> {
 /// Checks the bytes of a file of `size` bytes, which may be longer than they are.
 pub(crate) fn check(mime_type: &'static str, bytes: &[u8], size: u64) -> Result<Picture, PictureProblem> {
     if !TAKEN.contains(&mime_type) {
-        return Err(PictureProblem::NotTaken(format!("an image that models do not take ({mime_type}, {size} bytes)")));
+        return Err(PictureProblem::NotTaken(format!(
+            "an image, but models take PNG, JPEG, GIF and WebP only ({mime_type}, {size} bytes)"
+        )));
     }
     let Some(found) = structure(mime_type, bytes).filter(|found| found.width > 0 && found.height > 0) else {
         return Err(PictureProblem::Damaged(format!("a damaged image: it has no size ({mime_type}, {size} bytes)")));
@@ -234,6 +236,9 @@ mod tests {
 
     #[test]
     fn other_formats_are_named() {
-        assert_eq!(words("image/tiff", b"II*\0"), "an image that models do not take (image/tiff, 4 bytes)");
+        assert_eq!(
+            words("image/tiff", b"II*\0"),
+            "an image, but models take PNG, JPEG, GIF and WebP only (image/tiff, 4 bytes)"
+        );
     }
 }

@@ -276,7 +276,8 @@ fn start_of<'a>(site: &ChangeTarget, cancel: &'a CancellationToken) -> anyhow::R
     let mut reader = CancellableFile { file, cancel };
     let mut head = Vec::new();
     let take = if size <= WHOLE { WHOLE + 1 } else { HEAD as u64 };
-    (&mut reader).take(take).read_to_end(&mut head)?;
+    let read = (&mut reader).take(take).read_to_end(&mut head);
+    read.with_context(|| format!("can't read {}", site.shown))?;
     let is_whole = head.len() < take as usize;
     Ok(FileStart { head, size, rest: (!is_whole).then_some(reader) })
 }

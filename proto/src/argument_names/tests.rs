@@ -50,6 +50,8 @@ fn names_of_other_agents_are_recognised() {
     explained("-B", &grep, "use \"before\"");
     explained("-C", &grep, "use \"context\"");
     explained("glob", &grep, "use \"include\"");
+    explained("glob", &["pattern", "path", "max_results"], "use \"pattern\"");
+    explained("append", &["path", "content", "mode"], "use \"mode\" with \"append\"");
     explained("dir_path", &grep, "use \"path\"");
     explained("todos", &["items"], "use \"items\"");
     explained("activeForm", &["content", "status", "priority", "active_form"], "use \"active_form\"");

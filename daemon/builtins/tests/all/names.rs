@@ -286,6 +286,16 @@ async fn what_can_find_nothing_says_so() {
         ("write", json!({"path": "file:///tmp/x", "content": "x"}), "file:///tmp/x is a URL: give the path alone"),
         ("list", json!({"path": "file:///tmp"}), "file:///tmp is a URL: give the path alone"),
         ("read", json!({"path": "a.rs", "offset": 9}), "a.rs has 1 line: there is no line 9"),
+        (
+            "read",
+            json!({"path": "a.rs "}),
+            "there is no file a.rs : did you mean a.rs (its name has no space at its end)?",
+        ),
+        (
+            "edit",
+            json!({"path": "to-come.txt", "old": "a", "new": "b"}),
+            "there is no file to-come.txt: find it with `glob`, or make it with `write`",
+        ),
     ] {
         let text = test.bad(tool, arguments).await;
         assert!(text.starts_with(expected), "{text}");
@@ -301,6 +311,8 @@ async fn what_can_find_nothing_says_so() {
         assert!(text.contains(&format!("; for the files in this folder give {glob};")), "{text}");
         assert_eq!(test.ok("glob", json!({"pattern": glob})).await, "src/deep/a");
     }
+    let text = test.ok("glob", json!({"pattern": "src/*/"})).await;
+    assert!(text.contains("; a glob that ends with / fits no file: `list` shows folders"), "{text}");
     let text = test.ok("glob", json!({"pattern": "~/*.rs"})).await;
     assert!(text.contains("; ~ stands for no folder here: name yours in `path`"), "{text}");
     // A file with the name of a glob hides no others.
