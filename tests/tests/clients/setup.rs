@@ -636,7 +636,7 @@ fn a_file_of_a_repository_elsewhere_is_never_changed_and_a_new_one_is_nobody_s()
     let told = machine.done(&["setup", "--yes"]);
     for ((_, file), before) in repositories.iter().zip(before) {
         assert_eq!(fs::read(machine.home(file)).unwrap(), before, "{told}");
-        assert!(told.contains(&format!("{}: tracked by Git", machine.home(file).display())), "{told}");
+        assert!(told.contains(&format!("{}: it is tracked by Git", machine.home(file).display())), "{told}");
     }
     assert!(machine.home(".config/opencode/plugins/toold.js").exists(), "{told}");
     assert_ne!(machine.json(".cursor/mcp.json")["mcpServers"]["toold"], Value::Null);

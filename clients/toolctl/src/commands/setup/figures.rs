@@ -121,6 +121,9 @@ fn own_bytes() -> Option<u64> {
     Some(resident.saturating_sub(shared) * rustix::param::page_size() as u64)
 }
 
+/// The most servers that one thing is said of by name.
+const MAX_NAMED: usize = 8;
+
 impl Figures {
     pub(super) fn render(&self) -> String {
         let count = |count: usize, name: &str| counted(count as u64, name);
@@ -150,14 +153,21 @@ impl Figures {
         if let Some((tools, tokens)) = self.tokens {
             text.push_str(&format!("Their {tools} tools take about {tokens} tokens of a model, as before.\n"));
         }
-        for (name, why) in &self.failed {
+        for (name, why) in self.failed.iter().take(MAX_NAMED) {
             let why = why.as_deref().and_then(|why| why.lines().next()).unwrap_or("toolctl mcp servers shows why");
             text.push_str(&format!("not started yet: {}: {}\n", one_line(name), one_line(why)));
         }
+        if self.failed.len() > MAX_NAMED {
+            let more = self.failed.len() - MAX_NAMED;
+            text.push_str(&format!("not started yet: {more} more: toolctl mcp servers shows why\n"));
+        }
         if !self.asked.is_empty() {
+            let more = self.asked.len().saturating_sub(MAX_NAMED);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let named: Vec<&str> = self.asked.iter().take(MAX_NAMED).map(String::as_str).collect();
             text.push_str(&format!(
-                "toold asks you about calls of {}; to leave that to the agents: toolctl setup --allow SERVER\n",
-                plain(&self.asked.join(", "))
+                "toold asks you about calls of {}{more}; to leave that to the agents: toolctl setup --allow SERVER\n",
+                plain(&named.join(", "))
             ));
         }
         text.push_str("Start your agents again. Take everything back with: toolctl setup --undo\n");

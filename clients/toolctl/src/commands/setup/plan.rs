@@ -18,7 +18,7 @@ use crate::commands::setup::places::{PLACES, Place};
 use crate::commands::setup::record::{ChangedEntry, ChangedFile, KeptText, SetupRecord, TextStep};
 use crate::commands::setup::rules::{AgentDenial, AgentRules};
 use crate::commands::setup::servers::{
-    FoundServer, LeftServer, MachineServers, ServerLaunch, UnreadFile, is_tracked, plain_name,
+    FoundServer, LeftServer, MachineServers, ServerLaunch, UnreadFile, left_because, plain_name,
 };
 use crate::commands::setup::text::{ConfigForm, spliced};
 use crate::config_file;
@@ -362,8 +362,8 @@ impl SetupPlan {
             if self.is_unread(&file) {
                 continue;
             }
-            if is_tracked(&file) {
-                self.problems.push(format!("{}: tracked by Git, so it gets no entry for toold", file.display()));
+            if let Some(why) = left_because(&file) {
+                self.problems.push(format!("{}: it {why}, so it gets no entry for toold", file.display()));
                 continue;
             }
             let entry = client.entry(input.program, &arguments);
@@ -399,8 +399,8 @@ impl SetupPlan {
             if self.is_unread(&file) {
                 continue;
             }
-            if is_tracked(&file) {
-                self.problems.push(format!("{}: tracked by Git, so it gets no hooks", file.display()));
+            if let Some(why) = left_because(&file) {
+                self.problems.push(format!("{}: it {why}, so it gets no hooks", file.display()));
                 continue;
             }
             let secrets = self.secrets();

@@ -142,7 +142,7 @@ impl MachineServers {
             let path = ["projects", project, "mcpServers"].map(str::to_owned).to_vec();
             holders.push((path, Some(PathBuf::from(project))));
         }
-        let mut tracked = None;
+        let mut left = None;
         for (holder, project) in holders {
             let entries = holder.iter().try_fold(&whole, |value, name| value.get(name));
             for (name, entry) in entries.and_then(Value::as_object).into_iter().flatten() {
@@ -154,17 +154,17 @@ impl MachineServers {
                 let is_gone = project.as_deref().is_some_and(|project| !project.is_dir());
                 let read = ServerLaunch::read(place, name, entry, project.as_deref(), home);
                 let span = form.find(&text, &path);
-                let is_tracked = *tracked.get_or_insert_with(|| is_tracked(file));
-                let why = match (read, span) {
-                    (Ok(_), _) if is_gone => "the folder of its project is gone".to_owned(),
-                    (Ok(_), _) if is_tracked => "the file is tracked by Git".to_owned(),
-                    (Ok(launch), Some(span)) if launch.secrets_are_in(&text[span.range.clone()]) => {
+                let left = *left.get_or_insert_with(|| left_because(file));
+                let why = match (read, span, left) {
+                    (Ok(_), _, _) if is_gone => "the folder of its project is gone".to_owned(),
+                    (Ok(_), _, Some(why)) => format!("the file {why}"),
+                    (Ok(launch), Some(span), None) if launch.secrets_are_in(&text[span.range.clone()]) => {
                         let (file, kept) = (file.to_owned(), settings(entry));
                         self.movable.push(FoundServer { place, file, path, kept, launch });
                         continue;
                     }
-                    (Ok(_), _) => "its entry cannot be changed safely".to_owned(),
-                    (Err(why), _) => why,
+                    (Ok(_), _, None) => "its entry cannot be changed safely".to_owned(),
+                    (Err(why), _, _) => why,
                 };
                 self.left.push(LeftServer { place, file: file.to_owned(), name: name.clone(), why });
             }
@@ -664,6 +664,16 @@ pub(super) fn read(file: &Path) -> Result<String, String> {
         return Err("it is larger than 32 MiB".to_owned());
     }
     std::fs::read_to_string(file).map_err(|error| error.to_string())
+}
+
+/// Why setup leaves a file as it is, in words that follow its name.
+pub(super) fn left_because(file: &Path) -> Option<&'static str> {
+    if is_tracked(file) {
+        return Some("is tracked by Git");
+    }
+    // Files are replaced as a whole, so this depends on the folder.
+    let folder = file.ancestors().skip(1).find(|folder| folder.is_dir())?;
+    rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_err().then_some("is in a folder that you may not write")
 }
 
 /// Whether Git tracks the file, also where it cannot be asked.
