@@ -252,7 +252,7 @@ mod tests {
         state.panel = Panel::Calls;
         let screen = drawn(&mut state, 100, 40);
         assert!(
-            screen.contains("nothing here") && screen.contains("durations of calls: none has ended yet"),
+            screen.contains("no call runs now") && screen.contains("durations of calls: none has ended yet"),
             "{screen}"
         );
         let screen = drawn(&mut state, 80, 24);

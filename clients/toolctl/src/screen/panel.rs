@@ -57,6 +57,21 @@ impl Panel {
         }
     }
 
+    /// Shown in place of the rows while there are none.
+    pub(super) fn empty(self) -> &'static str {
+        match self {
+            Self::Calls => "no call runs now",
+            Self::Tools => "no tools",
+            Self::Sources => "no plugins, servers or remotes",
+            Self::Sessions => "no sessions",
+            Self::Changes => "no files were changed yet",
+            Self::Shells => "no commands run in the background",
+            Self::Rules => "no rules and no grants yet: you are asked about all that the level does not free",
+            Self::Audit => "no calls yet",
+            Self::Events => "no events yet",
+        }
+    }
+
     /// The number beside the title: of current items, not of past ones.
     pub(super) fn count(self, data: &DaemonData) -> usize {
         match self {

@@ -65,7 +65,7 @@ pub(super) fn draw_table(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenSt
         state.hits.push(HitArea::Row(place, row.key.clone()));
     }
     if rows.is_empty() {
-        let note = if filter.is_empty() { "nothing here" } else { "no row has these words; Esc shows all" };
+        let note = if filter.is_empty() { panel.empty() } else { "no row has these words; Esc shows all" };
         frame.render_widget(Span::styled(cut(note, usize::from(body.width)), theme.style(Tone::Dim)), body);
     }
 }
