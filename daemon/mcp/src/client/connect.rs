@@ -300,6 +300,9 @@ async fn greet_on(
     serve_client_with_lifecycle_and_ct(handler, transport, lifecycle, closing.clone()).await
 }
 
+/// Said of a server that ends before it has greeted, whether that is seen when it is read from or written to.
+const CLOSED: &str = "it closed the connection before it answered";
+
 fn not_greeted(error: ClientInitializeError) -> ServerFailure {
     if let Some(challenge) = LoginChallenge::of_greeting(&error) {
         return ServerFailure::NeedsLogin(challenge);
@@ -307,11 +310,16 @@ fn not_greeted(error: ClientInitializeError) -> ServerFailure {
     match error {
         // The server does not know the probe, as those of earlier revisions; its refusal of `initialize` is the reason.
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => not_greeted(*fallback),
+        ClientInitializeError::TransportError { ref error, .. }
+            if transport_words::is_closed_pipe(error.error.as_ref()) =>
+        {
+            CLOSED.to_owned().into()
+        }
         ClientInitializeError::TransportError { ref error, .. } => {
             let words = |inner| transport_words::of_answer(inner).or_else(|| transport_words::of_silence(inner));
             words(error.error.as_ref()).unwrap_or_else(|| error_chain(error.error.as_ref())).into()
         }
-        ClientInitializeError::ConnectionClosed(_) => "it closed the connection before it answered".to_owned().into(),
+        ClientInitializeError::ConnectionClosed(_) => CLOSED.to_owned().into(),
         error => error_chain(&error).into(),
     }
 }

@@ -1,6 +1,7 @@
 //! Failures of HTTP in the words of this daemon: the SDK's name its types.
 
 use std::error::Error;
+use std::io;
 
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 
@@ -19,6 +20,12 @@ pub(super) fn of_silence(error: &(dyn Error + 'static)) -> Option<String> {
         }
         Some(format!("it can't be reached: {cause}"))
     })
+}
+
+/// Whether the server no longer reads from its pipe.
+pub(super) fn is_closed_pipe(error: &(dyn Error + 'static)) -> bool {
+    let mut causes = std::iter::successors(Some(error), |&error| error.source());
+    causes.any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|found| found.kind() == io::ErrorKind::BrokenPipe))
 }
 
 /// The errors of HTTP among an error and its causes.
