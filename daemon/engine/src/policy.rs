@@ -693,7 +693,7 @@ fn by_mode(policy: &Policy, subject: &Subject, need: &Need, is_protected: bool) 
             | Category::Network
             | Category::Mcp
             | Category::Agent
-            | Category::Plugin => Some(Decision::new(Verdict::Deny, DecidedBy::Rule, "mode plan: read only")),
+            | Category::Plugin => Some(Decision::new(Verdict::Deny, DecidedBy::Rule, PLAN_DENIES)),
         },
         Mode::AcceptEdits => {
             let inside = need.category() == Category::FileWrite && !is_protected && is_inside(policy, subject, need);
@@ -701,6 +701,9 @@ fn by_mode(policy: &Policy, subject: &Subject, need: &Need, is_protected: bool) 
         }
     }
 }
+
+/// The rule of what the mode `plan` denies.
+pub(crate) const PLAN_DENIES: &str = "mode plan: read only";
 
 /// The plans that agents write in their own plan modes: in the home folder and in a project, `*` within one name.
 ///

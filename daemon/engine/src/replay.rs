@@ -11,6 +11,7 @@ use crate::agent_request::NOBODY_ANSWERED;
 use crate::asks::ANSWER;
 use crate::audit::DecisionRecord;
 use crate::need::Need;
+use crate::policy::PLAN_DENIES;
 use crate::policy::grants::described_id;
 use crate::policy::pattern::Pattern;
 use crate::policy::suggest::suggestions;
@@ -27,8 +28,13 @@ pub enum PastVerdict {
     Denied,
 }
 
-/// How the rule of a decision begins that was made while a person had paused everything. It says nothing about rules.
+/// How the rule of a decision begins that was made while a person had paused everything.
 pub const PAUSED: &str = "paused by ";
+
+/// Whether a decision says nothing about rules: a pause or the mode `plan` denies whatever they are.
+pub fn is_beside_rules(decision: &DecisionRecord) -> bool {
+    decision.rule.starts_with(PAUSED) || decision.rule == PLAN_DENIES
+}
 
 impl PastVerdict {
     pub fn of(decision: &DecisionRecord) -> Self {

@@ -658,7 +658,7 @@ fn what_was_free_is_free_when_it_is_replayed_and_else_is_named() {
     std::fs::write(folder.join(".env"), "A=b\n").unwrap();
     let denied = person.tool("bash", json!({"command": "grep -r x ."}));
     assert!(denied["content"][0]["text"].as_str().unwrap().contains("secrets (.env)"), "{denied}");
-    let mut replay = || person.result("permissions.replay", json!({"since": "1h"}));
+    let replay = || daemon.connect().result("permissions.replay", json!({"since": "1h"}));
     let now = replay();
     assert_eq!((&now["asks_before"], &now["asks_after"], now.get("asked")), (&json!(0), &json!(0), None), "{now}");
     assert_eq!(now["freed"], json!([]), "{now}");
@@ -666,6 +666,11 @@ fn what_was_free_is_free_when_it_is_replayed_and_else_is_named() {
     let now = replay();
     assert_eq!((&now["asks_before"], &now["asks_after"]), (&json!(0), &json!(1)), "{now}");
     assert_eq!((&now["asked"][0]["target"], &now["asked"][0]["count"]), (&json!("touch a"), &json!(1)), "{now}");
+    // The mode denies at every level.
+    person.result("permissions.set_mode", json!({"mode": "plan"}));
+    assert_eq!(person.tool("bash", json!({"command": "touch in-plan"}))["is_error"], true);
+    let at_edit = person.result("permissions.replay", json!({"since": "1h", "level": "edit"}));
+    assert!(!at_edit.to_string().contains("in-plan"), "{at_edit}");
 }
 
 /// An agent that guesses the id of a terminal's session must not share what a person allows there.

@@ -13,7 +13,9 @@ use toold_engine::need::Need;
 use toold_engine::policy::grants::Grant;
 use toold_engine::policy::rules::{RuleConfig, RulePlace};
 use toold_engine::policy::{CallingAgent, Policy, Subject, decide};
-use toold_engine::replay::{AnsweredNeed, ChangedLines, PAUSED, PastVerdict, ReplayCounts, answer_of, suggested_rules};
+use toold_engine::replay::{
+    AnsweredNeed, ChangedLines, PastVerdict, ReplayCounts, answer_of, is_beside_rules, suggested_rules,
+};
 use toold_engine::tool::Origin;
 use toold_proto::level::Level;
 use toold_proto::method::{PermissionsReplay, PermissionsSuggest};
@@ -148,7 +150,7 @@ impl<'r> RuleReplay<'r> {
         let since = call.at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         self.hours.insert(since.as_secs() / HOUR);
         let mut needs = Vec::new();
-        for decision in call.decisions.iter().filter(|decision| !decision.rule.starts_with(PAUSED)) {
+        for decision in call.decisions.iter().filter(|decision| !is_beside_rules(decision)) {
             let Some(category) = Category::parse(&decision.category) else { continue };
             self.answer.decisions += 1;
             let judged = decision.judged.as_ref();
