@@ -13,11 +13,16 @@ const MAX_LINE = 2_000;
 
 export default function Diff({ value }: { value: string }) {
   const wide = useMedia("(min-width: 60rem)");
-  const files = useMemo(() => parse(value), [value]);
-  if (files === undefined) return <Block value={value} label="Diff" />;
+  const read = useMemo(() => parse(value), [value]);
+  if (read === undefined) return <Block value={value} label="Diff" />;
   return (
     <div class="diff-files" tabIndex={0} role="region" aria-label="Diff">
-      {files.map((file, at) => (
+      {read.notes.map((note, at) => (
+        <p key={at} class="diff-name">
+          <Text value={note} />
+        </p>
+      ))}
+      {read.files.map((file, at) => (
         <div key={at}>
           {fileName(file) && (
             <p class="diff-name">
@@ -38,14 +43,13 @@ function fileName({ oldPath, newPath }: FileData): string {
 }
 
 /** `undefined` for a text that is too long, that is no diff, or that the parser does not read to its end. */
-function parse(text: string): FileData[] | undefined {
+function parse(text: string): { files: FileData[]; notes: readonly string[] } | undefined {
   if (text.length > MAX_DIFF) return undefined;
-  // The parser finds files by their headers, which a diff of one file may lack.
-  const whole = /^(diff --git|--- )/.test(text) ? text : `--- a\n+++ b\n${text}`;
+  const { lines, notes, count } = withHeaders(/^(diff --git|--- |#)/.test(text) ? text : `--- a\n+++ b\n${text}`);
   try {
-    const files = parseDiff(whole.split("\n").map(shortened).join("\n"), { nearbySequences: "zip" });
+    const files = parseDiff(lines.join("\n"), { nearbySequences: "zip" }).filter(({ hunks }) => hunks.length > 0);
     const read = files.flatMap((file) => file.hunks).reduce((sum, hunk) => sum + hunk.changes.length, 0);
-    return read > 0 && read === countLines(whole) ? files : undefined;
+    return read > 0 && read === count ? { files, notes } : undefined;
   } catch {
     return undefined;
   }
@@ -57,22 +61,36 @@ function shortened(line: string): string {
 }
 
 /**
- * How many lines the hunks have, by their headers. Lines of a file may look like headers of another one, and what is
- * approved must not be hidden by that.
+ * The lines with a header for each file, since the parser finds files by those, and how many lines the hunks have. Lines of a
+ * file may look like headers of another one, and what is approved must not be hidden by that. Modes, encodings and remarks,
+ * which the parser leaves out, are notes.
  */
-function countLines(diff: string): number {
+function withHeaders(diff: string): { lines: readonly string[]; notes: readonly string[]; count: number } {
+  const lines: string[] = [];
+  const notes: string[] = [];
   let count = 0;
+  let name = "";
   let left = { old: 0, new: 0 };
   for (const line of diff.split("\n")) {
     const header = /^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@/.exec(line);
-    if (left.old <= 0 && left.new <= 0) {
-      if (header) left = { old: Number(header[1] ?? 1), new: Number(header[2] ?? 1) };
+    if (left.old > 0 || left.new > 0) {
+      if (!line.startsWith("\\")) {
+        count += 1;
+        if (!line.startsWith("+")) left.old -= 1;
+        if (!line.startsWith("-")) left.new -= 1;
+      }
+    } else if (header) {
+      left = { old: Number(header[1] ?? 1), new: Number(header[2] ?? 1) };
+      name = "";
+    } else if (line.startsWith("diff --git ")) {
+      name = line.replace(/.* b\//, "");
+    } else if (line.startsWith("--- ")) {
+      if (name === "" || !line.endsWith(name)) lines.push("diff --git a/ b/");
+    } else if (/^(#|(old|new) mode|encoding|line ends)/.test(line)) {
+      notes.push(name === "" ? line : `${name}: ${line}`);
       continue;
     }
-    if (line.startsWith("\\")) continue;
-    count += 1;
-    if (!line.startsWith("+")) left.old -= 1;
-    if (!line.startsWith("-")) left.new -= 1;
+    lines.push(shortened(line));
   }
-  return count;
+  return { lines, notes, count };
 }

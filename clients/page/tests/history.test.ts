@@ -123,7 +123,7 @@ test.describe("with 10,000 past calls", () => {
     expect(csv[0]).toMatch(/^id,at,tool,source/);
     expect(csv).toHaveLength(entries.length + 1);
     await page.getByRole("button", { name: "Reset" }).click();
-    await page.getByRole("combobox", { name: "Time", exact: true }).selectOption("the last 15 minutes");
+    await page.getByRole("combobox", { name: "Time", exact: true }).selectOption("last 15 minutes");
     await expect(page.getByText("No calls at that time")).toBeVisible();
     // A new call comes alone: the others are of another time.
     await (await agent("codex")).call("list", { path: "." });
@@ -315,6 +315,7 @@ test("a call that changed several files is undone as a whole, and the page says 
   await page.getByRole("button", { name: "Undo all changes" }).click();
   const dialog = page.getByRole("dialog");
   await expect(dialog).toContainText(stays);
+  await expect(dialog.locator(".diff-name")).toHaveText(["black.txt", "green.txt"]);
   await dialog.getByRole("button", { name: "Undo 2 changes" }).click();
   await expect(dialog).toContainText("2 changes undone.");
   await expect(dialog).toContainText(stays);

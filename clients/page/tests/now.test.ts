@@ -20,7 +20,7 @@ test("calls of two agents are shown with their progress and output", async ({ si
   await expect(card).toContainText("claude-code");
   await expect(card).toContainText("37 %");
   await expect(card).toContainText("reading src/text.rs");
-  await expect(callOf("say")).toContainText("ok");
+  await expect(callOf("say").locator("summary")).toContainText(/ok.*codex.*text=tea/);
   void claude.call("bash", { command: "rm -rf build && make" });
   await expect(callOf("bash")).toContainText("asking");
   await expect(signedIn.getByRole("link", { name: /Decide 1/ })).toBeVisible();

@@ -14,8 +14,16 @@ export function whoOf({ agent, client }: AuditEntry): string {
 }
 
 /** The permissions that a call needed, on one line; a file that is judged again before it is written is named once. */
-export function needsOf({ decisions }: AuditEntry): string {
-  return [...new Set(decisions.map(({ category, target }) => `${category} ${target}`))].join("; ");
+export function needsOf({ decisions }: AuditEntry, shown = (target: string) => target): string {
+  const names = decisions.map(({ category, target }) => {
+    return `${category} ${category.startsWith("file.") ? shown(target) : target}`;
+  });
+  return [...new Set(names)].join("; ");
+}
+
+/** The end of a path, which has the file's name. */
+function ending(path: string): string {
+  return path.length > 27 ? `…${path.slice(-26)}` : path;
 }
 
 function outcomeTone(outcome: Outcome): Tone {
@@ -80,7 +88,7 @@ export function EntryRow({ entry, open, onToggle }: { entry: AuditEntry; open: b
         </span>
         <span class="entry-duration numeric">{duration(entry.duration_ms)}</span>
         <Text class="entry-who dim" value={whoOf(entry)} max={60} />
-        <Text class="entry-needs dim" value={needsOf(entry)} max={160} />
+        <Text class="entry-needs dim" value={needsOf(entry, ending)} max={160} />
       </button>
       {open && <EntryDetails entry={entry} />}
     </article>

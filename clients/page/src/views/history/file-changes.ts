@@ -67,16 +67,12 @@ export function groupBy<T>(items: readonly T[], keyOf: (item: T) => string): Map
 /** Why a change cannot be undone. */
 export class UndoConflict extends Error {}
 
-/** Previews the undo of a change with all others of its record, as a unified diff. */
-export function previewUndo(change: FileChange): Promise<FilesUndoResult> {
-  return undoStep(change, true);
+/** Previews the undo of a change with all others of its record, as a unified diff with names below the folder. */
+export function previewUndo(change: FileChange, folder?: string): Promise<FilesUndoResult> {
+  return undo(change, folder, true);
 }
 
-export function undo(change: FileChange): Promise<FilesUndoResult> {
-  return undoStep(change, false);
-}
-
-async function undoStep(change: FileChange, dryRun: boolean): Promise<FilesUndoResult> {
+export async function undo(change: FileChange, folder?: string, dry_run = false): Promise<FilesUndoResult> {
   // The daemon undoes the last change of a file, so this must be the one that the person has chosen.
   const { changes } = await request("files.history", { all: true });
   const last = changes.findLast(({ path, undone }) => path === change.path && !undone);
@@ -86,11 +82,11 @@ async function undoStep(change: FileChange, dryRun: boolean): Promise<FilesUndoR
   }
   const { path, session_id } = change;
   try {
-    return await request("files.undo", { path, session_id, dry_run: dryRun });
+    return await request("files.undo", { path, session_id, folder, dry_run });
   } catch (error) {
     // The session has ended; then only a search among the changes of all sessions finds the change.
     if (!(error instanceof UnknownId)) throw error;
-    return await request("files.undo", { path, all: true, dry_run: dryRun });
+    return await request("files.undo", { path, all: true, folder, dry_run });
   }
 }
 

@@ -23,10 +23,10 @@ export interface Filters {
 }
 
 const RANGES = {
-  "15m": "the last 15 minutes",
-  "1h": "the last hour",
-  "24h": "the last 24 hours",
-  "168h": "the last 7 days",
+  "15m": "last 15 minutes",
+  "1h": "last hour",
+  "24h": "last 24 hours",
+  "168h": "last 7 days",
   all: "any time",
   between: "between two times",
 } as const;

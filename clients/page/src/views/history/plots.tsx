@@ -220,7 +220,11 @@ function overTime(
   return {
     padding: [8, 8, 0, 0],
     cursor: { show: false },
-    scales: { y: { range: (_, __, max) => [0, Math.max(1, max * 1.1)] } },
+    scales: {
+      // Of a single moment, the plot would show the years after it.
+      x: { range: ({ data }, min, max) => (data[0].length > 1 ? [min, max] : [min - 59, min + 59]) },
+      y: { range: (_, __, max) => [0, Math.max(1, max * 1.1)] },
+    },
     axes: [
       axis(colors, { size: 28, space: 64, values: (_, splits) => timeLabels(splits) }),
       axis(colors, { size: 64, values: (_, splits) => splits.map(format) }),

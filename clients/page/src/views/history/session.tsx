@@ -72,6 +72,7 @@ export default function SessionView({ id }: { id: string }) {
       {plan && (
         <UndoDialog
           plan={plan}
+          folder={info?.cwd}
           onClose={() => {
             setPlan(undefined);
             reload();

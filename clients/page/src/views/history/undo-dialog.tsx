@@ -38,7 +38,14 @@ type Progress =
       stopped: boolean;
     };
 
-export function UndoDialog({ plan, onClose }: { plan: UndoPlan; onClose: () => void }) {
+interface UndoDialogProps {
+  plan: UndoPlan;
+  /** That of the session, if it is known. */
+  folder?: string;
+  onClose: () => void;
+}
+
+export function UndoDialog({ plan, folder, onClose }: UndoDialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [steps, setSteps] = useState<readonly UndoStep[]>(() => stepsOf(plan.changes));
   const [progress, setProgress] = useState<Progress>({ step: "preview" });
@@ -53,7 +60,7 @@ export function UndoDialog({ plan, onClose }: { plan: UndoPlan; onClose: () => v
       for (const { change, isLater } of stepsOf(plan.changes)) {
         if (stopped.current) return;
         if (isLater) continue;
-        const shown = await previewUndo(change).then(
+        const shown = await previewUndo(change, folder).then(
           (plan) => ({ plan }),
           (error: unknown) => ({ conflict: words(error) }),
         );
@@ -72,7 +79,7 @@ export function UndoDialog({ plan, onClose }: { plan: UndoPlan; onClose: () => v
       // Earlier changes of a file cannot be undone when a later one was not.
       if (!paths.some((path) => conflicts.has(path))) {
         try {
-          const undone = await undo(change);
+          const undone = await undo(change, folder);
           restored += undone.paths.length;
           notes.push(...(undone.notes ?? []));
           continue;

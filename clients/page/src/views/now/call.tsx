@@ -75,9 +75,11 @@ export function EndedCall({ call }: { call: LiveCall }) {
           <StateBadge call={call} />
           <span class="numeric small">{duration(elapsed(call, 0))}</span>
           <Text class="dim small" value={callerOf(call)} />
-          <span class="spacer" />
-          <span class="dim small">
-            <Time at={new Date(call.ended!.at)} />
+          <span class="row gist">
+            <Text class="mono small" value={call.arguments ?? ""} />
+            <span class="dim small">
+              <Time at={new Date(call.ended!.at)} />
+            </span>
           </span>
         </summary>
         <Facts call={call} />
