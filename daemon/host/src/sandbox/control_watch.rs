@@ -104,6 +104,8 @@ struct WatchedCommand {
     links: BTreeMap<PathBuf, ControlLink>,
     /// The repositories of [`MadeRepositories`], which are looked at again.
     made: BTreeSet<PathBuf>,
+    /// See [`git_control::waiting_commands`].
+    waiting: BTreeSet<(PathBuf, String)>,
     /// Locked while it is looked.
     aside: Mutex<Vec<SetAside>>,
 }
@@ -124,12 +126,14 @@ impl Sandbox {
             before: FoundControl::default(),
             links: BTreeMap::new(),
             made: BTreeSet::new(),
+            waiting: BTreeSet::new(),
             aside: Mutex::default(),
         };
         watch.before = watch.found()?;
         let all = watch.before.files.iter().chain(&watch.before.repositories);
         watch.links = all.filter_map(|path| Some((path.clone(), link_state(path)?))).collect();
         let repositories = watch.before.repositories.iter();
+        watch.waiting = repositories.clone().flat_map(|git| git_control::waiting_commands(git)).collect();
         watch.made = repositories.filter(|git| self.made_repositories.has(git)).cloned().collect();
         let watched = Arc::new(watch);
         // Without a runtime, as in tests, it is looked at the end alone.
@@ -204,6 +208,12 @@ impl WatchedCommand {
                 aside.extend(parts.filter(|part| number_of(part).is_some()).map(|part| self.put_aside(&part)));
             }
         }
+        // Git would run them when somebody goes on with a rebase or a series of picks.
+        let waiting = found.repositories.iter().flat_map(|git| git_control::waiting_commands(git));
+        let files: BTreeSet<PathBuf> =
+            waiting.filter(|command| !self.waiting.contains(command)).map(|(file, _)| file).collect();
+        // Two repositories may lead to one file.
+        aside.extend(files.iter().filter(|file| number_of(file).is_some()).map(|file| self.put_aside(file)));
         Ok(aside)
     }
 
@@ -413,6 +423,29 @@ mod tests {
                 "mkdir -p g/objects g/refs f; echo 'ref: refs/heads/x' > g/HEAD; echo 'gitdir: ../g' > f/.git; printf \
               '[core]\nfsmonitor = x\n' > g/config",
                 vec!["f/.git", "g/config"],
+            ),
+        ] {
+            assert_eq!(test.aside(script), expected, "{script}");
+        }
+        // What a stopped rebase will run.
+        run(
+            &test.top(),
+            "cd own; mkdir .git/rebase-merge; printf 'pick a\nexec mine\n' > .git/rebase-merge/git-rebase-todo",
+        );
+        let list = "own/.git/rebase-merge/git-rebase-todo";
+        for (script, expected) in [
+            ("cd own/.git/rebase-merge; printf 'exec mine\nbreak\n' > git-rebase-todo", none.clone()),
+            ("printf 'pick b\n\tx  touch y\n' >> own/.git/rebase-merge/git-rebase-todo", vec![list]),
+            ("printf 'pick b\nlabel exec\n' > own/.git/rebase-merge/git-rebase-todo", none.clone()),
+            (
+                "mkdir own/.git/worktrees/w/rebase-merge; echo 'x y' > own/.git/worktrees/w/rebase-merge/git-rebase-todo",
+                vec!["own/.git/worktrees/w/rebase-merge/git-rebase-todo"],
+            ),
+            ("echo ours > own/.git/rebase-merge/strategy", none.clone()),
+            ("echo x/y > own/.git/rebase-merge/strategy", vec!["own/.git/rebase-merge/strategy"]),
+            (
+                "mkdir own/.git/sequencer; printf '[options]\n\tstrategy = x/y\n' > own/.git/sequencer/opts",
+                vec!["own/.git/sequencer/opts"],
             ),
         ] {
             assert_eq!(test.aside(script), expected, "{script}");

@@ -27,8 +27,11 @@ const CONFIGURATION: &[(&str, StandInContent)] = &[
     ("modules", StandInContent::Folder),
 ];
 
-/// In the folder of a repository, while a rebase has stopped.
+/// In the folder of a repository, while a rebase or a series of picks has stopped: what Git does when it goes on, and the names of
+/// strategies, which are parts of names of programs.
 const REBASE: &str = "rebase-merge/git-rebase-todo";
+const STRATEGY: &str = "rebase-merge/strategy";
+const OPTIONS: &str = "sequencer/opts";
 
 /// The places that decide what Git runs in a repository.
 #[derive(Debug, Default)]
@@ -37,7 +40,7 @@ pub(super) struct GitControl {
     pub(super) existing: BTreeSet<PathBuf>,
     /// Those that do not, with what stands in for them.
     pub(super) missing: Vec<(PathBuf, StandInContent)>,
-    /// Lists of what Git still does when a rebase goes on, which may name commands.
+    /// Files by which Git goes on with what has stopped, which may name commands.
     pub(super) waiting: Vec<PathBuf>,
 }
 
@@ -64,11 +67,9 @@ impl GitControl {
         for (name, content) in CONFIGURATION {
             self.place(own.join(name), *content);
         }
-        self.waiting.extend(Some(own.join(REBASE)).filter(|list| exists(list)));
-        let worktrees = std::fs::read_dir(own.join("worktrees")).into_iter().flatten().flatten();
-        for worktree in worktrees.map(|worktree| worktree.path()) {
+        self.waiting.extend(waiting_files(&own));
+        for worktree in worktrees(&own) {
             self.place(worktree.join("config.worktree"), StandInContent::File(""));
-            self.waiting.extend(Some(worktree.join(REBASE)).filter(|list| exists(list)));
             self.existing.extend(
                 ["commondir", "gitdir"].map(|name| worktree.join(name)).into_iter().filter(|path| exists(path)),
             );
@@ -119,6 +120,44 @@ impl GitControl {
             Some(first) => self.missing.push((first, StandInContent::Folder)),
         }
     }
+}
+
+/// The folders of the linked worktrees of a repository.
+fn worktrees(own: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = std::fs::read_dir(own.join("worktrees")).into_iter().flatten().flatten();
+    entries.map(|worktree| worktree.path())
+}
+
+/// The files by which Git goes on with what has stopped in a repository, also in its linked worktrees. `own` is its folder.
+fn waiting_files(own: &Path) -> Vec<PathBuf> {
+    let folders = worktrees(own).chain([own.to_owned()]);
+    let files = folders.flat_map(|folder| [REBASE, STRATEGY, OPTIONS].map(|name| folder.join(name)));
+    files.filter(|file| exists(file)).collect()
+}
+
+/// The commands that Git will run when what has stopped in a repository goes on, each with its file. `git` is as for
+/// [`GitControl::add`].
+pub(super) fn waiting_commands(git: &Path) -> BTreeSet<(PathBuf, String)> {
+    let own = if git.is_dir() { Some(git.to_owned()) } else { git.parent().and_then(git_folder) };
+    let files = own.iter().flat_map(|own| waiting_files(own));
+    files.flat_map(|file| commands_in(&file).into_iter().map(move |command| (file.clone(), command))).collect()
+}
+
+fn commands_in(file: &Path) -> Vec<String> {
+    // One that cannot be read may name any.
+    let Some(text) = text(file) else { return vec![String::new()] };
+    // Git looks up a name without a slash where it looks up its own programs.
+    let runs_file = |name: &String| name.contains('/');
+    if file.ends_with(STRATEGY) {
+        return Some(text).filter(runs_file).into_iter().collect();
+    }
+    if file.ends_with(OPTIONS) {
+        let Some(settings) = git_settings::all(&text) else { return vec![text] };
+        let strategies = settings.into_iter().filter(|setting| setting.name == "strategy");
+        return strategies.map(|setting| setting.value.unwrap_or_else(|| "/".to_owned())).filter(runs_file).collect();
+    }
+    let is_command = |line: &&str| matches!(line.split_whitespace().next(), Some("exec" | "x"));
+    text.lines().filter(is_command).map(|line| line.trim().to_owned()).collect()
 }
 
 /// Whether Git runs nothing in a repository that has appeared, whatever is done there. `git` is as for [`GitControl::add`];
