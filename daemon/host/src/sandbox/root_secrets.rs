@@ -1,6 +1,7 @@
 //! Files of the system that only root and a few others read, such as the keys of servers: the commands of a daemon of root would
 //! read them as well.
 
+use std::collections::VecDeque;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -9,11 +10,11 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use rustix::process::geteuid;
 
-/// Looked through for files.
+/// Looked through for files: a folder that is covered takes root's right to read those of other users.
 const SETTINGS: &str = "/etc";
-/// Its folders are looked at.
-const STATES: &str = "/var/lib";
-/// Folders in [`SETTINGS`] that are looked at.
+/// Looked through for folders and files, which are left out of what is shown.
+const STATES: [&str; 2] = ["/var/lib", "/var/cache"];
+/// Folders in each of them that are looked at, the upper ones first.
 const MAX_FOLDERS: usize = 2000;
 /// How long they are taken to be the same.
 const AGAIN: Duration = Duration::from_secs(60);
@@ -23,7 +24,7 @@ const AGAIN: Duration = Duration::from_secs(60);
 pub(super) struct RootSecrets(Mutex<Option<(Instant, Vec<PathBuf>)>>);
 
 impl RootSecrets {
-    /// Files and folders that other users may not read; none if this process is not root's. Looked for once a minute, which
+    /// The files and folders that other users may not read; none if this process is not root's. Looked for once a minute, which
     /// takes some milliseconds.
     pub(super) fn paths(&self) -> Vec<PathBuf> {
         if !geteuid().is_root() {
@@ -33,7 +34,8 @@ impl RootSecrets {
         match known.as_ref().filter(|(at, _)| at.elapsed() < AGAIN) {
             Some((_, paths)) => paths.clone(),
             None => {
-                let paths = [files_in(Path::new(SETTINGS)), folders_in(Path::new(STATES))].concat();
+                let mut paths = hidden_in(Path::new(SETTINGS), false);
+                paths.extend(STATES.iter().flat_map(|state| hidden_in(Path::new(state), true)));
                 *known = Some((Instant::now(), paths.clone()));
                 paths
             }
@@ -51,26 +53,22 @@ fn is_shown(found: &Metadata) -> bool {
     found.is_symlink() || found.mode() & bits == bits
 }
 
-/// The files in a folder and below that others may not read: on its own account, or since a folder above keeps them out.
-fn files_in(folder: &Path) -> Vec<PathBuf> {
-    let (mut left, mut looked, mut found) = (vec![(folder.to_owned(), true)], 0, Vec::new());
-    while let Some((folder, is_open)) = left.pop().filter(|_| looked < MAX_FOLDERS) {
+/// What others may not read in a folder and below: on its own account, or since a folder above keeps them out. With `folders`,
+/// such a folder stands for all that is in it. Empty files hold nothing.
+fn hidden_in(top: &Path, folders: bool) -> Vec<PathBuf> {
+    let (mut left, mut looked, mut found) = (VecDeque::from([(top.to_owned(), true)]), 0, Vec::new());
+    while let Some((folder, is_open)) = left.pop_front().filter(|_| looked < MAX_FOLDERS) {
         looked += 1;
         for (path, facts) in entries(&folder) {
             let is_open = is_open && is_shown(&facts);
             match facts.is_dir() {
-                true => left.push((path, is_open)),
-                false if is_open || facts.is_symlink() => {}
-                false => found.push(path),
+                true if is_open || !folders => left.push_back((path, is_open)),
+                false if is_open || facts.is_symlink() || facts.len() == 0 => {}
+                true | false => found.push(path),
             }
         }
     }
     found
-}
-
-fn folders_in(folder: &Path) -> Vec<PathBuf> {
-    let hidden = entries(folder).filter(|(_, facts)| facts.is_dir() && !is_shown(facts));
-    hidden.map(|(path, _)| path).collect()
 }
 
 #[cfg(test)]
@@ -81,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_that_others_may_not_read_are_found() {
+    fn what_others_may_not_read_is_found() {
         let folder = tempfile::tempdir().unwrap();
         let top = folder.path();
         fs::create_dir_all(top.join("ssl/private/deep")).unwrap();
@@ -94,9 +92,13 @@ mod tests {
         for (name, mode) in [("ssl", 0o755), ("ssl/private", 0o710), ("ssl/private/deep", 0o755)] {
             fs::set_permissions(top.join(name), Permissions::from_mode(mode)).unwrap();
         }
-        let mut found = files_in(top);
-        found.sort();
-        assert_eq!(found, [top.join("shadow-"), top.join("ssl/private/deep/key")]);
-        assert_eq!(folders_in(&top.join("ssl")), [top.join("ssl/private")]);
+        fs::write(top.join("ssl/private/empty"), "").unwrap();
+        let found = |folders| {
+            let mut found = hidden_in(top, folders);
+            found.sort();
+            found
+        };
+        assert_eq!(found(false), [top.join("shadow-"), top.join("ssl/private/deep/key")]);
+        assert_eq!(found(true), [top.join("shadow-"), top.join("ssl/private")]);
     }
 }
