@@ -1,6 +1,8 @@
 //! The arguments of the launcher, and the steps until it is the program.
 
 use std::ffi::{OsStr, OsString};
+#[cfg(target_os = "linux")]
+use std::path::Path;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -15,8 +17,11 @@ const CONFINE: &str = "sandbox-exec";
 /// Variables of programs that write to a cache wherever they run, and the folder below the private one for temporary files
 /// that they get on a floor; and where the cache usually is, below the home folder, if it may have a
 /// [layer](Confinement::layers) instead.
-const CACHES: [(&str, &str, &str); 8] = [
+const CACHES: [(&str, &str, &str); 11] = [
     ("CARGO_HOME", "cargo", ".cargo"),
+    ("GOCACHE", "go-build", ".cache/go-build"),
+    ("GOMODCACHE", "go-mod", "go/pkg"),
+    ("GRADLE_USER_HOME", "gradle", ".gradle"),
     ("PIP_CACHE_DIR", "pip", ".cache/pip"),
     ("POETRY_CACHE_DIR", "poetry", ""),
     ("PYTHONPYCACHEPREFIX", "pycache", ""),
@@ -28,6 +33,8 @@ const CACHES: [(&str, &str, &str); 8] = [
 /// The same of pnpm, for what its projects run alone: npm warns about a variable that it does not know.
 #[cfg(target_os = "linux")]
 const STORE: (&str, &str) = ("npm_config_store_dir", "pnpm");
+#[cfg(target_os = "linux")]
+const JAVA_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
 /// Programs that look for newer versions of themselves, when they find no cache that says that they just did.
 const NO_UPDATES: [(&str, &str); 2] = [("PIP_DISABLE_PIP_VERSION_CHECK", "1"), ("npm_config_update_notifier", "false")];
 /// The first argument for the process that makes the network of a session.
@@ -293,6 +300,9 @@ fn become_program(
                 command.envs(caches.map(|(name, folder, _)| (name, temp.join(folder))));
                 command.envs(NO_UPDATES.iter().copied().filter(|_| confinement.floor));
                 command.envs(Some((STORE.0, temp.join(STORE.1))).filter(|_| confinement.floor && uses_pnpm));
+                if !confinement.writable.is_empty() {
+                    command.env(JAVA_OPTIONS, java_options(std::env::var_os(JAVA_OPTIONS), &temp));
+                }
                 command.env("TMPDIR", temp);
             }
             Ok(_) => {}
@@ -302,19 +312,33 @@ fn become_program(
     format!("can't run {program}: {}", std::os::unix::process::CommandExt::exec(&mut command))
 }
 
+/// Java's options, with the folder for temporary files, which it does not take from `TMPDIR`. The options of a program count
+/// more.
+#[cfg(target_os = "linux")]
+fn java_options(own: Option<OsString>, temp: &Path) -> OsString {
+    let mut options = own.filter(|own| !own.is_empty()).unwrap_or_default();
+    options.push(if options.is_empty() { "-Djava.io.tmpdir=" } else { " -Djava.io.tmpdir=" });
+    options.push(temp);
+    options
+}
+
 #[cfg(target_os = "linux")]
 fn is_in_project_of_pnpm() -> bool {
     let folder = std::env::current_dir().unwrap_or_default();
     folder.ancestors().any(|folder| folder.join("pnpm-lock.yaml").is_file())
 }
 
-/// Whether a cache, which is where the variable says or in its usual place, has a layer, or holds more than a cache.
+/// Caches that builds without the network need, also where they cannot change them, or that hold more than a cache.
+#[cfg(target_os = "linux")]
+const NEEDED: [&str; 3] = ["CARGO_HOME", "GOMODCACHE", "GRADLE_USER_HOME"];
+
+/// Whether a cache, which is where the variable says or in its usual place, has a layer, or is needed as it is.
 #[cfg(target_os = "linux")]
 fn has_its_own(variable: &str, usual: &str, layered: &[PathBuf]) -> bool {
     let at_home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(usual)).filter(|_| !usual.is_empty());
     let Some(folder) = std::env::var_os(variable).map(PathBuf::from).or_else(at_home) else { return false };
     let real = folder.canonicalize().unwrap_or_else(|_| folder.clone());
-    layered.iter().any(|place| place.starts_with(&real)) || variable == "CARGO_HOME" && folder.is_dir()
+    layered.iter().any(|place| place.starts_with(&real)) || NEEDED.contains(&variable) && folder.is_dir()
 }
 
 #[cfg(not(target_os = "linux"))]

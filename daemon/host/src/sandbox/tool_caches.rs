@@ -8,8 +8,13 @@ use crate::environment::Environment;
 
 /// The variable that names the folder of a tool, where it is otherwise, below the home folder, and the parts of it that are
 /// caches; none: all of it. The launcher's `CACHES` knows the same folders.
-const FOLDERS: [(&str, &str, &[&str]); 4] = [
+const FOLDERS: [(&str, &str, &[&str]); 8] = [
     ("CARGO_HOME", ".cargo", &["registry", "git"]),
+    ("GOCACHE", ".cache/go-build", &[]),
+    ("GOPATH", "go", &["pkg"]),
+    ("GRADLE_USER_HOME", ".gradle", &[".tmp", "caches", "daemon", "native", "notifications", "workers", "wrapper"]),
+    // No variable names it.
+    ("", ".m2", &["repository"]),
     ("PIP_CACHE_DIR", ".cache/pip", &[]),
     ("UV_CACHE_DIR", ".cache/uv", &[]),
     ("npm_config_cache", ".npm", &[]),
@@ -49,17 +54,17 @@ mod tests {
     fn caches_of_tools_have_a_layer_and_the_sessions_own_have_none() {
         let folder = tempfile::tempdir().unwrap();
         let home = folder.path().canonicalize().unwrap();
-        for name in [".cargo", ".npm", "work/cache"] {
+        for name in [".cargo", ".m2", ".npm", "work/cache"] {
             std::fs::create_dir_all(home.join(name)).unwrap();
         }
         let work = [home.join("work")];
         let found = of(Some(&home), &Environment::default(), &work);
-        assert_eq!(found.folders, [home.join(".cargo"), home.join(".npm")]);
-        let writable = [".cargo/registry", ".cargo/git", ".npm"].map(|name| home.join(name));
+        assert_eq!(found.folders, [".cargo", ".m2", ".npm"].map(|name| home.join(name)));
+        let writable = [".cargo/registry", ".cargo/git", ".m2/repository", ".npm"].map(|name| home.join(name));
         assert_eq!(found.writable, writable);
         let own = Environment::default().with([("CARGO_HOME", home.join("work/cache"))]);
-        assert_eq!(of(Some(&home), &own, &work).folders, [home.join(".npm")]);
+        assert_eq!(of(Some(&home), &own, &work).folders, [home.join(".m2"), home.join(".npm")]);
         let wide = Environment::default().with([("CARGO_HOME", &home)]);
-        assert_eq!(of(Some(&home), &wide, &[]).folders, [home.join(".npm")]);
+        assert_eq!(of(Some(&home), &wide, &[]).folders, [home.join(".m2"), home.join(".npm")]);
     }
 }
