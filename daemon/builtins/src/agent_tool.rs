@@ -28,10 +28,11 @@ use toold_engine::agent_request::{AgentRequest, Judgement, OBSERVED};
 use toold_engine::callable::Callable;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
+use toold_engine::permission::check_again;
 use toold_engine::tool::{Origin, ToolError, ToolOutput, ToolSpec};
 use toold_host::environment::Environment;
 use toold_host::file_systems::answering;
-use toold_host::sandbox::{CommandToConfine, Confinement, FoundSecrets};
+use toold_host::sandbox::{CommandToConfine, Confinement, FoundSecrets, SandboxUnavailable};
 use toold_proto::agent_request::{DecidedBy, DeniedUnasked, NamedNeed};
 use toold_proto::permission::Verdict;
 use toold_proto::tool::{Annotations, Category, Source, SourceKind, ToolName};
@@ -109,8 +110,8 @@ pub struct AgentTool {
     needs: Mutex<Vec<Need>>,
     /// The secrets in the session's folders, if they were looked for when the needs were derived.
     secrets: Mutex<Option<FoundSecrets>>,
-    /// The restriction of these lines.
-    confinement: Mutex<Option<Confinement>>,
+    /// Whether these lines run confined.
+    confines: Mutex<bool>,
     judged: Mutex<Option<oneshot::Sender<Judgement>>>,
     report: Mutex<Option<oneshot::Receiver<AgentReport>>>,
     goes_on: SessionGoesOn,
@@ -154,7 +155,7 @@ impl AgentTool {
             lines: Mutex::default(),
             needs: Mutex::default(),
             secrets: Mutex::default(),
-            confinement: Mutex::default(),
+            confines: Mutex::default(),
             work,
             judged: Mutex::new(Some(judged)),
             report: Mutex::new(Some(report)),
@@ -178,9 +179,25 @@ impl AgentTool {
         &self.goes_on
     }
 
-    /// The command lines that the agent runs if it is allowed to, and their restriction; once it was judged.
-    pub fn lines(&self) -> (Vec<String>, Option<Confinement>) {
-        (self.lines.lock().clone(), self.confinement.lock().clone())
+    /// The command lines that the agent runs if it is allowed to; once it was judged.
+    pub fn lines(&self) -> Vec<String> {
+        self.lines.lock().clone()
+    }
+
+    /// The restriction of one of these lines, which is about to begin: secrets and files that run code later may have been made
+    /// since it was judged. `None` if it runs as it is. `changed`: rules, grants, modes or levels may be others now. Blocks.
+    ///
+    /// # Errors
+    /// It is not allowed any more, or cannot be confined, in words for people and models.
+    pub fn begin_line(&self, changed: bool) -> Result<Option<Confinement>, String> {
+        let cx = self.context().ok_or("it was not judged")?;
+        if changed {
+            check_again(&cx, &self.needs.lock())?;
+        }
+        match *self.confines.lock() {
+            true => self.confinement(&cx, None).map_err(|why| format!("the line cannot be confined: {why}")),
+            false => Ok(None),
+        }
     }
 
     /// The context of the call, once it has begun.
@@ -343,21 +360,26 @@ impl AgentTool {
             AgentFloor::Impossible | AgentFloor::Missing => return Ok(judgement),
             AgentFloor::OfFree | AgentFloor::OfAll => {}
         }
+        let secrets = self.secrets.lock().take();
+        let confinement = self.confinement(cx, secrets.as_ref());
+        *self.confines.lock() = confinement.map_err(|error| ToolError::Failed(format!("not run: {error}")))?.is_some();
+        Ok(judgement)
+    }
+
+    /// The restriction of the lines as the session's folders are now.
+    fn confinement(&self, cx: &Cx, secrets: Option<&FoundSecrets>) -> Result<Option<Confinement>, SandboxUnavailable> {
         let environment = self.work.environment.clone().with(&cx.session.env);
         // Its shell reads the aliases there before the line.
         let seen: Vec<PathBuf> = ShellSnapshot::folder(&environment).into_iter().collect();
-        let secrets = self.secrets.lock().take();
-        let to_confine = CommandToConfine {
-            needs: &needs,
+        let command = CommandToConfine {
+            needs: &self.needs.lock(),
             cwd: &cx.cwd,
             environment: &environment,
             seen: &seen,
             opens_network: false,
-            secrets: secrets.as_ref(),
+            secrets,
         };
-        let confinement = self.toolkit.sandbox.confine(cx, &to_confine);
-        *self.confinement.lock() = confinement.map_err(|error| ToolError::Failed(format!("not run: {error}")))?;
-        Ok(judgement)
+        self.toolkit.sandbox.confine(cx, &command)
     }
 
     /// Whether the judgement is about everything that the tool does. A skill does more than toold can see.

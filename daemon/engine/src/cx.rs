@@ -596,6 +596,11 @@ impl Cx {
         self.notes().allowed.floor(needs)
     }
 
+    /// Whether the last word about this part of a command was a person's.
+    pub(crate) fn was_allowed_by_person(&self, need: &Need) -> bool {
+        self.notes().allowed.is_by_person(need)
+    }
+
     pub(crate) fn is_approved_command(&self, target: &str) -> bool {
         self.notes().approved_commands.iter().any(|approved| approved == target)
     }

@@ -161,16 +161,24 @@ impl AllowedParts {
         }
     }
 
+    fn part(&self, need: &Need) -> Option<&AllowedPart> {
+        // The last answer counts, as for the permission.
+        self.0.iter().rev().find(|part| part.category == need.category() && part.target == need.target)
+    }
+
+    /// Whether a person allowed this part.
+    pub(crate) fn is_by_person(&self, need: &Need) -> bool {
+        self.part(need).is_some_and(|part| part.freed.is_none())
+    }
+
     /// The floor of a command with these needs; `None` if a person allowed it. Their word about a command that only reads says
     /// nothing about others of the line, and their word about another one nothing about a command that only a level frees.
     pub(crate) fn floor(&self, needs: &[Need]) -> Option<Floor> {
         let (mut rights, mut by) = (READ, None);
         let (mut allows_reading, mut allows_acting, mut frees_acting) = (false, false, false);
         for need in needs {
-            let is_it = |part: &&AllowedPart| part.category == need.category() && part.target == need.target;
-            // The last answer counts, as for the permission. What was not decided, since the files have changed meanwhile,
-            // adds no right.
-            let Some(part) = self.0.iter().rev().find(is_it) else { continue };
+            // What was not decided, since the files have changed meanwhile, adds no right.
+            let Some(part) = self.part(need) else { continue };
             let Some(freed) = &part.freed else {
                 if need.reads_only() {
                     allows_reading = true;

@@ -159,17 +159,48 @@ async fn decide_or_ask(cx: &Cx, chain: &[String], need: &Need, declared: &[Need]
     }
 }
 
+/// Whether a call that was allowed to have these needs still may, as it was allowed, by rules, grants, modes and levels as they
+/// are now. Nobody is asked: an answer to this call counts, and so does that of the agent's own prompt.
+///
+/// # Errors
+/// Why not, in words for people and models.
+pub fn check_again(cx: &Cx, needs: &[Need]) -> Result<(), String> {
+    let is_left = cx.question_left().is_some();
+    for need in needs {
+        let chain = cx.chain_of_declared(need);
+        let decision = decide_need(cx, chain, need);
+        let is_allowed = match decision.verdict {
+            // What a person allowed ran as the configuration says, and what is free runs confined.
+            Verdict::Allow => !is_freed(need, &decision) || !cx.was_allowed_by_person(need),
+            Verdict::Deny if decision.by != DecidedBy::Default => false,
+            Verdict::Deny | Verdict::Ask => {
+                is_left || cx.was_granted_once(need, chain) || is_of_approved_command(cx, need)
+            }
+        };
+        if !is_allowed {
+            let by = cx.engine.policy.load().because(&decision.rule);
+            return Err(format!("not allowed any more: {} {} ({by})", need.category(), need.named()));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a need that is allowed is so because of its effects alone.
+fn is_freed(need: &Need, decision: &Decision) -> bool {
+    match need.category() {
+        Category::Shell if decision.by == DecidedBy::Default && need.reads_only() && !need.is_harmless() => true,
+        Category::Shell | Category::FileWrite => decision.by_level,
+        _ => false,
+    }
+}
+
 /// Keeps what allowed a part of a command: it decides where the command runs.
 fn note_part(cx: &Cx, need: &Need, decision: &Decision) {
-    let by_default = decision.by == DecidedBy::Default;
     match need.category() {
-        Category::Shell if by_default && need.reads_only() && !need.is_harmless() => {
-            cx.note_freed(need, &decision.rule)
-        }
-        Category::Shell | Category::FileWrite if decision.by_level => cx.note_freed(need, &decision.rule),
+        _ if is_freed(need, decision) => cx.note_freed(need, &decision.rule),
         // Reading is allowed where a command runs, and writing an operand with its command.
         Category::FileRead => {}
-        Category::FileWrite if by_default => {}
+        Category::FileWrite if decision.by == DecidedBy::Default => {}
         _ => cx.note_allowed(need),
     }
 }

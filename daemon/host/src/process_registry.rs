@@ -95,23 +95,35 @@ pub fn stop_all(sessions: &Sessions, signal: StopSignal) -> usize {
     for session in sessions.list() {
         let Some(started) = session.slot_if_any::<StartedProcesses>() else { continue };
         for (pid, process) in &*started.0.lock() {
-            leaders.extend(i32::try_from(*pid).ok().and_then(Pid::from_raw));
+            leaders.push(*pid);
             marks.push(process.mark.clone());
         }
     }
+    let marks: Vec<&str> = marks.iter().map(String::as_str).collect();
+    signal_all(&leaders, &marks, signal)
+}
+
+/// The same with programs that agents started, and all processes below them.
+pub fn signal_trees(leaders: &[u32], signal: StopSignal) -> usize {
+    signal_all(leaders, &[], signal)
+}
+
+fn signal_all(leaders: &[u32], marks: &[&str], signal: StopSignal) -> usize {
+    let pid = |leader: &u32| i32::try_from(*leader).ok().and_then(Pid::from_raw);
+    let leaders: Vec<Pid> = leaders.iter().filter_map(pid).collect();
     if leaders.is_empty() {
         return 0;
     }
-    let marks: Vec<&str> = marks.iter().map(String::as_str).collect();
     let signal = match signal {
         StopSignal::Stop => Signal::STOP,
         StopSignal::Continue => Signal::CONT,
+        StopSignal::End => Signal::KILL,
     };
     let mut seen = HashSet::new();
     let mut signalled = 0;
     // Those that are not stopped yet may start further ones.
     for _ in 0..MAX_PASSES {
-        let found = descendants::find_all(&leaders, &marks);
+        let found = descendants::find_all(&leaders, marks);
         let new: Vec<Pid> = found.into_iter().filter(|pid| seen.insert(pid.as_raw_nonzero())).collect();
         if new.is_empty() {
             break;
@@ -122,11 +134,12 @@ pub fn stop_all(sessions: &Sessions, signal: StopSignal) -> usize {
     signalled
 }
 
-/// What [`stop_all`] does.
+/// The signal of [`stop_all`] and [`signal_trees`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopSignal {
     Stop,
     Continue,
+    End,
 }
 
 /// A process that a program of a session's calls is or has started. It is held by a descriptor: a signal reaches this process
@@ -234,5 +247,34 @@ mod own {
 
     pub(super) fn send(_descriptor: &OwnedFd, _signal: Signal) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::process::Command;
+
+    use toold_test_kit::until;
+
+    use super::*;
+
+    #[test]
+    fn a_program_and_those_below_it_are_stopped_go_on_and_end() {
+        let mut child = Command::new("sh").args(["-c", "sleep 600 & wait"]).spawn().unwrap();
+        let leader = Pid::from_child(&child);
+        let below = || descendants::find_all(&[leader], &[]);
+        let states = || -> String {
+            let stat = |pid: Pid| std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+            let state = |stat: String| stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+            below().into_iter().filter_map(|pid| state(stat(pid).ok()?)).collect()
+        };
+        until("both run", || (below().len() == 2).then_some(()));
+        assert_eq!(signal_trees(&[child.id()], StopSignal::Stop), 2);
+        until("both are stopped", || (states() == "TT").then_some(()));
+        assert_eq!(signal_trees(&[child.id()], StopSignal::Continue), 2);
+        until("both go on", || (states() == "SS").then_some(()));
+        assert_eq!(signal_trees(&[child.id()], StopSignal::End), 2);
+        assert!(!child.wait().unwrap().success());
+        assert_eq!(signal_trees(&[], StopSignal::End), 0);
     }
 }

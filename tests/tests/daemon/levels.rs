@@ -742,6 +742,65 @@ fn a_pause_stops_what_runs_and_denies_the_rest_until_a_person_resumes() {
     ran(&bash(&mut person, "ls"));
 }
 
+/// A line of Claude Code begins a moment after it was judged, or once Claude Code's user has allowed it.
+#[test]
+fn a_judged_line_of_an_agent_runs_as_rules_and_files_are_when_it_begins() {
+    if !machine_confines() {
+        return;
+    }
+    let script = "cat .env; echo evil > .envrc; echo ran\n";
+    let daemon = at("develop", Setup::new().file("run.sh", script));
+    let (mut person, mut agent) = (daemon.connect(), daemon.connect());
+    let work = daemon.work();
+    let mut calls = 0;
+    let mut judge = |agent: &mut Wire| {
+        calls += 1;
+        let request = json!({
+            "agent": "claude-code", "tool": "Bash", "input": {"command": "sh run.sh"}, "cwd": work, "session": "s",
+            "confines": true, "call_id": format!("c{calls}"),
+        });
+        let judged = agent.result("permissions.request", request);
+        assert_eq!(judged["decision"], "allow", "{judged}");
+    };
+    let line =
+        json!({"agent": "claude-code", "session": "s", "command": "sh run.sh", "cwd": work, "program": "/bin/sh"});
+    // Nothing that a person forbids in between begins.
+    let deny = json!({"category": "shell", "pattern": "sh *", "action": "deny", "scope": "always"});
+    judge(&mut agent);
+    person.result("daemon.pause", json!({}));
+    let refused = agent.error("permissions.confine", line.clone());
+    assert!(refused["message"].as_str().unwrap().contains("everything is paused by"), "{refused}");
+    person.result("daemon.resume", json!({}));
+    judge(&mut agent);
+    let grant = person.result("permissions.grant", deny);
+    let refused = agent.error("permissions.confine", line.clone());
+    assert!(refused["message"].as_str().unwrap().contains("not allowed any more: shell sh run.sh"), "{refused}");
+    // It counted once, whatever became of it.
+    person.result("permissions.revoke", json!({"id": grant["id"]}));
+    assert_eq!(agent.error("permissions.confine", line.clone())["data"]["kind"], "not_approved");
+    judge(&mut agent);
+    let sessions = person.result("session.list", json!({}))["sessions"].take();
+    let is_agents = |session: &&Value| session["session_id"].as_str().is_some_and(|id| id.starts_with("agent-"));
+    let session = sessions.as_array().unwrap().iter().find(is_agents).unwrap()["session_id"].clone();
+    person.result("permissions.set_level", json!({"session_id": session, "level": "read"}));
+    assert_eq!(agent.error("permissions.confine", line.clone())["data"]["kind"], "not_approved");
+    person.result("permissions.set_level", json!({"session_id": session, "level": "develop"}));
+    // What somebody wrote in between is hidden and stays as it is.
+    judge(&mut agent);
+    std::fs::write(work.join(".env"), "KEY=secret-1\n").unwrap();
+    std::fs::write(work.join(".envrc"), "mine\n").unwrap();
+    let begun = agent.result("permissions.confine", line);
+    let arguments: Vec<&str> = begun["arguments"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    let mut program = std::process::Command::new(toold());
+    let output = program.args(arguments).args(["-c", "sh run.sh"]).current_dir(&work).output().unwrap();
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert!(said.contains("ran\n") && said.contains(".env: Permission denied") && !said.contains("secret-1"), "{said}");
+    assert_eq!(std::fs::read_to_string(work.join(".envrc")).unwrap(), "mine\n");
+    // Where its commands run confined, what a level frees for it is no question.
+    let replayed = person.result("permissions.replay", json!({"since": "1h", "level": "develop"}));
+    assert_eq!((&replayed["asks_after"], replayed.get("asked")), (&json!(0), None), "{replayed}");
+}
+
 /// The floor hides the file, and not what Git has of it.
 #[test]
 fn git_shows_no_file_that_a_rule_denies_unasked() {

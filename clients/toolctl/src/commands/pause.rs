@@ -43,7 +43,11 @@ pub(crate) async fn pause(args: PauseArgs, globals: &Globals) -> anyhow::Result<
         return Ok(OK);
     }
     let what = match args.kill {
-        true => format!("{} ended", counted(paused.processes, "call or background command")),
+        true => match paused.processes {
+            0 => "nothing was running that toold could end".to_owned(),
+            1 => "1 call or background command ended".to_owned(),
+            ended => format!("{ended} calls and background commands ended"),
+        },
         false => format!("{} stopped", counted(paused.processes, "running program")),
     };
     output::print(&format!("{}: {what}\n{}", state(&paused), running(&paused)))?;

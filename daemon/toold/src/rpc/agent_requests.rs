@@ -26,7 +26,6 @@ use toold_builtins::agent_tool::{AgentFloor, AgentReport, AgentTool, AgentWork};
 use toold_engine::agent_request::{AgentRequest, Judgement};
 use toold_engine::call::{Call, CallError};
 use toold_engine::execute::execute_tool;
-use toold_engine::guarded_files::GuardedFiles;
 use toold_engine::progress::broadcast;
 use toold_engine::session::{Session, SessionOwner};
 use toold_engine::time::rfc3339;
@@ -178,8 +177,7 @@ async fn judge_request(request: MethodRequest, params: RequestPermission) -> Res
     let cancel = unjudged.judged();
     services.open_requests.judge(number, &judgement);
     if params.confines && judgement.decision != Verdict::Deny {
-        let files = GuardedFiles::of(&services.engine, &session, Some(&params.agent));
-        services.command_approvals.leave(&request_id, &requester, &params, &judgement, tool.lines(), &files);
+        services.command_approvals.leave(&request_id, &requester, &params, &judgement, (&tool, generation));
     }
     // An agent that has ended, or refused the tool itself, reports no end.
     if let Some(agent) = agent.filter(|_| !call_ended.is_cancelled()) {

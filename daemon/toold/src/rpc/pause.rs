@@ -62,16 +62,16 @@ async fn everywhere(request: &MethodRequest, what: Standstill) -> Result<StoodSt
 pub(crate) fn stand_still(services: &Services, what: &Standstill) -> StoodStill {
     let sessions = &services.engine.sessions;
     if *what == Standstill::Resume {
-        let processes = stop_all(sessions, StopSignal::Continue) as u64;
+        let processes = stop_all(sessions, StopSignal::Continue);
+        let confined = services.command_approvals.signal(StopSignal::Continue);
         release_time();
-        return StoodStill { processes, still_running: Vec::new() };
+        return StoodStill { processes: (processes + confined.processes) as u64, still_running: Vec::new() };
     }
     let calls: Vec<_> = sessions.list().iter().flat_map(|session| session.calls()).collect();
     let infos: Vec<CallInfo> = calls.iter().map(|call| call.info()).collect();
     // What an agent does with a tool of its own has begun once nobody is asked about it.
     let is_agents = |call: &CallInfo| call.agent.is_some() && call.waits_for.is_none();
-    let still_running = infos.iter().filter(|call| is_agents(call)).map(in_words).collect();
-    let processes = match what {
+    let (processes, confined) = match what {
         Standstill::Pause { kill: true, .. } => {
             let ended = calls.iter().zip(&infos).filter(|(_, info)| !is_agents(info)).map(|(call, _)| call.cancel());
             let shells = services.builtins.shells.list(None);
@@ -79,14 +79,20 @@ pub(crate) fn stand_still(services: &Services, what: &Standstill) -> StoodStill 
             let killed = running
                 .filter_map(|shell| services.builtins.shells.find_any(&shell.shell_id).ok())
                 .map(|shell| shell.kill());
-            (ended.count() + killed.count()) as u64
+            let ended = ended.count() + killed.count();
+            let confined = services.command_approvals.signal(StopSignal::End);
+            (ended + confined.alive, confined)
         }
         Standstill::Pause { kill: false, .. } | Standstill::Resume => {
             hold_time();
-            stop_all(sessions, StopSignal::Stop) as u64
+            let stopped = stop_all(sessions, StopSignal::Stop);
+            let confined = services.command_approvals.signal(StopSignal::Stop);
+            (stopped + confined.processes, confined)
         }
     };
-    StoodStill { processes, still_running }
+    let still_running =
+        infos.iter().filter(|call| is_agents(call) && !confined.calls.contains(&call.call_id)).map(in_words).collect();
+    StoodStill { processes: processes as u64, still_running }
 }
 
 /// Which call it is, for a person who has to end it by other means.

@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use jsonrpsee::types::ErrorObjectOwned;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
+use toold_adapters::agents::CONFINABLE;
 use toold_engine::level::{effects_without_disk, may_be_free};
 use toold_engine::need::Need;
 use toold_engine::policy::grants::Grant;
@@ -25,6 +26,7 @@ use toold_proto::tool::{Category, SessionId};
 use toold_store::audit::DecidedCall;
 use toold_store::{Store, StoreError};
 
+use crate::config::agents::{AgentConfines, AgentsConfig};
 use crate::config::project_folder::{grant_project_of, project_of};
 use crate::peer::sessions::persistence::with_store;
 use crate::rpc::error::{NOT_KEPT, invalid_params, refused};
@@ -95,16 +97,30 @@ async fn replay(request: MethodRequest, params: ReplayRules) -> Result<ReplayedR
     let (policy, with_rules) = tried.map_err(|words| invalid_params(&words))?;
     let level = params.level.or(with_rules).unwrap_or(policy.levels.user);
     let builtins = request.services.builtins.clone();
+    let confined_agents = confined_agents(&request.services.config.loaded().config.agents);
     let gone = CancellationToken::new();
     let _guard = gone.clone().drop_guard();
     let found = with_store(&request.services.store, move |store| {
         let can_confine = level > Level::Read && builtins.sandbox.unconfined().is_none();
         let grants = engine.grants.snapshot();
-        let mut replay = RuleReplay { policy: &policy, grants: &grants, level, can_confine, ..RuleReplay::new(store) };
+        let mut replay = RuleReplay {
+            policy: &policy,
+            grants: &grants,
+            level,
+            can_confine,
+            confined_agents,
+            ..RuleReplay::new(store)
+        };
         store.past_decisions(&params.since, &|| gone.is_cancelled(), |call| replay.add(&call))?;
         Ok(replay.finish())
     });
     found.await.map_err(of_store)
+}
+
+/// The agents whose own commands run confined, as far as the configuration says it.
+fn confined_agents(agents: &AgentsConfig) -> Vec<&'static str> {
+    let confines = |agent: &str| agents.named.get(agent).is_none_or(|agent| agent.confine != AgentConfines::Off);
+    CONFINABLE.iter().copied().filter(|agent| confines(agent)).collect()
 }
 
 fn of_store(error: StoreError) -> ErrorObjectOwned {
@@ -120,6 +136,8 @@ struct RuleReplay<'r> {
     grants: &'r [Grant],
     level: Level,
     can_confine: bool,
+    /// The agents whose own commands run confined.
+    confined_agents: Vec<&'static str>,
     store: &'r Store,
     /// The folder of each session, as far as it is stored.
     folders: HashMap<SessionId, PathBuf>,
@@ -137,6 +155,7 @@ impl<'r> RuleReplay<'r> {
             grants: &[],
             level: Level::Read,
             can_confine: false,
+            confined_agents: Vec::new(),
             store,
             folders: HashMap::new(),
             hours: HashSet::new(),
@@ -203,7 +222,8 @@ impl<'r> RuleReplay<'r> {
         let rests = call.decisions.iter().filter_map(|decision| decision.judged.as_ref()?.rest_free_at.as_ref());
         let is_whole = { rests }.all(|levels| levels.contains(&self.level));
         let is_command = needs.iter().any(|(need, ..)| need.category() == Category::Shell);
-        if self.can_confine && is_command && call.agent.is_none() && is_whole && needs.iter().all(is_free) {
+        let runs_confined = call.agent.as_deref().is_none_or(|agent| self.confined_agents.contains(&agent));
+        if self.can_confine && is_command && runs_confined && is_whole && needs.iter().all(is_free) {
             needs.iter_mut().for_each(|(need, ..)| need.confined = effects_without_disk());
         }
     }

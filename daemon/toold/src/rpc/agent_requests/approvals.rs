@@ -9,19 +9,22 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
+use toold_builtins::agent_tool::AgentTool;
 use toold_engine::agent_request::Judgement;
-use toold_engine::guarded_files::GuardedFiles;
 use toold_host::launcher;
-use toold_host::launcher::order::Confinement;
+use toold_host::process_registry::{StopSignal, signal_trees};
 use toold_host::sandbox::control_watch::{ControlWatch, SetAside};
 use toold_host::sandbox::{ProgramStarter, attend};
 use toold_proto::agent_request::{ConfineCommand, ConfinedCommand, RequestPermission};
 use toold_proto::permission::Verdict;
+use toold_proto::tool::CallId;
 
 use super::pending::RequestingAgent;
 use super::{conversation_of, note_agent, requester};
+use crate::peer::agent_processes::ProcessId;
 use crate::peer::process_end;
 use crate::rpc::MethodRequest;
+use crate::rpc::blocking::blocking;
 use crate::rpc::error::{invalid_params, refused};
 
 /// How long a line that was allowed may take until it runs.
@@ -43,8 +46,9 @@ struct CommandApproval {
     conversation: String,
     line: blake3::Hash,
     until: Instant,
-    confinement: Option<Confinement>,
-    files: GuardedFiles,
+    tool: Arc<AgentTool>,
+    /// The rules, grants, modes and levels that it was judged with.
+    generation: u64,
 }
 
 /// A line that runs confined, or has run, and whose request has not been reported as ended.
@@ -52,10 +56,22 @@ pub(super) struct ConfinedRun {
     request_id: String,
     requester: RequestingAgent,
     conversation: String,
+    call_id: CallId,
+    /// The process that became the line's program.
+    program: ProcessId,
     /// The agent has reported the end.
     is_reported: Arc<Notify>,
     /// When the line has ended: sentences about what was set aside.
     aside: JoinHandle<Vec<String>>,
+}
+
+/// See [`CommandApprovals::signal`].
+pub(crate) struct SignalledRuns {
+    /// Also those whose line has ended and whose agent has not reported it.
+    pub(crate) calls: Vec<CallId>,
+    /// The lines that ran.
+    pub(crate) alive: usize,
+    pub(crate) processes: usize,
 }
 
 /// The lines that may run, and those that run.
@@ -73,22 +89,21 @@ impl CommandApprovals {
         requester: &RequestingAgent,
         params: &RequestPermission,
         judgement: &Judgement,
-        (lines, confinement): (Vec<String>, Option<Confinement>),
-        files: &GuardedFiles,
+        (tool, generation): (&Arc<AgentTool>, u64),
     ) {
         let Some(session) = &params.session else { return };
         let valid = if judgement.decision == Verdict::Allow { VALID } else { VALID_WHILE_ASKED };
         let now = Instant::now();
         let mut all = self.approved.lock();
         all.retain(|approval| approval.until > now);
-        all.extend(lines.iter().map(|line| CommandApproval {
+        all.extend(tool.lines().iter().map(|line| CommandApproval {
             request_id: request_id.to_owned(),
             requester: requester.clone(),
             conversation: conversation_of(&params.agent, session),
             line: digest(line, &params.cwd),
             until: now + valid,
-            confinement: confinement.clone(),
-            files: files.clone(),
+            tool: tool.clone(),
+            generation,
         }));
         let surplus = all.len().saturating_sub(MAX_APPROVALS);
         all.drain(..surplus);
@@ -132,6 +147,14 @@ impl CommandApprovals {
         runs.push(run);
     }
 
+    /// Stops the lines that run confined, with all processes below them, ends them, or lets them go on. Blocks.
+    pub(crate) fn signal(&self, signal: StopSignal) -> SignalledRuns {
+        let runs = self.runs.lock();
+        let alive: Vec<u32> = runs.iter().filter(|run| run.program.is_alive()).map(|run| run.program.pid).collect();
+        let calls = runs.iter().map(|run| run.call_id.clone()).collect();
+        SignalledRuns { calls, alive: alive.len(), processes: signal_trees(&alive, signal) }
+    }
+
     /// The lines of this request, which have ended or are about to end.
     pub(super) fn take_runs(&self, request_id: &str, may_end: impl Fn(&RequestingAgent) -> bool) -> Vec<ConfinedRun> {
         let is_it = |run: &mut ConfinedRun| run.request_id == request_id && may_end(&run.requester);
@@ -173,8 +196,8 @@ pub(super) async fn confine(
     request: MethodRequest,
     params: ConfineCommand,
 ) -> Result<ConfinedCommand, ErrorObjectOwned> {
-    let program = Path::new(&params.program);
-    if !program.is_absolute() {
+    let shell = Path::new(&params.program);
+    if !shell.is_absolute() {
         return Err(invalid_params(&format!("program: {} is not an absolute path", params.program)));
     }
     let connection = request.connection();
@@ -183,14 +206,22 @@ pub(super) async fn confine(
     let Some(approval) = approval else {
         return Err(refused("not_approved", "nothing approved this line in this folder, or it has run already"));
     };
-    let Some(mut confinement) = approval.confinement else { return Ok(ConfinedCommand { arguments: None }) };
+    let (tool, services) = (approval.tool.clone(), request.services.clone());
+    let begun = blocking(move || {
+        // Also what changes from now on counts.
+        let changed = approval.generation != services.engine.policy_generation();
+        tool.begin_line(changed)
+    });
+    let Some(mut confinement) = begun.await?.map_err(|why| refused("not_approved", &why))? else {
+        return Ok(ConfinedCommand { arguments: None });
+    };
     let words = |why: &str| refused("no_sandbox", &format!("the line cannot be confined: {why}"));
     attend(&mut confinement, ProgramStarter::Agent);
-    if !confinement.places.is_empty() {
-        // The process that asks becomes the program.
-        let program = connection.peer.lineage.own().ok_or_else(|| words("its process is not known"))?;
+    // The process that asks becomes the program.
+    let program = connection.peer.lineage.own().ok_or_else(|| words("its process is not known"))?;
+    if let Some(cx) = approval.tool.context() {
         let held = confinement.hold_stand_ins();
-        let watch = request.services.builtins.sandbox.watch_control(|| approval.files, Some(&confinement));
+        let watch = request.services.builtins.sandbox.watch_control(|| cx.guarded_files(), Some(&confinement));
         let is_reported = Arc::new(Notify::new());
         let report = is_reported.clone();
         let aside = request.services.engine.tasks.spawn(async move {
@@ -207,15 +238,22 @@ pub(super) async fn confine(
             tokio::task::spawn_blocking(move || set_aside(watch)).await.unwrap_or_default()
         });
         let CommandApproval { request_id, requester, conversation, .. } = approval;
+        let call_id = cx.call_id.clone();
         request.services.command_approvals.add_run(ConfinedRun {
             request_id,
             requester,
             conversation,
+            call_id,
+            program,
             is_reported,
             aside,
         });
     }
-    let arguments = launcher::arguments(program, &confinement).map_err(|error| words(&error))?;
+    // Somebody who paused everything before this line was known has not stopped it.
+    if let Some(paused) = request.services.config.paused() {
+        return Err(refused("not_approved", &format!("everything is {}", paused.describe())));
+    }
+    let arguments = launcher::arguments(shell, &confinement).map_err(|error| words(&error))?;
     let arguments = arguments.into_iter().map(|argument| argument.into_string()).collect::<Result<Vec<_>, _>>();
     let arguments = arguments.map_err(|path| words(&format!("{} is not UTF-8", path.display())))?;
     Ok(ConfinedCommand { arguments: Some(arguments) })
