@@ -296,7 +296,8 @@ impl BashTool {
             None => MadeControl::default(),
         };
         let is_news_of_it = !window.is_elsewhere() && !only_reads(&judged);
-        let not_undoable = window.end().await;
+        // Where nothing can be changed, nothing was.
+        let not_undoable = window.end().await.filter(|_| !only_shown);
         if only_shown && finished.ending == ProcessEnding::Exited {
             index_refresh::after(&judged, &around, &self.toolkit, cx).await;
         }

@@ -1,7 +1,7 @@
 //! What is said about a command that its floor stopped: by what, and how a person lets it run.
 
 use std::borrow::Cow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use toold_engine::cx::Cx;
 use toold_engine::grant_commands::way_to_allow;
@@ -49,6 +49,8 @@ const BLIND: [(&str, &[char], &[&str]); 4] = [
 /// Programs that show users and groups, and how those show that a user namespace does not have.
 const OWNERS: [&str; 13] =
     ["eza", "exa", "find", "fd", "groups", "id", "ls", "lsof", "ps", "pstree", "stat", "top", "tree"];
+/// Before a file that commands of Git leave out.
+const EXCLUDE: &str = ":(top,exclude)";
 const UNKNOWN_OWNERS: [&str; 3] = ["nobody", "nogroup", "65534"];
 
 /// Differences of a command's output from that without its floor, although nothing failed, in words for people and models.
@@ -122,12 +124,41 @@ pub(crate) fn explanation(confinement: &Confinement, cx: &Cx, needs: &[Need], te
         format!(". To let builds read {name}, add expose = [{name:?}] to [sandbox] of your own configuration")
     });
     let secret = secret.unwrap_or_default();
+    let kept = [(&confinement.held, "hidden"), (&confinement.protected, "read-only")];
+    let stays = kept.into_iter().find_map(|(files, how)| {
+        let (place, file) = place_that_stays(files, &cx.cwd, text)?;
+        Some(format!("; {place} can't be moved or removed here, since {} is {how}", file.display()))
+    });
+    let stays = stays.unwrap_or_default();
+    let left_out = unread_by_git(text).map(|file| {
+        let why = "which is hidden here, and not in its index as it is";
+        format!("; Git can't read {file}, {why}: '{EXCLUDE}{file}' leaves it out")
+    });
+    let left_out = left_out.unwrap_or_default();
     let sockets = sockets_refused(ProgramStarter::Daemon).filter(|_| confinement.own_sockets);
     let sockets = sockets.map(|why| format!("; {why}")).unwrap_or_default();
     format!(
-        "{}: {limits}; what it was refused is there, and nothing is missing{sockets}{way}{secret}",
+        "{}: {limits}; what it was refused is there, and nothing is missing{stays}{left_out}{sockets}{way}{secret}",
         confinement.words
     )
+}
+
+/// What a program could not move or remove, since it is one of these files or has one in it, which the next command would find
+/// in another place; as the program names it, and the file.
+fn place_that_stays<'a, 't>(files: &'a [PathBuf], cwd: &Path, text: &'t str) -> Option<(&'t str, &'a Path)> {
+    let of_line = |line: &'t str| {
+        let mut words = line.split(['\'', '"', '`', '\u{2018}', '\u{2019}', ' ', ':']).filter(|word| !word.is_empty());
+        words.find_map(|word| Some((word, files.iter().find(|file| file.starts_with(cwd.join(word)))?.as_path())))
+    };
+    text.lines().filter(|line| line.contains("Device or resource busy")).find_map(of_line)
+}
+
+/// The file that Git could not read to compare it with its index, from the top of its repository.
+fn unread_by_git(text: &str) -> Option<&str> {
+    text.lines().find_map(|line| {
+        let (file, why) = line.trim().strip_prefix("error: open(\"")?.split_once("\")")?;
+        (why == ": Permission denied").then_some(file)
+    })
 }
 
 /// Whether a line says that opening this file was refused. `path` is relative to one of the session's folders, `places`; the
@@ -157,6 +188,28 @@ mod tests {
         assert!(!refused("cat: /home/me/tools/app/.env: Permission denied\n"));
         assert!(!refused("cat: tools/.env: Permission denied\n"));
         assert!(!refused("cat: x: Permission denied\nreads .env\n"));
+    }
+
+    #[test]
+    fn a_place_that_stays_is_found_in_what_a_program_says() {
+        let held = [PathBuf::from("/work/sub/deep/.env")];
+        let stays = |text| place_that_stays(&held, Path::new("/work"), text).map(|(place, _)| place);
+        assert_eq!(stays("mv: cannot move 'sub' to 'sub2': Device or resource busy\n"), Some("sub"));
+        assert_eq!(stays("rm: cannot remove 'sub/deep/.env': Device or resource busy\n"), Some("sub/deep/.env"));
+        let said = "Error: EBUSY: Device or resource busy, rename '/work/sub/deep' -> '/work/x'\n";
+        assert_eq!(stays(said), Some("/work/sub/deep"));
+        assert_eq!(stays("mv: cannot move 'other' to 'sub': Device or resource busy\n"), Some("sub"));
+        assert_eq!(stays("mv: cannot move 'other' to 'x': Device or resource busy\n"), None);
+        assert_eq!(stays("mv: cannot move 'sub' to 'x': No space left on device\n"), None);
+    }
+
+    #[test]
+    fn a_file_that_git_cannot_compare_is_found() {
+        assert_eq!(
+            unread_by_git("error: open(\"a b/.env\"): Permission denied\nfatal: cannot hash a b/.env\n"),
+            Some("a b/.env")
+        );
+        assert_eq!(unread_by_git("error: open(\".env\"): No such file or directory\n"), None);
     }
 
     #[test]

@@ -483,8 +483,41 @@ fn git_works_beside_tracked_and_untracked_secrets_and_takes_none_for_empty() {
     assert_eq!(text(&bash(&mut wire, "git status --short")), "?? .env\n");
     let refused = bash(&mut wire, "git add -A");
     assert!(text(&refused).contains("open(\".env\"): Permission denied"), "{refused}");
+    assert!(text(&refused).contains("':(top,exclude).env' leaves it out"), "{refused}");
+    assert_eq!(bash(&mut wire, "git add -A -- ':(top,exclude).env'")["is_error"], json!(false));
     assert_eq!(git(&daemon.work(), &["status", "--short"]), "?? .env\n");
     assert_eq!(std::fs::read_to_string(daemon.work().join(".env")).unwrap(), "UNTRACKED=1\n");
+}
+
+/// Git compares the content of a file that has changed with what it has.
+#[test]
+fn git_says_which_hidden_file_it_cannot_compare_and_how_to_leave_it_out() {
+    if !machine_has_floors() {
+        return;
+    }
+    let daemon = at("develop", repository(true));
+    for (file, text) in [("config/.env", "TRACKED=2\n"), ("code.txt", "two\n")] {
+        std::fs::write(daemon.work().join(file), text).unwrap();
+    }
+    let mut wire = daemon.connect();
+    let refused = text(&bash(&mut wire, "git diff")).to_owned();
+    let way = "Git can't read config/.env, which is hidden here, and not in its index as it is: ':(top,exclude)config/.env' \
+               leaves it out";
+    assert!(refused.contains(way), "{refused}");
+    let shown = text(&bash(&mut wire, "git diff -- ':(top,exclude)config/.env'")).to_owned();
+    assert!(shown.contains("+two") && !shown.contains("TRACKED") && !shown.contains("undone"), "{shown}");
+}
+
+/// Java takes no folder for temporary files from `TMPDIR`.
+#[test]
+fn programs_of_java_are_told_where_temporary_files_go() {
+    if !machine_has_floors() {
+        return;
+    }
+    let daemon = at("develop", Setup::new().file("build.sh", "echo $JAVA_TOOL_OPTIONS $TMPDIR\n"));
+    let said = text(&bash(&mut daemon.connect(), "sh build.sh")).to_owned();
+    let (options, folder) = said.trim().split_once(' ').unwrap_or_else(|| panic!("{said}"));
+    assert_eq!(options, format!("-Djava.io.tmpdir={folder}"));
 }
 
 /// What Git ignores is not in undo's records.
@@ -585,6 +618,8 @@ fn commands_of_git_that_change_its_settings_are_asked_about() {
         "git switch -c t -t other",
         "git remote add x https://example.com/x",
         "git remote set-url x y",
+        "git config user.name n",
+        "git config --unset user.name",
         "git worktree remove tree",
         "git worktree move tree t",
         "git sparse-checkout set config",
@@ -594,7 +629,9 @@ fn commands_of_git_that_change_its_settings_are_asked_about() {
         let result = bash(&mut wire, line);
         assert!(!result["metadata"]["permission"].is_null(), "{line}: {result}");
     }
-    for line in ["git -C . branch third", "git init -q new", "git worktree list", "git branch -d third"] {
+    for line in
+        ["git -C . branch third", "git init -q new", "git worktree list", "git branch -d third", "git config core.bare"]
+    {
         let result = bash(&mut wire, line);
         assert_eq!(result["is_error"], json!(false), "{line}: {result}");
     }

@@ -166,7 +166,8 @@ fn a_secret_is_read_through_no_other_mount() {
 /// The commands of a daemon of root do not read what other users may not read.
 #[test]
 fn files_that_only_root_reads_are_hidden() {
-    let named = ["/etc/shadow", "/etc/shadow-", "/etc/gshadow-"].map(std::path::Path::new);
+    let named = ["/etc/shadow", "/etc/shadow-", "/etc/gshadow-", "/var/lib/postgresql/15/main/PG_VERSION"];
+    let named = named.map(std::path::Path::new);
     let is_private =
         |path: &&&std::path::Path| path.metadata().is_ok_and(|found| found.permissions().mode() & 0o004 == 0);
     let private: Vec<String> = named.iter().filter(is_private).map(|path| path.display().to_string()).collect();
@@ -205,6 +206,9 @@ fn the_folders_above_a_hidden_file_stay_where_they_are() {
     let said: String = lines.iter().map(|line| run(&mut wire, line)).collect();
     assert!(!said.contains("secret-"), "{said}");
     assert!(said.contains("mv: cannot move 'c' to 'target/c': Device or resource busy"), "{said}");
+    let plan = daemon.work().join("a/in/plan.txt");
+    let why = format!("a can't be moved or removed here, since {} is hidden", plan.display());
+    assert!(said.contains(&why), "{said}");
     let is_there = |name: &str| daemon.work().join(name).exists();
     assert!(is_there("a/in/plan.txt") && is_there("b/x.txt") && is_there("c/.env") && is_there("d2/code"), "{said}");
 }

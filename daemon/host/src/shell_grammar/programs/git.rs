@@ -11,7 +11,7 @@ use toold_proto::effect::Effect;
 use super::known::find;
 use super::operation_effects::is_milder;
 use super::options::{Parsed, parse};
-use super::pathspec::Pathspecs;
+use super::pathspec::{Pathspecs, excludes};
 use super::repository::settings::RepositoryProblem;
 use super::repository::{self, Repository};
 use super::shown::{self, GitCommand};
@@ -257,6 +257,9 @@ fn read_known(
                         of.checks_out = Some(CheckedOutCommits { git, top, revisions, how });
                     }
                     (Some(_), _) => of.never_free = true,
+                }
+                if matches!(name, "add" | "stage" | "commit") {
+                    of.files.retain(|file| !excludes(file.arg.start()));
                 }
                 if changes_settings {
                     of.never_free = true;
@@ -550,6 +553,7 @@ fn changes_settings(
         "remote" => matches!(verb, "add" | "set-url" | "remove" | "rm" | "rename" | "set-branches"),
         "worktree" => matches!(verb, "remove" | "move"),
         "sparse-checkout" => verb != "list",
+        "config" => sets_keys(words),
         "submodule" => matches!(verb, "init" | "deinit" | "sync" | "add" | "absorbgitdirs"),
         // A new repository has none yet.
         "init" => {
@@ -581,22 +585,30 @@ fn ends_operation(name: &str, words: &[Arg], repository: Option<&Repository>) ->
 
 /// The file outside of the repository that `git config` writes (git-config(1), "FILES").
 fn settings_written(words: &[Arg], site: &CommandContext) -> Option<FileUse> {
-    const READING: &str =
-        "--get --get-all --get-regexp --get-urlmatch --get-color --get-colorbool --list -l get list --help -h";
-    let has = |options: &str| options.split(' ').any(|option| words.iter().any(|word| word.is(option)));
+    let has = |option: &str| words.iter().any(|word| word.is(option));
     let is_global = has("--global");
-    if !is_global && !has("--system") || has(READING) {
+    if !is_global && !has("--system") || !sets_keys(words) {
         return None;
     }
-    // A key alone is shown.
-    let plain = words.iter().filter(|word| !word.start().starts_with('-')).count();
-    let changes = plain > 1 || has("--unset --unset-all --remove-section --rename-section --edit -e edit");
     let variable = |name: &str| site.environment.get(name).map(|value| value.to_string_lossy().into_owned());
     let file = match is_global {
         true => variable("GIT_CONFIG_GLOBAL").or_else(|| Some(format!("{}/.gitconfig", variable("HOME")?))),
         false => variable("GIT_CONFIG_SYSTEM").or_else(|| Some("/etc/gitconfig".to_owned())),
     };
-    file.filter(|_| changes).map(|file| FileUse::new(FileAccess::Write, Arg::text(&file)))
+    file.map(|file| FileUse::new(FileAccess::Write, Arg::text(&file)))
+}
+
+/// Whether `git config` changes keys, and does not show some.
+fn sets_keys(words: &[Arg]) -> bool {
+    const READING: &str =
+        "--get --get-all --get-regexp --get-urlmatch --get-color --get-colorbool --list -l get list --help -h";
+    const WITH_VALUES: &str = "--type --default -f --file --blob";
+    let is = |word: &Arg, options: &str| options.split(' ').any(|option| word.is(option));
+    let has = |options: &str| words.iter().any(|word| is(word, options));
+    // A key alone is shown.
+    let is_value = |at: usize| at > 0 && is(&words[at - 1], WITH_VALUES);
+    let plain = (0..words.len()).filter(|at| !words[*at].start().starts_with('-') && !is_value(*at)).count();
+    !has(READING) && (plain > 1 || has("--unset --unset-all --remove-section --rename-section --edit -e edit"))
 }
 
 /// Whether `git config` may set a key that names a program.
@@ -638,11 +650,8 @@ fn named(parsed: &Parsed, name: &str) -> Vec<FileUse> {
             files.push(FileUse::new(FileAccess::Read, range.without_start(at + 1)));
         }
     }
-    // Excluded paths are not shown (gitglossary(7), "pathspec").
-    let excludes = |operand: &&Arg| {
-        [":!", ":^", ":(exclude)", ":(top,exclude)"].iter().any(|magic| operand.start().starts_with(magic))
-    };
-    for operand in parsed.operands.iter().skip(skipped).filter(|operand| !excludes(operand)) {
+    // Excluded paths are not shown.
+    for operand in parsed.operands.iter().skip(skipped).filter(|operand| !excludes(operand.start())) {
         let is_known = operand.literal().is_some()
             || operand.has_glob()
             || matches!(operand.pieces.as_slice(), [WordPart::Names(_)]);

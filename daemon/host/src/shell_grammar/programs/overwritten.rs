@@ -9,6 +9,7 @@ use toold_engine::effects::AddedEffect;
 use toold_engine::need::{CheckoutKind, CommandForm, FormOption, Word};
 use toold_proto::effect::Effect;
 
+use super::pathspec::excludes;
 use super::repository::Repository;
 use super::{CommandContext, FileAccess, FileUse, Reading};
 use crate::ignore_files::IgnoreFiles;
@@ -76,7 +77,7 @@ fn paths<'a>(name: &str, words: &'a [Arg]) -> Vec<(&'a Arg, bool)> {
 fn tracked_below(path: &Arg, repository: &Repository) -> Vec<PathBuf> {
     let all = || repository.tracked_names().map(|name| repository.top.join(name));
     let Some(text) = path.literal() else { return Vec::new() };
-    if [":!", ":^", ":(exclude)", ":(top,exclude)"].iter().any(|magic| text.starts_with(magic)) {
+    if excludes(text) {
         return Vec::new();
     }
     if text.starts_with(':') || text.contains(['*', '?', '[']) {

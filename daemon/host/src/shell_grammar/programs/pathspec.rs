@@ -177,6 +177,11 @@ fn joined(below: &Path, path: &str) -> Option<String> {
     Some(names.join("/"))
 }
 
+/// Whether a pathspec names what is left out (gitglossary(7), "pathspec").
+pub(super) fn excludes(pathspec: &str) -> bool {
+    [":!", ":^", ":(exclude)", ":(top,exclude)"].iter().any(|magic| pathspec.starts_with(magic))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
