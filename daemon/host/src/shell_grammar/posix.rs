@@ -66,16 +66,20 @@ pub(super) fn reads_alike(script: &str) -> bool {
     let pairs = || words().zip(words().skip(1));
     let is_assignment =
         |word: &str| word.split_once('=').is_some_and(|(name, _)| !name.is_empty() && !name.starts_with('-'));
-    zsh::reading_of(script) == ZshReading::Alike
-        && !SYNTAX.iter().any(|text| has(text))
-        && !words().any(|word| WORDS.contains(&word))
-        && !pairs().any(|(first, second)| is_assignment(first) && SPECIAL.contains(&second))
-        && !pairs().any(|(first, second)| first == "echo" && second.starts_with('-'))
-        // Their `echo` reads escapes.
-        && !(has("echo") && has("\\"))
-        && !expansions().any(|name| VARIABLES.iter().any(|known| name.starts_with(known)))
+    let keeps_variable = |(first, second): (&str, &str)| is_assignment(first) && SPECIAL.contains(&second);
+    // Their `echo` has no options, and reads escapes.
+    let prints_otherwise =
+        pairs().any(|(first, second)| first == "echo" && second.starts_with('-')) || has("echo") && has("\\");
+    let may_differ = SYNTAX.iter().any(|text| has(text))
+        || words().any(|word| WORDS.contains(&word))
+        || pairs().any(keeps_variable)
+        || prints_otherwise
+        || expansions().any(|name| VARIABLES.iter().any(|known| name.starts_with(known)));
+    let is_descriptor = |behind: &str| behind.starts_with(|c: char| c.is_ascii_digit() || c == '-');
+    !may_differ
         && script.match_indices('{').all(|(at, _)| is_plain_brace(script, at))
-        && script.match_indices(">&").all(|(at, _)| script.get(at + 2..).is_some_and(|behind| behind.starts_with(|c: char| c.is_ascii_digit() || c == '-')))
+        && script.split(">&").skip(1).all(is_descriptor)
+        && zsh::reading_of(script) == ZshReading::Alike
 }
 
 /// `{ ls; }`, and `${NAME}` with what POSIX lets stand behind the name.

@@ -387,8 +387,8 @@ impl History<'_> {
             (None, None) if name == "HEAD" => return Some(None),
             (None, None) => return None,
         };
-        while let Some(step) = steps.chars().next() {
-            let behind = &steps[step.len_utf8()..];
+        while let Some(behind) = steps.strip_prefix(['~', '^']) {
+            let is_first = steps.starts_with('~');
             if let Some(rest) = behind.strip_prefix("{commit}").or_else(|| behind.strip_prefix("{}")) {
                 (id, steps) = (self.peeled(id, ObjectKind::Commit)??, rest);
                 continue;
@@ -398,7 +398,7 @@ impl History<'_> {
             steps = rest;
             let number: usize = if number.is_empty() { 1 } else { number.parse().ok()? };
             id = self.peeled(id, ObjectKind::Commit)??;
-            let (times, which) = if step == '~' { (number, 0) } else { (number.min(1), number.saturating_sub(1)) };
+            let (times, which) = if is_first { (number, 0) } else { (number.min(1), number.saturating_sub(1)) };
             for _ in 0..times {
                 match self.commit(&id)?.parents.get(which) {
                     Some(parent) => id = *parent,
@@ -406,7 +406,7 @@ impl History<'_> {
                 }
             }
         }
-        Some(Some(id))
+        steps.is_empty().then_some(Some(id))
     }
 }
 
