@@ -34,21 +34,19 @@ export function ChangedFiles({ changes, folder, onUndo }: ChangesProps) {
       </div>
       <ul class="changed-files">
         {files.map(([path, changes]) => (
-          <ChangedFile key={path} name={within(folder, path)} changes={changes} onUndo={onUndo} />
+          <ChangedFile key={path} name={within(folder, path)} folder={folder} changes={changes} onUndo={onUndo} />
         ))}
       </ul>
     </section>
   );
 }
 
-interface ChangedFileProps {
+interface ChangedFileProps extends ChangesProps {
   name: string;
-  changes: readonly FileChange[];
-  onUndo: (plan: UndoPlan) => void;
 }
 
 /** A file that a session changed. Its name opens the diff of its last change. */
-function ChangedFile({ name, changes, onUndo }: ChangedFileProps) {
+function ChangedFile({ name, folder, changes, onUndo }: ChangedFileProps) {
   const last = changes.findLast(({ undone }) => !undone);
   const [shown, setShown] = useState(false);
   return (
@@ -74,16 +72,16 @@ function ChangedFile({ name, changes, onUndo }: ChangedFileProps) {
           </button>
         )}
       </div>
-      {shown && last && <ChangeDiff key={`${last.call_id} ${changes.length}`} change={last} />}
+      {shown && last && <ChangeDiff key={`${last.call_id} ${changes.length}`} change={last} folder={folder} />}
     </li>
   );
 }
 
-function ChangeDiff({ change }: { change: FileChange }) {
+function ChangeDiff({ change, folder }: { change: FileChange; folder: string | undefined }) {
   const [diff, setDiff] = useState<{ text?: string; problem?: string }>({});
   useEffect(() => {
     let current = true;
-    previewUndo(change).then(
+    previewUndo(change, folder).then(
       ({ diff }) => current && setDiff({ text: invertDiff(diff ?? "") }),
       (error: unknown) => current && setDiff({ problem: error instanceof Error ? error.message : String(error) }),
     );
