@@ -661,7 +661,9 @@ fn a_pause_another_level_and_another_socket_while_a_person_is_asked_allow_nothin
     asking.daemon.signal("KILL");
     asking.daemon.wait();
     denied(asking.child, "toold ended before it answered");
-    fs::remove_file(socket).unwrap();
+    fs::remove_file(&socket).unwrap();
+    // What a killed daemon leaves.
+    fs::remove_file(socket.with_extension("sock.json")).unwrap();
 }
 
 /// The first process below this one that runs `toolctl`.

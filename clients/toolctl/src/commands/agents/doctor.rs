@@ -87,7 +87,13 @@ fn checks(found: &FoundAgent, home: &Path) -> Vec<(&'static str, String)> {
     }
     if !found.has_whole_hooks {
         let again = format!("toolctl agents install {} --hooks", agent.name());
-        checks.push(("bad", format!("the hooks in {} are not as they were installed; {again}", file.display())));
+        checks.push((
+            "bad",
+            format!(
+                "the hooks in {} are not as they were installed, or an earlier toolctl installed them; {again}",
+                file.display()
+            ),
+        ));
     }
     if let Some(fail) = found.fail {
         let effect = match fail {
