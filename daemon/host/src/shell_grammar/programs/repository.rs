@@ -27,6 +27,8 @@ const MAX_CONFIG: u64 = 256 * 1024;
 const MAX_INDEX: u64 = 64 * 1024 * 1024;
 /// A repository with more submodules that are checked out, those within submodules included, is not looked into.
 const MAX_SUBMODULES: usize = 32;
+/// Files of the working tree that are compared with the index: some tens of milliseconds.
+const MAX_COMPARED: usize = 20_000;
 
 /// A repository, as far as it is known.
 pub(super) struct Repository {
@@ -369,6 +371,16 @@ impl Repository {
         let is_unknown = self.entries.is_none() && self.own.join("index").symlink_metadata().is_ok();
         let is_known = !is_unknown && !self.entries.iter().flatten().any(is_left_out);
         is_known.then(|| self.tracked_names())
+    }
+
+    /// The names of those that a comparison of the index with the working tree may show, as for [`Self::all_tracked_names`].
+    pub(super) fn changed_names(&self) -> Option<impl Iterator<Item = &str>> {
+        self.all_tracked_names().is_some().then_some(())?;
+        let entries = self.entries.as_deref().unwrap_or_default();
+        let index = self.own.join("index").symlink_metadata().ok().filter(|_| entries.len() <= MAX_COMPARED);
+        let may_differ =
+            move |entry: &&IndexEntry| index.as_ref().is_none_or(|index| entry.may_differ(&self.top, index));
+        Some(entries.iter().filter(may_differ).map(|entry| entry.name.as_str()))
     }
 
     /// The tracked files below the folder of the command that these paths choose; `None` if there may be others: an index that

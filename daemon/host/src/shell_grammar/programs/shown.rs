@@ -40,10 +40,16 @@ pub(super) fn add(command: &GitCommand, repository: Option<&Repository>, site: &
         return;
     };
     let takes_paths = takes.or(command.reads_commits());
-    let chosen = takes_paths.map(|takes| command.chosen(takes, repository, site)).unwrap_or_default();
-    let leaves_out = takes_paths.is_some_and(|takes| takes != TakesPaths::Nowhere);
+    let Some(paths) = takes_paths else { return };
+    let (chosen, leaves_out) = (command.chosen(paths, repository, site), paths != TakesPaths::Nowhere);
+    let commits = command.commits(paths, repository, site);
+    let compared = takes.and_then(|_| command.compared(commits.as_ref(), repository, &chosen, site));
+    if let Some(names) = compared {
+        let is_any = !names.is_empty();
+        reading.shows.extend(is_any.then(|| shown(repository, Some(names), leaves_out)));
+        return;
+    }
     reading.shows.extend(takes.map(|_| files_of(repository, &chosen, leaves_out)));
-    let commits = takes_paths.and_then(|takes| command.commits(takes, repository, site));
     reading.shows.extend(commits.and_then(|commits| files_of_commits(repository, &commits, &chosen, leaves_out)));
 }
 
@@ -84,6 +90,11 @@ fn any_file() -> Arc<ShownFiles> {
 fn files_of(repository: &Repository, chosen: &Pathspecs, takes_paths: bool) -> Arc<ShownFiles> {
     let names = repository.all_tracked_names();
     let names = names.map(|names| names.filter(|name| chosen.may_choose(name)).map(str::to_owned).collect());
+    shown(repository, names, takes_paths)
+}
+
+/// `names` is `None` if they may be any.
+fn shown(repository: &Repository, names: Option<Vec<String>>, takes_paths: bool) -> Arc<ShownFiles> {
     let leaving_out = takes_paths.then(|| exclusion(repository));
     Arc::new(ShownFiles { folder: repository.top.clone(), names, leaving_out })
 }
@@ -104,9 +115,8 @@ fn files_of_commits(
     let names = repository.names_shown(commits, chosen);
     let names: Option<Vec<String>> =
         names.map(|names| names.into_iter().filter(|name| !tracked.contains(name.as_str())).collect());
-    let leaving_out = takes_paths.then(|| exclusion(repository));
     let is_any = names.as_ref().is_none_or(|names| !names.is_empty());
-    is_any.then(|| Arc::new(ShownFiles { folder: repository.top.clone(), names, leaving_out }))
+    is_any.then(|| shown(repository, names, takes_paths))
 }
 
 /// Those of its index, and of all commits.
@@ -241,6 +251,29 @@ impl GitCommand<'_> {
         let below = repository.folder.strip_prefix(&repository.top).unwrap_or(Path::new(""));
         let given: Vec<Arg> = paths.iter().map(arg_of).collect();
         Pathspecs::of(given.iter().chain(self.behind_dashes()), &repository.top, below)
+    }
+
+    /// The files that differ in what it compares, if it shows nothing else and they are known: a file that is the same in both
+    /// is not shown. `commits` is what [`Self::commits`] gives.
+    fn compared(
+        &self,
+        commits: Option<&ShownCommits>,
+        repository: &Repository,
+        chosen: &Pathspecs,
+        site: &CommandContext,
+    ) -> Option<Vec<String>> {
+        self.form.filter(|form| site.nothing_changed && form.options.iter().all(keeps_limit))?;
+        match (self.name, commits) {
+            ("diff" | "diff-files", None) => {
+                let names = repository.changed_names()?.filter(|name| chosen.may_choose(name));
+                Some(names.map(str::to_owned).collect())
+            }
+            (
+                "show" | "log" | "whatchanged" | "format-patch" | "diff" | "diff-tree",
+                Some(commits @ (ShownCommits::Changes(_) | ShownCommits::Between(..) | ShownCommits::Walk(..))),
+            ) => repository.names_shown(commits, chosen),
+            _ => None,
+        }
     }
 
     /// The commits of which it may show files; `None` if it shows those of the index and of the working tree alone.

@@ -22,6 +22,7 @@ impl Guarded {
         write(&place.workspace, &[("private/plan.txt", "secret plan\n"), ("private/deep/other.txt", "other\n")]);
         git(&place.home, &place.workspace, &["add", "."]);
         git(&place.home, &place.workspace, &["commit", "--quiet", "-m", "Plan"]);
+        write(&place.workspace, &[("private/plan.txt", "secret plan\nof today\n")]);
         let rules = ["allow shell **", rule].map(|rule| RuleLine::parse(rule).unwrap());
         Self { project, rules: rules.into() }
     }
@@ -259,6 +260,68 @@ fn git_agrees_about_the_paths() {
         }
     }
     assert!(hidden > 30, "{hidden} lines are free");
+}
+
+/// Everyday comparisons of a repository that has the file, in which something else was changed.
+#[test]
+fn a_file_that_is_the_same_in_both_is_not_shown() {
+    let guarded = Guarded::make("deny file.read **/private/**");
+    let (home, top) = (&guarded.project.place.home, &guarded.project.place.workspace);
+    let run = |arguments: &[&str]| git(home, top, arguments);
+    let check = |line: &str, expected: Verdict| {
+        let is_shown = || guarded.output(&line.split(' ').skip(1).collect::<Vec<_>>()).contains("secret plan");
+        guarded.check(&[line], expected);
+        assert!(expected == Ask || !is_shown(), "{line} shows the file");
+    };
+    check("git diff", Ask);
+    check("git diff README.md", Allow);
+    run(&["commit", "--quiet", "-am", "Today"]);
+    for (file, message) in [("README.md", "One"), ("src/main.rs", "Two")] {
+        write(top, &[(file, message)]);
+        run(&["commit", "--quiet", "-am", message]);
+    }
+    write(top, &[("README.md", "Three")]);
+    for line in [
+        "git diff",
+        "git diff -U5 --stat -p",
+        "git diff-files -p",
+        "git show",
+        "git show HEAD~1",
+        "git log -p -2",
+        "git diff HEAD~2 HEAD",
+        "git diff HEAD~1..HEAD",
+        "git log -p HEAD~2..HEAD",
+        "git format-patch -2 --stdout",
+        "git diff-tree -p HEAD~1",
+    ] {
+        check(line, Allow);
+    }
+    for line in [
+        "git log -p",
+        "git log -p -3",
+        "git show HEAD~2",
+        "git diff HEAD~3 HEAD",
+        "git diff HEAD~3",
+        "git log -p --boundary HEAD~2..HEAD",
+        "git log -p --all",
+        "git diff-tree -p HEAD~2",
+        "git diff --submodule=diff",
+        "git show HEAD~2 HEAD",
+    ] {
+        check(line, Ask);
+    }
+    guarded.check(&["touch private/plan.txt; git diff", "GIT_INDEX_FILE=x git diff"], Ask);
+    let plan = top.join("private/plan.txt");
+    let times = std::fs::metadata(&plan).unwrap();
+    // As long, and as old as before.
+    write(top, &[("private/plan.txt", "secret plan\nof later\n")]);
+    let file = std::fs::File::options().write(true).open(&plan).unwrap();
+    file.set_times(std::fs::FileTimes::new().set_modified(times.modified().unwrap())).unwrap();
+    check("git diff", Ask);
+    run(&["add", "private/plan.txt"]);
+    check("git diff --cached", Ask);
+    std::fs::remove_file(&plan).unwrap();
+    check("git diff", Ask);
 }
 
 /// A repository in which only older commits have `old/key.txt`; `HEAD~2` added it, and `HEAD~1` removed it.

@@ -1,10 +1,50 @@
 //! The index of a repository: the files that it tracks.
 
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
 /// An entry of the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct IndexEntry {
     pub(super) name: String,
     pub(super) kind: IndexEntryKind,
+    facts: FileFacts,
+}
+
+/// By which Git sees that a file of the working tree is still the one of the index: the last change of its inode and of its
+/// content in seconds and nanoseconds, its inode and its size, each cut to 32 bits as in the index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FileFacts {
+    inode_changed: (u32, u32),
+    content_changed: (u32, u32),
+    inode: u32,
+    size: u32,
+}
+
+impl FileFacts {
+    fn of(found: &Metadata) -> Self {
+        let low = |number: i64| number as u32;
+        Self {
+            inode_changed: (low(found.ctime()), low(found.ctime_nsec())),
+            content_changed: (low(found.mtime()), low(found.mtime_nsec())),
+            inode: found.ino() as u32,
+            size: found.len() as u32,
+        }
+    }
+}
+
+impl IndexEntry {
+    /// Whether a command that compares the index with the working tree below `top` may show the file: unless it is as it was
+    /// when the index noted it, and was not changed in the moment in which the index was written (git-scm.com/docs/racy-git).
+    pub(super) fn may_differ(&self, top: &Path, index: &Metadata) -> bool {
+        let is_same = |found: Metadata| {
+            found.is_file()
+                && FileFacts::of(&found) == self.facts
+                && self.facts.content_changed < FileFacts::of(index).content_changed
+        };
+        self.kind != IndexEntryKind::File || !top.join(&self.name).symlink_metadata().is_ok_and(is_same)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +85,13 @@ pub(super) fn entries(bytes: &[u8]) -> Option<Vec<IndexEntry>> {
         }
         let length = bytes.get(start..)?.iter().position(|byte| *byte == 0)?;
         name.extend(bytes.get(start..start + length)?);
-        entries.push(IndexEntry { name: String::from_utf8(name.clone()).ok()?, kind });
+        let facts = FileFacts {
+            inode_changed: (number(at)?, number(at + 4)?),
+            content_changed: (number(at + 8)?, number(at + 12)?),
+            inode: number(at + 20)?,
+            size: number(at + 36)?,
+        };
+        entries.push(IndexEntry { name: String::from_utf8(name.clone()).ok()?, kind, facts });
         at = match version {
             4 => start + length + 1,
             // Padded with NULs to a multiple of eight, with at least one.
