@@ -105,14 +105,6 @@ pub(crate) fn return_code() {
     }
 }
 
-/// How much of the program's file and of libraries is in memory, in bytes: most of it is code. `None` where the system does not
-/// tell.
-pub(crate) fn resident_code() -> Option<u64> {
-    // proc(5): the third number is that of the resident pages of files.
-    let pages = std::fs::read_to_string("/proc/self/statm").ok()?.split(' ').nth(2)?.parse::<u64>().ok()?;
-    Some(pages * rustix::param::page_size() as u64)
-}
-
 // Symbols that linkers define: the start of the program's file in memory, and the end of its code.
 #[cfg(target_os = "linux")]
 unsafe extern "C" {

@@ -21,6 +21,7 @@ use toold::config::{self, command};
 use toold::daemon::serve::{self, SocketSource};
 use toold::lifecycle::DRAIN;
 use toold::lifecycle::logging::{self, Logging};
+use toold::lifecycle::process_statistics::resident_file_bytes;
 use toold::lifecycle::restart::successor::Successor;
 use toold::lifecycle::service_manager;
 use toold::lifecycle::stop_deadline;
@@ -331,7 +332,7 @@ async fn return_code_at_rest() {
         tokio::time::sleep(REST).await;
         let before = std::mem::replace(&mut used, processor_time());
         let rests = used.saturating_sub(before) < REST / 100;
-        if rests && allocator::resident_code().is_some_and(|bytes| bytes > RESIDENT_CODE) {
+        if rests && resident_file_bytes().is_some_and(|bytes| bytes > RESIDENT_CODE) {
             allocator::return_code();
         }
     }

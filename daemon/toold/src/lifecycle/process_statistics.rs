@@ -2,10 +2,19 @@
 
 use rustix::process::{Resource, getrlimit};
 
-/// The second field of `/proc/self/statm`, in pages.
 pub fn resident_bytes() -> Option<u64> {
+    bytes_of(1)
+}
+
+/// Of these, pages of files: most of them are code.
+pub fn resident_file_bytes() -> Option<u64> {
+    bytes_of(2)
+}
+
+/// A field of `/proc/self/statm`, which has pages (proc_pid_statm(5)).
+fn bytes_of(field: usize) -> Option<u64> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
-    let pages: u64 = statm.split_ascii_whitespace().nth(1)?.parse().ok()?;
+    let pages: u64 = statm.split_ascii_whitespace().nth(field)?.parse().ok()?;
     Some(pages * rustix::param::page_size() as u64)
 }
 

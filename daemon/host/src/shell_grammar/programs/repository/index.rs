@@ -9,20 +9,20 @@ use std::path::Path;
 pub(super) struct IndexEntry {
     pub(super) name: String,
     pub(super) kind: IndexEntryKind,
-    facts: FileFacts,
+    facts: IndexFacts,
 }
 
 /// By which Git sees that a file of the working tree is still the one of the index: the last change of its inode and of its
 /// content in seconds and nanoseconds, its inode and its size, each cut to 32 bits as in the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct FileFacts {
+struct IndexFacts {
     inode_changed: (u32, u32),
     content_changed: (u32, u32),
     inode: u32,
     size: u32,
 }
 
-impl FileFacts {
+impl IndexFacts {
     fn of(found: &Metadata) -> Self {
         let low = |number: i64| number as u32;
         Self {
@@ -40,8 +40,8 @@ impl IndexEntry {
     pub(super) fn may_differ(&self, top: &Path, index: &Metadata) -> bool {
         let is_same = |found: Metadata| {
             found.is_file()
-                && FileFacts::of(&found) == self.facts
-                && self.facts.content_changed < FileFacts::of(index).content_changed
+                && IndexFacts::of(&found) == self.facts
+                && self.facts.content_changed < IndexFacts::of(index).content_changed
         };
         self.kind != IndexEntryKind::File || !top.join(&self.name).symlink_metadata().is_ok_and(is_same)
     }
@@ -85,7 +85,7 @@ pub(super) fn entries(bytes: &[u8]) -> Option<Vec<IndexEntry>> {
         }
         let length = bytes.get(start..)?.iter().position(|byte| *byte == 0)?;
         name.extend(bytes.get(start..start + length)?);
-        let facts = FileFacts {
+        let facts = IndexFacts {
             inode_changed: (number(at)?, number(at + 4)?),
             content_changed: (number(at + 8)?, number(at + 12)?),
             inode: number(at + 20)?,
