@@ -250,7 +250,7 @@ async fn changes_are_taken_back_by_path_and_by_call() {
     assert_eq!(test.content("file"), "one\n");
     assert!(matches!(
         undo(&test.toolkit, &test.session, JournalScope::Everybody, &by_path).await,
-        Err(UndoError::Nothing)
+        Err(UndoError::NothingOf(file)) if file.ends_with("file")
     ));
 
     undo(&test.toolkit, &test.session, JournalScope::Everybody, &Selection::Call(changes[2].call_id.clone()))

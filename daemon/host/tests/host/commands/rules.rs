@@ -10,7 +10,7 @@ use toold_host::shell_grammar::{Surroundings, needs};
 use toold_proto::level::Level;
 use toold_proto::permission::Verdict;
 
-use crate::commands::folders::{TestProject, git};
+use crate::commands::folders::{TestProject, git, write};
 use crate::commands::judge::{CommandSetting, RuleLine, judge, judge_in};
 
 use Verdict::{Allow, Ask, Deny};
@@ -667,7 +667,7 @@ fn wildcards_cover_neither_secrets_nor_files_that_are_named_elsewhere() {
     ]);
 }
 
-/// Patches show any file; what only names files does not.
+/// Patches show any file that differs; what only names files does not.
 #[test]
 fn git_shows_no_secret_that_the_repository_tracks() {
     let project = TestProject::make();
@@ -699,6 +699,8 @@ fn git_shows_no_secret_that_the_repository_tracks() {
         assert_eq!(verdict(line), Allow, "{line}");
     }
     git(&place.home, &place.workspace, &["add", "-f", ".env"]);
+    git(&place.home, &place.workspace, &["commit", "--quiet", "-m", "Settings"]);
+    write(&place.workspace, &[(".env", "TOKEN=another\n")]);
     let around = ["git diff -- ':!README.md'", "git show HEAD -- .", "git log -p -- '*'", "git log -p -- .en?"];
     for line in patches.iter().chain(&around) {
         assert_ne!(verdict(line), Allow, "{line}");
