@@ -236,5 +236,5 @@ fact("the call that changed a file last is undone, with what undo leaves as it i
   support.noticed("out does not come back: nothing of it was kept")
   equal(1, vim.fn.filereadable(scene.work .. "/notes.txt"))
   vim.cmd("ToolUndo notes.txt")
-  support.noticed("there is no such change to undo")
+  support.noticed("there is no change of ")
 end)

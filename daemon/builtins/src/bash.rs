@@ -296,7 +296,7 @@ impl BashTool {
             None => MadeControl::default(),
         };
         let is_news_of_it = !window.is_elsewhere() && !only_reads(&judged);
-        // Where nothing can be changed, nothing was.
+        // A command that can change nothing has nothing to undo.
         let not_undoable = window.end().await.filter(|_| !only_shown);
         if only_shown && finished.ending == ProcessEnding::Exited {
             index_refresh::after(&judged, &around, &self.toolkit, cx).await;

@@ -143,7 +143,7 @@ pub(crate) fn explanation(confinement: &Confinement, cx: &Cx, needs: &[Need], te
     )
 }
 
-/// What a program could not move or remove, since it is one of these files or has one in it, which the next command would find
+/// The place that a program could not move or remove, since it is one of these files or has one in it, which the next command would find
 /// in another place; as the program names it, and the file.
 fn place_that_stays<'a, 't>(files: &'a [PathBuf], cwd: &Path, text: &'t str) -> Option<(&'t str, &'a Path)> {
     let of_line = |line: &'t str| {

@@ -177,7 +177,7 @@ impl AllowedParts {
         let (mut rights, mut by) = (READ, None);
         let (mut allows_reading, mut allows_acting, mut frees_acting) = (false, false, false);
         for need in needs {
-            // What was not decided, since the files have changed meanwhile, adds no right.
+            // A part that was not decided, since the files have changed meanwhile, adds no right.
             let Some(part) = self.part(need) else { continue };
             let Some(freed) = &part.freed else {
                 if need.reads_only() {

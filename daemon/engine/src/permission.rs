@@ -170,7 +170,7 @@ pub fn check_again(cx: &Cx, needs: &[Need]) -> Result<(), String> {
         let chain = cx.chain_of_declared(need);
         let decision = decide_need(cx, chain, need);
         let is_allowed = match decision.verdict {
-            // What a person allowed ran as the configuration says, and what is free runs confined.
+            // A part that a person allowed runs as the configuration says, and a free one runs confined.
             Verdict::Allow => !is_freed(need, &decision) || !cx.was_allowed_by_person(need),
             Verdict::Deny if decision.by != DecidedBy::Default => false,
             Verdict::Deny | Verdict::Ask => {

@@ -468,7 +468,7 @@ pub fn check(policy: &Policy, grants: &[Grant], subject: &Subject, needs: &[Need
             *decision = Decision::new(Verdict::Allow, DecidedBy::Rule, of_approved_command(command));
         }
     }
-    // Of a line that is allowed, a command that does more than read says why.
+    // An allowed line gives the reason of a command that does more than read.
     let strictness = |(decision, need): &(Decision, &Need)| match decision.verdict {
         Verdict::Allow => u8::from(need.category() == Category::Shell && !need.reads_only()),
         Verdict::Ask => 2,

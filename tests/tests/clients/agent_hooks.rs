@@ -662,7 +662,7 @@ fn a_pause_another_level_and_another_socket_while_a_person_is_asked_allow_nothin
     asking.daemon.wait();
     denied(asking.child, "toold ended before it answered");
     fs::remove_file(&socket).unwrap();
-    // What a killed daemon leaves.
+    // The record that a killed daemon leaves.
     fs::remove_file(socket.with_extension("sock.json")).unwrap();
 }
 

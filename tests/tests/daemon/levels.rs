@@ -785,7 +785,7 @@ fn a_judged_line_of_an_agent_runs_as_rules_and_files_are_when_it_begins() {
     person.result("permissions.set_level", json!({"session_id": session, "level": "read"}));
     assert_eq!(agent.error("permissions.confine", line.clone())["data"]["kind"], "not_approved");
     person.result("permissions.set_level", json!({"session_id": session, "level": "develop"}));
-    // What somebody wrote in between is hidden and stays as it is.
+    // A file that somebody wrote in between is hidden and stays as it is.
     judge(&mut agent);
     std::fs::write(work.join(".env"), "KEY=secret-1\n").unwrap();
     std::fs::write(work.join(".envrc"), "mine\n").unwrap();
@@ -796,7 +796,7 @@ fn a_judged_line_of_an_agent_runs_as_rules_and_files_are_when_it_begins() {
     let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
     assert!(said.contains("ran\n") && said.contains(".env: Permission denied") && !said.contains("secret-1"), "{said}");
     assert_eq!(std::fs::read_to_string(work.join(".envrc")).unwrap(), "mine\n");
-    // Where its commands run confined, what a level frees for it is no question.
+    // Its confined commands are free at a level without a question.
     let replayed = person.result("permissions.replay", json!({"since": "1h", "level": "develop"}));
     assert_eq!((&replayed["asks_after"], replayed.get("asked")), (&json!(0), None), "{replayed}");
 }

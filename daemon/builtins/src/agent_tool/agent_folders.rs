@@ -23,7 +23,7 @@ const MAX_FOLDERS: usize = 5_000;
 /// How many files of sub-agents are read.
 const MAX_FILES: usize = 1000;
 
-/// Where an organization's own skills and sub-agents of Claude Code are.
+/// The folder of an organization's own skills and sub-agents of Claude Code.
 const MANAGED: &str = "/etc/claude-code/.claude";
 
 /// The variables that name the folder that an agent was started in, whatever folder it works in by now.
@@ -143,7 +143,7 @@ pub(super) fn markdown_below(top: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Where Claude Code keeps the person's own files.
+/// The folder in which Claude Code keeps the person's own files.
 pub(super) fn config_folder(environment: &Environment) -> Option<PathBuf> {
     folder_in(environment, "CLAUDE_CONFIG_DIR").or_else(|| Some(folder_in(environment, "HOME")?.join(".claude")))
 }

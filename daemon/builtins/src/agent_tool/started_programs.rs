@@ -4,7 +4,7 @@
 use serde_json::Value;
 use toold_proto::shell_word::quoted;
 
-/// What such a file starts.
+/// The programs that such a file starts.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct StartedPrograms {
     /// Lines of shell.

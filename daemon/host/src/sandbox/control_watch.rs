@@ -427,7 +427,7 @@ mod tests {
         ] {
             assert_eq!(test.aside(script), expected, "{script}");
         }
-        // What a stopped rebase will run.
+        // Commands that a stopped rebase will run.
         run(
             &test.top(),
             "cd own; mkdir .git/rebase-merge; printf 'pick a\nexec mine\n' > .git/rebase-merge/git-rebase-todo",

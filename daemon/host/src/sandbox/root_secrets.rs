@@ -53,8 +53,8 @@ fn is_shown(found: &Metadata) -> bool {
     found.is_symlink() || found.mode() & bits == bits
 }
 
-/// What others may not read in a folder and below: on its own account, or since a folder above keeps them out. With `folders`,
-/// such a folder stands for all that is in it. Empty files hold nothing.
+/// The files in a folder and below that others may not read: by their own mode, or since a folder above keeps others out. With
+/// `folders`, such a folder stands for all that is in it. Empty files hold nothing.
 fn hidden_in(top: &Path, folders: bool) -> Vec<PathBuf> {
     let (mut left, mut looked, mut found) = (VecDeque::from([(top.to_owned(), true)]), 0, Vec::new());
     while let Some((folder, is_open)) = left.pop_front().filter(|_| looked < MAX_FOLDERS) {

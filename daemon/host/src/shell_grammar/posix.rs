@@ -1,6 +1,6 @@
 //! Whether every shell of POSIX makes of a script what bash makes of it: dash, BusyBox, ksh and whatever `sh` is.
 //!
-//! What may differ is left out as a whole, also where it stands in quotes: the rest is the language of everyday one-liners.
+//! Anything that may differ is left out as a whole, also in quotes: the rest is the language of everyday one-liners.
 
 use super::zsh::{self, ZshReading};
 

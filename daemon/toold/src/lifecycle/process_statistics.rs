@@ -6,7 +6,7 @@ pub fn resident_bytes() -> Option<u64> {
     bytes_of(1)
 }
 
-/// Of these, pages of files: most of them are code.
+/// The resident pages of files, most of which are code. The third field of `/proc/self/statm`.
 pub fn resident_file_bytes() -> Option<u64> {
     bytes_of(2)
 }

@@ -221,7 +221,7 @@ function overTime(
     padding: [8, 8, 0, 0],
     cursor: { show: false },
     scales: {
-      // Of a single moment, the plot would show the years after it.
+      // A plot of a single moment would show the years after it.
       x: { range: ({ data }, min, max) => (data[0].length > 1 ? [min, max] : [min - 59, min + 59]) },
       y: { range: (_, __, max) => [0, Math.max(1, max * 1.1)] },
     },

@@ -108,7 +108,7 @@ pub(super) fn add(name: &str, words: &[Arg], site: &CommandContext, reading: &mu
     }
     let runs_words = !reading.commands.is_empty() || !reading.on_found.is_empty();
     let runs_elsewhere = !reading.elsewhere.is_empty() || !reading.scripts_elsewhere.is_empty();
-    // What Git shows is judged by its index and its commits.
+    // Git's output is judged by its index and its commits.
     let is_judged = name == "git" || runs_words || runs_elsewhere && RUN_ELSEWHERE.contains(&name);
     if !reading.reads_only && !is_judged {
         add_shown(words, reading.known.is_some(), site, reading);
@@ -190,7 +190,7 @@ fn may_be_code(text: &str) -> bool {
     text.contains(|c: char| c.is_whitespace() || "'\"(".contains(c))
 }
 
-/// What else its words may name: files that a table takes for a text or a value, files in a text, and folders of a program that no
+/// Further files that its words may name: files that a table takes for a text or a value, files in a text, and folders of a program that no
 /// table knows. If reading one of them is denied, a person is asked.
 fn add_shown(words: &[Arg], is_known: bool, site: &CommandContext, reading: &mut Reading) {
     let folders = site.folders.unwrap_or_default();

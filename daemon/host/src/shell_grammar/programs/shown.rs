@@ -119,7 +119,7 @@ fn files_of_commits(
     is_any.then(|| shown(repository, names, takes_paths))
 }
 
-/// Those of its index, and of all commits.
+/// The files of its index and of all commits.
 fn all_files_of(repository: &Repository) -> impl Iterator<Item = Arc<ShownFiles>> {
     let of_commits = files_of_commits(repository, &ShownCommits::All, &Pathspecs::default(), false);
     std::iter::once(files_of(repository, &Pathspecs::default(), false)).chain(of_commits)
@@ -207,7 +207,7 @@ impl GitCommand<'_> {
         !operands.is_empty() && self.behind_dashes().is_empty() && operands.iter().all(names_file)
     }
 
-    /// Where a command takes paths that shows nothing, but searches or puts back files of the commits that its words name.
+    /// The place of the paths of a command that shows nothing, but searches or puts back files of the commits that its words name.
     fn reads_commits(&self) -> Option<TakesPaths> {
         let names_paths = !self.behind_dashes().is_empty() || self.operands().len() > 1;
         let reads = match self.name {
@@ -284,7 +284,7 @@ impl GitCommand<'_> {
         if self.name == "reflog" || self.form.is_some() && self.has(LISTED) {
             return Some(ShownCommits::Unnamed);
         }
-        // What the line changes before, the index or a branch has.
+        // Changes that the line makes before are in the index or in a branch.
         let Some(form) = self.form.filter(|_| site.nothing_changed && !self.has(WALKING)) else {
             return Some(ShownCommits::All);
         };
@@ -316,7 +316,7 @@ impl GitCommand<'_> {
                 let is_whole = paths.is_empty() && self.behind_dashes().is_empty();
                 let most = limit_of(self.words).filter(|_| is_whole && form.options.iter().all(keeps_limit));
                 match names.as_slice() {
-                    // Those since then.
+                    // The commits since then.
                     [since] if self.name == "format-patch" && !is_range && limit_of(self.words).is_none() => {
                         ShownCommits::Walk(vec![format!("{since}..HEAD")], None)
                     }

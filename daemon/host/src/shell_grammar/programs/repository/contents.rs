@@ -167,7 +167,7 @@ impl ObjectStore {
     }
 }
 
-/// What the bytes of an entry of a pack are to be applied to.
+/// The base that the bytes of an entry of a pack are applied to.
 enum PackBase {
     /// Nothing: they are the object.
     None(ObjectKind),
@@ -179,7 +179,7 @@ enum PackBase {
 struct PackEntry {
     base: PackBase,
     size: u64,
-    /// Where its compressed bytes begin.
+    /// The offset of its compressed bytes.
     body: u64,
 }
 
@@ -253,7 +253,7 @@ impl Read for FileAt<'_> {
     }
 }
 
-/// What a delta makes of its base.
+/// Applies a delta to its base.
 fn applied(base: &[u8], delta: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = delta.iter().copied();
     let number = |bytes: &mut dyn Iterator<Item = u8>| {

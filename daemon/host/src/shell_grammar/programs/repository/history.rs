@@ -30,11 +30,11 @@ pub(in crate::shell_grammar::programs) enum ShownCommits {
     Between(String, String),
     /// The changes of a stash, against the commit that it was made on.
     Stash(String),
-    /// Those of all stashes.
+    /// The changes of all stashes.
     Stashes,
     /// The changes of the commits that these lead to, without those that a `^` excludes; the first ones up to a number.
     Walk(Vec<String>, Option<usize>),
-    /// Those of all branches.
+    /// The changes of all branches.
     All,
     /// Contents without a name.
     Unnamed,
@@ -203,7 +203,7 @@ impl History<'_> {
                 let (before, after) = (self.tree_of(before)?, self.tree_of(after)?);
                 self.differences(before, after, "")
             }
-            // Where there is no stash, nothing is shown.
+            // Without a stash, nothing is shown.
             ShownCommits::Stash(name) if name == "stash" && self.refs.find(name).is_none() => Some(()),
             ShownCommits::Stash(revision) => match self.commit_named(revision)? {
                 Some(id) => self.stash(&id),
@@ -243,14 +243,14 @@ impl History<'_> {
     fn walk(&mut self, from: Vec<ObjectId>, not: Vec<ObjectId>, most: Option<usize>) -> Option<()> {
         let mut done: HashSet<ObjectId> = HashSet::new();
         let mut excluded: VecDeque<ObjectId> = not.into();
-        // Of commits that are further away some may count too much.
+        // Some commits that are further away may be counted although they are left out.
         while let Some(id) = excluded.pop_front().filter(|_| done.len() < MAX_EXCLUDED) {
             if done.insert(id) {
                 excluded.extend(self.commit(&id)?.parents);
             }
         }
         let mut waiting: VecDeque<ObjectId> = from.into();
-        // Of a history with branches, Git shows the newest commits first. Any of the same number of steps may be among them.
+        // Git shows the newest commits of all branches first. Each that is as many steps away may be among them.
         let mut left = most.unwrap_or(usize::MAX);
         while left > 0 && !waiting.is_empty() {
             left -= 1;
