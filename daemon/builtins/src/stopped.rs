@@ -143,8 +143,8 @@ pub(crate) fn explanation(confinement: &Confinement, cx: &Cx, needs: &[Need], te
     )
 }
 
-/// The place that a program could not move or remove, since it is one of these files or has one in it, which the next command would find
-/// in another place; as the program names it, and the file.
+/// The place that a program could not move or remove, as the program names it, and the one of these files that it is or has in it:
+/// the next command would find that file in another place.
 fn place_that_stays<'a, 't>(files: &'a [PathBuf], cwd: &Path, text: &'t str) -> Option<(&'t str, &'a Path)> {
     let of_line = |line: &'t str| {
         let mut words = line.split(['\'', '"', '`', '\u{2018}', '\u{2019}', ' ', ':']).filter(|word| !word.is_empty());

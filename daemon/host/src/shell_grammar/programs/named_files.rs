@@ -190,8 +190,8 @@ fn may_be_code(text: &str) -> bool {
     text.contains(|c: char| c.is_whitespace() || "'\"(".contains(c))
 }
 
-/// Further files that its words may name: files that a table takes for a text or a value, files in a text, and folders of a program that no
-/// table knows. If reading one of them is denied, a person is asked.
+/// Further files that its words may name: files that a table takes for a text or a value, files in a text, and folders of a program
+/// that no table knows. If reading one of them is denied, a person is asked.
 fn add_shown(words: &[Arg], is_known: bool, site: &CommandContext, reading: &mut Reading) {
     let folders = site.folders.unwrap_or_default();
     let texts = words.iter().skip(1).filter_map(Arg::literal).filter(|text| may_be_code(text));
