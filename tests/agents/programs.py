@@ -209,7 +209,8 @@ class ClaudeCode(Agent):
         return [{"tool": "Agent", "input": kind | {"prompt": script(turns)}}]
 
     def starting(self, place: Place) -> dict:
-        # In other folders, it starts none of these.
+        # In other folders, it starts none of these. The trust is that of the repository around the folder.
+        subprocess.run(["git", "init", "-q"], cwd=place.project, env=place.env, check=True, timeout=PATIENCE)
         with_members(place.home / ".claude.json", {"projects": {str(place.project): {"hasTrustDialogAccepted": True}}})
 
         def of_agent(name: str, **members) -> list[dict]:
