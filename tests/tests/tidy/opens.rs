@@ -62,7 +62,7 @@ const PLACES: &[(&str, usize, &str)] = &[
     ),
     (
         "host/src/shell_grammar/programs/repository/contents.rs",
-        1,
+        2,
         "names of the objects of a repository that Git finds",
     ),
     (
@@ -70,7 +70,7 @@ const PLACES: &[(&str, usize, &str)] = &[
         1,
         "names of the branches and tags of a repository that Git finds",
     ),
-    ("host/src/shell_grammar/programs/repository/objects.rs", 2, "names of the objects of a repository that Git finds"),
+    ("host/src/shell_grammar/programs/repository/objects.rs", 1, "names of the objects of a repository that Git finds"),
     ("host/src/shell_grammar/programs/repository/nested.rs", 1, "names of the hooks of a repository that Git finds"),
     ("host/src/stamps.rs", 1, "compares a file that a call read with what it was; nothing of it is given out"),
     // Plugins.

@@ -43,14 +43,21 @@ pub(super) fn add(command: &GitCommand, repository: Option<&Repository>, site: &
     let Some(paths) = takes_paths else { return };
     let (chosen, leaves_out) = (command.chosen(paths, repository, site), paths != TakesPaths::Nowhere);
     let commits = command.commits(paths, repository, site);
-    let compared = takes.and_then(|_| command.compared(commits.as_ref(), repository, &chosen, site));
-    if let Some(names) = compared {
+    let of_commits = commits.as_ref().map(|commits| repository.names_shown(commits, &chosen));
+    let differing = match &of_commits {
+        _ if takes.is_none() || !command.compares(commits.as_ref(), site) => None,
+        Some(names) => names.clone(),
+        None => repository
+            .changed_names()
+            .map(|names| names.filter(|name| chosen.may_choose(name)).map(str::to_owned).collect()),
+    };
+    if let Some(names) = differing {
         let is_any = !names.is_empty();
         reading.shows.extend(is_any.then(|| shown(repository, Some(names), leaves_out)));
         return;
     }
     reading.shows.extend(takes.map(|_| files_of(repository, &chosen, leaves_out)));
-    reading.shows.extend(commits.and_then(|commits| files_of_commits(repository, &commits, &chosen, leaves_out)));
+    reading.shows.extend(of_commits.and_then(|names| files_of_commits(repository, names, leaves_out)));
 }
 
 /// Adds any file, for a command whose words name its repository or its working tree.
@@ -104,15 +111,9 @@ fn exclusion(repository: &Repository) -> &'static str {
     if repository.folder == repository.top { ":(exclude)" } else { ":(top,exclude)" }
 }
 
-/// The files of the commits that the index does not have, if there are any.
-fn files_of_commits(
-    repository: &Repository,
-    commits: &ShownCommits,
-    chosen: &Pathspecs,
-    takes_paths: bool,
-) -> Option<Arc<ShownFiles>> {
+/// The files of commits that the index does not have, if there are any. `names` is what [`Repository::names_shown`] gives.
+fn files_of_commits(repository: &Repository, names: Option<Vec<String>>, takes_paths: bool) -> Option<Arc<ShownFiles>> {
     let tracked: HashSet<&str> = repository.tracked_names().collect();
-    let names = repository.names_shown(commits, chosen);
     let names: Option<Vec<String>> =
         names.map(|names| names.into_iter().filter(|name| !tracked.contains(name.as_str())).collect());
     let is_any = names.as_ref().is_none_or(|names| !names.is_empty());
@@ -121,7 +122,8 @@ fn files_of_commits(
 
 /// The files of its index and of all commits.
 fn all_files_of(repository: &Repository) -> impl Iterator<Item = Arc<ShownFiles>> {
-    let of_commits = files_of_commits(repository, &ShownCommits::All, &Pathspecs::default(), false);
+    let names = repository.names_shown(&ShownCommits::All, &Pathspecs::default());
+    let of_commits = files_of_commits(repository, names, false);
     std::iter::once(files_of(repository, &Pathspecs::default(), false)).chain(of_commits)
 }
 
@@ -253,27 +255,19 @@ impl GitCommand<'_> {
         Pathspecs::of(given.iter().chain(self.behind_dashes()), &repository.top, below)
     }
 
-    /// The files that differ in what it compares, if it shows nothing else and they are known: a file that is the same in both
-    /// is not shown. `commits` is what [`Self::commits`] gives.
-    fn compared(
-        &self,
-        commits: Option<&ShownCommits>,
-        repository: &Repository,
-        chosen: &Pathspecs,
-        site: &CommandContext,
-    ) -> Option<Vec<String>> {
-        self.form.filter(|form| site.nothing_changed && form.options.iter().all(keeps_limit))?;
-        match (self.name, commits) {
-            ("diff" | "diff-files", None) => {
-                let names = repository.changed_names()?.filter(|name| chosen.may_choose(name));
-                Some(names.map(str::to_owned).collect())
+    /// Whether it shows only files that differ in what it compares: commits, or the index and the working tree. `commits` is what
+    /// [`Self::commits`] gives.
+    fn compares(&self, commits: Option<&ShownCommits>, site: &CommandContext) -> bool {
+        use ShownCommits::{Between, Changes, Walk};
+        let is_plain = site.nothing_changed && self.form.is_some_and(|form| form.options.iter().all(keeps_limit));
+        is_plain
+            && match commits {
+                None => matches!(self.name, "diff" | "diff-files"),
+                Some(Changes(_) | Between(..) | Walk(..)) => {
+                    matches!(self.name, "show" | "log" | "whatchanged" | "format-patch" | "diff" | "diff-tree")
+                }
+                Some(_) => false,
             }
-            (
-                "show" | "log" | "whatchanged" | "format-patch" | "diff" | "diff-tree",
-                Some(commits @ (ShownCommits::Changes(_) | ShownCommits::Between(..) | ShownCommits::Walk(..))),
-            ) => repository.names_shown(commits, chosen),
-            _ => None,
-        }
     }
 
     /// The commits of which it may show files; `None` if it shows those of the index and of the working tree alone.

@@ -1,4 +1,4 @@
-//! The contents of a repository's commits and trees, loose or in packs (git-scm.com/docs/pack-format).
+//! The kinds of a repository's objects, and the contents of its commits and trees, loose or in packs (git-scm.com/docs/pack-format).
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -9,13 +9,19 @@ use std::rc::Rc;
 
 use flate2::read::ZlibDecoder;
 
-use super::objects::{MAX_DELTAS, ObjectId, PackIndex, indexes};
+use super::objects::{ObjectId, PackIndex, hex, indexes, parse_hex};
+use super::{Repository, common_of};
 use crate::files::open_entry;
 
 /// A larger commit or tree is not read.
 const MAX_BYTES: u64 = 8 * 1024 * 1024;
 /// Bytes of objects that are kept because others may be deltas against them.
 const MAX_KEPT: usize = 32 * 1024 * 1024;
+
+/// Deltas that lead to an object. Git makes chains of 250 at most (git-repack(1), "--depth").
+const MAX_DELTAS: usize = 300;
+/// The folders of loose objects are read up to this number of entries.
+const MAX_LOOSE: usize = 10_000;
 
 /// The kinds of objects in packs.
 const OFFSET_DELTA: u8 = 6;
@@ -300,18 +306,106 @@ fn applied(base: &[u8], delta: &[u8]) -> Option<Vec<u8>> {
     (made.len() as u64 == size).then_some(made)
 }
 
-fn hex(id: &ObjectId) -> String {
-    id.iter().map(|byte| format!("{byte:02x}")).collect()
+impl Repository {
+    /// Whether all objects whose names begin so are commits, and there is one.
+    pub(in crate::shell_grammar::programs) fn has_commit(&self, name: &str) -> bool {
+        let objects = common_of(&self.own).join("objects");
+        let name = name.to_ascii_lowercase();
+        let kinds = loose(&objects, &name).and_then(|mut found| {
+            found.extend(packed(&objects, &name)?);
+            Some(found)
+        });
+        kinds.is_some_and(|kinds| !kinds.is_empty() && kinds.iter().all(|is_commit| *is_commit))
+    }
 }
 
-pub(super) fn parse_hex(text: &str) -> Option<ObjectId> {
-    let bytes = text.as_bytes();
-    if bytes.len() != 40 {
-        return None;
+/// Whether each loose object with such a name is a commit.
+fn loose(objects: &Path, name: &str) -> Option<Vec<bool>> {
+    let (folder, rest) = name.split_at_checked(2)?;
+    let mut found = Vec::new();
+    for (at, entry) in std::fs::read_dir(objects.join(folder)).into_iter().flatten().flatten().enumerate() {
+        if at > MAX_LOOSE {
+            return None;
+        }
+        if entry.file_name().to_str()?.starts_with(rest) {
+            let mut start = [0; 7];
+            ZlibDecoder::new(open_entry(&entry.path()).ok()?).read_exact(&mut start).ok()?;
+            found.push(&start == b"commit ");
+        }
     }
-    let mut id = [0; 20];
-    for (byte, pair) in id.iter_mut().zip(bytes.chunks(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    Some(found)
+}
+
+/// The same of each object in a pack.
+fn packed(objects: &Path, name: &str) -> Option<Vec<bool>> {
+    let mut found = Vec::new();
+    for index in indexes(objects)? {
+        let pack = open_entry(&index.with_extension("pack")).ok()?;
+        for offset in PackIndex::open(&index)?.offsets(name)? {
+            found.push(is_commit(&pack, offset)?);
+        }
     }
-    Some(id)
+    Some(found)
+}
+
+/// Whether the object at this place of a pack is a commit; `None` if that is not known.
+fn is_commit(pack: &File, mut offset: u64) -> Option<bool> {
+    for _ in 0..MAX_DELTAS {
+        match PackEntry::read(pack, offset)?.base {
+            PackBase::None(kind) => return Some(kind == ObjectKind::Commit),
+            PackBase::Named(_) => return Some(false),
+            PackBase::Before(distance) => offset = offset.checked_sub(distance)?,
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    fn git(top: &Path, arguments: &[&str]) -> String {
+        let mut command = Command::new("git");
+        command.arg("-C").arg(top).args(["-c", "user.name=n", "-c", "user.email=e@example.org"]).args(arguments);
+        let output = command.env("HOME", top).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    #[test]
+    fn a_commit_is_told_from_other_objects_loose_and_packed() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path();
+        git(top, &["init", "-q"]);
+        for round in 0..20 {
+            let text: String = (0..200).map(|line| format!("line {line} of {}\n", line.max(round))).collect();
+            std::fs::write(top.join("a.txt"), text).unwrap();
+            git(top, &["add", "a.txt"]);
+            git(top, &["commit", "-q", "-m", &format!("{round} {}", "the same words again ".repeat(20))]);
+        }
+        let objects = top.join(".git/objects");
+        let is_commit = |name: &str| {
+            let mut kinds = loose(&objects, name).unwrap();
+            kinds.extend(packed(&objects, name).unwrap());
+            kinds.dedup();
+            kinds
+        };
+        let commits: Vec<String> = git(top, &["log", "--format=%H"]).lines().map(str::to_owned).collect();
+        let blobs: Vec<String> =
+            commits.iter().map(|commit| git(top, &["rev-parse", &format!("{commit}:a.txt")])).collect();
+        let check = || {
+            for (commit, blob) in commits.iter().zip(&blobs) {
+                assert_eq!((is_commit(commit), is_commit(blob)), (vec![true], vec![false]));
+                assert_eq!(is_commit(&git(top, &["rev-parse", &format!("{commit}^{{tree}}")])), [false]);
+            }
+            assert_eq!(is_commit(&"0".repeat(40)), Vec::<bool>::new());
+        };
+        check();
+        git(top, &["repack", "-q", "-a", "-d", "-f", "--depth=50", "--window=50"]);
+        git(top, &["prune-packed"]);
+        assert_eq!(loose(&objects, &commits[0]), Some(Vec::new()));
+        check();
+    }
 }

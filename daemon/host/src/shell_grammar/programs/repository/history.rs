@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 
-use super::contents::{Object, ObjectError, ObjectKind, ObjectStore, parse_hex};
-use super::objects::{ObjectId, is_object_name};
+use super::contents::{Object, ObjectError, ObjectKind, ObjectStore};
+use super::objects::{ObjectId, is_object_name, parse_hex};
 use super::{Repository, common_of, text_of};
 use crate::shell_grammar::programs::pathspec::Pathspecs;
 
