@@ -22,6 +22,8 @@ pub(crate) mod standalone;
 mod test_functions;
 mod watch;
 
+pub use watch::CHANGES;
+
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;

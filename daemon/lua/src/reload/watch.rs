@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use notify::{Config, ErrorKind, Event, RecommendedWatcher, RecursiveMode, Watcher};
+use notify::{Config, ErrorKind, Event, EventKindMask, RecommendedWatcher, RecursiveMode, Watcher};
 use parking_lot::Mutex;
 use toold_host::folders::{above, until_still};
 
@@ -23,6 +23,14 @@ use crate::reload::dirs::ResolvedDir;
 use crate::reload::watch::changes::{PendingChanges, WatchTarget};
 use crate::reload::watch::events::sort;
 use crate::reload::watch::poll_reason::{PollReason, PollReasons};
+
+/// Everything that may change a file or a folder. Opening a file is left out: the folders that lead to a plugin are those
+/// in which people and agents read all the time, and each event wakes the watcher's thread.
+pub const CHANGES: EventKindMask = EventKindMask::CREATE
+    .union(EventKindMask::REMOVE)
+    .union(EventKindMask::MODIFY_DATA)
+    .union(EventKindMask::MODIFY_NAME)
+    .union(EventKindMask::ACCESS_CLOSE);
 
 /// The folders to watch, by their numbers. Replaced as a whole.
 pub(crate) type Folders = ArcSwap<BTreeMap<usize, ResolvedDir>>;
@@ -69,7 +77,7 @@ impl FolderWatcher {
             }
         };
         let watcher: Result<Box<dyn Watcher + Send>, PollReason> =
-            match RecommendedWatcher::new(react, Config::default()) {
+            match RecommendedWatcher::new(react, Config::default().with_event_kinds(CHANGES)) {
                 Ok(watcher) => Ok(Box::new(watcher)),
                 Err(error) => Err(PollReason::NoEvents(error.to_string())),
             };

@@ -11,6 +11,7 @@ use notify::{Config, Event, PollWatcher, RecommendedWatcher, RecursiveMode, Watc
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use toold_host::folders::{EMPTY, above, is_empty_file, until_still};
+use toold_lua::reload::CHANGES;
 
 /// How long a file must be quiet before it is read: editors save in several steps.
 pub const QUIET: Duration = Duration::from_millis(30);
@@ -57,14 +58,15 @@ impl ConfigWatch {
                 }
             }
         };
-        let watcher: Box<dyn Watcher + Send> = match RecommendedWatcher::new(react.clone(), Config::default()) {
-            Ok(watcher) => Box::new(watcher),
-            Err(error) => {
-                tracing::warn!(%error, "no file system events: toold checks configurations every two seconds");
-                let config = Config::default().with_poll_interval(POLL).with_compare_contents(true);
-                Box::new(PollWatcher::new(react, config).expect("a polling watcher needs nothing of the system"))
-            }
-        };
+        let watcher: Box<dyn Watcher + Send> =
+            match RecommendedWatcher::new(react.clone(), Config::default().with_event_kinds(CHANGES)) {
+                Ok(watcher) => Box::new(watcher),
+                Err(error) => {
+                    tracing::warn!(%error, "no file system events: toold checks configurations every two seconds");
+                    let config = Config::default().with_poll_interval(POLL).with_compare_contents(true);
+                    Box::new(PollWatcher::new(react, config).expect("a polling watcher needs nothing of the system"))
+                }
+            };
         Self { watcher: Mutex::new(watcher), files, watched: Mutex::default(), wake }
     }
 
