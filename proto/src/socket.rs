@@ -106,12 +106,28 @@ impl SocketFinder<'_> {
         Some(id.trim().to_owned())
     }
 
-    /// When a process was started; proc_pid_stat(5), the 22nd field.
+    /// Whether the process of a record has ended, or has begun to: after a kill it holds its locks and its socket for a moment
+    /// longer. False where there is no `/proc`.
+    pub fn is_ending(&self, record: &DaemonRecord) -> bool {
+        /// `PF_EXITING` of `include/linux/sched.h`.
+        const EXITING: u64 = 0x4;
+        let field = |number| self.stat_field(&record.pid.to_string(), number);
+        let is_gone = field(3).is_none_or(|state| ["Z", "X"].contains(&state.as_str()));
+        let flags = field(9).and_then(|flags| flags.parse::<u64>().ok());
+        record.started.is_some() && (is_gone || flags.is_some_and(|flags| flags & EXITING != 0))
+    }
+
+    /// When a process was started.
     fn started(&self, pid: &str) -> Option<u64> {
+        self.stat_field(pid, 22)?.parse().ok()
+    }
+
+    /// A field of proc_pid_stat(5) by its number there, from the third one.
+    fn stat_field(&self, pid: &str, number: usize) -> Option<String> {
         let stat = (self.read)(&Path::new("/proc").join(pid).join("stat"))?;
         // The second field is the name in parentheses, which may hold anything.
         let (_, rest) = stat.rsplit_once(')')?;
-        rest.split_ascii_whitespace().nth(19)?.parse().ok()
+        rest.split_ascii_whitespace().nth(number - 3).map(str::to_owned)
     }
 }
 

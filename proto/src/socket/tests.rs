@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::socket::SocketFinder;
+use crate::socket::{DaemonRecord, SocketFinder};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -47,4 +47,22 @@ fn a_daemon_records_what_a_client_checks() {
     let finder = SocketFinder { var: &|_| None, read: &read, is_folder: &|_| false, uid: 7 };
     let own = finder.own_record(41, "/s".into(), "/d".into());
     assert_eq!(finder.running(Path::new("/record")), Some(own));
+}
+
+#[test]
+fn a_daemon_that_is_being_killed_is_known() {
+    let own = |stat: Option<&'static str>| {
+        let read = move |path: &Path| stat.filter(|_| path == Path::new("/proc/41/stat")).map(str::to_owned);
+        let finder = SocketFinder { var: &|_| None, read: &read, is_folder: &|_| false, uid: 7 };
+        let record = DaemonRecord { started: Some(900), ..finder.own_record(41, "/s".into(), "/d".into()) };
+        finder.is_ending(&record)
+    };
+    assert!(!own(Some("41 (toold) S 1 41 41 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 9 0 900 1 2\n")));
+    // Its first thread, while others still end, and while it closes its files.
+    assert!(own(Some("41 (toold) Z 1 41 41 0 -1 4194564 1 2 3 4 5 6 7 8 20 0 9 0 900 0 0\n")));
+    assert!(own(Some("41 (toold) R 1 41 41 0 -1 4194564 1 2 3 4 5 6 7 8 20 0 9 0 900 1 2\n")));
+    assert!(own(None));
+    // A system without `/proc`.
+    let finder = SocketFinder { var: &|_| None, read: &|_| None, is_folder: &|_| false, uid: 7 };
+    assert!(!finder.is_ending(&finder.own_record(41, "/s".into(), "/d".into())));
 }

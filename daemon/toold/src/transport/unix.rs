@@ -9,7 +9,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::task::{Context as TaskContext, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use rustix::fs::Mode;
@@ -330,7 +330,7 @@ fn clear_stale(path: &Path) -> anyhow::Result<()> {
         Err(error) => Err(error).with_context(|| format!("can't look at {}", path.display())),
         Ok(metadata) if metadata.file_type().is_socket() => {
             ensure!(
-                !is_listened_at(path),
+                !is_still_listened_at(path),
                 "another program listens at {}: stop it, or set TOOLD_SOCKET to another path",
                 path.display()
             );
@@ -338,6 +338,18 @@ fn clear_stale(path: &Path) -> anyhow::Result<()> {
         }
         Ok(_) => bail!("{} exists and is not a socket: move it away, or set TOOLD_SOCKET", path.display()),
     }
+}
+
+/// As [`is_listened_at`], after a moment: a daemon that is killed closes its locks before its socket.
+fn is_still_listened_at(path: &Path) -> bool {
+    let end = Instant::now() + Duration::from_secs(1);
+    while is_listened_at(path) {
+        if Instant::now() >= end {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    false
 }
 
 /// Whether a connection would be accepted or has to wait for its turn.

@@ -15,7 +15,7 @@ use super::records::system;
 use crate::config::paths::private_dir;
 
 /// How long a lock may be held by what is not a daemon.
-const PASSING: Duration = Duration::from_secs(1);
+const PASSING: Duration = Duration::from_secs(5);
 
 /// Held as long as the daemon lives; the files stay.
 pub struct Locks {
@@ -131,15 +131,16 @@ fn open(path: &Path) -> anyhow::Result<File> {
         .with_context(|| format!("can't open {}", path.display()))
 }
 
-/// As [`lock`]. Waits for a moment while no daemon that runs is recorded: a process that a killed one was about to start
-/// holds its locks until it has become another program.
+/// As [`lock`]. Waits for a moment while no daemon that runs is recorded: one that was killed holds its locks until all of
+/// it has ended, and so does a process that it was about to start, until that has become another program.
 fn lock_soon(file: &File, record: &Path) -> rustix::io::Result<bool> {
     let end = Instant::now() + PASSING;
     loop {
         if lock(file)? {
             return Ok(true);
         }
-        if Instant::now() >= end || system().running(record).is_some() {
+        let is_served = system().running(record).is_some_and(|holder| !system().is_ending(&holder));
+        if is_served || Instant::now() >= end {
             return Ok(false);
         }
         std::thread::sleep(Duration::from_millis(10));
