@@ -1,8 +1,9 @@
 //! The file tools that are called most, each beside a raw echo that opens and reads the same file.
 
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use toold_tests::Setup;
@@ -56,7 +57,10 @@ pub(crate) fn run(quick: bool) {
     });
     let mut candidates: Vec<Candidate> = std::iter::once(echo).chain(of_tools).collect();
     let (rounds, calls) = if quick { (2, 20) } else { (30, 200) };
+    let mut replacements = Vec::new();
     for round in 0..=rounds {
+        let mut samples: Vec<Duration> = (0..calls).map(|_| replace(dir.path())).collect();
+        replacements.push(percentile(&mut samples, 0.5));
         for candidate in &mut candidates {
             let mut samples: Vec<Duration> = (0..calls).map(|_| candidate.once()).collect();
             // The first round warms up.
@@ -70,6 +74,7 @@ pub(crate) fn run(quick: bool) {
     for (candidate, value) in candidates.iter().zip(&p50) {
         row(candidate.name, *value, p50[0]);
     }
+    row("a file replaced by one that is on the disk", median(replacements), p50[0]);
     for (candidate, (name, ..)) in candidates[1..].iter_mut().zip(&tools) {
         println!("system calls of one {name}: {}", system_calls(daemon.pid(), dir.path(), candidate));
     }
@@ -79,6 +84,17 @@ pub(crate) fn run(quick: bool) {
     }
     println!();
     daemon.stop();
+}
+
+/// How long the least takes that an edit has to do: a new file that reaches the disk, under the name of the old one.
+fn replace(folder: &Path) -> Duration {
+    let (new, old) = (folder.join("replacing"), folder.join("replaced"));
+    let start = Instant::now();
+    let mut file = std::fs::File::create(&new).unwrap();
+    file.write_all(b"one\n").unwrap();
+    file.sync_all().unwrap();
+    std::fs::rename(new, old).unwrap();
+    start.elapsed()
 }
 
 /// The system calls that the daemon makes for one call, the most frequent first, as `strace` counts them.
