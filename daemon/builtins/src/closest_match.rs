@@ -82,7 +82,8 @@ pub(crate) fn help_for(subject: &str, text: &str, old: &str) -> String {
 
 /// The text without the `12: ` prefixes, or those that other tools write, if all of its lines have one.
 fn without_numbers(text: &str) -> Option<String> {
-    let bare = text.split('\n').map(|line| {
+    let body = text.strip_suffix('\n').unwrap_or(text);
+    let bare = body.split('\n').map(|line| {
         let at = line.find([':', '\t', '\u{2192}'])?;
         let (number, rest) = line.split_at(at);
         let mark = rest.chars().next()?;
@@ -90,7 +91,7 @@ fn without_numbers(text: &str) -> Option<String> {
         let is_number = !number.trim().is_empty() && number.trim().bytes().all(|byte| byte.is_ascii_digit());
         is_number.then(|| rest.strip_prefix(' ').filter(|_| mark == ':').unwrap_or(rest))
     });
-    Some(bare.collect::<Option<Vec<&str>>>()?.join("\n"))
+    Some(bare.collect::<Option<Vec<&str>>>()?.join("\n") + &text[body.len()..])
 }
 
 fn squeezed(line: &str) -> String {
@@ -208,6 +209,7 @@ mod tests {
         check(text, "Println(Greeting);", "upper and lower case:\n3: \tprintln(greeting);");
         check(text, "let greetings = 'hullo';", "the nearest text is at line 2");
         check(text, "1: fn main() {", "line numbers");
+        check(text, "1: fn main() {\n", "line numbers");
         let text = "first line\r\nlet name = \"Cafe\u{301}\";\r\n\r\nimport sys\r\n10 \u{212b} wide\r\n\u{1112}\u{1161}\u{11ab}\r\n";
         check(
             text,

@@ -90,7 +90,7 @@ fn loosely(text: &str, Replacement { old, new, all }: &Replacement) -> Result<(S
     }
     result.push_str(&text[next..]);
     let note = format!(
-        "`old` was found at line {} with other {}: the file's own were kept",
+        "`old` was found at line {} with other {}: the file's own stay where `new` has any",
         closest_match::line_of(text, first.start),
         loose::difference(&text[first], old)
     );
@@ -155,7 +155,10 @@ mod tests {
         check("a\r\nb\na\r\nb\n", &[replacement("a\nb", "c", false)], "2 times, at lines 1, 3:");
         check("a\r\nb\na\r\nb\n", &[replacement("a\nb", "c", true)], "c\nc\n");
         let edited = apply("x\na\u{202f}b\n", &[replacement("a b", "a c", false)]).unwrap();
-        assert_eq!(edited.notes, ["`old` was found at line 2 with other no-break spaces: the file's own were kept"]);
+        assert_eq!(
+            edited.notes,
+            ["`old` was found at line 2 with other no-break spaces: the file's own stay where `new` has any"]
+        );
     }
 
     proptest! {

@@ -169,7 +169,10 @@ async fn match_with_other_line_ends_or_spaces_is_changed_and_told() {
     test.write("mixed", "one\r\ntwo\nthree\r\n");
     test.read("mixed").await;
     let text = test.ok("edit", json!({"path": "mixed", "old": "one\ntwo\nthree", "new": "one\n2\nthree"})).await;
-    assert!(text.ends_with("[`old` was found at line 1 with other line ends: the file's own were kept]"), "{text}");
+    assert!(
+        text.ends_with("[`old` was found at line 1 with other line ends: the file's own stay where `new` has any]"),
+        "{text}"
+    );
     assert_eq!(std::fs::read(test.root.join("mixed")).unwrap(), b"one\r\n2\nthree\r\n");
     test.write("spaces", "10\u{a0}kg of\u{202f}flour\n");
     test.read("spaces").await;
