@@ -13,14 +13,15 @@ import { pickStep } from "./steps.js";
 import type { Texts } from "./texts.js";
 
 export async function undoChange(link: Link, texts: Texts): Promise<void> {
-  const { changes } = await link.client.request("files.history", { all: true });
+  const { changes, older = 0 } = await link.client.request("files.history", { all: true });
   const folders = (vscode.workspace.workspaceFolders ?? []).map(({ uri }) => uri.fsPath);
   const items = lastChanges(changes, folders);
   if (items.length === 0) {
     void information("No tool has changed a file of this window that could be undone.");
     return;
   }
-  const chosen = await pickStep(items, { title: "Undo the last change of which file?" });
+  const left = older > 0 ? ` (${older} older changes are not listed)` : "";
+  const chosen = await pickStep(items, { title: `Undo the last change of which file?${left}` });
   const path = typeof chosen === "object" ? chosen[0]?.path : undefined;
   if (path === undefined) return;
   const name = basename(path);

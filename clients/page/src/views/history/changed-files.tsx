@@ -14,7 +14,7 @@ interface ChangesProps {
   onUndo: (plan: UndoPlan) => void;
 }
 
-export function ChangedFiles({ changes, folder, onUndo }: ChangesProps) {
+export function ChangedFiles({ changes, older, folder, onUndo }: ChangesProps & { older: number }) {
   const files = useMemo(() => [...groupBy(changes, ({ path }) => path)], [changes]);
   const undoable = changes.filter(({ undone }) => !undone).reverse();
   if (files.length === 0) return null;
@@ -32,6 +32,7 @@ export function ChangedFiles({ changes, folder, onUndo }: ChangesProps) {
           Undo all changes
         </button>
       </div>
+      {older > 0 && <p class="dim">{older} older changes are not listed, and not undone with these.</p>}
       <ul class="changed-files">
         {files.map(([path, changes]) => (
           <ChangedFile key={path} name={within(folder, path)} folder={folder} changes={changes} onUndo={onUndo} />

@@ -13,24 +13,26 @@ export type FileChange = FilesHistoryResult["changes"][number];
 export type UnrecordedCall = NonNullable<FilesHistoryResult["unrecorded"]>[number];
 
 interface FileChanges {
-  /** Of all sessions, the oldest first. */
+  /** The oldest first. */
   changes: readonly FileChange[];
+  /** How many older ones are left out, because an answer has no room for them. */
+  older: number;
   unrecorded: readonly UnrecordedCall[];
   reload: () => void;
 }
 
-/** Read again when calls have ended. */
-export function useFileChanges(): FileChanges {
-  const [{ changes, unrecorded = [] }, setAnswer] = useState<FilesHistoryResult>({ changes: [] });
+/** The changes of a session, or of all. Read again when calls have ended. */
+export function useFileChanges(session_id?: string): FileChanges {
+  const [{ changes, older = 0, unrecorded = [] }, setAnswer] = useState<FilesHistoryResult>({ changes: [] });
   const [version, setVersion] = useState(0);
   const reload = () => setVersion((version) => version + 1);
   useEffect(() => {
     // The subscription below begins once the page is connected, and reads them first.
     if (version === 0) return;
     let current = true;
-    request("files.history", { all: true }).then((answer) => current && setAnswer(answer), report);
+    request("files.history", { all: true, session_id }).then((answer) => current && setAnswer(answer), report);
     return () => void (current = false);
-  }, [version]);
+  }, [version, session_id]);
   useEffect(() => {
     let timer: number | undefined;
     const later = () => {
@@ -45,7 +47,7 @@ export function useFileChanges(): FileChanges {
       end();
     };
   }, []);
-  return { changes, unrecorded, reload };
+  return { changes, older, unrecorded, reload };
 }
 
 /** Names the changes that are undone together: those of one call, but for those that others may have made too. */
@@ -74,7 +76,9 @@ export function previewUndo(change: FileChange, folder?: string): Promise<FilesU
 
 export async function undo(change: FileChange, folder?: string, dry_run = false): Promise<FilesUndoResult> {
   // The daemon undoes the last change of a file, so this must be the one that the person has chosen.
-  const { changes } = await request("files.history", { all: true });
+  // Only a path that is text can be asked for.
+  const below = change.path.includes("\uFFFD") ? undefined : change.path;
+  const { changes } = await request("files.history", { all: true, below });
   const last = changes.findLast(({ path, undone }) => path === change.path && !undone);
   if (last === undefined) throw new UndoConflict("it is undone already");
   if (last.call_id !== change.call_id || last.session_id !== change.session_id) {

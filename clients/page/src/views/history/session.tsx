@@ -17,7 +17,7 @@ import { UndoDialog, type UndoPlan } from "./undo-dialog.tsx";
 
 export default function SessionView({ id }: { id: string }) {
   const log = useAuditLog({ session_id: id });
-  const { changes: all, unrecorded, reload } = useFileChanges();
+  const { changes: all, older, unrecorded, reload } = useFileChanges(id);
   const asks = useAsks(id);
   const info = useSessionInfo(id);
   const [plan, setPlan] = useState<UndoPlan>();
@@ -55,7 +55,7 @@ export default function SessionView({ id }: { id: string }) {
           )}
         </dl>
       </header>
-      <ChangedFiles changes={changes} folder={info?.cwd} onUndo={setPlan} />
+      <ChangedFiles changes={changes} older={older} folder={info?.cwd} onUndo={setPlan} />
       <UnrecordedChanges calls={unrecorded.filter(({ session_id }) => session_id === id)} />
       <h2>Time line</h2>
       <LogState log={log} shown={entries.value} />
