@@ -1,8 +1,9 @@
 //! Images as providers of models take them: which size they have, whether they are whole, and whether they move.
 //!
 //! Only headers and the structure are read. Where an image is too large or of another format, [`converted`] makes a smaller one
-//! of it: of a PNG by itself, of others by ImageMagick, if it is installed.
+//! of it: of a PNG or a JPEG by itself, of others by ImageMagick, if it is installed.
 
+mod jpeg;
 mod smaller;
 mod structure;
 
@@ -113,11 +114,9 @@ pub(crate) async fn converted(
         anyhow::bail!("made smaller, it would have {width} x {height} pixels and show nothing: cut a part out of it");
     }
     let bytes = Arc::new(bytes);
-    if mime_type == "image/png" {
-        let source = bytes.clone();
-        if let Some(made) = blocking(cx, move |cancel| Ok(smaller_png(&source, cancel))).await? {
-            return Ok(made);
-        }
+    let source = bytes.clone();
+    if let Some(made) = blocking(cx, move |cancel| Ok(made_smaller(mime_type, &source, cancel))).await? {
+        return Ok(made);
     }
     let other = CONVERTED.iter().find(|(known, _)| *known == mime_type).map(|(_, name)| *name);
     let Some(format) = other.or(TAKEN.contains(&mime_type).then(|| &mime_type["image/".len()..])) else {
@@ -168,11 +167,16 @@ fn too_long(width: u32, height: u32) -> Option<(u32, u32)> {
     (scaled(width.min(height)) < MIN_SIDE && longest > SMALLER).then(|| (scaled(width).max(1), scaled(height).max(1)))
 }
 
-/// The PNG as large as models take it; `None` if it cannot be read, which another program may.
-fn smaller_png(bytes: &[u8], cancel: &CancellationToken) -> Option<(Picture, Vec<u8>)> {
+/// The PNG or JPEG as large as models take it; `None` if it cannot be read, which another program may.
+fn made_smaller(mime_type: &'static str, bytes: &[u8], cancel: &CancellationToken) -> Option<(Picture, Vec<u8>)> {
     let made = |longest: u32| {
-        let made = smaller::smaller(bytes, longest, cancel).ok()?;
-        let picture = check("image/png", &made, made.len() as u64);
+        let made = match mime_type {
+            "image/png" => smaller::smaller(bytes, longest, cancel),
+            "image/jpeg" => jpeg::smaller(bytes, longest as usize),
+            _ => return None,
+        };
+        let made = made.ok()?;
+        let picture = check(mime_type, &made, made.len() as u64);
         Some((picture, made))
     };
     for longest in std::iter::once(SMALLER).chain(EVEN_SMALLER) {

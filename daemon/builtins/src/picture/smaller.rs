@@ -28,9 +28,7 @@ pub(super) fn smaller(png: &[u8], longest: u32, cancel: &CancellationToken) -> i
     if width > MAX_WIDTH || width as u64 * height as u64 > MAX_PIXELS {
         return Err(refused("it has too many pixels"));
     }
-    let longest = longest as usize;
-    let scaled = |side: usize| (side * longest).div_ceil(width.max(height)).clamp(1, side);
-    let mut canvas = Canvas::new(scaled(width), scaled(height));
+    let mut canvas = Canvas::of((width, height), longest as usize);
     let mut data = ZlibDecoder::new(PieceReader { pieces: source.data.clone().into_iter(), piece: &[] });
     let (mut row, mut before) = (vec![0; source.row_bytes() + 1], vec![0; source.row_bytes()]);
     for y in 0..height {
@@ -47,7 +45,7 @@ pub(super) fn smaller(png: &[u8], longest: u32, cancel: &CancellationToken) -> i
     canvas.encode()
 }
 
-fn refused(why: &str) -> io::Error {
+pub(super) fn refused(why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
@@ -220,10 +218,10 @@ fn paeth(left: u8, above: u8, above_left: u8) -> u8 {
 }
 
 /// The smaller picture.
-struct Canvas {
-    width: usize,
-    height: usize,
-    pixels: Vec<Pixel>,
+pub(super) struct Canvas {
+    pub(super) width: usize,
+    pub(super) height: usize,
+    pub(super) pixels: Vec<Pixel>,
     /// The row that is being filled: sums of the colours, weighted by their opacity, and how many pixels they are of.
     sums: Vec<[u64; 4]>,
     counts: Vec<u64>,
@@ -231,13 +229,16 @@ struct Canvas {
 }
 
 impl Canvas {
-    fn new(width: usize, height: usize) -> Self {
+    /// For a picture of this size, with at most `longest` pixels a side.
+    pub(super) fn of((width, height): (usize, usize), longest: usize) -> Self {
+        let scaled = |side: usize| (side * longest).div_ceil(width.max(height)).clamp(1, side);
+        let (width, height) = (scaled(width), scaled(height));
         let (sums, counts) = (vec![[0; 4]; width], vec![0; width]);
         Self { width, height, pixels: Vec::with_capacity(width * height), sums, counts, filled: 0 }
     }
 
     /// Adds a row of so many pixels to row `y`, or begins that row.
-    fn add(&mut self, pixels: impl Iterator<Item = Pixel>, count: usize, y: usize) {
+    pub(super) fn add(&mut self, pixels: impl Iterator<Item = Pixel>, count: usize, y: usize) {
         if y > self.filled {
             self.finish_row();
         }
@@ -250,7 +251,7 @@ impl Canvas {
         }
     }
 
-    fn finish_row(&mut self) {
+    pub(super) fn finish_row(&mut self) {
         for (sums, count) in self.sums.iter().zip(&self.counts) {
             let [red, green, blue, opacity] = *sums;
             let colour = |sum: u64| (sum / opacity.max(1)) as u8;

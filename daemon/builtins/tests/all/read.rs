@@ -169,6 +169,39 @@ async fn a_png_is_made_smaller_without_another_program() {
     );
 }
 
+/// A grey JPEG of 16 x 8 pixels with comments of so many bytes.
+fn plain_jpeg(comments: usize) -> Vec<u8> {
+    let mut bytes = b"\xff\xd8".to_vec();
+    for _ in 0..comments.div_ceil(0xfffd) {
+        bytes.extend(b"\xff\xfe\xff\xff");
+        bytes.extend([b'c'; 0xfffd]);
+    }
+    bytes.extend(b"\xff\xdb\0\x43\0");
+    bytes.extend([1; 64]);
+    bytes.extend(b"\xff\xc0\0\x0b\x08\0\x08\0\x10\x01\x01\x11\0");
+    // Both tables have one code: a zero for nothing.
+    for table in [0x00, 0x10] {
+        bytes.extend(b"\xff\xc4\0\x14");
+        bytes.extend([table, 1]);
+        bytes.extend([0; 16]);
+    }
+    bytes.extend(b"\xff\xda\0\x08\x01\x01\0\0\x3f\0\x0f\xff\xd9");
+    bytes
+}
+
+#[tokio::test]
+async fn a_jpeg_is_made_smaller_without_another_program() {
+    let test = BuiltinTest::strict();
+    test.program("magick", "exit 127");
+    test.program("convert", "exit 127");
+    test.write("photo.jpg", plain_jpeg(4 << 20));
+    let result = test.call("read", json!({"path": "photo.jpg"})).await;
+    let text = result.text();
+    let problem = "photo.jpg: an image of more than 3932160 bytes (image/jpeg, 16 x 8 pixels, ";
+    assert!(text.starts_with(problem) && text.contains(" bytes), shown as image/jpeg, 16 x 8 pixels, "), "{text}");
+    assert!(matches!(&result.content[1], Block::Image { mime_type, .. } if mime_type == "image/jpeg"), "{text}");
+}
+
 #[tokio::test]
 async fn the_text_of_a_pdf_comes_by_pages() {
     let test = BuiltinTest::strict();
