@@ -348,6 +348,11 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
+/// A name or a path, as [`plain`] and on one line: line breaks and tabs are escapes, too, and spaces stay.
+pub(crate) fn plain_name(name: &str) -> String {
+    plain(name).replace('\n', "\\n").replace('\t', "\\t")
+}
+
 /// As [`plain`], on one line: runs of white space become one space.
 pub(crate) fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();

@@ -12,7 +12,7 @@ use anstyle::Style;
 use comfy_table::{Cell, Color};
 
 use crate::clock::{Zone, date_and_time_in, time_of_day_in};
-use crate::output::{BAD, DIM, GOOD, NAME, WARN, one_line, shorten};
+use crate::output::{BAD, DIM, GOOD, NAME, WARN, one_line, plain_name, shorten};
 use crate::table;
 
 /// A longer text of a cell is in the details.
@@ -109,7 +109,7 @@ impl ViewCell {
     }
 
     pub(crate) fn path(tone: Tone, path: impl AsRef<str>) -> Self {
-        let text = one_line(path.as_ref());
+        let text = plain_name(path.as_ref());
         let hidden = text.chars().count().saturating_sub(MAX_CELL);
         let text = if hidden == 0 { text } else { ['…'].into_iter().chain(text.chars().skip(hidden + 1)).collect() };
         Self { is_path: true, text, ..Self::new(tone, "") }

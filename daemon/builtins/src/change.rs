@@ -454,7 +454,7 @@ fn changes_of(planned: &[PlannedChange], toolkit: &Toolkit) -> io::Result<Vec<Pa
         });
         if before.is_none() {
             for folder in path.ancestors().skip(1).take_while(|folder| !folder.exists()) {
-                let made = PathChange::new(folder, None, Some(PathState::Folder { mode: None }));
+                let made = PathChange::new(folder, None, Some(PathState::Folder { mode: None, attributes: None }));
                 changes.entry(folder.to_owned()).or_insert(made);
             }
         }

@@ -29,6 +29,7 @@ use crate::journal::{
     BESIDE_ANOTHER_DAEMON, BESIDE_THE_BACKGROUND, CHANGED_BEFORE, ChangingCall, Journal, JournalScope, RawPath,
     UnrecordedChanges, made,
 };
+use crate::paths::named;
 use crate::stamps::FileDigest;
 use beyond::{DeclaredChanges, StatesBefore};
 use index::{FolderIndex, WindowChanges};
@@ -531,7 +532,7 @@ impl NotUndoable {
     }
 
     fn gone(paths: &[PathBuf]) -> Option<Self> {
-        let first = paths.first()?.display();
+        let first = named(paths.first()?);
         let more = if paths.len() > 1 { format!(", and {} more", paths.len() - 1) } else { String::new() };
         Some(Self { why: format!("{first}, of which nothing is kept{more}"), is_part: true })
     }
@@ -552,7 +553,7 @@ fn is_no_place(root: &Path) -> Option<String> {
     let holds_home = home.is_some_and(|home| home.starts_with(root));
     let is_shared = root.parent().is_none() || root == std::env::temp_dir() || root == Path::new("/tmp");
     if holds_home || is_shared {
-        return Some(format!("{} is not the folder of a project", root.display()));
+        return Some(format!("{} is not the folder of a project", named(root)));
     }
     // Never waited for.
     (answering::any() && answering::ask(root).is_err()).then(|| "its file system does not answer".to_owned())

@@ -23,6 +23,7 @@ use toold_engine::cx::Cx;
 use toold_engine::redact;
 use toold_proto::tool::{CallId, SessionId, ToolName};
 
+use crate::paths::named;
 use crate::stamps::FileDigest;
 use contents::KeptContents;
 pub use state::{FileVersion, ForeignFile, InodeId, PathState, RawPath, SpecialKind};
@@ -132,11 +133,10 @@ impl UnrecordedChanges {
 
     /// A clause for each, for a person.
     pub(crate) fn words(&self) -> impl Iterator<Item = String> {
-        let not_kept = self.not_kept.iter().map(|path| format!("{}, of which nothing is kept", path.path().display()));
-        let git = self.repositories.iter().map(|git| format!("Git's branches and index in {}", git.path().display()));
+        let not_kept = self.not_kept.iter().map(|path| format!("{}, of which nothing is kept", named(path.path())));
+        let git = self.repositories.iter().map(|git| format!("Git's branches and index in {}", named(git.path())));
         let outside = self.outside.iter();
-        let outside =
-            outside.map(|path| format!("{}, which is outside of the session's folders", path.path().display()));
+        let outside = outside.map(|path| format!("{}, which is outside of the session's folders", named(path.path())));
         not_kept.chain(git).chain(outside)
     }
 }
@@ -190,7 +190,7 @@ impl PathChange {
             Some(why) => why,
             None => self.before.as_ref()?.lost_because()?,
         };
-        Some(format!("{} cannot be brought back: {why}", self.path.path().display()))
+        Some(format!("{} cannot be brought back: {why}", named(self.path.path())))
     }
 }
 
@@ -393,7 +393,12 @@ impl Journal {
     /// The selected records that are not undone, newest first. Blocks.
     pub(crate) fn selected(&self, whose: JournalScope<'_>, selection: &Selection) -> Vec<ChangeRecord> {
         let mut open: Vec<ChangeRecord> = self.read(whose).into_iter().rev().filter(|record| !record.undone).collect();
-        let touches = |record: &ChangeRecord, path: &Path| record.changes.iter().any(|change| change.path.0 == path);
+        // A name that is not UTF-8 comes as it is shown.
+        let is_at = |change: &PathChange, path: &Path| {
+            let is_shown_so = || change.path.0.to_string_lossy() == path.to_string_lossy();
+            change.path.0 == path || path.to_string_lossy().contains('\u{fffd}') && is_shown_so()
+        };
+        let touches = |record: &ChangeRecord, path: &Path| record.changes.iter().any(|change| is_at(change, path));
         // Call ids are unique only within a session.
         let of_call = match selection {
             Selection::Call(id) => {

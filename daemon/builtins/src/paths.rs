@@ -251,6 +251,11 @@ pub(crate) fn shown(path: &Path, cwd: &Path) -> String {
     }
 }
 
+/// The whole path; [`quoted`] where it has to be.
+pub(crate) fn named(path: &Path) -> String {
+    quoted(path.as_os_str())
+}
+
 /// A name that is one line of text, as Git writes it: one with control characters, also those that change the direction of text,
 /// or that is not UTF-8, is in double quotes, with escapes as in C.
 pub(crate) fn quoted(name: &OsStr) -> String {

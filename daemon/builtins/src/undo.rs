@@ -22,6 +22,7 @@ use crate::command_changes::CommandChanges;
 use crate::journal::begun::BegunUndo;
 use crate::journal::contents::KeptContents;
 use crate::journal::{ChangeFilter, ChangeRecord, InodeId, JournalScope, PathState, Selection, UnrecordedChanges};
+use crate::paths::named;
 use crate::stamps::FileDigest;
 use crate::toolkit::Toolkit;
 use plan::{OpenedFolders, Plan, PlanStep, Present, UndoAttempt, entry_at};
@@ -33,35 +34,35 @@ pub use shown::{combined_diff, notes, patch};
 pub enum UndoError {
     #[error("there is no such change to undo")]
     Nothing,
-    #[error("there is no change of {} to undo", .0.display())]
+    #[error("there is no change of {} to undo", named(.0))]
     NothingOf(PathBuf),
     /// The calls changed nothing that is recorded.
     #[error("there is nothing to undo: {by} changed {}, which undo leaves as it is", .changed.join("; "))]
     NotRecorded { by: String, changed: Vec<String> },
-    #[error("{} has changed since{}; undoing would lose the later change", .path.display(), shown_by(.by.as_deref()))]
+    #[error("{} has changed since{}; undoing would lose the later change", named(.path), shown_by(.by.as_deref()))]
     Changed {
         path: PathBuf,
         /// The recorded call that changed it, if one is known.
         by: Option<String>,
     },
-    #[error("{} cannot be brought back: {why}", .path.display())]
+    #[error("{} cannot be brought back: {why}", named(.path))]
     NotKept { path: PathBuf, why: &'static str },
     /// A folder, in the place of something else.
     #[error(
         "{} is a folder in which others have made something since, and was no folder before: move that elsewhere first",
-        .0.display()
+        named(.0)
     )]
     InUse(PathBuf),
     #[error(transparent)]
     Open(#[from] OpenError),
     #[error(transparent)]
     Replace(#[from] ReplaceError),
-    #[error("can't read {}: {source}", .path.display())]
+    #[error("can't read {}: {source}", named(.path))]
     Read { path: PathBuf, source: io::Error },
     #[error("can't note that it begins: {0}")]
     Begin(io::Error),
     /// The system refuses a step, and what was done before it was taken back.
-    #[error("can't {step} {}: {source}{}; nothing was undone", .path.display(), because_of_folder(.path, .source))]
+    #[error("can't {step} {}: {source}{}; nothing was undone", named(.path), because_of_folder(.path, .source))]
     Refused { step: &'static str, path: PathBuf, source: io::Error },
     /// The same where taking back was refused, too.
     #[error(
@@ -76,7 +77,7 @@ fn because_of_folder(path: &Path, source: &io::Error) -> String {
         let is_read_only = || folder.metadata().is_ok_and(|facts| facts.permissions().readonly());
         source.kind() == io::ErrorKind::PermissionDenied && is_read_only()
     });
-    folder.map(|folder| format!(", since the folder {} is read-only", folder.display())).unwrap_or_default()
+    folder.map(|folder| format!(", since the folder {} is read-only", named(folder))).unwrap_or_default()
 }
 
 impl UndoError {
@@ -124,6 +125,8 @@ pub fn preview(
         plan.check((path, step), &now, UndoAttempt::First, &toolkit.journal)?;
         opened.open(path, &now)?;
         let is_undone = step.is_undone(&now);
+        let is_other_file = is_undone && step.was.is_some() && !now.is(step.was);
+        let has_other_names = now.has_other_names;
         let now = now.state.map(|state| (state, now.content));
         let before = match &step.before {
             Some(_) if is_undone => now.clone(),
@@ -134,7 +137,11 @@ pub fn preview(
         };
         let diff = match used > shown::MAX_PREVIEW {
             true => String::new(),
-            false => shown::preview_of(path, (folder, used), now, before, &mut exclusions),
+            false => match &step.other {
+                Some(other) if is_other_file => shown::names_of_one_file(path, other, folder, "again"),
+                None if is_other_file && has_other_names => shown::own_file(path, folder),
+                _ => shown::preview_of(path, (folder, used), now, before, &mut exclusions),
+            },
         };
         used += diff.len();
         shown.push((path.clone(), diff));

@@ -185,6 +185,24 @@ fn what_undo_leaves_as_it_is_and_what_still_runs_is_said() {
     }
 }
 
+/// Names of several lines, and those that are not UTF-8, are shown on one line, and undone by the name in the answer.
+#[test]
+fn files_with_odd_names_are_undone_by_their_path() {
+    let rule = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"sh *\"\naction = \"allow\"\n";
+    let setup = Setup::new().config(rule).file("lines.sh", "echo x > 'one\n  two'\n");
+    let daemon = setup.file("bytes.sh", "echo x > \"$(printf 'caf\\351')\"\n").start();
+    let mut wire = daemon.connect();
+    for (script, path, shown) in [
+        ("lines.sh", "one\n  two", "undid the changes to one\\n  two\n"),
+        ("bytes.sh", "caf\u{fffd}", "undid the changes to caf\u{fffd}\n"),
+    ] {
+        assert_eq!(wire.tool("bash", json!({"command": format!("sh {script}")}))["is_error"], false);
+        let undone = String::from_utf8(run(&daemon, &["undo", "--yes", "--", path]).stdout).unwrap();
+        assert_eq!(undone, shown);
+    }
+    assert_eq!(fs::read_dir(daemon.work()).unwrap().count(), 2);
+}
+
 /// An answer has room for some ten thousand changes, and a folder for many more.
 #[test]
 fn the_last_change_is_undone_after_more_changes_than_an_answer_holds() {

@@ -17,7 +17,7 @@ use crate::commands::call::session_id;
 use crate::confirm::confirm;
 use crate::exit::{OK, not_found};
 use crate::globals::Globals;
-use crate::output::{self, DIM, counted, one_line, print_answer};
+use crate::output::{self, DIM, counted, one_line, plain_name, print_answer};
 use crate::prompts::ask::show_diff;
 use crate::views::{self, changes};
 use crate::{clock, connection};
@@ -238,7 +238,7 @@ fn until_they_end(running: &[ShellInfo]) -> String {
 
 fn shown(path: &str, cwd: &Path) -> String {
     let path = Path::new(path);
-    one_line(&path.strip_prefix(cwd).unwrap_or(path).to_string_lossy())
+    plain_name(&path.strip_prefix(cwd).unwrap_or(path).to_string_lossy())
 }
 
 #[cfg(test)]

@@ -30,6 +30,9 @@ const MAX_IGNORED_FILE: u64 = 1 << 20;
 const MAX_ENTRIES: usize = 100_000;
 /// The longest look through a whole folder around a command.
 const MAX_WALK: Duration = Duration::from_millis(150);
+/// How long it is not looked through again if that took longer, and how long an index that cannot be built is not tried again.
+const TO_LOOK_AGAIN: Duration = Duration::from_secs(60);
+const TO_BUILD_AGAIN: Duration = Duration::from_secs(600);
 /// Folders of version control, which record changes themselves.
 const OWN_RECORDS: [&str; 4] = [".git", ".jj", ".hg", ".svn"];
 
@@ -41,6 +44,9 @@ pub(super) struct KnownEntry {
     stamp: KnownStamp,
     /// For a file: which one it is, and how many names it has.
     file: Option<(InodeId, u64)>,
+    /// It had just been changed when it was looked at, and may be changed again without another stamp: clocks of files are coarse.
+    #[serde(default)]
+    is_fresh: bool,
 }
 
 /// The content of a file, and its attributes.
@@ -65,7 +71,8 @@ impl KnownEntry {
 
     fn new(state: PathState, facts: &Metadata) -> Self {
         let file = facts.is_file().then(|| (InodeId::of(facts), facts.nlink()));
-        Self { state, stamp: stamp(facts), file }
+        let is_fresh = in_nanos((facts.ctime(), facts.ctime_nsec())) >= file_clock();
+        Self { state, stamp: stamp(facts), file, is_fresh }
     }
 
     fn inode(&self) -> u64 {
@@ -188,6 +195,10 @@ pub(super) struct FolderIndex {
     entries: BTreeMap<PathBuf, KnownEntry>,
     /// Files and folders that are left out of the index: ignored folders and large files, repositories, other file systems.
     left_out: BTreeSet<PathBuf>,
+    /// The files `.git` of submodules and worktrees.
+    git_files: BTreeSet<PathBuf>,
+    /// What is taken in now is no change.
+    is_adopting: bool,
     /// The files that have other names, here or elsewhere.
     linked: BTreeSet<PathBuf>,
     /// One of them was not known as such, or is another file now. Another of its names may be known with one name.
@@ -197,8 +208,8 @@ pub(super) struct FolderIndex {
     /// The most that `bytes` may be.
     most: u64,
     is_built: bool,
-    /// Why there is no index.
-    off: Option<String>,
+    /// Why there is no index, or none that is up to date, and when it is tried again.
+    off: Option<(String, tokio::time::Instant)>,
     budget: WatchBudget,
     /// Until it is built, and without events, the folder is looked through each time.
     watched: Option<WatchedFolders>,
@@ -217,6 +228,8 @@ impl FolderIndex {
             root_file: None,
             entries: BTreeMap::new(),
             left_out: BTreeSet::new(),
+            git_files: BTreeSet::new(),
+            is_adopting: false,
             linked: BTreeSet::new(),
             has_new_link: false,
             rules: None,
@@ -383,15 +396,19 @@ impl FolderIndex {
                 (None, None) => true,
                 _ => false,
             };
-            if is_same || window.others.contains(&path) {
-                continue;
-            }
             let was = before.as_ref().and_then(|before| before.file).map(|(file, _)| file);
             let left = after.and_then(KnownEntry::version);
-            let (before, after) = (before.map(|before| before.state), after.map(|after| after.state.clone()));
-            let foreign = foreign.remove(&path);
             let other = was.filter(|was| left.is_none_or(|left| !left.file.is(*was)));
             let other = other.and_then(|was| others.get(&was.inode)).map(|path| RawPath(path.clone()));
+            // Names of one file that are names of two now, or the reverse, are a change although no content is another one.
+            let is_joined = was.zip(after).is_some_and(|(was, after)| {
+                after.has_other_names() && after.file.is_some_and(|(file, _)| !file.is(was))
+            });
+            if is_same && other.is_none() && !is_joined || window.others.contains(&path) {
+                continue;
+            }
+            let (before, after) = (before.map(|before| before.state), after.map(|after| after.state.clone()));
+            let foreign = foreign.remove(&path).filter(|_| !is_same);
             let change = PathChange { was, other, left, foreign, ..PathChange::new(&path, before, after) };
             match window.shared.remove(&path) {
                 None => changes.own.push(change),
@@ -429,11 +446,11 @@ impl FolderIndex {
 
     /// The files that a call put at paths though they are older than the call and were at none before.
     fn foreign(&self, window: &CallWindow) -> HashMap<PathBuf, ForeignFile> {
-        let is_older = |file: InodeId| file.born.is_some_and(|born| born < window.opened);
         let older = window.touched.keys().filter_map(|path| {
             let entry = self.entries.get(path)?;
-            let (file, names) = entry.file.filter(|(file, _)| is_older(*file))?;
-            Some((path, file, names, entry.version()?.modified))
+            let (file, names) = entry.file?;
+            let modified = entry.version()?.modified;
+            is_older(file, modified, window.opened).then_some((path, file, names, modified))
         });
         let older: Vec<_> = older.collect();
         let links = self.foreign_links(window);
@@ -442,10 +459,17 @@ impl FolderIndex {
         }
         let before = self.entries_before(window);
         let known: HashSet<u64> = before.filter(|entry| entry.file.is_some()).map(KnownEntry::inode).collect();
-        let unknown = older.into_iter().filter(|(_, file, ..)| !known.contains(&file.inode));
-        let unknown = unknown.map(|(path, _, names, (seconds, nanos))| {
-            let written = u64::try_from(i128::from(seconds) * 1_000_000_000 + i128::from(nanos)).unwrap_or(0);
-            let foreign = match (names, written >= window.opened) {
+        // Where case does not matter, a file that has its only name in another case now is still found under the former one.
+        let mut places: HashMap<u64, usize> = older.iter().map(|(_, file, ..)| (file.inode, 0)).collect();
+        for entry in self.entries.values().filter(|entry| entry.file.is_some_and(|(_, names)| names <= 1)) {
+            if let Some(count) = places.get_mut(&entry.inode()) {
+                *count += 1;
+            }
+        }
+        let is_unknown = |file: InodeId| !known.contains(&file.inode) || places[&file.inode] > 1;
+        let unknown = older.into_iter().filter(|(_, file, ..)| is_unknown(*file));
+        let unknown = unknown.map(|(path, _, names, modified)| {
+            let foreign = match (names, in_nanos(modified) >= window.opened) {
                 (..=1, _) => ForeignFile::Moved,
                 (_, true) => ForeignFile::Written,
                 (_, false) => ForeignFile::Linked,
@@ -469,8 +493,8 @@ impl FolderIndex {
             _ => None,
         };
         let is_older = |path: &PathBuf| {
-            let born = path.symlink_metadata().ok().and_then(|facts| InodeId::of(&facts).born);
-            born.is_some_and(|born| born < window.opened)
+            let facts = path.symlink_metadata();
+            facts.is_ok_and(|facts| is_older(InodeId::of(&facts), FileVersion::of(&facts).modified, window.opened))
         };
         let links = window.touched.keys().filter_map(|path| Some((path, target(self.entries.get(path)?)?)));
         let mut older: Vec<_> = links.filter(|(path, _)| is_older(path)).collect();
@@ -511,7 +535,7 @@ impl FolderIndex {
 
     /// The `.git` of the repositories in the folder, and of the one that it lies in.
     pub(super) fn repositories(&self) -> Vec<PathBuf> {
-        let inside = self.left_out.iter().filter(|path| path.file_name().is_some_and(|name| name == ".git"));
+        let inside = self.left_out.iter().filter(|path| is_git(path)).chain(&self.git_files);
         let around = git_state::around(&self.root);
         let inside = inside.filter(|git| around.as_ref() != Some(*git)).cloned();
         around.clone().into_iter().chain(inside.collect::<Vec<_>>()).take(MAX_REPOSITORIES).collect()
@@ -519,19 +543,24 @@ impl FolderIndex {
 
     /// Brings the index up to date.
     fn settle(&mut self, contents: &KeptContents) -> Result<(), String> {
-        if let Some(off) = &self.off {
-            return Err(off.clone());
+        if let Some((why, until)) = &self.off {
+            if tokio::time::Instant::now() < *until {
+                return Err(why.clone());
+            }
+            self.off = None;
         }
         let mut batch = contents.batch();
-        if !self.is_built {
-            self.most = contents.most();
-            self.build(&mut batch).inspect_err(|why| self.turn_off(why))?;
+        let looked = if self.is_built {
+            let updated = self.update(&mut batch);
+            updated.and_then(|()| self.look_at_linked(&mut batch).inspect_err(|why| self.turn_off(why)))
         } else {
-            self.update(&mut batch)?;
-            self.look_at_linked(&mut batch).inspect_err(|why| self.turn_off(why))?;
-        }
+            self.most = contents.most();
+            self.build(&mut batch).inspect_err(|why| self.turn_off(why))
+        };
         self.flush();
-        batch.finish().map_err(not_kept).inspect_err(|why| self.turn_off(why))
+        // Also what was read before it failed: the index may go on to know it.
+        let kept = batch.finish().map_err(not_kept).inspect_err(|why| self.turn_off(why));
+        looked.and(kept)
     }
 
     /// Brings an index of a log up to date, however long that takes.
@@ -566,13 +595,27 @@ impl FolderIndex {
             (false, true) => return self.look_anew(contents),
             (false, false) => return self.look_through(contents),
         }
-        if dirty.keys().any(|path| path.file_name().is_some_and(|name| name == ".gitignore" || name == ".ignore")) {
+        let is_rules = |path: &PathBuf| path.file_name().is_some_and(|name| name == ".gitignore" || name == ".ignore");
+        let has_other_rules = dirty.keys().any(is_rules);
+        if has_other_rules {
             self.rules = None;
         }
         for (path, is_deep) in dirty {
             self.refresh(contents, &path, is_deep).inspect_err(|why| self.turn_off(why))?;
         }
-        Ok(())
+        match has_other_rules {
+            true => self.adopt(contents).inspect_err(|why| self.turn_off(why)),
+            false => Ok(()),
+        }
+    }
+
+    /// Takes in what was left out and is ignored no longer. It was there before the calls that run, as far as is known.
+    fn adopt(&mut self, contents: &mut ContentBatch<'_>) -> Result<(), String> {
+        let left_out: Vec<PathBuf> = self.left_out.iter().cloned().collect();
+        self.is_adopting = true;
+        let adopted = left_out.iter().try_for_each(|path| self.refresh(contents, path, true));
+        self.is_adopting = false;
+        adopted
     }
 
     /// A file with several names is changed through any of them, be it one outside, and only the folder of that name
@@ -619,28 +662,35 @@ impl FolderIndex {
 
     fn look_through(&mut self, contents: &mut ContentBatch<'_>) -> Result<(), String> {
         let deadline = Instant::now() + MAX_WALK;
-        let walked = self.walk(contents, &self.root.clone(), Some(deadline));
-        if let Err(why) = &walked {
-            self.turn_off(why);
-        }
-        walked
+        // What is known stays, so that it may take less time in a moment.
+        self.walk(contents, &self.root.clone(), Some(deadline)).inspect_err(|why| self.lose(why, TO_LOOK_AGAIN))
     }
 
-    /// Without an index, nothing is kept up to date, and no window knows what happened.
-    fn turn_off(&mut self, why: &str) {
-        self.off = Some(why.to_owned());
+    /// No window knows what happened, and none is opened for so long.
+    fn lose(&mut self, why: &str, pause: Duration) {
+        self.off = Some((why.to_owned(), tokio::time::Instant::now() + pause));
         for window in &mut self.windows {
             window.lost.get_or_insert_with(|| why.to_owned());
         }
+    }
+
+    /// Without an index, nothing is kept up to date. It is built again after a time: what stood in its way may be gone.
+    fn turn_off(&mut self, why: &str) {
+        self.lose(why, TO_BUILD_AGAIN);
         (self.watched, self.rules) = (None, None);
+        (self.is_built, self.bytes) = (false, 0);
         self.entries.clear();
         self.left_out.clear();
+        self.git_files.clear();
         self.linked.clear();
         self.log = None;
     }
 
     /// Looks at everything below a folder.
     fn walk(&mut self, contents: &mut ContentBatch<'_>, top: &Path, deadline: Option<Instant>) -> Result<(), String> {
+        if top == self.root {
+            self.look_at_root(contents)?;
+        }
         let mut seen: HashSet<PathBuf> = HashSet::new();
         let mut left = vec![top.to_owned()];
         while let Some(folder) = left.pop() {
@@ -656,7 +706,9 @@ impl FolderIndex {
                     seen.extend(self.below(&folder).cloned());
                     continue;
                 }
-                Err(_) => continue,
+                // It is gone, or something else by now.
+                Err(OpenError::NoFolder(_) | OpenError::Swapped(_)) => continue,
+                Err(error) => return Err(error.to_string()),
             };
             for (name, _) in names {
                 if deadline.is_some_and(|deadline| Instant::now() > deadline) {
@@ -686,7 +738,7 @@ impl FolderIndex {
     /// Looks at one path, and below it if `is_deep`, or if it is a folder that was not known.
     fn refresh(&mut self, contents: &mut ContentBatch<'_>, path: &Path, is_deep: bool) -> Result<(), String> {
         if path == self.root {
-            return Ok(());
+            return self.look_at_root(contents);
         }
         let was_known = self.entries.get(path).is_some_and(|entry| entry.state.is_folder());
         match self.look_at(contents, path)? {
@@ -706,6 +758,14 @@ impl FolderIndex {
         }
     }
 
+    fn look_at_root(&mut self, contents: &mut ContentBatch<'_>) -> Result<(), String> {
+        let root = self.root.clone();
+        if self.look_at(contents, &root)?.is_none() && self.entries.contains_key(&root) {
+            self.set(&root, None);
+        }
+        Ok(())
+    }
+
     /// The known paths at and below a path.
     fn below<'s>(&'s self, path: &'s Path) -> impl Iterator<Item = &'s PathBuf> + 's {
         let from = self.entries.range::<Path, _>((Bound::Included(path), Bound::Unbounded));
@@ -721,7 +781,8 @@ impl FolderIndex {
         let is_in_folder = |parent: &Path| {
             parent == self.root || self.entries.get(parent).is_some_and(|parent| parent.state.is_folder())
         };
-        if !path.parent().is_some_and(is_in_folder) {
+        let is_root = path == self.root;
+        if !is_root && !path.parent().is_some_and(is_in_folder) {
             return Ok(None);
         }
         let known = self.entries.get(path);
@@ -733,20 +794,23 @@ impl FolderIndex {
                 self.note_unseen(path);
                 return Ok(is_folder);
             }
-            Err(_) => return Ok(None),
+            Err(error) if is_missing(&error) => return Ok(None),
+            Err(error) => return Err(format!("can't look at {}: {error}", path.display())),
         };
-        if known.is_some_and(|known| known.stamp == stamp(&facts)) {
+        if known.is_some_and(|known| known.stamp == stamp(&facts) && !known.is_fresh) {
             return Ok(Some(facts.is_dir()));
         }
-        if path.file_name().is_some_and(|name| OWN_RECORDS.iter().any(|own| name == *own)) {
+        // The file `.git` of a submodule or a worktree only says where its records are.
+        if !facts.is_file() && path.file_name().is_some_and(|name| OWN_RECORDS.iter().any(|own| name == *own)) {
             return Ok(self.leave_out(path));
         }
-        let is_ignored = known.is_none() && self.rules().matched(path, facts.is_dir()).is_ignore();
+        let is_ignored = !is_root && known.is_none() && self.rules().matched(path, facts.is_dir()).is_ignore();
         let state = if facts.is_dir() {
             if is_ignored || facts.dev() != self.device {
                 return Ok(self.leave_out(path));
             }
-            PathState::Folder { mode: Some(facts.mode() & 0o7777) }
+            let attributes = files::open_folder(path).ok().map(UserAttributes::of);
+            PathState::Folder { mode: Some(facts.mode() & 0o7777), attributes }
         } else if facts.is_symlink() {
             let Ok(target) = files::link_target(path) else { return Ok(None) };
             PathState::Link { target: RawPath(target) }
@@ -819,8 +883,19 @@ impl FolderIndex {
         self.rules.get_or_insert_with(|| IgnoreFiles::for_daemon(&self.root))
     }
 
+    /// Notes what is at a path that was left out before.
+    pub(super) fn set_adopted(&mut self, path: &Path, entry: KnownEntry) {
+        self.is_adopting = true;
+        self.set(path, Some(entry));
+        self.is_adopting = false;
+    }
+
     pub(super) fn set(&mut self, path: &Path, entry: Option<KnownEntry>) {
-        self.note(|| LogLine::Path(RawPath(path.to_owned()), entry.clone()));
+        let is_adopting = self.is_adopting;
+        self.note(|| match entry.clone() {
+            Some(entry) if is_adopting => LogLine::Adopted(RawPath(path.to_owned()), entry),
+            entry => LogLine::Path(RawPath(path.to_owned()), entry),
+        });
         if entry.as_ref().is_none_or(|entry| !entry.state.is_folder())
             && let Some(watched) = &mut self.watched
         {
@@ -836,12 +911,21 @@ impl FolderIndex {
         if entry.is_some() {
             self.left_out.remove(path);
         }
+        if is_git(path) {
+            match entry {
+                Some(_) => self.git_files.insert(path.to_owned()),
+                None => self.git_files.remove(path),
+            };
+        }
         let old = match entry {
             Some(entry) => self.entries.insert(path.to_owned(), entry),
             None => self.entries.remove(path),
         };
         if let Some(PathState::File { size, .. }) = old.as_ref().map(|old| &old.state) {
             self.bytes = self.bytes.saturating_sub(*size);
+        }
+        if is_adopting {
+            return;
         }
         let names: Vec<(u64, String)> = self
             .windows
@@ -866,10 +950,28 @@ impl FolderIndex {
     }
 }
 
+/// Whether something was made before a moment. Where the file system does not tell, the last change has to do: what looks older
+/// may be the only copy.
+fn is_older(file: InodeId, modified: (i64, i64), than: u64) -> bool {
+    file.born.unwrap_or_else(|| in_nanos(modified)) < than
+}
+
+fn in_nanos((seconds, nanos): (i64, i64)) -> u64 {
+    u64::try_from(i128::from(seconds) * 1_000_000_000 + i128::from(nanos)).unwrap_or(0)
+}
+
 /// Whether nothing is at a path, as far as that can be seen.
 fn is_gone(path: &Path) -> bool {
-    let facts = path.symlink_metadata();
-    facts.is_err_and(|error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory))
+    path.symlink_metadata().is_err_and(|error| is_missing(&error))
+}
+
+fn is_git(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == ".git")
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    // No name can be so long.
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidFilename)
 }
 
 /// The least time that a file can get from now on, in nanoseconds since 1970: the clock of files is behind others.
@@ -885,4 +987,58 @@ fn file_at(path: &Path) -> Option<InodeId> {
 
 fn not_kept(error: io::Error) -> String {
     format!("contents cannot be kept: {error}")
+}
+
+#[cfg(test)]
+mod tests {
+    use toold_proto::tool::{CallId, SessionId, ToolName};
+
+    use super::*;
+
+    fn changes(window: impl FnOnce(&mut FolderIndex, &Path)) -> Vec<PathChange> {
+        let folder = tempfile::tempdir().unwrap();
+        let mut index = FolderIndex::of_log(folder.path(), None, 0);
+        let call = ChangingCall {
+            session_id: SessionId::parse("s").unwrap(),
+            call_id: CallId::parse("c").unwrap(),
+            tool: ToolName::parse("bash").unwrap(),
+            agent: None,
+            command: None,
+        };
+        std::fs::write(folder.path().join("FILE"), "text").unwrap();
+        index.set(&folder.path().join("FILE"), Some(entry(&folder.path().join("FILE"))));
+        index.add_window(1, &call, true, file_clock() + 3_600_000_000_000);
+        window(&mut index, folder.path());
+        index.finish(1).own
+    }
+
+    fn entry(path: &Path) -> KnownEntry {
+        let facts = path.symlink_metadata().unwrap();
+        let state = PathState::File { content: Some(blake3::hash(b"text")), mode: None, size: 4, attributes: None };
+        KnownEntry::new(state, &facts)
+    }
+
+    /// Undoing the call would remove the file itself, which is still found as `FILE`.
+    #[test]
+    fn a_name_in_another_case_is_no_further_file() {
+        let changes = changes(|index, folder| index.set(&folder.join("file"), Some(entry(&folder.join("FILE")))));
+        assert!(changes[0].lost_because().is_some(), "{changes:?}");
+    }
+
+    #[test]
+    fn a_file_that_was_moved_is_known() {
+        let changes = changes(|index, folder| {
+            let entry = entry(&folder.join("FILE"));
+            index.set(&folder.join("FILE"), None);
+            index.set(&folder.join("file"), Some(entry));
+        });
+        assert!(changes.len() == 2 && changes.iter().all(|change| change.lost_because().is_none()), "{changes:?}");
+    }
+
+    #[test]
+    fn where_it_is_not_known_when_files_were_made_their_last_change_has_to_do() {
+        let file = |born| InodeId { device: 1, inode: 1, born };
+        assert!(is_older(file(Some(4)), (0, 9), 5) && !is_older(file(Some(5)), (0, 1), 5));
+        assert!(is_older(file(None), (0, 4), 5) && !is_older(file(None), (0, 5), 5));
+    }
 }

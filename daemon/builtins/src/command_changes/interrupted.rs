@@ -62,6 +62,7 @@ fn replayed(log: &LeftLog, calls: &mut HashMap<u64, ChangingCall>) -> Option<Fol
             }
             (_, None) => return None,
             (LogLine::Path(path, entry), Some(index)) => index.set(path.path(), entry),
+            (LogLine::Adopted(path, entry), Some(index)) => index.set_adopted(path.path(), entry),
             (LogLine::Open { id, call, may_write, opened }, Some(index)) => {
                 index.add_window(id, &call, may_write, opened);
                 calls.insert(id, call);

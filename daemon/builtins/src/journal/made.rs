@@ -37,7 +37,7 @@ pub(crate) fn made(records: &[ChangeRecord], path: &Path, since: SystemTime) -> 
                     return false;
                 };
                 left.extend(inside.iter().map(std::fs::DirEntry::path));
-                PathState::Folder { mode }
+                PathState::Folder { mode, attributes: None }
             }
             kind if kind.is_symlink() => {
                 let Ok(target) = files::link_target(&path) else { return false };
@@ -108,7 +108,7 @@ mod tests {
         let facts = path.symlink_metadata().unwrap();
         let mode = Some(facts.mode() & 0o7777);
         Some(match facts.is_dir() {
-            true => PathState::Folder { mode },
+            true => PathState::Folder { mode, attributes: None },
             false => {
                 let content = Some(blake3::hash(&std::fs::read(path).unwrap()));
                 PathState::File { content, mode, size: facts.len(), attributes: None }

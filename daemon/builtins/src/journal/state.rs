@@ -30,6 +30,9 @@ pub enum PathState {
     Folder {
         /// As of a file.
         mode: Option<u32>,
+        /// As of a file.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        attributes: Option<UserAttributes>,
     },
     Link {
         target: RawPath,
@@ -97,16 +100,16 @@ impl PathState {
             Self::File { content, size, attributes, .. } => {
                 Self::File { content: *content, mode: None, size: *size, attributes: attributes.clone() }
             }
-            Self::Folder { .. } => Self::Folder { mode: None },
+            Self::Folder { attributes, .. } => Self::Folder { mode: None, attributes: attributes.clone() },
             Self::Link { target } => Self::Link { target: target.clone() },
             Self::Special { what, .. } => Self::Special { what: *what, mode: None },
         }
     }
 
     /// The same with these extended attributes.
-    pub(crate) fn with_attributes(mut self, of_file: Option<UserAttributes>) -> Self {
-        if let Self::File { attributes, .. } = &mut self {
-            *attributes = of_file;
+    pub(crate) fn with_attributes(mut self, of_entry: Option<UserAttributes>) -> Self {
+        if let Self::File { attributes, .. } | Self::Folder { attributes, .. } = &mut self {
+            *attributes = of_entry;
         }
         self
     }
@@ -114,8 +117,8 @@ impl PathState {
     /// The extended attributes, if they are known.
     pub(crate) fn attributes(&self) -> Option<&UserAttributes> {
         match self {
-            Self::File { attributes, .. } => attributes.as_ref(),
-            Self::Folder { .. } | Self::Link { .. } | Self::Special { .. } => None,
+            Self::File { attributes, .. } | Self::Folder { attributes, .. } => attributes.as_ref(),
+            Self::Link { .. } | Self::Special { .. } => None,
         }
     }
 
@@ -149,7 +152,7 @@ impl PathState {
 
     pub(crate) fn set_mode(&mut self, bits: Option<u32>) {
         match self {
-            Self::File { mode, .. } | Self::Folder { mode } | Self::Special { mode, .. } => *mode = bits,
+            Self::File { mode, .. } | Self::Folder { mode, .. } | Self::Special { mode, .. } => *mode = bits,
             Self::Link { .. } => {}
         }
     }
@@ -160,7 +163,7 @@ impl PathState {
 
     pub(crate) fn mode(&self) -> Option<u32> {
         match self {
-            Self::File { mode, .. } | Self::Folder { mode } | Self::Special { mode, .. } => *mode,
+            Self::File { mode, .. } | Self::Folder { mode, .. } | Self::Special { mode, .. } => *mode,
             Self::Link { .. } => None,
         }
     }

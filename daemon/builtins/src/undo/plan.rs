@@ -207,7 +207,7 @@ pub(super) struct OpenedFolders(Vec<(PathBuf, u32)>);
 impl OpenedFolders {
     /// Called for folders before what is in them.
     pub(super) fn open(&mut self, path: &Path, now: &Present) -> Result<(), UndoError> {
-        if let Some(PathState::Folder { mode: Some(mode) }) = now.state
+        if let Some(PathState::Folder { mode: Some(mode), .. }) = now.state
             && mode & 0o700 != 0o700
         {
             files::set_mode(path, mode | 0o700)
@@ -246,7 +246,10 @@ impl Present {
     pub(super) fn at(path: &Path) -> Result<Self, UndoError> {
         let Some(stat) = entry_at(path)? else { return Ok(Self::of(None)) };
         Ok(match stat.kind {
-            FileType::Directory => Self::of(Some(PathState::Folder { mode: Some(stat.mode) })),
+            FileType::Directory => {
+                let attributes = files::open_folder(path).ok().map(UserAttributes::of);
+                Self::of(Some(PathState::Folder { mode: Some(stat.mode), attributes }))
+            }
             FileType::Symlink => Self::of(Some(PathState::Link { target: RawPath(files::link_target(path)?) })),
             FileType::RegularFile => Self::of_file(path)?,
             kind => Self::of(Some(PathState::Special { what: SpecialKind::of(kind), mode: Some(stat.mode) })),

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::{File, Metadata, Permissions};
 use std::io::ErrorKind;
+use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
@@ -158,7 +159,7 @@ pub(super) fn bring_all<'p>(
         clear_one(path, wanted[*path].state, touched)?;
     }
     for (path, wanted) in wanted.iter().rev() {
-        if let Some(PathState::Folder { mode: Some(mode) }) = wanted.state {
+        if let Some(PathState::Folder { mode: Some(mode), .. }) = wanted.state {
             step(SET_MODE, path, files::set_mode(path, *mode))?;
         }
     }
@@ -241,16 +242,19 @@ fn bring<'s>(
     (former, touched): (&mut FormerFiles<'s>, &mut TouchedPaths<'s>),
 ) -> Result<(), UndoError> {
     let now = Present::at(path)?;
-    if now.state.as_ref() == Some(state) && !matches!(state, PathState::File { .. }) {
+    if now.state.as_ref().is_some_and(|now| now.is_like(state)) && !matches!(state, PathState::File { .. }) {
         return Ok(());
     }
     match state {
-        PathState::Folder { mode } => {
+        PathState::Folder { mode, attributes } => {
             touched.touch(path)?;
             step(MAKE, path, files::make_folders(path))?;
             if let Some(mode) = mode {
                 // Its own bits come last.
                 step(SET_MODE, path, files::set_mode(path, mode | 0o700))?;
+            }
+            if let Some(attributes) = attributes {
+                give(path, files::open_folder(path), attributes, touched)?;
             }
         }
         PathState::Link { target } => {
@@ -278,7 +282,7 @@ fn bring<'s>(
             let source = FileSource { digest: *digest, mode: *mode, wanted, contents };
             source.bring(path, now, former, touched)?;
             if let Some(attributes) = attributes {
-                give(path, attributes, touched)?;
+                give(path, files::open(path), attributes, touched)?;
             }
             if let Some(was) = wanted.was {
                 former.brought.entry(was.number()).or_insert((path, *digest, *mode));
@@ -288,13 +292,18 @@ fn bring<'s>(
     Ok(())
 }
 
-/// Gives a file the attributes that it had. If the system refuses that, its content matters more.
-fn give<'p>(path: &'p Path, attributes: &UserAttributes, touched: &mut TouchedPaths<'p>) -> Result<(), UndoError> {
-    if let Ok(file) = files::open(path)
-        && UserAttributes::of(&file) != *attributes
+/// Gives a file or folder the attributes that it had. If the system refuses that, its content matters more.
+fn give<'p>(
+    path: &'p Path,
+    opened: Result<impl AsFd, OpenError>,
+    attributes: &UserAttributes,
+    touched: &mut TouchedPaths<'p>,
+) -> Result<(), UndoError> {
+    if let Ok(entry) = opened
+        && UserAttributes::of(&entry) != *attributes
     {
         touched.touch(path)?;
-        let _ = attributes.give(&file);
+        let _ = attributes.give(&entry);
     }
     Ok(())
 }

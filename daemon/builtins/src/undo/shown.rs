@@ -34,6 +34,8 @@ struct NetChange<'a> {
     after: &'a Option<PathState>,
     /// Where the file was moved from.
     from: Option<&'a Path>,
+    /// Another path of the file that was there.
+    other: Option<&'a Path>,
     by: Vec<&'a ChangeRecord>,
 }
 
@@ -88,9 +90,9 @@ fn combined(
     let mut nets: BTreeMap<&Path, NetChange<'_>> = BTreeMap::new();
     for record in records.iter().filter(|record| !record.undone) {
         for change in &record.changes {
-            let PathChange { path, before, after, from, .. } = change;
-            let from = from.as_ref().map(RawPath::path);
-            let net = nets.entry(path.path()).or_insert(NetChange { before, after, from, by: Vec::new() });
+            let PathChange { path, before, after, .. } = change;
+            let [from, other] = [&change.from, &change.other].map(|path| path.as_ref().map(RawPath::path));
+            let net = nets.entry(path.path()).or_insert(NetChange { before, after, from, other, by: Vec::new() });
             net.after = after;
             net.by.push(record);
         }
@@ -100,7 +102,7 @@ fn combined(
     }
     let mut text = String::new();
     let count = nets.len();
-    for (number, (path, NetChange { before, after, from, by })) in nets.into_iter().enumerate() {
+    for (number, (path, NetChange { before, after, from, other, by })) in nets.into_iter().enumerate() {
         if text.len() > most + MAX_NAMES {
             text.push_str(&left_out(count - number));
             break;
@@ -115,7 +117,13 @@ fn combined(
             let kept = digest.and_then(|digest| contents.get(digest).ok().or_else(|| on_disk(path, digest)));
             Some((state, kept))
         };
-        let part = of_path(path, from, content_of(before), content_of(after));
+        let mut part = of_path(path, from, content_of(before), content_of(after));
+        if part.is_empty() {
+            part = match other {
+                Some(other) => names_of_one_file(path, other, folder, "no longer"),
+                None => format!("# {}: with the same content as before\n", name(path, folder)),
+            };
+        }
         text.push_str(&fitting(part, most.saturating_sub(text.len()), path, folder));
     }
     for record in records.iter().filter(|record| !record.undone && !record.beyond.is_empty()) {
@@ -123,6 +131,16 @@ fn combined(
         record.beyond.words().for_each(|words| text.push_str(&format!("#   {}\n", one_line(&words, usize::MAX))));
     }
     text
+}
+
+/// A line about a path that has a file of its own again.
+pub(super) fn own_file(path: &Path, folder: Option<&Path>) -> String {
+    format!("# {}: again a file of its own\n", name(path, folder))
+}
+
+/// A line about two paths that name the same file again, or no longer.
+pub(super) fn names_of_one_file(path: &Path, other: &Path, folder: Option<&Path>, when: &str) -> String {
+    format!("# {}: {when} the same file as {}\n", name(path, folder), name(other, folder))
 }
 
 /// A line about files whose changes are not shown.
@@ -134,7 +152,7 @@ pub(super) fn left_out(count: usize) -> String {
 pub fn notes(unrecorded: &UnrecordedChanges, folder: Option<&Path>) -> Vec<String> {
     unrecorded.notes(|path| {
         let below = folder.and_then(|folder| path.strip_prefix(folder).ok()).unwrap_or(path);
-        one_line(&below.to_string_lossy(), usize::MAX)
+        one_line(&paths::named(below), usize::MAX)
     })
 }
 
@@ -187,7 +205,10 @@ fn join_moved(nets: &mut BTreeMap<&Path, NetChange<'_>>) {
 /// A path in a diff, after `a/` or `b/`: relative to the folder if it is below it, otherwise to the root of the file system.
 fn name(path: &Path, folder: Option<&Path>) -> String {
     let below = folder.and_then(|folder| path.strip_prefix(folder).ok());
-    paths::quoted(below.or_else(|| path.strip_prefix("/").ok()).unwrap_or(path).as_os_str())
+    match below.or_else(|| path.strip_prefix("/").ok()).unwrap_or(path).as_os_str() {
+        own if own.is_empty() => ".".to_owned(),
+        other => paths::quoted(other),
+    }
 }
 
 /// The content of a file, if it has this digest.
@@ -237,7 +258,7 @@ fn diff_of(path: &Path, name: &str, old: Shown, new: Shown, exclusions: &mut Exc
             None => "nothing".to_owned(),
             Some(PathState::File { .. }) => "a file".to_owned(),
             Some(PathState::Folder { .. }) => "a folder".to_owned(),
-            Some(PathState::Link { target }) => format!("a link to {}", target.path().display()),
+            Some(PathState::Link { target }) => format!("a link to {}", paths::named(target.path())),
             Some(PathState::Special { what, .. }) => what.words().to_owned(),
         };
         let (old, new) = (words(old_state), words(new_state));

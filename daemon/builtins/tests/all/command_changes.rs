@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::json;
 use toold_builtins::journal::{ChangeFilter, ChangeRecord, JournalScope, RawPath, Selection};
 use toold_builtins::undo::{UndoError, combined_diff, history, undo};
-use toold_proto::tool::{CallId, SessionId};
+use toold_proto::tool::{CallId, SessionId, ToolResult};
 
 use crate::builtin_test::BuiltinTest;
 
@@ -322,6 +322,70 @@ async fn what_went_with_a_folder_and_is_not_kept_is_named() {
     assert!(result.text().contains("pkg/node_modules, of which nothing is kept]"), "{result:?}");
 }
 
+fn changed_by(test: &BuiltinTest, id: &str) -> Vec<PathBuf> {
+    let records = records(test).into_iter().filter(|record| record.call_id.as_str() == id);
+    let paths = records.flat_map(|record| record.changes).map(|change| change.path.0);
+    paths.map(|path| path.strip_prefix(&test.root).unwrap().to_owned()).collect()
+}
+
+/// A folder that is ignored no longer is known from then on, and no call has made it.
+#[tokio::test]
+async fn what_is_ignored_no_longer_is_recorded_from_then_on() {
+    let test = BuiltinTest::new();
+    std::fs::create_dir(test.root.join(".git")).unwrap();
+    test.write(".gitignore", "out/\n*.big\n");
+    test.write("out/deep/a", "one\n");
+    test.write("x.big", vec![0; 2 << 20]);
+    command(&test, "c1", "sed -i /out/d .gitignore").await;
+    command(&test, "c2", "sed -i s/one/two/ out/deep/a; echo b > out/b").await;
+    command(&test, "c3", "rm .gitignore; rm -r out").await;
+    command(&test, "c4", "rm x.big").await;
+    assert_eq!(changed_by(&test, "c1"), [Path::new(".gitignore")]);
+    assert_eq!(changed_by(&test, "c2"), [Path::new("out/b"), Path::new("out/deep/a")]);
+    for id in ["c4", "c3", "c2", "c1"] {
+        taken_back(&test, of(id)).await.unwrap();
+    }
+    assert_eq!((test.content("out/deep/a"), test.content(".gitignore")), ("one\n".into(), "out/\n*.big\n".into()));
+    assert!(!test.root.join("out/b").exists() && test.root.join("x.big").exists());
+}
+
+/// The file `.git` of a submodule or a worktree comes back with its folder: without it, Git knows neither.
+#[tokio::test]
+async fn submodules_come_back_with_their_link_to_git() {
+    let test = BuiltinTest::new();
+    repository(&test);
+    let link = "gitdir: ../.git/modules/sub\n";
+    test.write("sub/.git", link);
+    test.write("sub/file", "text\n");
+    let before = tree(&test.root);
+    command(&test, "c1", "rm -rf sub").await;
+    let patch = toold_builtins::undo::patch(&test.toolkit, &records(&test), &test.root);
+    assert!(patch.contains("diff --git a/sub/file b/sub/file\n"), "{patch}");
+    assert!(patch.contains("# sub/.git: a file of Git's own, and so left out of the patch\n"), "{patch}");
+    taken_back(&test, of("c1")).await.unwrap();
+    assert_eq!((tree(&test.root), test.content("sub/.git").as_str()), (before, link));
+}
+
+/// What could not be kept once is kept later, in the same session.
+#[tokio::test]
+async fn a_folder_that_could_not_be_kept_is_tried_again() {
+    let test = BuiltinTest::new();
+    test.write("f", "one\n");
+    let in_the_way = test.root.with_file_name("undo").join("@contents");
+    std::fs::create_dir(in_the_way.parent().unwrap()).unwrap();
+    std::fs::write(&in_the_way, "").unwrap();
+    let lost = |result: &ToolResult| result.metadata.get("not_undoable").map(|why| why.as_str().unwrap().to_owned());
+    let result = test.call("bash", json!({"command": "echo two > f"})).await;
+    assert!(lost(&result).is_some_and(|why| why.starts_with("contents cannot be kept: ")), "{result:?}");
+    std::fs::remove_file(&in_the_way).unwrap();
+    tokio::time::pause();
+    tokio::time::advance(std::time::Duration::from_secs(3600)).await;
+    tokio::time::resume();
+    command(&test, "c1", "echo three > f").await;
+    taken_back(&test, of("c1")).await.unwrap();
+    assert_eq!(test.content("f"), "two\n");
+}
+
 #[tokio::test]
 async fn what_is_not_recorded_is_named() {
     let test = BuiltinTest::new();
@@ -374,7 +438,7 @@ async fn what_is_not_recorded_is_named() {
     assert!(records(&test).is_empty());
 }
 
-/// Files get back the attributes that users have given them, whatever was done to them.
+/// Files and folders get back the attributes that users have given them, whatever was done to them.
 #[tokio::test]
 async fn extended_attributes_come_back() {
     let test = BuiltinTest::new();
@@ -382,15 +446,20 @@ async fn extended_attributes_come_back() {
         let done = Command::new("python3").args(["-c", script]).current_dir(&test.root).output().unwrap();
         (done.status.success(), String::from_utf8(done.stdout).unwrap())
     };
-    let all = "import os, sys; print([(n, os.getxattr('f', n)) for n in os.listxattr('f')])";
+    let all = "import os; print([(p, n, os.getxattr(p, n)) for p in ('f', 'd', 'd/e') for n in os.listxattr(p)])";
     test.write("f", "one\n");
-    if !python("import os; os.setxattr('f', 'user.note', b'kept\\xff')").0 {
+    test.write("d/e/in", "in\n");
+    if !python("import os; [os.setxattr(p, 'user.note', p.encode() + b'\\xff') for p in ('f', 'd', 'd/e')]").0 {
         return eprintln!("skipped: the file system has no attributes of users");
     }
     let kept = python(all).1;
-    assert!(kept.contains("user.note"), "{kept}");
+    assert_eq!(kept.matches("user.note").count(), 3, "{kept}");
     for (n, line) in [
         "rm f",
+        "rm -r d",
+        "mv d moved; mkdir d",
+        "rm -r d; echo file > d",
+        "chmod 500 d; python3 -c \"import os; os.removexattr('d', 'user.note'); os.setxattr('d/e', 'user.note', b'o')\"",
         "mv f g",
         "sed -i s/one/two/ f",
         "cp f g; rm f; mv g f; chmod 600 f",

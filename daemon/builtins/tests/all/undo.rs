@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestRunner};
 use serde_json::json;
 use toold_builtins::journal::{ChangeFilter, JournalScope, Selection};
-use toold_builtins::undo::{UndoError, undo};
+use toold_builtins::undo::{UndoError, preview, undo};
 use toold_proto::tool::{CallId, ToolResult};
 
 use crate::builtin_test::BuiltinTest;
@@ -144,6 +144,27 @@ async fn files_with_several_names_get_them_back() {
     let inode = |name: &str| test.root.join(name).metadata().unwrap().ino();
     assert_eq!((inode("b"), inode("c")), (inode("a"), inode("a")));
     assert_eq!(test.content("c"), "a\n");
+    // The content stays the same, and the call is a change all the same.
+    for line in ["cp b new; mv new b", "sed -i s/nothing/here/ b c", "rm c; cp -p b c"] {
+        let id = line.split(' ').next().unwrap();
+        bash(&test, id, line).await;
+        let records = toold_builtins::undo::history(&test.toolkit, JournalScope::Everybody);
+        let diff = toold_builtins::undo::combined_diff(&test.toolkit, &records, Some(&test.root));
+        assert!(diff.contains(": no longer the same file as "), "{line}: {diff}");
+        let call = Selection::Call(CallId::parse(id).unwrap());
+        let plan = preview(&test.toolkit, JournalScope::Everybody, &call, Some(&test.root)).unwrap();
+        assert!(plan.iter().all(|(_, diff)| diff.contains(": again the same file as ")), "{line}: {plan:?}");
+        take_back(&test, id).await.unwrap();
+        assert_eq!((inode("b"), inode("c")), (inode("a"), inode("a")), "{line}");
+    }
+    outside(&test, "cp a d");
+    bash(&test, "ln", "ln -f a d").await;
+    let call = Selection::Call(CallId::parse("ln").unwrap());
+    let plan = preview(&test.toolkit, JournalScope::Everybody, &call, Some(&test.root)).unwrap();
+    assert_eq!(plan, [(test.root.join("d"), "# d: again a file of its own\n".to_owned())]);
+    take_back(&test, "ln").await.unwrap();
+    assert_ne!(inode("d"), inode("a"));
+    assert_eq!(test.content("d"), "a\n");
 }
 
 /// What cannot be brought back is said by the command itself, and the refusal gives the same reason.

@@ -1,10 +1,9 @@
-//! Extended attributes that users give to files: those whose names begin with `user.` (xattr(7)).
+//! Extended attributes that users give to files and folders: those whose names begin with `user.` (xattr(7)).
 
-use std::fs::{File, Permissions};
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::fd::AsFd;
 
-use rustix::fs::XattrFlags;
+use rustix::fs::{Mode, XattrFlags};
 use serde::{Deserialize, Serialize};
 
 /// Bytes of one value. File systems have no more room.
@@ -16,8 +15,9 @@ const PREFIX: &[u8] = b"user.";
 pub struct UserAttributes(Vec<(Vec<u8>, Vec<u8>)>);
 
 impl UserAttributes {
-    /// The attributes of an open file; none where the file system has none.
-    pub fn of(file: &File) -> Self {
+    /// The attributes of an open file or folder; none where the file system has none.
+    pub fn of(file: impl AsFd) -> Self {
+        let file = file.as_fd();
         // Most files have none, or none but the system's.
         let length = rustix::fs::flistxattr_query(file).unwrap_or(0);
         if length == 0 {
@@ -40,28 +40,28 @@ impl UserAttributes {
     ///
     /// # Errors
     /// The system refuses that, or the file system has none.
-    pub fn give(&self, file: &File) -> io::Result<()> {
-        let now = Self::of(file);
+    pub fn give(&self, file: impl AsFd) -> io::Result<()> {
+        let (file, now) = (file.as_fd(), Self::of(&file));
         if now == *self {
             return Ok(());
         }
-        let mode = file.metadata()?.mode() & 0o7777;
-        if mode & 0o200 == 0 {
-            file.set_permissions(Permissions::from_mode(mode | 0o200))?;
+        let mode = Mode::from_raw_mode(rustix::fs::fstat(file)?.st_mode);
+        if !mode.contains(Mode::WUSR) {
+            rustix::fs::fchmod(file, mode | Mode::WUSR)?;
         }
         let given = self.set(file, &now);
-        if mode & 0o200 == 0 {
-            file.set_permissions(Permissions::from_mode(mode))?;
+        if !mode.contains(Mode::WUSR) {
+            rustix::fs::fchmod(file, mode)?;
         }
         given
     }
 
-    fn set(&self, file: &File, now: &Self) -> io::Result<()> {
+    fn set(&self, file: impl AsFd, now: &Self) -> io::Result<()> {
         for (name, _) in now.0.iter().filter(|(name, _)| self.0.iter().all(|(other, _)| other != name)) {
-            rustix::fs::fremovexattr(file, name.as_slice())?;
+            rustix::fs::fremovexattr(&file, name.as_slice())?;
         }
         for (name, value) in self.0.iter().filter(|attribute| !now.0.contains(attribute)) {
-            rustix::fs::fsetxattr(file, name.as_slice(), value, XattrFlags::empty())?;
+            rustix::fs::fsetxattr(&file, name.as_slice(), value, XattrFlags::empty())?;
         }
         Ok(())
     }
@@ -69,6 +69,9 @@ impl UserAttributes {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::{File, Permissions};
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
     use super::*;
 
     #[test]

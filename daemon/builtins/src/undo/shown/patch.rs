@@ -38,12 +38,15 @@ pub(super) fn of_path(
     let Ok(below) = path.strip_prefix(folder) else {
         return Err("not below this folder, and so left out of the patch");
     };
+    if below.components().any(|part| part.as_os_str() == ".git") {
+        return Err("a file of Git's own, and so left out of the patch");
+    }
     let is_folder = |shown: &Shown| shown.as_ref().is_some_and(|(state, _)| state.is_folder());
     if (is_folder(old) || old.is_none()) && (is_folder(new) || new.is_none()) {
         return Err(match (is_folder(old), is_folder(new)) {
             (false, true) => "the folder was made",
             (true, false) => "the folder was removed",
-            (true, true) => "the folder got other permission bits",
+            (true, true) => "the folder got other permission bits or attributes",
             (false, false) => "nothing is left of the changes",
         });
     }
