@@ -1,68 +1,169 @@
 //! Git's index: the files that a repository tracks (gitformat-index(5)).
 
-use std::collections::BTreeMap;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
-/// Times, device, inode, mode, owners and size, before the name of an object.
-const FACTS: usize = 40;
+use crate::files;
+
+/// A larger index is not read: about half a million files.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// Bytes of the name of an object: SHA-1.
 pub(crate) const OBJECT: usize = 20;
 
-/// The objects of an index, by the names of their files.
-pub(crate) type IndexEntries = BTreeMap<Vec<u8>, [u8; OBJECT]>;
+/// An index, or the part of one that a file holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct GitIndex {
+    /// In the order of their names.
+    pub(crate) entries: Vec<IndexEntry>,
+    /// The name of the file beside it that has the other entries of a split index.
+    pub(crate) shared: Option<String>,
+}
 
-/// The entries of an index in the versions 2 to 4, by name; `None` for another file.
-pub(crate) fn entries(index: &[u8]) -> Option<IndexEntries> {
-    let rest = index.strip_prefix(b"DIRC")?;
-    let number = |bytes: &[u8]| Some(u32::from_be_bytes(*bytes.first_chunk::<4>()?));
-    let (version, count) = (number(rest)?, number(rest.get(4..)?)?);
-    if !(2..=4).contains(&version) {
+/// A file in the index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct IndexEntry {
+    /// From the top folder on.
+    pub(crate) name: Vec<u8>,
+    pub(crate) kind: IndexEntryKind,
+    pub(crate) object: [u8; OBJECT],
+    /// One of several versions of a file whose merge is not resolved.
+    pub(crate) is_unmerged: bool,
+    facts: IndexFacts,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IndexEntryKind {
+    File,
+    Submodule,
+    /// A folder that a sparse index holds as one entry. Its files are tracked, and not in the working tree.
+    SparseFolder,
+}
+
+/// By which Git sees that a file of the working tree is still the one of the index: the last change of its inode and of its
+/// content in seconds and nanoseconds, its inode and its size, each cut to 32 bits as in the index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct IndexFacts {
+    inode_changed: (u32, u32),
+    content_changed: (u32, u32),
+    inode: u32,
+    size: u32,
+}
+
+impl IndexFacts {
+    fn of(found: &Metadata) -> Self {
+        let low = |number: i64| number as u32;
+        Self {
+            inode_changed: (low(found.ctime()), low(found.ctime_nsec())),
+            content_changed: (low(found.mtime()), low(found.mtime_nsec())),
+            inode: found.ino() as u32,
+            size: found.len() as u32,
+        }
+    }
+}
+
+impl GitIndex {
+    /// The entry of a file; one of them if its merge is not resolved.
+    pub(crate) fn entry(&self, name: &[u8]) -> Option<&IndexEntry> {
+        let at = self.entries.binary_search_by(|entry| entry.name.as_slice().cmp(name)).ok()?;
+        self.entries.get(at)
+    }
+}
+
+impl IndexEntry {
+    /// The name, if it is text.
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.name).unwrap_or_default()
+    }
+
+    /// Whether a command that compares the index with the working tree below `top` may show the file: unless it is as it was
+    /// when the index noted it, and was not changed in the moment in which the index was written (git-scm.com/docs/racy-git).
+    pub(crate) fn may_differ(&self, top: &Path, index: &Metadata) -> bool {
+        let is_same = |found: Metadata| {
+            found.is_file()
+                && IndexFacts::of(&found) == self.facts
+                && self.facts.content_changed < IndexFacts::of(index).content_changed
+        };
+        let is_whole = self.kind == IndexEntryKind::File && !self.is_unmerged;
+        !is_whole || !top.join(self.text()).symlink_metadata().is_ok_and(is_same)
+    }
+}
+
+/// Reads an index of version 2, 3 or 4 with SHA-1; `None` for any other, and for one that is damaged or too large.
+pub(crate) fn read(path: &Path) -> Option<GitIndex> {
+    parse(&files::read_named(path, MAX_BYTES).ok()?)
+}
+
+fn parse(bytes: &[u8]) -> Option<GitIndex> {
+    let number = |at: usize| Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?));
+    let version = number(4)?;
+    if !bytes.starts_with(b"DIRC") || !matches!(version, 2..=4) {
         return None;
     }
-    let (mut at, mut found, mut last) = (12, BTreeMap::new(), Vec::new());
-    for _ in 0..count {
-        let entry = index.get(at..)?;
-        let object = *entry.get(FACTS..)?.first_chunk::<OBJECT>()?;
-        let flags = u16::from_be_bytes(*entry.get(FACTS + OBJECT..)?.first_chunk::<2>()?);
-        let mut start = FACTS + OBJECT + 2;
-        if flags & 0x4000 != 0 {
-            start += 2;
+    let mut entries = Vec::new();
+    let mut name: Vec<u8> = Vec::new();
+    let mut at = 12;
+    for _ in 0..number(8)? {
+        let kind = match number(at + 24)? & 0o170_000 {
+            0o160_000 => IndexEntryKind::Submodule,
+            0o040_000 => IndexEntryKind::SparseFolder,
+            _ => IndexEntryKind::File,
+        };
+        let object = *bytes.get(at + 40..)?.first_chunk()?;
+        let flags = u16::from_be_bytes(*bytes.get(at + 60..)?.first_chunk()?);
+        let mut start = at + if flags & 0x4000 == 0 { 62 } else { 64 };
+        match version {
+            // The name begins like the one before, except for its last bytes.
+            4 => {
+                let (removed, behind) = offset(bytes, start)?;
+                start = behind;
+                name.truncate(name.len().checked_sub(removed)?);
+            }
+            _ => name.clear(),
         }
-        if version == 4 {
-            let (dropped, length) = offset(entry.get(start..)?)?;
-            start += length;
-            last.truncate(last.len().checked_sub(dropped)?);
-        } else {
-            last.clear();
-        }
-        let name = entry.get(start..)?;
-        let end = name.iter().position(|byte| *byte == 0)?;
-        last.extend_from_slice(&name[..end]);
-        let length = start + end;
-        // The older versions pad entries to eight bytes, with at least one zero.
-        at += if version == 4 { length + 1 } else { (length / 8 + 1) * 8 };
-        found.insert(last.clone(), object);
+        let length = bytes.get(start..)?.iter().position(|byte| *byte == 0)?;
+        name.extend(bytes.get(start..start + length)?);
+        let facts = IndexFacts {
+            inode_changed: (number(at)?, number(at + 4)?),
+            content_changed: (number(at + 8)?, number(at + 12)?),
+            inode: number(at + 20)?,
+            size: number(at + 36)?,
+        };
+        entries.push(IndexEntry { name: name.clone(), kind, object, is_unmerged: flags & 0x3000 != 0, facts });
+        at = match version {
+            4 => start + length + 1,
+            // Padded with NULs to a multiple of eight, with at least one.
+            _ => at + ((start - at + length) / 8 + 1) * 8,
+        };
     }
-    Some(found)
+    // Extensions, then the checksum. Names of other lengths would make the entries end elsewhere.
+    let mut shared = None;
+    while at + OBJECT < bytes.len() {
+        let length = number(at + 4)? as usize;
+        if bytes.get(at..at + 4)? == b"link" {
+            let object: [u8; OBJECT] = *bytes.get(at + 8..)?.first_chunk()?;
+            let hex: String = object.iter().map(|byte| format!("{byte:02x}")).collect();
+            shared = Some(format!("sharedindex.{hex}"));
+        }
+        at = at.checked_add(8 + length)?;
+    }
+    (at + OBJECT == bytes.len()).then_some(GitIndex { entries, shared })
 }
 
-/// A number in Git's form of offsets, and its length.
-fn offset(bytes: &[u8]) -> Option<(usize, usize)> {
-    let mut value = 0usize;
-    for (at, byte) in bytes.iter().enumerate().take(5) {
-        value = (value << 7) | usize::from(byte & 0x7f);
+/// A number of variable length, as in the offsets of a pack (git-scm.com/docs/pack-format), and the place behind it.
+fn offset(bytes: &[u8], mut at: usize) -> Option<(usize, usize)> {
+    let mut value = 0_usize;
+    for round in 0.. {
+        let byte = *bytes.get(at)?;
+        at += 1;
+        let low = usize::from(byte & 0x7f);
+        value = if round == 0 { low } else { value.checked_add(1)?.checked_mul(128)?.checked_add(low)? };
         if byte & 0x80 == 0 {
-            return Some((value, at + 1));
+            break;
         }
-        value += 1;
     }
-    None
-}
-
-/// The name of the file with the other entries of a split index, beside it.
-pub(crate) fn shared_part(index: &[u8]) -> Option<String> {
-    let link = memchr::memmem::rfind(index, b"link")?;
-    let object = index.get(link + 8..)?.first_chunk::<OBJECT>()?;
-    let hex: String = object.iter().map(|byte| format!("{byte:02x}")).collect();
-    Some(format!("sharedindex.{hex}"))
+    Some((value, at))
 }
 
 #[cfg(test)]
@@ -70,10 +171,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_files_have_no_entries() {
-        assert_eq!(entries(b""), None);
-        assert_eq!(entries(b"DIRC\0\0\0\x09\0\0\0\0"), None);
-        assert_eq!(entries(b"DIRC\0\0\0\x02\0\0\0\x01short"), None);
-        assert_eq!(offset(&[0x80, 0x80, 0x80, 0x80, 0x80, 0]), None);
+    fn other_files_are_no_index() {
+        for bytes in [&b""[..], b"DIRC\0\0\0\x09\0\0\0\0", b"DIRC\0\0\0\x02\0\0\0\x01short", b"DIRC\0\0\0\x02\0\0\0\0"]
+        {
+            assert_eq!(parse(bytes), None);
+        }
+        let empty = [&b"DIRC\0\0\0\x02\0\0\0\0"[..], &[0; OBJECT]].concat();
+        assert_eq!(parse(&empty), Some(GitIndex { entries: Vec::new(), shared: None }));
+        assert_eq!(offset(&[0x80; 40], 0), None);
     }
 }

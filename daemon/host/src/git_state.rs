@@ -7,10 +7,8 @@ use std::path::{Path, PathBuf};
 use crate::checked_out::{git_folder, top_around};
 use crate::file_systems::answering;
 use crate::files;
-use crate::git_index;
+use crate::git_index::{self, GitIndex};
 
-/// A larger index is only known by its times and size.
-const MAX_INDEX: u64 = 64 << 20;
 /// Bytes of `HEAD` and `commondir`.
 const MAX_NAME: u64 = 4096;
 /// Further folders of branches are not looked at.
@@ -81,15 +79,14 @@ impl IndexState {
         if let Some(known) = known.filter(|known| known.stamp == stamp) {
             return known.clone();
         }
-        let entries = || git_index::entries(&files::read_named(index, MAX_INDEX).ok()?);
-        let hash = |entries: git_index::IndexEntries| {
+        let hash = |index: GitIndex| {
             let mut hasher = blake3::Hasher::new();
-            for (name, object) in entries {
-                hasher.update(&name).update(&[0]).update(&object);
+            for entry in index.entries {
+                hasher.update(&entry.name).update(&[0]).update(&entry.object);
             }
             hasher.finalize()
         };
-        Self { stamp, entries: stamp.and_then(|_| entries()).map(hash) }
+        Self { stamp, entries: stamp.and_then(|_| git_index::read(index)).map(hash) }
     }
 
     fn is_changed(&self, since: &Self) -> bool {

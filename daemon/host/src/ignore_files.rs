@@ -30,8 +30,6 @@ const MAX_PROBLEMS: usize = 20;
 const MAX_CONFIG: u64 = 256 * 1024;
 /// The length of ignore files that are read in place, in bytes together.
 const SHORT: u64 = 4 * 1024;
-/// Size limit of Git's index, in bytes: about half a million files.
-const MAX_INDEX: u64 = 64 * 1024 * 1024;
 
 /// Ignore files of searches, in a repository or not; the first takes precedence.
 const OF_SEARCHES: [&str; 2] = [".rgignore", ".ignore"];
@@ -57,8 +55,8 @@ struct IgnoreState {
     room: usize,
     problems: Vec<String>,
     exclusions: Exclusions,
-    /// The index of each repository that was asked about.
-    indexes: HashMap<PathBuf, Option<Arc<Vec<u8>>>>,
+    /// The names in the index of each repository that was asked about.
+    indexes: HashMap<PathBuf, Option<Arc<Vec<Vec<u8>>>>>,
 }
 
 /// The ignore files of a folder that has some or that is a repository, linked to those above.
@@ -303,45 +301,20 @@ fn own_git_folder(folder: &Path) -> Option<Option<PathBuf>> {
     Some(Some(folder.join(OsStr::from_bytes(line.trim_ascii()))))
 }
 
-/// The index in a form in which all names are whole, with the entries of a split index.
-fn tracked_names(git: &Path) -> Option<Vec<u8>> {
-    let read = |name: &str| files::read_whole(&git.join(name), MAX_INDEX).ok();
-    let whole = |index: Vec<u8>| match index.get(4..8) {
-        Some(b"\0\0\0\x04") => with_whole_names(&index).unwrap_or_default(),
-        _ => index,
-    };
-    let index = read("index")?;
-    let shared = git_index::shared_part(&index).and_then(|name| read(&name));
-    Some([whole(index), shared.map(whole).unwrap_or_default()].concat())
+/// The names of the files in the index, in order, with those of a split index.
+fn tracked_names(git: &Path) -> Option<Vec<Vec<u8>>> {
+    let index = git_index::read(&git.join("index"))?;
+    let shared =
+        index.shared.and_then(|name| git_index::read(&git.join(name))).into_iter().flat_map(|shared| shared.entries);
+    let mut names: Vec<Vec<u8>> = index.entries.into_iter().chain(shared).map(|entry| entry.name).collect();
+    names.sort_unstable();
+    Some(names)
 }
 
-/// The names of an index of version 4 as version 2 has them.
-fn with_whole_names(index: &[u8]) -> Option<Vec<u8>> {
-    let mut whole = b"DIRC\0\0\0\x02".to_vec();
-    for name in git_index::entries(index)?.into_keys() {
-        whole.extend(u16::try_from(name.len()).unwrap_or(u16::MAX).min(0xfff).to_be_bytes());
-        whole.extend(name);
-        whole.push(0);
-    }
-    Some(whole)
-}
-
-/// Whether a file below `folder` is in an index with whole names (gitformat-index(5), versions 2 and 3).
-fn has_entry_below(index: &[u8], folder: &[u8]) -> bool {
-    let version = index.get(4..8).and_then(|bytes| bytes.try_into().ok()).map(u32::from_be_bytes);
-    if !index.starts_with(b"DIRC") || !matches!(version, Some(2 | 3)) {
-        return false;
-    }
-    let wanted = [folder, b"/"].concat();
-    memchr::memmem::find_iter(index, &wanted).any(|at| {
-        // Two bytes of flags, with the length of the name, precede it; version 3 may put two more between them.
-        [2_usize, 4].into_iter().any(|before| {
-            let flags = at.checked_sub(before).and_then(|from| index.get(from..from + 2));
-            let length = flags.map_or(0, |flags| usize::from(u16::from_be_bytes([flags[0], flags[1]]) & 0xfff));
-            let is_whole = length == 0xfff || index.get(at + length) == Some(&0);
-            length > folder.len() && is_whole && !index[at..(at + length).min(index.len())].contains(&0)
-        })
-    })
+/// Whether one of these files is below a folder.
+fn has_entry_below(names: &[Vec<u8>], folder: &[u8]) -> bool {
+    let below = [folder, b"/"].concat();
+    names.get(names.partition_point(|name| *name < below)).is_some_and(|name| name.starts_with(&below))
 }
 
 /// The target of a work tree's `.git` file (gitrepository-layout(5), `gitdir` and `commondir`).

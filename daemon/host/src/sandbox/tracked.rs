@@ -9,10 +9,8 @@ use sha1::{Digest, Sha1};
 
 use crate::checked_out::git_folder;
 use crate::files;
-use crate::git_index::{IndexEntries, OBJECT, entries};
+use crate::git_index::{self, GitIndex, OBJECT};
 
-/// A larger index is not read, and its files count as untracked.
-const MAX_INDEX: u64 = 64 << 20;
 /// Secrets are small.
 const MAX_FILE: u64 = 1 << 20;
 
@@ -32,16 +30,15 @@ impl TrackingRepository {
 
 /// The indexes that a walk has needed, each read once.
 #[derive(Debug, Default)]
-pub(super) struct GitIndexes(HashMap<PathBuf, Option<IndexEntries>>);
+pub(super) struct GitIndexes(HashMap<PathBuf, Option<GitIndex>>);
 
 impl GitIndexes {
     /// Whether the repository tracks the file with the content that it has.
     pub(super) fn tracks(&mut self, repository: &TrackingRepository, file: &Path) -> bool {
-        let read = || entries(&files::read_named(&repository.index, MAX_INDEX).ok()?);
-        let index = self.0.entry(repository.index.clone()).or_insert_with(read);
+        let index = self.0.entry(repository.index.clone()).or_insert_with_key(|index| git_index::read(index));
         let name = file.strip_prefix(&repository.top).ok().and_then(Path::to_str);
-        let object = index.as_ref().zip(name).and_then(|(index, name)| index.get(name.as_bytes()));
-        object.is_some_and(|object| files::read_named(file, MAX_FILE).is_ok_and(|content| blob(&content) == *object))
+        let entry = index.as_ref().zip(name).and_then(|(index, name)| index.entry(name.as_bytes()));
+        entry.is_some_and(|entry| files::read_named(file, MAX_FILE).is_ok_and(|content| blob(&content) == entry.object))
     }
 }
 

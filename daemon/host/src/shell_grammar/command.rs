@@ -185,6 +185,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         let is_the_shells_own =
             |name: &str| variables::is_the_shells_own(name, environment) && !state.hands_on(name) && !state.is_lost();
         let site = CommandContext {
+            clock: self.clock,
             is_the_shells_own: &is_the_shells_own,
             nothing_changed,
             changes_pathspecs,

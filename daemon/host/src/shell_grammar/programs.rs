@@ -339,6 +339,8 @@ pub(super) struct CommandContext<'a> {
     pub(super) switched_by: Option<&'a [toold_engine::need::Word]>,
     /// Its standard input.
     pub(super) input: &'a CommandOutput,
+    /// The time that is left for the line.
+    pub(super) clock: crate::shell_grammar::clock::JudgingClock,
     /// Whether no program gets a variable of this name.
     pub(super) is_the_shells_own: &'a dyn Fn(&str) -> bool,
 }

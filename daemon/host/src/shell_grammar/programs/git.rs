@@ -69,7 +69,6 @@ const HARMLESS_SETTINGS: &[&str] = &[
     "log.date",
     "log.decorate",
     "log.abbrevcommit",
-    "log.follow",
     "status.branch",
     "status.relativepaths",
     "status.renames",
@@ -229,7 +228,7 @@ fn read_known(
                 if name == "push" {
                     pushed::add(&words[at..], &mut of, repository.as_ref().ok(), site);
                 }
-                if name == "pull" {
+                if matches!(name, "pull" | "fetch" | "remote" | "submodule") {
                     pushed::add_pulled(&mut of, repository.as_ref().ok());
                 }
                 // `--staged` alone writes the index and no file.
@@ -270,6 +269,14 @@ fn read_known(
                 }
                 let form = of.form.clone();
                 let verbs = of.known.map_or(1, |known| known.name.split(' ').count() - 1);
+                let others = other_repositories(name, &words[at..], of.form.as_ref());
+                let is_other = |place: &Arg| !place.is(".");
+                if let Ok(repository) = repository.as_ref()
+                    && name == "push"
+                    && others.iter().any(is_other)
+                {
+                    shown::add_sent(repository, site, &mut of);
+                }
                 let command = GitCommand { name, words: &words[at..], form: form.as_ref(), verbs };
                 shown::add(&command, repository.as_ref().ok(), site, &mut of);
                 // It may put the files there.
@@ -286,8 +293,7 @@ fn read_known(
                 }
                 // A setting may change what else Git runs.
                 of.reads_only &= !is_set;
-                let others = other_repositories(name, &words[at..], of.form.as_ref());
-                if name == "clone" {
+                if matches!(name, "clone" | "fetch" | "pull" | "submodule") {
                     others.iter().for_each(|place| shown::add_cloned(place, folder.as_ref(), site, &mut of));
                 }
                 of.files.extend(named.into_iter().chain(others).flat_map(|place| repository_read(&place, &folder)));
@@ -487,6 +493,7 @@ fn restores(words: &[Arg], reading: &mut Reading, own_files: usize, repository: 
     if words.iter().any(|word| word.is("--")) {
         return;
     }
+    let only_takes_paths = words.iter().any(|word| word.is("--ours") || word.is("--theirs"));
     if form.options.iter().any(|option| option.names.iter().any(|name| of_branch.contains(&name.as_str()))) {
         return;
     }
@@ -505,7 +512,7 @@ fn restores(words: &[Arg], reading: &mut Reading, own_files: usize, repository: 
             // No branch is known, and few have a dot in their names.
             None => first.text.contains('.'),
         };
-        if may_be_path || first.literal && first.text.starts_with(':') {
+        if may_be_path || only_takes_paths || first.literal && first.text.starts_with(':') {
             paths.push(Arg::text(&first.text));
         }
     }

@@ -39,11 +39,17 @@ pub(super) fn add(words: &[Arg], reading: &mut Reading, repository: Option<&Repo
     reading.also.extend(pushes);
 }
 
-/// Adds the address that `git pull` merges from in place of a remote.
+/// Adds the address that `git pull` and `git fetch` name in place of a remote, and those of new remotes and submodules.
 pub(super) fn add_pulled(reading: &mut Reading, repository: Option<&Repository>) {
     let Some(form) = &reading.form else { return };
     let plain: Vec<&str> = form.plain.iter().skip(1).map(|word| word.text.as_str()).collect();
-    let found = addresses(&plain, None, repository);
+    let found = match form.plain.first().map(|word| word.text.as_str()) {
+        Some("remote" | "submodule") => {
+            let is_address = |text: &&&str| text.contains(':') || text.starts_with(['/', '.']);
+            plain.iter().filter(is_address).map(|text| vec![(*text).to_owned()]).collect()
+        }
+        _ => addresses(&plain, None, repository),
+    };
     reading.places.extend(found);
 }
 

@@ -5,7 +5,6 @@ mod branches;
 mod contents;
 pub(in crate::shell_grammar) mod credentials;
 pub(super) mod history;
-mod index;
 mod nested;
 mod objects;
 pub(super) mod settings;
@@ -16,15 +15,14 @@ use std::rc::Rc;
 use super::CommandContext;
 use super::pathspec::Pathspecs;
 use crate::environment::Environment;
+use crate::git_index::{self, IndexEntry, IndexEntryKind};
 use crate::shell_grammar::arg::Arg;
 use crate::shell_grammar::names::NameSet;
 
-use index::{IndexEntry, IndexEntryKind, entries};
 pub(super) use objects::is_object_name;
 use settings::{RepositoryProblem, RepositorySettings};
 
 const MAX_CONFIG: u64 = 256 * 1024;
-const MAX_INDEX: u64 = 64 * 1024 * 1024;
 /// A repository with more submodules that are checked out, those within submodules included, is not looked into.
 const MAX_SUBMODULES: usize = 32;
 /// Files of the working tree that are compared with the index: some tens of milliseconds.
@@ -189,9 +187,11 @@ fn entries_of(own: &Path) -> Result<Option<Vec<IndexEntry>>, RepositoryProblem> 
     if index.symlink_metadata().is_err() {
         return Ok(None);
     }
-    let bytes = crate::files::read_named(&index, MAX_INDEX).ok();
-    let found = bytes.and_then(|bytes| entries(&bytes)).ok_or_else(|| "its index cannot be parsed".to_owned())?;
-    Ok(Some(found))
+    // The names of a split index lie in two files.
+    let is_text = |entry: &IndexEntry| std::str::from_utf8(&entry.name).is_ok();
+    let found = git_index::read(&index).filter(|index| index.shared.is_none() && index.entries.iter().all(is_text));
+    let found = found.ok_or_else(|| "its index cannot be parsed".to_owned())?;
+    Ok(Some(found.entries))
 }
 
 /// The hooks that run when the index is refreshed, and when objects that are not there are fetched.
@@ -254,7 +254,7 @@ impl RepositoryReader<'_> {
         repository.note(check_hooks(&hooks, settings.is_partial));
         let entries = repository.noted(entries_of(&own)).flatten();
         for entry in entries.iter().flatten() {
-            let found = top.join(&entry.name);
+            let found = top.join(entry.text());
             match entry.kind {
                 IndexEntryKind::File => {}
                 IndexEntryKind::Submodule => {
@@ -267,7 +267,7 @@ impl RepositoryReader<'_> {
                 // Git lists what is in it, submodules included, once the folder is there.
                 IndexEntryKind::SparseFolder if found.symlink_metadata().is_err() => {}
                 IndexEntryKind::SparseFolder => {
-                    let why = format!("its sparse index leaves out {}, which is there", entry.name);
+                    let why = format!("its sparse index leaves out {}, which is there", entry.text());
                     repository.note(Err(why.into()));
                 }
             }
@@ -362,7 +362,7 @@ impl Repository {
 
     /// The names of all files of the index, from the top folder; none if the index is missing.
     pub(super) fn tracked_names(&self) -> impl Iterator<Item = &str> {
-        self.entries.iter().flatten().map(|entry| entry.name.as_str())
+        self.entries.iter().flatten().map(IndexEntry::text)
     }
 
     /// The same, if they are all known: `None` with folders that a sparse index leaves out, or with an index that cannot be read.
@@ -373,14 +373,18 @@ impl Repository {
         is_known.then(|| self.tracked_names())
     }
 
-    /// The names of those that a comparison of the index with the working tree may show, as for [`Self::all_tracked_names`].
-    pub(super) fn changed_names(&self) -> Option<impl Iterator<Item = &str>> {
-        self.all_tracked_names().is_some().then_some(())?;
-        let entries = self.entries.as_deref().unwrap_or_default();
+    /// The entries of the index, as for [`Self::all_tracked_names`].
+    fn all_entries(&self) -> Option<&[IndexEntry]> {
+        self.all_tracked_names().map(|_| self.entries.as_deref().unwrap_or_default())
+    }
+
+    /// The names of the files that a comparison of the index with the working tree may show; `None` if they are not known.
+    fn changed_names(&self) -> Option<impl Iterator<Item = &str>> {
+        let entries = self.all_entries()?;
         let index = self.own.join("index").symlink_metadata().ok().filter(|_| entries.len() <= MAX_COMPARED);
         let may_differ =
             move |entry: &&IndexEntry| index.as_ref().is_none_or(|index| entry.may_differ(&self.top, index));
-        Some(entries.iter().filter(may_differ).map(|entry| entry.name.as_str()))
+        Some(entries.iter().filter(may_differ).map(IndexEntry::text))
     }
 
     /// The tracked files below the folder of the command that these paths choose; `None` if there may be others: an index that
@@ -396,8 +400,8 @@ impl Repository {
         if !entries.iter().all(is_whole) {
             return None;
         }
-        let is_below = |name: &&String| Path::new(name).starts_with(below) && paths.may_choose(name);
-        let names = entries.iter().map(|entry| &entry.name).filter(is_below);
+        let is_below = |name: &&str| Path::new(name).starts_with(below) && paths.may_choose(name);
+        let names = entries.iter().map(IndexEntry::text).filter(is_below);
         let files = names.map(|name| self.top.join(name)).collect();
         Some(Rc::new(NameSet::printed(self.folder.clone(), files, &self.folder)))
     }

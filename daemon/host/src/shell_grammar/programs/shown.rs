@@ -7,7 +7,7 @@ use std::sync::Arc;
 use toold_engine::need::{CommandForm, FormOption, ShownFiles, Word};
 
 use super::pathspec::{Pathspecs, has_magic};
-use super::repository::history::ShownCommits;
+use super::repository::history::ShownContents;
 use super::repository::{self, Repository, is_object_name};
 use super::{CommandContext, Reading};
 use crate::shell_grammar::arg::Arg;
@@ -42,22 +42,15 @@ pub(super) fn add(command: &GitCommand, repository: Option<&Repository>, site: &
     let takes_paths = takes.or(command.reads_commits());
     let Some(paths) = takes_paths else { return };
     let (chosen, leaves_out) = (command.chosen(paths, repository, site), paths != TakesPaths::Nowhere);
-    let commits = command.commits(paths, repository, site);
-    let of_commits = commits.as_ref().map(|commits| repository.names_shown(commits, &chosen));
-    let differing = match &of_commits {
-        _ if takes.is_none() || !command.compares(commits.as_ref(), site) => None,
-        Some(names) => names.clone(),
-        None => repository
-            .changed_names()
-            .map(|names| names.filter(|name| chosen.may_choose(name)).map(str::to_owned).collect()),
-    };
-    if let Some(names) = differing {
-        let is_any = !names.is_empty();
-        reading.shows.extend(is_any.then(|| shown(repository, Some(names), leaves_out)));
+    let contents = command.contents(paths, repository, site);
+    let names = repository.names_shown(&contents, &chosen, site.clock);
+    if let Some(names) = names.as_ref().filter(|_| takes.is_some() && command.compares(&contents, site)) {
+        let differing = (!names.is_empty()).then(|| shown(repository, Some(names.clone()), leaves_out));
+        reading.shows.extend(differing);
         return;
     }
     reading.shows.extend(takes.map(|_| files_of(repository, &chosen, leaves_out)));
-    reading.shows.extend(of_commits.and_then(|names| files_of_commits(repository, names, leaves_out)));
+    reading.shows.extend(files_of_commits(repository, names, leaves_out));
 }
 
 /// Adds any file, for a command whose words name its repository or its working tree.
@@ -71,9 +64,14 @@ pub(super) fn add_all(words: &[Arg], site: &CommandContext, reading: &mut Readin
         |word: &Arg| ["-C", "--git-dir", "--work-tree"].iter().any(|name| word.start().starts_with(name));
     let found = repository::find(site, None, "", true).ok().filter(|_| !words.iter().any(chooses_folder));
     match found {
-        Some(found) => reading.shows.extend(all_files_of(&found)),
+        Some(found) => reading.shows.extend(all_files_of(&found, site)),
         None => reading.shows.push(any_file()),
     }
+}
+
+/// Adds all files of the repository, for a command that sends its commits to another folder of this machine.
+pub(super) fn add_sent(repository: &Repository, site: &CommandContext, reading: &mut Reading) {
+    reading.shows.extend(all_files_of(repository, site));
 }
 
 /// Adds the files of a repository on this machine that is cloned: they get other paths.
@@ -81,7 +79,7 @@ pub(super) fn add_cloned(place: &Arg, folder: Option<&Arg>, site: &CommandContex
     let Some(place) = place.literal().map(|place| place.strip_prefix("file://").unwrap_or(place)) else { return };
     let from = Path::new(folder.and_then(Arg::literal).unwrap_or(".")).join(place);
     if let Ok(repository) = repository::find(site, Some(&Arg::text(&from.to_string_lossy())), "", true) {
-        reading.shows.extend(all_files_of(&repository));
+        reading.shows.extend(all_files_of(&repository, site));
     }
 }
 
@@ -121,8 +119,8 @@ fn files_of_commits(repository: &Repository, names: Option<Vec<String>>, takes_p
 }
 
 /// The files of its index and of all commits.
-fn all_files_of(repository: &Repository) -> impl Iterator<Item = Arc<ShownFiles>> {
-    let names = repository.names_shown(&ShownCommits::All, &Pathspecs::default());
+fn all_files_of(repository: &Repository, site: &CommandContext) -> impl Iterator<Item = Arc<ShownFiles>> {
+    let names = repository.names_shown(&[ShownContents::All], &Pathspecs::default(), site.clock);
     let of_commits = files_of_commits(repository, names, false);
     std::iter::once(files_of(repository, &Pathspecs::default(), false)).chain(of_commits)
 }
@@ -172,7 +170,9 @@ impl GitCommand<'_> {
             "add" | "stage" | "checkout" | "reset" | "restore" | "commit" | "stash" if asks_for_each => {
                 Some(TakesPaths::BehindRevisions)
             }
-            "commit" if has(&["-v", "--verbose"]) => Some(TakesPaths::BehindRevisions),
+            // All that is to be committed, whatever the paths are.
+            "commit" if has(&["-v", "--verbose"]) => Some(TakesPaths::Nowhere),
+            "status" => has(&["-v", "--verbose"]).then_some(TakesPaths::Nowhere),
             "bundle" => (verb == Some("create")).then_some(TakesPaths::Nowhere),
             "worktree" => (verb == Some("add")).then_some(TakesPaths::Nowhere),
             "rerere" => (verb == Some("diff")).then_some(TakesPaths::Nowhere),
@@ -241,7 +241,8 @@ impl GitCommand<'_> {
         let Some(form) = self.form.filter(|_| takes != TakesPaths::Nowhere) else { return Pathspecs::default() };
         let is_literal = self.form.is_some() && self.has(&["--literal-pathspecs"]);
         let is_value = form.options.iter().flat_map(|option| &option.values).any(|value| value.text == "--");
-        if is_literal || is_value || site.changes_pathspecs {
+        // One shows a file under its earlier names as well, the other all files of the commits that the paths choose.
+        if is_literal || is_value || site.changes_pathspecs || self.has(&["--follow", "--full-diff"]) {
             return Pathspecs::default();
         }
         let (revisions, paths) = self.split(takes, repository, site);
@@ -255,32 +256,35 @@ impl GitCommand<'_> {
         Pathspecs::of(given.iter().chain(self.behind_dashes()), &repository.top, below)
     }
 
-    /// Whether it shows only files that differ in what it compares: commits, or the index and the working tree. `commits` is what
-    /// [`Self::commits`] gives.
-    fn compares(&self, commits: Option<&ShownCommits>, site: &CommandContext) -> bool {
-        use ShownCommits::{Between, Changes, Walk};
-        let is_plain = site.nothing_changed && self.form.is_some_and(|form| form.options.iter().all(keeps_limit));
-        is_plain
-            && match commits {
-                None => matches!(self.name, "diff" | "diff-files"),
-                Some(Changes(_) | Between(..) | Walk(..)) => {
-                    matches!(self.name, "show" | "log" | "whatchanged" | "format-patch" | "diff" | "diff-tree")
-                }
-                Some(_) => false,
+    /// Whether it shows only files that differ in what it compares. `contents` is what [`Self::contents`] gives.
+    fn compares(&self, contents: &[ShownContents], site: &CommandContext) -> bool {
+        let is_comparison = |contents: &ShownContents| {
+            use ShownContents::{All, Between, Changes, Files, Index, Stash, Stashes, Unnamed, Walk, WorkingTree};
+            match contents {
+                Changes(_) | Between(..) | Index(_) | WorkingTree | Stash(_) | Stashes | Walk(..) => true,
+                Files(_) | All | Unnamed => false,
             }
+        };
+        // Twice, it compares with all files; before the subcommand, it names the folder.
+        let copies =
+            |word: &Arg| !word.start().starts_with("--") && word.start().starts_with('-') && word.start().contains('C');
+        let is_known = |option: &FormOption| keeps_limit(option) || is_among(option, FILTERING);
+        let is_plain = self.form.is_some_and(|form| form.options.iter().all(is_known));
+        self.name != "cat-file"
+            && site.nothing_changed
+            && is_plain
+            && !self.words.iter().any(copies)
+            && contents.iter().all(is_comparison)
     }
 
-    /// The commits of which it may show files; `None` if it shows those of the index and of the working tree alone.
-    fn commits(&self, takes: TakesPaths, repository: &Repository, site: &CommandContext) -> Option<ShownCommits> {
-        if matches!(self.name, "add" | "stage" | "diff-files") {
-            return None;
-        }
+    /// The contents that it may show; none if it only reads files that the index has.
+    fn contents(&self, takes: TakesPaths, repository: &Repository, site: &CommandContext) -> Vec<ShownContents> {
         if self.name == "reflog" || self.form.is_some() && self.has(LISTED) {
-            return Some(ShownCommits::Unnamed);
+            return vec![ShownContents::Unnamed];
         }
         // Changes that the line makes before are in the index or in a branch.
         let Some(form) = self.form.filter(|_| site.nothing_changed && !self.has(WALKING)) else {
-            return Some(ShownCommits::All);
+            return vec![ShownContents::All];
         };
         let (revisions, paths) = match takes {
             TakesPaths::Nowhere => (self.operands(), Default::default()),
@@ -288,63 +292,84 @@ impl GitCommand<'_> {
             TakesPaths::BehindRevisions => self.split(takes, repository, site),
         };
         if revisions.iter().any(|word| !word.literal) {
-            return Some(ShownCommits::Unnamed);
+            return vec![ShownContents::Unnamed];
         }
         let names: Vec<String> = revisions.iter().map(|word| word.text.clone()).collect();
-        let or_head = |names: Vec<String>| if names.is_empty() { vec!["HEAD".to_owned()] } else { names };
+        let head = || "HEAD".to_owned();
+        let or_head = |names: Vec<String>| if names.is_empty() { vec![head()] } else { names };
         let is_range = names.iter().any(|name| name.contains("..") || name.starts_with('^'));
-        Some(match (self.name, names.as_slice()) {
-            ("show" | "diff-tree", _) if is_range => ShownCommits::Walk(names, None),
-            ("diff" | "diff-tree", [one]) if one.contains("...") => ShownCommits::Walk(names, None),
-            ("diff", [one]) if is_range => {
-                let named = |name: &str| if name.is_empty() { "HEAD" } else { name }.to_owned();
-                let (before, after) = one.split_once("..").unwrap_or(("HEAD", one));
-                ShownCommits::Between(named(before), named(after))
+        let (of_index, of_base) = (self.has(&["--cached", "--staged"]), self.has(&["--merge-base"]));
+        let behind_base = |one: &str, other: &str| ShownContents::Walk(vec![format!("{one}..{other}")], None);
+        let contents = match (self.name, names.as_slice()) {
+            ("add" | "stage" | "diff-files", _) => ShownContents::WorkingTree,
+            ("show", _) if is_range => ShownContents::Walk(names, None),
+            // What differs between their merge base and the second has been changed since then.
+            ("diff-tree", [one]) if one.contains("...") => ShownContents::All,
+            ("diff", [one]) if one.contains("...") => {
+                let (one, other) = one.split_once("...").unwrap_or_default();
+                behind_base(one, other)
             }
-            ("diff", _) if self.has(&["--merge-base"]) => ShownCommits::All,
-            ("diff", []) if !self.has(&["--cached", "--staged"]) => return None,
-            ("diff" | "diff-tree", [before, after]) => ShownCommits::Between(before.clone(), after.clone()),
-            ("diff" | "diff-index", [] | [_]) => ShownCommits::Files(or_head(names)),
-            ("show" | "diff-tree" | "cat-file", _) => ShownCommits::Changes(or_head(names)),
+            ("diff", [one, other]) if of_base => behind_base(one, other),
+            ("diff" | "diff-tree", [one]) if is_range => {
+                let named = |name: &str| if name.is_empty() { head() } else { name.to_owned() };
+                let (before, after) = one.split_once("..").unwrap_or(("HEAD", one));
+                ShownContents::Between(named(before), named(after))
+            }
+            ("diff", []) if !of_index => ShownContents::WorkingTree,
+            ("diff" | "diff-index", [] | [_]) => {
+                let revision = names.into_iter().next().unwrap_or_else(head);
+                let since_base = of_base.then(|| behind_base(&revision, "HEAD"));
+                let revision = if of_base { head() } else { revision };
+                let of_tree = (!of_index).then_some(ShownContents::WorkingTree);
+                return since_base.into_iter().chain([ShownContents::Index(revision)]).chain(of_tree).collect();
+            }
+            ("status" | "commit", []) => {
+                let revision = if self.has(&["--amend"]) { "HEAD~1".to_owned() } else { head() };
+                return vec![ShownContents::Index(revision), ShownContents::WorkingTree];
+            }
+            ("diff-tree", [_, _]) if of_base => ShownContents::All,
+            ("diff" | "diff-tree", [before, after]) => ShownContents::Between(before.clone(), after.clone()),
+            ("show" | "diff-tree" | "cat-file", _) => ShownContents::Changes(or_head(names)),
             ("log" | "whatchanged" | "format-patch", _) => {
                 let is_whole = paths.is_empty() && self.behind_dashes().is_empty();
                 let most = limit_of(self.words).filter(|_| is_whole && form.options.iter().all(keeps_limit));
                 match names.as_slice() {
                     // The commits since then.
                     [since] if self.name == "format-patch" && !is_range && limit_of(self.words).is_none() => {
-                        ShownCommits::Walk(vec![format!("{since}..HEAD")], None)
+                        behind_base(since, "HEAD")
                     }
-                    _ => ShownCommits::Walk(or_head(names), most),
+                    _ => ShownContents::Walk(or_head(names), most),
                 }
             }
-            ("stash", _) if form.plain.get(1).is_some_and(|verb| verb.text == "list") => ShownCommits::Stashes,
+            ("stash", _) if form.plain.get(1).is_some_and(|verb| verb.text == "list") => ShownContents::Stashes,
             ("stash", []) if form.plain.get(1).is_some_and(|verb| verb.text == "show") => {
-                ShownCommits::Stash("stash".to_owned())
+                ShownContents::Stash("stash".to_owned())
             }
             ("stash", [one]) if one.bytes().all(|byte| byte.is_ascii_digit()) => {
-                ShownCommits::Stash(format!("stash@{{{one}}}"))
+                ShownContents::Stash(format!("stash@{{{one}}}"))
             }
             ("stash", [one]) if form.plain.get(1).is_some_and(|verb| verb.text == "show") => {
-                ShownCommits::Stash(one.clone())
+                ShownContents::Stash(one.clone())
             }
-            ("archive", [tree]) => ShownCommits::Files(vec![tree.clone()]),
-            ("worktree", [_, commit]) => ShownCommits::Files(vec![commit.clone()]),
+            ("archive", [tree]) => ShownContents::Files(vec![tree.clone()]),
+            ("worktree", [_, commit]) => ShownContents::Files(vec![commit.clone()]),
             ("worktree", [place]) => {
                 // A branch of the folder's name is checked out there.
                 let name = place.rsplit('/').next().unwrap_or_default();
                 let branch = repository.branches().into_iter().find(|branch| branch == name);
-                ShownCommits::Files(vec![branch.unwrap_or_else(|| "HEAD".to_owned())])
+                ShownContents::Files(vec![branch.unwrap_or_else(head)])
             }
-            ("grep", []) => return None,
-            ("grep", _) => ShownCommits::Files(names),
+            ("grep", []) => return Vec::new(),
+            ("grep", _) => ShownContents::Files(names),
             ("restore", _) => {
                 let source = form.options.iter().filter(|option| option.names.iter().any(|name| name == "--source"));
                 let values = source.flat_map(|option| &option.values).map(|value| value.text.clone());
-                ShownCommits::Files(or_head(values.collect()))
+                ShownContents::Files(or_head(values.collect()))
             }
-            ("checkout" | "reset" | "commit" | "status" | "stash", _) => ShownCommits::Files(or_head(names)),
-            _ => ShownCommits::All,
-        })
+            ("checkout" | "reset" | "commit" | "status" | "stash", _) => ShownContents::Files(or_head(names)),
+            _ => ShownContents::All,
+        };
+        vec![contents]
     }
 }
 
@@ -369,10 +394,20 @@ const COUNTED: &str = "-p -u --patch -n --max-count --oneline --stat --numstat -
                        --word-diff --color-words --no-pager -P -C --stdout --no-ext-diff -M --find-renames --no-renames \
                        --topo-order --date-order --no-textconv -W --function-context -c --cc -m -o --output-directory";
 
+/// Options that leave out commits or files, or say what a comparison compares.
+const FILTERING: &str = "--cached --staged --merge-base -v --verbose -R -a --text -z --raw --abbrev --exit-code --quiet --minimal \
+                         --patience --histogram --diff-algorithm --ignore-all-space --ignore-space-change --ignore-blank-lines \
+                         --diff-filter --full-index --relative --no-prefix --author --committer --since --until --after --before \
+                         --grep -S -G --merges --no-merges --first-parent --reverse --skip";
+
 fn keeps_limit(option: &FormOption) -> bool {
     let is_number =
         |name: &str| name.strip_prefix('-').is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()));
-    option.names.iter().any(|name| is_number(name) || COUNTED.split_whitespace().any(|known| known == name))
+    option.names.iter().any(|name| is_number(name)) || is_among(option, COUNTED)
+}
+
+fn is_among(option: &FormOption, names: &str) -> bool {
+    names.split_whitespace().any(|known| option.names.iter().any(|name| name == known))
 }
 
 /// The number of commits that `-3`, `-n 3` or `--max-count=3` says; the largest of several.
@@ -461,11 +496,12 @@ fn shows_changes(name: &str, words: &[Arg]) -> bool {
             && PRINTING.iter().any(|option| option.starts_with(text))
             || flags.any(|letter| "puUcWL".contains(letter))
     };
-    let (lists, prints) = (has(LISTING), has(PRINTING) || words.iter().any(may_print));
+    // Which commits these find tells of the contents as well.
+    let searches = has(&["-S", "-G"]);
+    let (lists, prints) = (has(LISTING), has(PRINTING) || searches || words.iter().any(may_print));
     match name {
         "show" | "diff" => !lists || prints,
         "log" | "whatchanged" | "stash" | "diff-tree" | "diff-index" | "diff-files" | "reflog" => prints,
-        "status" => has(&["-v", "--verbose"]),
         "range-diff" => !has(&["-s", "--no-patch"]),
         _ => false,
     }

@@ -700,6 +700,8 @@ fn git_shows_no_secret_that_the_repository_tracks() {
     }
     git(&place.home, &place.workspace, &["add", "-f", ".env"]);
     git(&place.home, &place.workspace, &["commit", "--quiet", "-m", "Settings"]);
+    write(&place.workspace, &[(".env", "TOKEN=stashed\n")]);
+    git(&place.home, &place.workspace, &["stash", "--quiet"]);
     write(&place.workspace, &[(".env", "TOKEN=another\n")]);
     let around = ["git diff -- ':!README.md'", "git show HEAD -- .", "git log -p -- '*'", "git log -p -- .en?"];
     for line in patches.iter().chain(&around) {

@@ -51,7 +51,6 @@ impl Guarded {
 const SHOWING: &[&str] = &[
     "git diff",
     "git diff HEAD~1",
-    "git diff --cached -U1",
     "git -C src diff HEAD~2",
     "cd src && git diff HEAD~1",
     "git --no-pager log -p",
@@ -61,7 +60,6 @@ const SHOWING: &[&str] = &[
     "git show",
     "git show HEAD --stat -p",
     "git diff-tree -p HEAD",
-    "git stash show -p",
     "git reflog -p",
     "git status -v",
     "git format-patch -1 --stdout",
@@ -293,6 +291,23 @@ fn a_file_that_is_the_same_in_both_is_not_shown() {
         "git log -p HEAD~2..HEAD",
         "git format-patch -2 --stdout",
         "git diff-tree -p HEAD~1",
+        "git diff HEAD",
+        "git diff HEAD~1 --stat -p",
+        "git diff --cached",
+        "git diff --staged -U1 HEAD~1",
+        "git diff HEAD@{1}",
+        "git diff HEAD~2...HEAD",
+        "git diff HEAD~1...",
+        "git diff --merge-base HEAD~1",
+        "git diff --merge-base --cached HEAD~1",
+        "git diff --merge-base HEAD~2 HEAD",
+        "git diff-index -p HEAD",
+        "git diff-index -p --cached HEAD~2",
+        "git log -p --author=Ada HEAD~2..HEAD",
+        "git log -p HEAD~2...HEAD",
+        "git stash show -p",
+        "git stash list -p",
+        "git status -v",
     ] {
         check(line, Allow);
     }
@@ -302,6 +317,14 @@ fn a_file_that_is_the_same_in_both_is_not_shown() {
         "git show HEAD~2",
         "git diff HEAD~3 HEAD",
         "git diff HEAD~3",
+        "git diff --cached HEAD~3",
+        "git diff HEAD~3...HEAD",
+        "git diff --merge-base HEAD~3",
+        "git diff-index -p HEAD~3",
+        "git log -p --follow README.md",
+        "git log -p --full-diff -- README.md",
+        "git show --full-diff HEAD~2 -- README.md",
+        "git show -C -C HEAD",
         "git log -p --boundary HEAD~2..HEAD",
         "git log -p --all",
         "git diff-tree -p HEAD~2",
@@ -322,6 +345,73 @@ fn a_file_that_is_the_same_in_both_is_not_shown() {
     check("git diff --cached", Ask);
     std::fs::remove_file(&plan).unwrap();
     check("git diff", Ask);
+}
+
+/// The file was changed on one branch, and in one stash.
+#[test]
+fn a_file_is_shown_by_comparisons_with_the_branch_and_the_stash_that_changed_it() {
+    let guarded = Guarded::make("deny file.read **/private/**");
+    let (home, top) = (&guarded.project.place.home, &guarded.project.place.workspace);
+    let run = |arguments: &[&str]| git(home, top, arguments);
+    let change = |file: &str, text: &str| write(top, &[(file, text)]);
+    let check = |line: &str, shows: bool| {
+        let is_shown = guarded.output(&line.split(' ').skip(1).collect::<Vec<_>>()).contains("secret plan");
+        assert_eq!(is_shown, shows, "{line}");
+        guarded.check(&[line], if shows { Ask } else { Allow });
+    };
+    run(&["commit", "--quiet", "-am", "Today"]);
+    run(&["checkout", "--quiet", "-b", "side"]);
+    change("private/plan.txt", "secret plan\nof side\n");
+    run(&["commit", "--quiet", "-am", "Side"]);
+    run(&["checkout", "--quiet", "main"]);
+    for text in ["One", "Two"] {
+        change("README.md", text);
+        run(&["commit", "--quiet", "-am", text]);
+    }
+    for (line, shows) in [
+        ("git diff main side", true),
+        ("git diff main...side", true),
+        ("git diff side...main", false),
+        ("git diff side...", false),
+        ("git diff ...side", true),
+        ("git diff side", true),
+        ("git diff --cached side", true),
+        ("git diff --merge-base side", false),
+        ("git diff --merge-base main side", true),
+        ("git diff --merge-base side main", false),
+        ("git diff-tree -p side main", true),
+        ("git diff-tree -p side..main", true),
+        ("git log -p side..main", false),
+        ("git log -p main..side", true),
+        ("git log -p side...main", true),
+        ("git log -p --since=1990-01-01 side..main", false),
+        ("git diff 4b825dc642cb6eb9a060e54bf8d69288fbee4904 main", true),
+        ("git diff side -- README.md", false),
+    ] {
+        check(line, shows);
+    }
+    for (file, text) in [("private/plan.txt", "secret plan\nof a stash\n"), ("README.md", "Three")] {
+        change(file, text);
+        run(&["stash", "--quiet"]);
+    }
+    for (line, shows) in [
+        ("git stash show -p", false),
+        ("git stash show -p stash@{0}", false),
+        ("git stash show -p 1", true),
+        ("git stash show -p stash@{1}", true),
+        ("git stash list -p", true),
+        ("git stash list -p -- README.md", false),
+        ("git diff stash@{0}", false),
+        ("git diff stash@{1}", true),
+    ] {
+        check(line, shows);
+    }
+    change("private/plan.txt", "secret plan\nstaged\n");
+    run(&["add", "private/plan.txt"]);
+    for line in ["git diff --cached", "git diff HEAD", "git status -v", "git status -v src", "git diff-index -p HEAD"] {
+        check(line, true);
+    }
+    check("git diff -- README.md", false);
 }
 
 /// A repository in which only older commits have `old/key.txt`; `HEAD~2` added it, and `HEAD~1` removed it.
@@ -492,6 +582,9 @@ fn programs_that_get_the_file_by_an_option_in_a_text_or_in_a_folder_are_asked_ab
             "yq -n 'load(\"private/plan.txt\")'",
             "emacs --batch --eval '(find-file \"private/plan.txt\")'",
             "claude -p 'read private/plan.txt'",
+            "tig",
+            "gitk --all",
+            "screen -c private/plan.txt",
         ],
         Ask,
     );
@@ -504,6 +597,9 @@ fn programs_that_get_the_file_by_an_option_in_a_text_or_in_a_folder_are_asked_ab
             "psql -f private/plan.txt",
             "psql --file=private/plan.txt",
             "sqlite3 -init private/plan.txt db",
+            "chromium --headless --dump-dom file://$PWD/private/plan.txt",
+            "patch private/plan.txt x.diff",
+            "patch -o out private/plan.txt x.diff",
         ],
         Deny,
     );

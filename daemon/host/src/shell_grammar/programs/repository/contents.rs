@@ -8,10 +8,12 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use flate2::read::ZlibDecoder;
+use flate2::{Decompress, FlushDecompress, Status};
 
 use super::objects::{ObjectId, PackIndex, hex, indexes, parse_hex};
 use super::{Repository, common_of};
 use crate::files::open_entry;
+use crate::shell_grammar::clock::JudgingClock;
 
 /// A larger commit or tree is not read.
 const MAX_BYTES: u64 = 8 * 1024 * 1024;
@@ -47,41 +49,69 @@ pub(super) struct Object {
 pub(super) enum ObjectError {
     /// The repository has none of this name.
     Missing,
-    /// It cannot be read, or too many have been.
+    /// It cannot be read, or the time is over.
     Unknown,
 }
 
-/// The objects of a repository, of which a limited number is read. Linear in the sizes of those and of their deltas.
+/// The objects of a repository, which are read for some time. Linear in the sizes of those and of their deltas.
 pub(super) struct ObjectStore {
     objects: PathBuf,
     packs: Vec<(PackIndex, File)>,
-    /// So many objects may still be read, deltas included.
-    left: usize,
-    kept: HashMap<(usize, u64), Rc<Object>>,
+    clock: JudgingClock,
+    inflater: Inflater,
+    kept: HashMap<ObjectId, Rc<Object>>,
+    /// The same by their places in packs, for the deltas against them.
+    kept_bases: HashMap<(usize, u64), Rc<Object>>,
     kept_bytes: usize,
 }
 
 impl ObjectStore {
     /// `None` if some objects are elsewhere, or there are too many packs.
-    pub(super) fn open(objects: &Path, most: usize) -> Option<Self> {
+    pub(super) fn open(objects: &Path, clock: JudgingClock) -> Option<Self> {
         let open = |path: PathBuf| Some((PackIndex::open(&path)?, open_entry(&path.with_extension("pack")).ok()?));
         let packs = indexes(objects)?.into_iter().map(open).collect::<Option<_>>()?;
-        Some(Self { objects: objects.to_owned(), packs, left: most, kept: HashMap::new(), kept_bytes: 0 })
+        Some(Self {
+            objects: objects.to_owned(),
+            packs,
+            clock,
+            inflater: Inflater::default(),
+            kept: HashMap::new(),
+            kept_bases: HashMap::new(),
+            kept_bytes: 0,
+        })
     }
 
     pub(super) fn read(&mut self, id: &ObjectId) -> Result<Rc<Object>, ObjectError> {
-        self.count()?;
+        if let Some(known) = self.kept.get(id) {
+            return Ok(known.clone());
+        }
+        let object = self.found(id)?;
+        self.kept.insert(*id, object.clone());
+        Ok(object)
+    }
+
+    fn found(&mut self, id: &ObjectId) -> Result<Rc<Object>, ObjectError> {
+        if self.clock.is_over() {
+            return Err(ObjectError::Unknown);
+        }
         for pack in 0..self.packs.len() {
             if let Some(offset) = self.packs[pack].0.offset_of(id).ok_or(ObjectError::Unknown)? {
                 return self.packed(pack, offset);
             }
         }
-        self.loose(id).map(Rc::new)
+        let object = self.loose(id).map(Rc::new)?;
+        self.make_room(&object);
+        Ok(object)
     }
 
-    fn count(&mut self) -> Result<(), ObjectError> {
-        self.left = self.left.checked_sub(1).ok_or(ObjectError::Unknown)?;
-        Ok(())
+    /// Forgets all others before an object is kept for which there is no room.
+    fn make_room(&mut self, object: &Object) {
+        self.kept_bytes += object.bytes.len();
+        if self.kept_bytes > MAX_KEPT {
+            self.kept.clear();
+            self.kept_bases.clear();
+            self.kept_bytes = object.bytes.len();
+        }
     }
 
     fn loose(&self, id: &ObjectId) -> Result<Object, ObjectError> {
@@ -117,24 +147,24 @@ impl ObjectStore {
         let mut deltas: Vec<Vec<u8>> = Vec::new();
         let mut at = offset;
         let mut base = loop {
-            if let Some(known) = self.kept.get(&(pack, at)) {
+            if let Some(known) = self.kept_bases.get(&(pack, at)) {
                 break known.clone();
             }
-            if deltas.len() > MAX_DELTAS {
+            let bytes: usize = deltas.iter().map(Vec::len).sum();
+            if deltas.len() > MAX_DELTAS || bytes > MAX_KEPT || self.clock.is_over() {
                 return Err(ObjectError::Unknown);
             }
             let entry = PackEntry::read(&self.packs[pack].1, at).ok_or(ObjectError::Unknown)?;
             let next = match entry.base {
                 PackBase::None(kind) => {
-                    let bytes = entry.body(&self.packs[pack].1, kind).ok_or(ObjectError::Unknown)?;
+                    let bytes = self.body(pack, &entry, kind).ok_or(ObjectError::Unknown)?;
                     break Rc::new(Object { kind, bytes });
                 }
                 PackBase::Before(distance) => at.checked_sub(distance).ok_or(ObjectError::Unknown)?,
                 // Packs on disk have their bases in themselves.
                 PackBase::Named(id) => self.packs[pack].0.offset_of(&id).flatten().ok_or(ObjectError::Unknown)?,
             };
-            self.count()?;
-            deltas.push(entry.body(&self.packs[pack].1, ObjectKind::Tree).ok_or(ObjectError::Unknown)?);
+            deltas.push(self.body(pack, &entry, ObjectKind::Tree).ok_or(ObjectError::Unknown)?);
             at = next;
         };
         if base.kind != ObjectKind::Blob {
@@ -142,12 +172,20 @@ impl ObjectStore {
                 let bytes = applied(&base.bytes, delta).ok_or(ObjectError::Unknown)?;
                 base = Rc::new(Object { kind: base.kind, bytes });
             }
-            if self.kept_bytes + base.bytes.len() < MAX_KEPT {
-                self.kept_bytes += base.bytes.len();
-                self.kept.insert((pack, offset), base.clone());
-            }
+            self.make_room(&base);
+            self.kept_bases.insert((pack, offset), base.clone());
         }
         Ok(base)
+    }
+
+    /// The bytes of an entry of a pack; none of a blob.
+    fn body(&mut self, pack: usize, entry: &PackEntry, kind: ObjectKind) -> Option<Vec<u8>> {
+        if kind == ObjectKind::Blob {
+            return Some(Vec::new());
+        }
+        let size = usize::try_from(entry.size.min(MAX_BYTES)).ok()?;
+        let bytes = self.inflater.read(&self.packs[pack].1, entry.body, size)?;
+        (bytes.len() as u64 == entry.size).then_some(bytes)
     }
 
     /// The only object whose name begins so.
@@ -228,10 +266,38 @@ impl PackEntry {
         };
         Some(Self { base, size, body: offset + end as u64 })
     }
+}
 
-    fn body(&self, pack: &File, kind: ObjectKind) -> Option<Vec<u8>> {
-        let file = FileAt { file: pack, at: self.body };
-        body(kind, ZlibDecoder::new(BufReader::with_capacity(4096, file)), self.size)
+/// Decompresses one entry of a pack after the other, with the same memory.
+struct Inflater {
+    state: Decompress,
+    input: Box<[u8]>,
+}
+
+impl Default for Inflater {
+    fn default() -> Self {
+        Self { state: Decompress::new(true), input: vec![0; 4096].into() }
+    }
+}
+
+impl Inflater {
+    /// The bytes that are compressed at a place of a file; `None` if there are more.
+    fn read(&mut self, file: &File, mut at: u64, most: usize) -> Option<Vec<u8>> {
+        self.state.reset(true);
+        let mut bytes = Vec::with_capacity(most + 1);
+        loop {
+            let read = file.read_at(&mut self.input, at).ok().filter(|read| *read > 0)?;
+            let (before, made) = (self.state.total_in(), bytes.len());
+            let status = self.state.decompress_vec(&self.input[..read], &mut bytes, FlushDecompress::None).ok()?;
+            let used = self.state.total_in() - before;
+            at += used;
+            if bytes.len() > most || used == 0 && bytes.len() == made && status != Status::StreamEnd {
+                return None;
+            }
+            if status == Status::StreamEnd {
+                return Some(bytes);
+            }
+        }
     }
 }
 
@@ -243,20 +309,6 @@ fn body(kind: ObjectKind, reader: impl Read, size: u64) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     reader.take(size.min(MAX_BYTES) + 1).read_to_end(&mut bytes).ok()?;
     (bytes.len() as u64 == size).then_some(bytes)
-}
-
-/// Reads a file from a place on.
-struct FileAt<'f> {
-    file: &'f File,
-    at: u64,
-}
-
-impl Read for FileAt<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let read = self.file.read_at(buffer, self.at)?;
-        self.at += read as u64;
-        Ok(read)
-    }
 }
 
 /// Applies a delta to its base.

@@ -1,33 +1,40 @@
-//! The names of the files that commits have or change, for commands that show them although the index has none of that name.
+//! The names of the files whose contents commands of Git show: those that commits have or change, and those in which a commit,
+//! the index and the working tree differ.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::cmp::Ordering;
+use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use super::contents::{Object, ObjectError, ObjectKind, ObjectStore};
 use super::objects::{ObjectId, is_object_name, parse_hex};
 use super::{Repository, common_of, text_of};
+use crate::git_index::{IndexEntry, IndexEntryKind};
+use crate::shell_grammar::clock::JudgingClock;
 use crate::shell_grammar::programs::pathspec::Pathspecs;
 
-/// So many objects are read for one command, deltas included: a fifth of a second at most.
-const MAX_OBJECTS: usize = 6000;
 /// A repository with more branches and tags is not read as a whole.
 const MAX_REFS: usize = 500;
 const MAX_PACKED_REFS: u64 = 4 * 1024 * 1024;
-/// Commits that a range leaves out.
-const MAX_EXCLUDED: usize = 500;
 /// Folders within one another.
 const MAX_DEPTH: usize = 64;
 const MAX_STEPS: usize = 10_000;
+/// The name of the tree without files, which Git knows without an object.
+const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 
-/// Which commits a command shows, by the revisions in its words.
+/// Contents that a command shows, by the revisions in its words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::shell_grammar::programs) enum ShownCommits {
+pub(in crate::shell_grammar::programs) enum ShownContents {
     /// All files that these have.
     Files(Vec<String>),
     /// The changes that each of these made.
     Changes(Vec<String>),
     /// The differences between the first and the second.
     Between(String, String),
+    /// The differences between this one and the index.
+    Index(String),
+    /// The differences between the index and the working tree.
+    WorkingTree,
     /// The changes of a stash, against the commit that it was made on.
     Stash(String),
     /// The changes of all stashes.
@@ -41,18 +48,29 @@ pub(in crate::shell_grammar::programs) enum ShownCommits {
 }
 
 impl Repository {
-    /// The names of the files that commits show, as far as paths choose them; `None` if they are not known.
+    /// The names of the files whose contents are shown, as far as paths choose them; `None` if they are not known, or not found
+    /// within half of the time that is left.
     pub(in crate::shell_grammar::programs) fn names_shown(
         &self,
-        shown: &ShownCommits,
+        shown: &[ShownContents],
         chosen: &Pathspecs,
+        clock: JudgingClock,
     ) -> Option<Vec<String>> {
-        let common = common_of(&self.own);
-        let store = ObjectStore::open(&common.join("objects"), MAX_OBJECTS)?;
-        let refs = Refs::of(&self.own, &common)?;
-        let mut history = History { store, refs, chosen, found: BTreeSet::new(), seen: HashSet::new() };
-        history.add(shown)?;
-        Some(history.found.into_iter().collect())
+        let mut found = BTreeSet::new();
+        let (of_working_tree, others): (Vec<_>, Vec<_>) =
+            shown.iter().partition(|shown| **shown == ShownContents::WorkingTree);
+        if !of_working_tree.is_empty() {
+            found.extend(self.changed_names()?.filter(|name| chosen.may_choose(name)).map(str::to_owned));
+        }
+        if !others.is_empty() {
+            let common = common_of(&self.own);
+            let store = ObjectStore::open(&common.join("objects"), clock.half())?;
+            let refs = Refs::of(&self.own, &common)?;
+            let mut history = History { repository: self, store, refs, chosen, found, seen: HashSet::new() };
+            others.into_iter().try_for_each(|shown| history.add(shown))?;
+            found = history.found;
+        }
+        Some(found.into_iter().collect())
     }
 }
 
@@ -126,8 +144,20 @@ impl Refs {
         if log.symlink_metadata().is_err() {
             return Some(self.find("stash").into_iter().collect());
         }
-        let text = text_of(&log, MAX_PACKED_REFS).ok()?;
-        text.lines().map(|line| parse_hex(line.split(' ').nth(1)?)).collect()
+        logged(&log)
+    }
+
+    /// The object that a name was about so many changes ago: `HEAD@{1}`, `stash@{0}`, `main@{2}`.
+    fn earlier(&self, name: &str, changes: usize) -> Option<ObjectId> {
+        let log = match name {
+            "HEAD" => self.own.join("logs/HEAD"),
+            "stash" => self.common.join("logs/refs/stash"),
+            branch => self.common.join("logs/refs/heads").join(branch),
+        };
+        let all = logged(&log)?;
+        // A tag may have the same name.
+        all.last().filter(|last| Some(**last) == self.find(name))?;
+        all.into_iter().rev().nth(changes)
     }
 
     /// All of them, with the commit that is checked out; `None` if there are too many.
@@ -153,16 +183,21 @@ impl Refs {
     }
 }
 
+/// The objects that a name was about one after the other, from its log.
+fn logged(log: &Path) -> Option<Vec<ObjectId>> {
+    text_of(log, MAX_PACKED_REFS).ok()?.lines().map(|line| parse_hex(line.split(' ').nth(1)?)).collect()
+}
+
 struct Commit {
     tree: ObjectId,
     parents: Vec<ObjectId>,
+    /// When it was made, in seconds since 1970; 0 if that is not known.
+    date: u64,
 }
 
-/// The entries of a tree by their names.
-type CommittedFolder = BTreeMap<String, CommittedEntry>;
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct CommittedEntry {
+/// An entry of a tree.
+struct CommittedEntry<'o> {
+    name: &'o [u8],
     kind: CommittedKind,
     id: ObjectId,
 }
@@ -174,7 +209,20 @@ enum CommittedKind {
     Submodule,
 }
 
+impl CommittedEntry<'_> {
+    /// The order in a tree: the names of folders count as if they ended in a slash.
+    fn order(&self, other: &Self) -> Ordering {
+        let behind = |entry: &Self| (entry.kind == CommittedKind::Folder).then_some(&b'/');
+        self.name.iter().chain(behind(self)).cmp(other.name.iter().chain(behind(other)))
+    }
+
+    fn path(&self, above: &str) -> String {
+        format!("{above}{}", String::from_utf8_lossy(self.name))
+    }
+}
+
 struct History<'p> {
+    repository: &'p Repository,
     store: ObjectStore,
     refs: Refs,
     chosen: &'p Pathspecs,
@@ -184,33 +232,46 @@ struct History<'p> {
 }
 
 impl History<'_> {
-    fn add(&mut self, shown: &ShownCommits) -> Option<()> {
+    fn add(&mut self, shown: &ShownContents) -> Option<()> {
         match shown {
-            ShownCommits::Unnamed => None,
-            ShownCommits::Files(revisions) => {
+            ShownContents::Unnamed => None,
+            ShownContents::Files(revisions) => {
                 revisions.iter().try_for_each(|revision| match self.tree_of(revision)? {
                     Some(tree) => self.differences(None, Some(tree), ""),
                     None => Some(()),
                 })
             }
-            ShownCommits::Changes(revisions) => {
+            ShownContents::Changes(revisions) => {
                 revisions.iter().try_for_each(|revision| match self.commit_named(revision)? {
                     Some(id) => self.changes_of(&id).map(drop),
                     None => Some(()),
                 })
             }
-            ShownCommits::Between(before, after) => {
+            ShownContents::Between(before, after) => {
                 let (before, after) = (self.tree_of(before)?, self.tree_of(after)?);
                 self.differences(before, after, "")
             }
+            ShownContents::Index(revision) => {
+                let tree = self.tree_of(revision)?;
+                self.differences_of_index(tree)
+            }
+            // Is found without reading objects.
+            ShownContents::WorkingTree => Some(()),
             // Without a stash, nothing is shown.
-            ShownCommits::Stash(name) if name == "stash" && self.refs.find(name).is_none() => Some(()),
-            ShownCommits::Stash(revision) => match self.commit_named(revision)? {
+            ShownContents::Stash(name) if name == "stash" && self.refs.find(name).is_none() => Some(()),
+            ShownContents::Stash(revision) => match self.commit_named(revision)? {
                 Some(id) => self.stash(&id),
                 None => Some(()),
             },
-            ShownCommits::Stashes => self.refs.stashes()?.iter().try_for_each(|id| self.stash(id)),
-            ShownCommits::Walk(revisions, most) => {
+            ShownContents::Stashes => self.refs.stashes()?.iter().try_for_each(|id| self.stash(id)),
+            ShownContents::Walk(revisions, most) => {
+                // The commits that only one of both leads to.
+                if let [one] = revisions.as_slice()
+                    && let Some((left, right)) = one.split_once("...")
+                {
+                    self.add(&ShownContents::Walk(vec![format!("{left}..{right}")], *most))?;
+                    return self.add(&ShownContents::Walk(vec![format!("{right}..{left}")], *most));
+                }
                 let (mut from, mut not) = (Vec::new(), Vec::new());
                 for revision in revisions {
                     for part in parts_of(revision) {
@@ -223,7 +284,7 @@ impl History<'_> {
                 }
                 self.walk(from, not, *most)
             }
-            ShownCommits::All => {
+            ShownContents::All => {
                 let mut commits = Vec::new();
                 for id in self.refs.all()? {
                     commits.extend(self.peeled(id, ObjectKind::Commit)?);
@@ -241,14 +302,7 @@ impl History<'_> {
 
     /// The changes of all commits that some lead to, but not those that others do, the nearest first.
     fn walk(&mut self, from: Vec<ObjectId>, not: Vec<ObjectId>, most: Option<usize>) -> Option<()> {
-        let mut done: HashSet<ObjectId> = HashSet::new();
-        let mut excluded: VecDeque<ObjectId> = not.into();
-        // Some commits that are further away may be counted although they are left out.
-        while let Some(id) = excluded.pop_front().filter(|_| done.len() < MAX_EXCLUDED) {
-            if done.insert(id) {
-                excluded.extend(self.commit(&id)?.parents);
-            }
-        }
+        let mut done = self.excluded(&from, not)?;
         let mut waiting: VecDeque<ObjectId> = from.into();
         // Git shows the newest commits of all branches first. Each that is as many steps away may be among them.
         let mut left = most.unwrap_or(usize::MAX);
@@ -261,6 +315,31 @@ impl History<'_> {
             }
         }
         Some(())
+    }
+
+    /// The commits that `not` lead to, as far as those that `from` lead to may be among them. The newest are looked at first, so
+    /// that with wrong dates some may be missing.
+    fn excluded(&mut self, from: &[ObjectId], not: Vec<ObjectId>) -> Option<HashSet<ObjectId>> {
+        let mut excluded = HashSet::new();
+        if not.is_empty() {
+            return Some(excluded);
+        }
+        let (mut seen, mut waiting, mut wanted) = (HashSet::new(), BinaryHeap::new(), 0_usize);
+        let starts = not.into_iter().map(|id| (id, true)).chain(from.iter().map(|id| (*id, false)));
+        let mut next: Vec<(ObjectId, bool)> = starts.collect();
+        loop {
+            for (id, is_excluded) in next {
+                let is_new = if is_excluded { excluded.insert(id) } else { seen.insert(id) && !excluded.contains(&id) };
+                if is_new {
+                    waiting.push((self.commit(&id)?.date, id, is_excluded));
+                    wanted += usize::from(!is_excluded);
+                }
+            }
+            let Some((_, id, is_excluded)) = waiting.pop().filter(|_| wanted > 0) else { return Some(excluded) };
+            wanted -= usize::from(!is_excluded);
+            let is_excluded = excluded.contains(&id);
+            next = self.commit(&id)?.parents.into_iter().map(|parent| (parent, is_excluded)).collect();
+        }
     }
 
     /// Adds the changes that a commit made against each of its parents, which are the result.
@@ -290,24 +369,62 @@ impl History<'_> {
         {
             return Some(());
         }
-        let before = before.map_or(Some(CommittedFolder::new()), |id| self.tree(&id))?;
-        let after = after.map_or(Some(CommittedFolder::new()), |id| self.tree(&id))?;
-        let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-        for name in names {
-            let (old, new) = (before.get(name), after.get(name));
-            if old == new {
-                continue;
-            }
-            let entries = || [old, new].into_iter().flatten();
-            let whole = format!("{path}{name}");
-            if entries().any(|entry| entry.kind == CommittedKind::File) && self.chosen.may_choose(&whole) {
-                self.found.insert(whole.clone());
-            }
-            let folder = |entry: Option<&CommittedEntry>| {
-                entry.filter(|entry| entry.kind == CommittedKind::Folder).map(|entry| entry.id)
+        let (before, after) = (self.tree(before)?, self.tree(after)?);
+        let (before, after) = (entries_in(&before.bytes)?, entries_in(&after.bytes)?);
+        let (mut before, mut after) = (before.iter().peekable(), after.iter().peekable());
+        loop {
+            let order = match (before.peek(), after.peek()) {
+                (Some(old), Some(new)) => old.order(new),
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (None, None) => return Some(()),
             };
-            if folder(old).or(folder(new)).is_some() && self.chosen.may_choose_below(&whole) {
-                self.differences(folder(old), folder(new), &format!("{whole}/"))?;
+            let old = before.next_if(|_| order.is_le());
+            let new = after.next_if(|_| order.is_ge());
+            let file = new.filter(|new| new.kind == CommittedKind::File);
+            let Some(entry) = file.or(old).or(new).filter(|_| old.map(|old| old.id) != new.map(|new| new.id)) else {
+                continue;
+            };
+            let whole = entry.path(path);
+            match entry.kind {
+                CommittedKind::File if self.chosen.may_choose(&whole) => _ = self.found.insert(whole),
+                CommittedKind::Folder if self.chosen.may_choose_below(&whole) => {
+                    self.differences(old.map(|old| old.id), new.map(|new| new.id), &format!("{whole}/"))?;
+                }
+                CommittedKind::File | CommittedKind::Folder | CommittedKind::Submodule => {}
+            }
+        }
+    }
+
+    /// Adds the names of the files in which a folder and the index differ.
+    fn differences_of_index(&mut self, tree: Option<ObjectId>) -> Option<()> {
+        let mut committed = HashMap::new();
+        self.files_below(tree, "", &mut committed)?;
+        let is_file = |entry: &&IndexEntry| entry.kind == IndexEntryKind::File;
+        for entry in self.repository.all_entries()?.iter().filter(is_file) {
+            let is_same = committed.remove(entry.text()) == Some(entry.object) && !entry.is_unmerged;
+            if !is_same && self.chosen.may_choose(entry.text()) {
+                self.found.insert(entry.text().to_owned());
+            }
+        }
+        self.found.extend(committed.into_keys());
+        Some(())
+    }
+
+    /// The files below a folder that paths choose, with their contents.
+    fn files_below(&mut self, tree: Option<ObjectId>, path: &str, files: &mut HashMap<String, ObjectId>) -> Option<()> {
+        if path.matches('/').count() > MAX_DEPTH {
+            return None;
+        }
+        let tree = self.tree(tree)?;
+        for entry in entries_in(&tree.bytes)? {
+            let whole = entry.path(path);
+            match entry.kind {
+                CommittedKind::File if self.chosen.may_choose(&whole) => _ = files.insert(whole, entry.id),
+                CommittedKind::Folder if self.chosen.may_choose_below(&whole) => {
+                    self.files_below(Some(entry.id), &format!("{whole}/"), files)?;
+                }
+                CommittedKind::File | CommittedKind::Folder | CommittedKind::Submodule => {}
             }
         }
         Some(())
@@ -321,19 +438,19 @@ impl History<'_> {
         Some(commit)
     }
 
-    fn tree(&mut self, id: &ObjectId) -> Option<CommittedFolder> {
-        let object = self.store.read(id).ok()?;
-        (object.kind == ObjectKind::Tree).then(|| entries_in(&object.bytes)).flatten()
+    /// A folder, which is empty without a name.
+    fn tree(&mut self, id: Option<ObjectId>) -> Option<Rc<Object>> {
+        let Some(id) = id else { return Some(Rc::new(Object { kind: ObjectKind::Tree, bytes: Vec::new() })) };
+        self.store.read(&id).ok().filter(|object| object.kind == ObjectKind::Tree)
     }
 
-    /// The tree of a commit, or a tree. The inner `None`: there is no such object, so that Git fails.
+    /// The tree of a commit; `None` for that of a folder, whose files have other paths. The inner `None`: there is no such object,
+    /// so that Git fails, or it is empty.
     fn tree_of(&mut self, revision: &str) -> Option<Option<ObjectId>> {
-        let Some(id) = self.named(revision)? else { return Some(None) };
-        if let Ok(object) = self.store.read(&id)
-            && object.kind == ObjectKind::Tree
-        {
-            return Some(Some(id));
+        if revision == EMPTY_TREE {
+            return Some(None);
         }
+        let Some(id) = self.named(revision)? else { return Some(None) };
         match self.peeled(id, ObjectKind::Commit)? {
             Some(id) => self.commit(&id).map(|commit| Some(commit.tree)),
             None => None,
@@ -370,13 +487,19 @@ impl History<'_> {
         let name = match name {
             "" if steps.is_empty() => return Some(None),
             "@" => "HEAD",
-            "stash@{0}" => "stash",
             name => name,
         };
+        let earlier = name.strip_suffix('}').and_then(|name| name.split_once("@{"));
+        let earlier = earlier.and_then(|(name, changes)| Some((name, changes.parse().ok()?)));
+        let name = earlier.map_or(name, |(name, _)| name);
         if name.contains(['@', ':', '{', ' ', '*', '?', '[']) || name.starts_with('-') {
             return None;
         }
-        let mut id = match (parse_hex(&name.to_ascii_lowercase()), self.refs.find(name)) {
+        let found = match earlier {
+            Some((name, changes)) => Some(self.refs.earlier(name, changes)?),
+            None => self.refs.find(name),
+        };
+        let mut id = match (parse_hex(&name.to_ascii_lowercase()), found) {
             (Some(id), _) | (None, Some(id)) => id,
             (None, None) if is_object_name(name) => match self.store.find(name) {
                 Ok(id) => id,
@@ -434,22 +557,28 @@ fn commit_in(object: &Object) -> Option<Commit> {
     }
     let tree = parse_hex(header(object, "tree").next()?)?;
     let parents = header(object, "parent").map(parse_hex).collect::<Option<_>>()?;
-    Some(Commit { tree, parents })
+    // `Name <address> SECONDS ZONE`, where the name may have letters of any encoding.
+    let committer = object.bytes.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"committer "));
+    let seconds = committer.and_then(|line| line.rsplit(|byte| *byte == b' ').nth(1));
+    let date = seconds.and_then(|seconds| std::str::from_utf8(seconds).ok()?.parse().ok()).unwrap_or_default();
+    Some(Commit { tree, parents, date })
 }
 
-fn entries_in(mut bytes: &[u8]) -> Option<CommittedFolder> {
-    let mut found = CommittedFolder::new();
+/// In the order of the tree.
+fn entries_in(mut bytes: &[u8]) -> Option<Vec<CommittedEntry<'_>>> {
+    let mut found = Vec::new();
     while !bytes.is_empty() {
-        let blank = bytes.iter().position(|byte| *byte == b' ')?;
-        let end = bytes.iter().position(|byte| *byte == 0)?;
-        let kind = match bytes.get(..blank)? {
+        let blank = memchr::memchr(b' ', bytes)?;
+        let end = blank + memchr::memchr(0, bytes.get(blank..)?)?;
+        // Git reads them as octal numbers.
+        let zeros = bytes.iter().take_while(|byte| **byte == b'0').count();
+        let kind = match bytes.get(zeros..blank)? {
             b"40000" => CommittedKind::Folder,
             b"160000" => CommittedKind::Submodule,
             _ => CommittedKind::File,
         };
-        let name = String::from_utf8_lossy(bytes.get(blank + 1..end)?).into_owned();
-        let id = bytes.get(end + 1..end + 21)?.try_into().ok()?;
-        found.insert(name, CommittedEntry { kind, id });
+        let id = *bytes.get(end + 1..)?.first_chunk()?;
+        found.push(CommittedEntry { name: bytes.get(blank + 1..end)?, kind, id });
         bytes = bytes.get(end + 21..)?;
     }
     Some(found)

@@ -53,6 +53,8 @@ impl PackIndex {
     const HEAD: u64 = 8;
     const FANOUT: u64 = 256 * 4;
     const NAME: u64 = 20;
+    /// So many names are read with one call of the system.
+    const READ_AT_ONCE: u64 = 256;
 
     pub(super) fn open(path: &Path) -> Option<Self> {
         let file = open_entry(path).ok()?;
@@ -119,16 +121,19 @@ impl PackIndex {
     pub(super) fn offset_of(&self, id: &ObjectId) -> Option<Option<u64>> {
         let first = u64::from(id[0]);
         let mut low = if first == 0 { 0 } else { self.number(Self::HEAD + (first - 1) * 4)? };
-        let mut high = self.number(Self::HEAD + first * 4)?;
-        while low < high {
+        let mut high = self.number(Self::HEAD + first * 4)?.min(self.objects);
+        let place = |at: u64| Self::HEAD + Self::FANOUT + at * Self::NAME;
+        while high.saturating_sub(low) > Self::READ_AT_ONCE {
             let middle = low + (high - low) / 2;
-            let name: ObjectId = self.bytes(Self::HEAD + Self::FANOUT + middle * Self::NAME)?;
+            let name: ObjectId = self.bytes(place(middle))?;
             match name.cmp(id) {
-                Ordering::Equal => return self.offset_at(middle).map(Some),
                 Ordering::Less => low = middle + 1,
-                Ordering::Greater => high = middle,
+                Ordering::Equal | Ordering::Greater => high = middle + 1,
             }
         }
-        Some(None)
+        let mut names = vec![0; usize::try_from(high.saturating_sub(low) * Self::NAME).ok()?];
+        self.file.read_exact_at(&mut names, place(low)).ok()?;
+        let found = names.chunks_exact(id.len()).zip(low..).find(|(name, _)| **name == id[..]);
+        found.map_or(Some(None), |(_, at)| self.offset_at(at).map(Some))
     }
 }

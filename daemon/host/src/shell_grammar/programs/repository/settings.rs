@@ -88,7 +88,7 @@ const HARMLESS: &[(&str, &[&str])] = &[
     ("pack", &["threads", "windowmemory"]),
     ("commit", &["gpgsign", "verbose", "cleanup"]),
     ("tag", &["gpgsign", "sort"]),
-    ("log", &["decorate", "date", "abbrevcommit", "follow"]),
+    ("log", &["decorate", "date", "abbrevcommit"]),
     ("status", &["short", "branch", "showuntrackedfiles", "submodulesummary"]),
     (
         "diff",
