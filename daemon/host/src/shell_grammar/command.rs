@@ -263,8 +263,8 @@ impl<'t> ShellWalk<'_, '_, '_> {
             renamed.extend(programs::other_names(&words, None, None, &[]));
         }
         for words in std::mem::take(&mut reading.also) {
-            let words = words.iter().map(Arg::word).collect();
-            renamed.push(NamedCommand { words, form: None });
+            let form = words.first().and_then(Arg::literal).and_then(|name| programs::values::form(name, &words[1..]));
+            renamed.push(NamedCommand { words: words.iter().map(Arg::word).collect(), form });
         }
         for words in programs::aliases::meant(&words, &self.set_variables()) {
             let words: Vec<Word> = words.iter().map(Arg::word).collect();

@@ -505,6 +505,8 @@ const SCRIPT_OPTIONS: &[&str] = &["-c", "-e", "-x", "-a", "--command", "--cmd", 
 const MAX_INNER: usize = 4;
 /// Options of such programs behind which a command begins, with its words.
 const STARTING_OPTIONS: &[&str] = &["-e", "-x", "--exec", "--execute", "--command"];
+/// Programs whose operands are targets.
+const BUILD_TOOLS: &[&str] = &["make", "gmake", "ninja", "just"];
 /// Shells on other machines, whose options are not described.
 const REMOTE_SHELLS: &[&str] = &["pdsh", "dsh", "clush", "pssh", "parallel-ssh", "rsh", "remsh"];
 /// Options whose value is a text for people.
@@ -577,13 +579,19 @@ fn guessed(name: &str, words: &[Arg]) -> Vec<Vec<Arg>> {
     let begins = |at: usize| STARTING_OPTIONS.iter().any(|option| shown[at].is(option));
     let behind_option =
         (0..shown.len()).filter(|at| begins(*at)).filter_map(|at| words.get(at + 1..)).map(<[Arg]>::to_vec);
+    // `bear make deploy`: a target is no subcommand.
+    let builds = |at: usize| {
+        let is_tool = shown[at].literal().is_some_and(|name| BUILD_TOOLS.contains(&name));
+        is_tool && words.get(at + 1).is_some_and(|target| !target.start().starts_with('-'))
+    };
+    let built = (0..shown.len()).filter(|at| builds(*at)).map(|at| words[at..].to_vec());
     let remote = if REMOTE_SHELLS.contains(&name) { MAX_INNER } else { 0 };
     let tried = (0..shown.len().min(remote)).map(|at| words[at..].to_vec());
     let is_command = |words: &Vec<Arg>| {
         let is_name = |name: &str| name.starts_with(|c: char| c.is_ascii_alphanumeric() || "./~_".contains(c));
         words.first().and_then(Arg::literal).is_some_and(is_name)
     };
-    behind_option.chain(tried).chain(behind).chain(commands).filter(is_command).take(MAX_INNER).collect()
+    behind_option.chain(tried).chain(built).chain(behind).chain(commands).filter(is_command).take(MAX_INNER).collect()
 }
 
 /// A user's own program: its words are known, and expansions come after the first of them. What stands behind `--` may be a
@@ -592,7 +600,8 @@ fn own(name: &str, words: &[Arg]) -> Reading {
     if HELPERS.contains(&name) {
         return Reading::default();
     }
-    let mut reading = Reading { runs_input: interpreters::runs_input(name, words), ..Reading::default() };
+    let (runs_input, form) = (interpreters::runs_input(name, words), values::form(name, words));
+    let mut reading = Reading { runs_input, form, ..Reading::default() };
     code_options::judge(name, words, &mut reading);
     let behind = words.iter().position(|word| word.is("--")).map(|at| &words[at + 1..]).unwrap_or_default();
     if behind.first().is_some_and(|first| !first.start().starts_with('-')) {

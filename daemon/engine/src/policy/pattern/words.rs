@@ -168,7 +168,7 @@ impl WordsPattern {
             return true;
         }
         let plain: String = line.chars().filter(|c| !"'\"\\".contains(*c)).collect();
-        let mut found = plain.split(|c: char| c.is_whitespace() || ";|&()<>{}[],`$/=!+:@".contains(c));
+        let mut found = plain.split(|c: char| c.is_whitespace() || ";|&()<>{}[],`$/=!+:@%".contains(c));
         names.iter().all(|name| found.any(|word| word == name.rsplit('/').next().unwrap_or_default()))
     }
 }

@@ -2,6 +2,7 @@
 //! for such a program covers any words but these.
 
 use super::Reading;
+use super::written_files::named_by;
 use crate::shell_grammar::arg::Arg;
 
 /// Programs with their options, by the programs' own manuals. A long option also counts with a value behind `=` and
@@ -73,8 +74,17 @@ const OPTIONS: &[(&str, &str)] = &[
     ("w3m lynx elinks links", "-config -cfg --cfg -o"),
 ];
 
+/// Options with the version of an interpreter, or with the path of one.
+const INTERPRETERS: &[(&str, &str)] = &[("pipenv", "--python"), ("tox", "--discover"), ("virtualenv", "-p --python")];
+
 /// Adds the doubt about the first such option, and about a word of which the shell may make one.
 pub(super) fn judge(name: &str, words: &[Arg], reading: &mut Reading) {
+    let interpreters = INTERPRETERS.iter().filter(|(program, _)| *program == name);
+    let named = interpreters.flat_map(|(_, options)| named_by(words, options));
+    if let Some(path) = named.into_iter().find(|value| value.start().contains('/') || value.literal().is_none()) {
+        reading.may_run_any = true;
+        return reading.doubt(format!("it runs the program {}", path.raw));
+    }
     let is_it = |(names, _): &&(&str, &str)| names.split(' ').any(|known| known == name);
     let Some((_, options)) = OPTIONS.iter().find(is_it) else { return };
     for word in words.iter().take_while(|word| !word.is("--")) {

@@ -201,10 +201,14 @@ fn behind_place(words: &[Arg], at: usize, options: &OptionSpec) -> Vec<Vec<Arg>>
             None => own.get(index + 1).filter(|_| word.is("--entrypoint")).cloned(),
         };
         let behind = words.get(place + 1..).unwrap_or_default().to_vec();
-        // Compose takes it apart as a shell does.
-        let of_entry = |entry: Arg| match entry.literal().filter(|text| text.contains(char::is_whitespace)) {
-            Some(text) => text.split_whitespace().map(Arg::text).collect(),
-            None => vec![entry],
+        // Compose takes it apart as a shell does, and Podman as a list of JSON.
+        let of_entry = |entry: Arg| match entry.literal() {
+            Some(list) if list.starts_with('[') => {
+                let words = list.trim_matches(['[', ']']).split(',');
+                words.map(|word| Arg::text(word.trim().trim_matches('"'))).collect()
+            }
+            Some(text) if text.contains(char::is_whitespace) => text.split_whitespace().map(Arg::text).collect(),
+            Some(_) | None => vec![entry],
         };
         found.extend(entry.map(|entry| [of_entry(entry), behind].concat()));
     }

@@ -52,6 +52,15 @@ fn letters(name: &str) -> Option<&'static str> {
     INTERPRETERS.iter().find(|(interpreter, _)| *interpreter == plain).map(|(_, letters)| *letters)
 }
 
+pub(super) fn is_interpreter(name: &str) -> bool {
+    letters(name).is_some()
+}
+
+/// Whether it runs statements, as clients of databases do.
+pub(super) fn is_client(name: &str) -> bool {
+    CLIENTS.iter().any(|(client, _)| *client == unversioned(name))
+}
+
 /// `-c`, `-lane` and `--eval=TEXT`.
 fn takes_program(letters: &str, word: &str) -> bool {
     let is_long =

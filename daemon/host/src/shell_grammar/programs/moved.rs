@@ -3,6 +3,8 @@
 
 use std::path::{Component, Path};
 
+use toold_engine::policy::Policy;
+
 use super::CommandContext;
 use super::written_files::named_by;
 use crate::shell_grammar::arg::Arg;
@@ -51,14 +53,26 @@ const ROWS: &[(&str, &str)] = &[
     ("dotnet", "-o --output"),
 ];
 
-/// Programs whose operands are folders that they make.
-const OPERANDS: &[&str] = &["venv", "virtualenv", "sphinx-build", "django-admin", "meson"];
+/// Programs whose operands are folders that they make, and the words by which they do; none where they always do.
+const MADE: &[(&str, &str)] = &[
+    ("venv virtualenv sphinx-build django-admin meson", ""),
+    ("cookiecutter copier degit tiged create-react-app create-next-app create-vite create-expo-app", ""),
+    ("rails ember ng nest mix jekyll hugo poetry hatch pdm cargo dotnet", "new n init"),
+    ("npm pnpm yarn bun flutter dart sam cdk helm composer vue", "create init create-project"),
+    ("uv", "init venv"),
+    ("svn hg", "checkout co export clone init"),
+    ("gh glab", "clone"),
+];
 
 /// The files and folders that a command may write there. `words` are those behind the program.
 pub(super) fn written(name: &str, words: &[Arg], site: &CommandContext) -> Vec<Arg> {
     let rows = ROWS.iter().filter(|(programs, _)| programs.split(' ').any(|program| program == name));
     let mut found: Vec<Arg> = rows.flat_map(|(_, options)| named_by(words, options)).collect();
-    if OPERANDS.contains(&name) {
+    let makes = |(programs, verbs): &(&str, &str)| {
+        programs.split(' ').any(|program| program == name)
+            && (verbs.is_empty() || words.iter().any(|word| verbs.split(' ').any(|verb| word.is(verb))))
+    };
+    if MADE.iter().any(makes) {
         found.extend(words.iter().filter(|word| !word.start().starts_with('-')).cloned());
     }
     if name == "protoc" {
@@ -74,12 +88,13 @@ pub(super) fn written(name: &str, words: &[Arg], site: &CommandContext) -> Vec<A
 
 fn leads_away(word: &Arg, site: &CommandContext) -> bool {
     let (Some(text), Some(folders)) = (word.literal(), site.folders) else { return false };
+    let is_protected = |path: &Path| Policy::default().is_protected_place(path);
     let is_hidden = |path: &Path| {
         path.components().any(|part| matches!(part, Component::Normal(name) if name.to_string_lossy().starts_with('.')))
     };
     !text.is_empty()
         && folders.iter().map(|folder| logical(&folder.join(text))).any(|path| {
             let place = site.session_folders.iter().find_map(|place| path.strip_prefix(place).ok());
-            place.is_none_or(is_hidden)
+            place.is_none_or(is_hidden) || is_protected(&path)
         })
 }

@@ -3,6 +3,7 @@
 
 use toold_proto::effect::Effect;
 
+use super::values;
 use crate::shell_grammar::arg::Arg;
 
 /// Operations by their effect: a program, and words and options behind it, in this order. By the programs' own manuals.
@@ -496,7 +497,11 @@ pub(super) fn of(words: &[Arg]) -> Option<(Effect, Vec<String>)> {
     // Words behind `--` are for the program that it runs: `npm test -- --grep publish`.
     let own = words.iter().skip(1).take_while(|word| !word.is("--"));
     let plain = own.filter_map(Arg::literal).filter(|text| !text.starts_with(['-', '+']));
-    let plain: Vec<String> = plain.take(8).map(str::to_ascii_lowercase).collect();
+    let form = values::form(program, words.get(1..)?);
+    let plain: Vec<String> = match &form {
+        Some(form) => form.plain.iter().take(8).map(|word| word.text.to_ascii_lowercase()).collect(),
+        None => plain.take(8).map(str::to_ascii_lowercase).collect(),
+    };
     let is_option = |name: &str| name.starts_with('-') && words.iter().skip(1).any(|word| word.is(name));
     let occurs = |operation: &str| {
         let mut names = operation.split(' ');
@@ -504,7 +509,7 @@ pub(super) fn of(words: &[Arg]) -> Option<(Effect, Vec<String>)> {
         let is_program = names.next().is_some_and(|name| {
             name == program || program.strip_prefix(name).is_some_and(|rest| name == "mkfs" && rest.starts_with('.'))
         });
-        let mut given = plain.iter();
+        let mut given = plain.iter().take(if form.is_some() { 1 } else { usize::MAX });
         is_program && names.all(|name| is_option(name) || given.any(|word| word == name))
     };
     NAMED

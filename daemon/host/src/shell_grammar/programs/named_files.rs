@@ -8,7 +8,8 @@ use toold_engine::need::ShownFiles;
 use toold_engine::policy::is_secret;
 
 use super::known::find;
-use super::{CommandContext, FileAccess, FileUse, Reading, builtins, formatters, interpreters, named_effects};
+use super::written_files::named_by;
+use super::{CommandContext, FileAccess, FileUse, Reading, builtins, formatters, interpreters, named_effects, shown};
 use crate::shell_grammar::arg::Arg;
 use crate::shell_grammar::state::logical;
 
@@ -35,10 +36,14 @@ const EDITORS: &[&str] = &[
     "mcedit",
 ];
 
+/// Programs that show what a repository of Git has.
+const SHOW_REPOSITORIES: &[&str] = &["tig", "gitk", "gitg", "git-cola", "qgit", "lazygit", "gitui"];
+
 /// Programs that read everything in the folders which their words name, with the words that choose such an operation.
 const READ_FOLDERS: &[(&str, &str)] = &[
     ("7z 7za 7zr 7zz rar zpaq", "a u add"),
     ("jar ar pax dar mksquashfs genisoimage mkisofs xorriso rdiff-backup duplicity tarsnap unison", ""),
+    ("docker podman nerdctl buildah", "build bud"),
     ("restic kopia", "backup create"),
     ("borg", "create"),
     ("npm pnpm bun", "pack publish"),
@@ -46,6 +51,9 @@ const READ_FOLDERS: &[(&str, &str)] = &[
     ("serve http-server live-server miniserve darkhttpd", ""),
     ("caddy", "file-server"),
 ];
+
+/// Programs that show a folder to whoever connects to them.
+const SERVERS: &[&str] = &["serve", "http-server", "live-server", "miniserve", "darkhttpd", "caddy"];
 
 /// Programs whose words another machine or a container gives a meaning where they run a command there.
 const RUN_ELSEWHERE: &[&str] = &[
@@ -99,6 +107,14 @@ pub(super) fn add(name: &str, words: &[Arg], site: &CommandContext, reading: &mu
             written.filter(is_file).map(|file| FileUse { how: FileAccess::Read, ..file.clone() }).collect();
         reading.files.extend(shown);
     }
+    // Where its settings are wrong, it shows them.
+    if name == "screen" {
+        let settings = named_by(words, "-c").into_iter();
+        reading.files.extend(settings.map(|file| FileUse::new(FileAccess::Read, file)));
+    }
+    if SHOW_REPOSITORIES.contains(&name) {
+        shown::add_all(words, site, reading);
+    }
     add_folders(name, words, site, reading);
     if builtins::is_builtin(name) {
         return;
@@ -139,7 +155,26 @@ fn add_folders(name: &str, words: &[Arg], site: &CommandContext, reading: &mut R
     let is_folder = |word: &&Arg| {
         word.literal().is_some_and(|text| !text.starts_with('-') && folders.iter().any(|at| at.join(text).is_dir()))
     };
-    reading.reads_in.extend(words.iter().skip(1).filter(is_folder).cloned());
+    if serves {
+        let is_outside = |word: &&Arg| {
+            let paths =
+                word.literal().into_iter().flat_map(|text| folders.iter().map(move |at| logical(&at.join(text))));
+            is_folder(word) && !paths.into_iter().all(|path| is_inside(&path, site))
+        };
+        let outside = words.iter().skip(1).filter(is_outside);
+        reading.files.extend(outside.map(|word| FileUse::new(FileAccess::Tree, word.clone())));
+    }
+    // Without a folder they serve the one that they run in; a number and an address say where.
+    let serves = serves || SERVERS.contains(&name);
+    let is_named = |word: &&Arg| {
+        let text = word.start();
+        !text.starts_with('-')
+            && !text.contains(':')
+            && !text.bytes().all(|byte| byte.is_ascii_digit())
+            && !matches!(text, "http.server" | "file-server")
+    };
+    let here = (serves && !words.iter().skip(1).any(|word| is_named(&word))).then(|| Arg::text("."));
+    reading.reads_in.extend(words.iter().skip(1).filter(is_folder).cloned().chain(here));
 }
 
 /// Names among the words of a command, and in their texts.
@@ -149,7 +184,8 @@ fn names_among(words: &[Arg]) -> impl Iterator<Item = &str> {
     let own = words.iter().enumerate().skip(1).take(MAX_NAMED);
     let own = own.filter(move |(at, _)| !(uses_key && words[at - 1].is("-i")));
     let names = own.filter_map(|(_, word)| word.literal()).flat_map(|text| {
-        let behind = ['=', '@', ':'].into_iter().filter_map(|mark| text.split_once(mark).map(|(_, behind)| behind));
+        let behind = ["=", "@", ":", "file://"];
+        let behind = behind.into_iter().filter_map(|mark| text.split_once(mark).map(|(_, behind)| behind));
         std::iter::once(text).chain(behind)
     });
     names.filter(|name| !name.is_empty() && !name.starts_with('-'))

@@ -1,6 +1,8 @@
 //! How many of a command's first words say what it does: suggestions never leave out one of them.
 
-use super::{CommandContext, Reading, clouds, operation_effects};
+use super::{
+    CommandContext, REMOTE_SHELLS, Reading, SCRIPT_OPTIONS, TEXT_OPTIONS, clouds, interpreters, operation_effects,
+};
 use crate::shell_grammar::arg::Arg;
 
 /// Behind the subcommand stands the name of a script, a recipe or a program, and so many further words with it.
@@ -43,8 +45,8 @@ const NAMES_SCRIPT: &[(&str, usize)] = &[
 /// A script or a tool, with the words behind it that look like subcommands of the tool.
 const OF_TOOL: usize = 4;
 
-/// Everything in their words says what they do.
-const WHOLE: &[&str] = &["gh api", "glab api", "psql", "mysql", "mariadb", "sqlite3", "ssh", "xargs"];
+/// Everything in their words says what they do, and no further words belong to the same.
+pub(super) const WHOLE: &[&str] = &["gh api", "glab api", "psql", "mysql", "mariadb", "sqlite3", "ssh", "xargs"];
 
 /// Programs that do whatever their words say.
 const ANYTHING: &[&str] = &[
@@ -73,7 +75,7 @@ fn head_within(words: &[Arg], reading: &Reading, site: &CommandContext, depth: u
     if !reading.scripts.is_empty() || !reading.on_found.is_empty() || !reading.scripts_elsewhere.is_empty() {
         return all;
     }
-    let known = reading.known?;
+    let Some(known) = reading.known else { return all.filter(|_| runs_text(words)) };
     if let Some(count) = clouds::head(words) {
         return Some(count);
     }
@@ -102,6 +104,57 @@ fn head_within(words: &[Arg], reading: &Reading, site: &CommandContext, depth: u
         }
         names => Some(start + names),
     }
+}
+
+/// Programs in no table whose words are for other machines, or that fetch what these name.
+const FOR_OTHERS: &[&str] = &[
+    "ansible",
+    "ansible-console",
+    "salt",
+    "salt-call",
+    "salt-ssh",
+    "knife",
+    "mco",
+    "bolt",
+    "http",
+    "https",
+    "xh",
+    "xhs",
+    "curlie",
+    "aria2c",
+    "lynx",
+    "w3m",
+    "links",
+    "hurl",
+    "websocat",
+    "grpcurl",
+    "ftp",
+    "lftp",
+    "telnet",
+];
+
+/// Words of a program by which it runs the text behind them.
+const TEXT_VERBS: &[&str] = &["eval", "exec", "execute", "runner", "query", "sql", "console", "tinker", "shell"];
+
+/// Whether the words of a program that no table knows hold a text that it runs, or a command for other machines.
+fn runs_text(words: &[Arg]) -> bool {
+    let Some((path, words)) = words.split_first().and_then(|(first, rest)| Some((first.literal()?, rest))) else {
+        return false;
+    };
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let is_one = |word: &Arg, list: &[&str]| list.iter().any(|one| word.is(one));
+    let is_message = |at: usize| at.checked_sub(1).is_some_and(|before| is_one(&words[before], TEXT_OPTIONS));
+    let is_text = |(at, word): (usize, &Arg)| {
+        let is_long = word.literal().is_some_and(|text| text.contains(char::is_whitespace));
+        is_long && !word.start().starts_with('-') && !is_message(at)
+    };
+    let is_script = path.contains('/') || interpreters::is_interpreter(name);
+    FOR_OTHERS.contains(&name)
+        || REMOTE_SHELLS.contains(&name)
+        || interpreters::is_client(name)
+        || words.iter().any(|word| is_one(word, TEXT_VERBS))
+        || !is_script
+            && (words.iter().any(|word| is_one(word, SCRIPT_OPTIONS)) || words.iter().enumerate().any(is_text))
 }
 
 /// The one command that it runs, here or elsewhere.

@@ -8,6 +8,7 @@ use toold_engine::need::{CommandForm, FormOption};
 use toold_proto::effect::Effect;
 
 use super::known::{ProgramTable, find};
+use super::operation::WHOLE;
 use super::options::is_of_engine;
 use super::{Reading, interpreters, named_effects, shell, transfers};
 use crate::shell_grammar::arg::Arg;
@@ -29,6 +30,12 @@ const INTERPRETERS: &[(&str, &[&str])] = &[
     ("tsx", &[]),
     ("ts-node", &[]),
 ];
+
+/// Operations whose operands are scripts of the project, by their names.
+const RUN_SCRIPTS: &[[&str; 2]] = &[["turbo", "run"], ["nx", "run"], ["lerna", "run"]];
+
+/// More of them are no part of the operation.
+const MAX_SCRIPTS: usize = 4;
 
 /// A line of the table.
 #[derive(Debug)]
@@ -150,6 +157,12 @@ pub(in crate::shell_grammar) fn effects_of(words: &[Arg], reading: &Reading, hea
     {
         effects.operation = effects.operation.with(effect);
         effects.name = name;
+        // The scripts that they run.
+        if RUN_SCRIPTS.iter().any(|runner| effects.name.iter().eq(runner)) {
+            let behind = words.iter().skip(effects.name.len()).map_while(Arg::literal);
+            let scripts = behind.take_while(|word| !word.starts_with('-')).take(MAX_SCRIPTS);
+            effects.name.extend(scripts.map(str::to_owned));
+        }
     }
     let is_of_project = reading.is_installed && reading.elsewhere.iter().all(|tool| named_effects::shows(tool));
     if is_of_project || named_effects::shows(words) {
@@ -228,8 +241,11 @@ fn effects_by_tables(words: &[Arg], reading: &Reading, head: Option<usize>) -> C
         // `bash deploy.sh` runs the script, as `./deploy.sh` does.
         let script = words.get(1).filter(|_| reading.script_file.is_some());
         let script = script.and_then(Arg::literal).filter(|script| !script.starts_with('-'));
-        let name = words[0].literal().into_iter().chain(script.filter(|script| script.contains(['.', '/'])));
-        effects.name = name.map(str::to_owned).collect();
+        let script = script.filter(|script| script.contains(['.', '/']));
+        let names_script = script.is_some() || !shell::NAMES.contains(&name);
+        effects.name = words[0].literal().into_iter().chain(script).map(str::to_owned).collect();
+        let verb = words.get(effects.name.len()).and_then(Arg::literal).filter(|word| names_script && is_verb(word));
+        effects.name.extend(verb.map(str::to_owned));
     }
     effects
 }
@@ -268,7 +284,8 @@ fn of_cloud(words: &[Arg], head: usize) -> Option<EffectSet> {
         "connection",
         "publishing",
         "rbac",
-    ]) || has(&["create"]) && has(&["pair"])
+    ]) || has(&["create", "download"]) && has(&["pair"])
+        || has(&["api"]) && has(&["key"])
         || is_in(&["kms"]) && has(&["generate"])
         || is_in(&["keys", "credential", "credentials", "connection-string", "appsettings"])
         // Lists of these have names alone.
@@ -396,6 +413,10 @@ fn by_operands(entry: &str, words: &[Arg], form: &CommandForm) -> Vec<AddedEffec
             .filter(|path| path.contains(':') && !path.starts_with(['/', '.']))
             .map(|path| added(Effect::Change, path))
             .collect(),
+        // A chart of others.
+        _ if entry.starts_with("helm ") => {
+            operands().filter(|chart| chart.contains("://")).map(|chart| added(Effect::Install, chart)).collect()
+        }
         "go run" => operands()
             .take(1)
             .filter(|package| package.contains('@'))
@@ -473,6 +494,7 @@ pub(super) fn is_milder(entry: &str, form: &CommandForm) -> bool {
     };
     match entry {
         "git clean" => has(&["-n", "--dry-run"]),
+        "git rm" => has(&["--cached"]),
         "git restore" => has(&["-S", "--staged"]) && !has(&["-W", "--worktree"]),
         "cargo publish" => has(&["-n", "--dry-run"]),
         _ => false,
@@ -488,7 +510,8 @@ fn operation_name(words: &[Arg], reading: &Reading, known: &ProgramTable, head: 
     let by_table = known.name.split(' ').count();
     // Its rules name the operation without the kind of a resource.
     let is_of_kind = known.name.starts_with("kubectl ");
-    if !is_of_kind && first.len() > by_table && first.iter().all(|word| is_name(&word)) {
+    let is_whole = WHOLE.contains(&known.name.as_str());
+    if !is_of_kind && !is_whole && first.len() > by_table && first.iter().all(|word| is_name(&word)) {
         return first.iter().filter_map(|word| word.literal().map(str::to_owned)).collect();
     }
     known.name.split(' ').map(str::to_owned).collect()
@@ -509,13 +532,9 @@ fn shows_by_code(words: &[Arg], modules: &[&str]) -> bool {
 /// `python3 -m pytest`, `node scripts/x.js`, `python3 manage.py migrate`: a script may have subcommands.
 fn script_name(words: &[Arg], modules: &[&str]) -> Vec<String> {
     let texts: Vec<&str> = words.iter().map_while(Arg::literal).collect();
-    let is_verb = |text: &&&str| {
-        text.starts_with(|first: char| first.is_ascii_alphabetic())
-            && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_:".contains(&b))
-    };
     let script = match texts.as_slice() {
         // Their own subcommand comes before the script.
-        ["deno" | "bun", "run" | "test" | "task" | "x", rest @ ..] => rest.first().map(|_| 2),
+        ["deno" | "bun" | "tsx", "run" | "test" | "task" | "x" | "watch", rest @ ..] => rest.first().map(|_| 2),
         [_, script, ..] if !script.starts_with('-') => Some(1),
         _ => None,
     };
@@ -529,6 +548,12 @@ fn script_name(words: &[Arg], modules: &[&str]) -> Vec<String> {
     };
     let end = end.or_else(|| script.map(of_script)).unwrap_or(1);
     texts.iter().take(end).map(|text| (*text).to_owned()).collect()
+}
+
+/// Whether a word may be a subcommand.
+fn is_verb(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_alphabetic())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_:".contains(&b))
 }
 
 #[cfg(test)]

@@ -91,6 +91,7 @@ pub(in crate::shell_grammar) fn other_names(
             .chain(spelled.implied())
         {
             found.extend(other.renamed());
+            found.extend(other.included());
             found.push(other);
         }
     }
@@ -395,7 +396,7 @@ impl NamedCommand {
             CommandForm {
                 plain: name.verbs.iter().map(word).chain(behind).collect(),
                 options: added.chain(kept).collect(),
-                operation: form.operation.map(|_| name.verbs.len()),
+                operation: form.operation.map(|count| (count + name.verbs.len()).saturating_sub(own.verbs.len())),
             }
         });
         Self { words, form }

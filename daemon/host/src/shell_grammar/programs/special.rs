@@ -249,7 +249,10 @@ pub(super) fn read(name: &str, words: &[Arg], site: &CommandContext) -> Option<R
         "patch" => {
             let parsed = parse(find("patch")?, words);
             let only_tries = parsed.has(&["--dry-run"]);
+            let original = parsed.operands.first().map(|file| FileUse::new(FileAccess::Read, file.clone()));
             let mut reading = parsed.into_reading();
+            // It shows lines of the file that it changes, or copies it.
+            reading.files.extend(original);
             if !only_tries {
                 reading.doubt("the patch decides which files are written");
             }

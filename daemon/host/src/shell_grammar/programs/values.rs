@@ -1,5 +1,8 @@
-//! Values of assignments and options, which name no operation.
+//! Values of assignments, options and operations, which name no operation.
 
+use toold_engine::need::{CommandForm, FormOption};
+
+use super::placed::{OptionSpec, skip_options};
 use crate::shell_grammar::arg::Arg;
 
 /// Programs whose operation no value chooses: `make test ENV=deploy` is not `make deploy`.
@@ -51,4 +54,40 @@ pub(in crate::shell_grammar) fn in_front(words: &[Arg]) -> Option<String> {
         }
     }
     Some(values.into_iter().chain(plain).collect::<Vec<_>>().join(" "))
+}
+
+/// Programs in no table whose first operand is the operation, with the options that may stand before it, and the operations that
+/// name others: `nx run web:deploy`.
+const FIRST_OPERAND: &[(&str, OptionSpec, &str)] = &[
+    (
+        "redis-cli valkey-cli keydb-cli",
+        OptionSpec {
+            flags: "-2 -3 -c -e -x --raw --no-raw --csv --json --quoted-json --tls --insecure --no-auth-warning --verbose",
+            values: "-h -p -s -t -a -u -r -i -n -d -D --user --pass --sni --cacert --cacertdir --cert --key",
+        },
+        "",
+    ),
+    (
+        "nx",
+        OptionSpec { flags: "--skip-nx-cache --verbose --dry-run --prod", values: "-c --configuration --parallel" },
+        "run run-many affected exec",
+    ),
+];
+
+/// The words of such a program, told apart; `None` where an option in front of the operation is not known.
+pub(in crate::shell_grammar) fn form(name: &str, words: &[Arg]) -> Option<CommandForm> {
+    let (_, options, others) = FIRST_OPERAND.iter().find(|(names, ..)| names.split(' ').any(|own| own == name))?;
+    let (at, is_certain) = skip_options(words, 0, options);
+    let operation = words.get(at).and_then(Arg::literal).filter(|_| is_certain)?;
+    if others.split(' ').any(|other| operation.split(':').next() == Some(other)) {
+        return None;
+    }
+    let is_option = |word: &&Arg| word.start().starts_with('-');
+    let option = |word: &Arg| FormOption { names: vec![word.start().to_owned()], values: Vec::new() };
+    let (before, behind) = words.split_at(at);
+    Some(CommandForm {
+        plain: behind.iter().filter(|word| !is_option(word)).map(Arg::word).collect(),
+        options: before.iter().chain(behind).filter(is_option).map(option).collect(),
+        operation: Some(1),
+    })
 }

@@ -102,6 +102,8 @@ const OPERATIONS: &[(&str, &str)] = &[
     ("find", ". -exec x '{}' + ; . -execdir x '{}' ';' ; . -ok x ';' ; . -fprintf f x ; -files0-from f"),
     ("pip install", "--index-url http://h x ; -i http://h x ; --config-settings a=b x ; -C a=b x ; --find-links d x"),
     ("pip", "--python x install y"),
+    ("pipenv", "--python ./x install ; --python=/tmp/x sync"),
+    ("tox", "--discover ./x ; -e py --discover=/tmp/x"),
     ("npm", "--script-shell=x test ; --node-options=--require=x test ; --userconfig=f test ; test --script-shell=x"),
     ("npm run build", "--script-shell=x ; --node-options=--require=./x"),
     ("npx", "--node-options=x tsc ; -n x tsc ; -c x ; --call=x"),

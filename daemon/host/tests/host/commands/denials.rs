@@ -141,6 +141,32 @@ fn a_value_is_no_operation() {
             Deny,
         ),
         (
+            &["allow shell **", "deny shell redis-cli flushall *", "deny shell nx deploy *"],
+            &[
+                "redis-cli get flushall",
+                "redis-cli -h web1 -n 3 GET FLUSHALL",
+                "valkey-cli set flushall 1",
+                "echo get flushall | redis-cli",
+                "nx build deploy",
+                "nx build deploy --verbose",
+            ],
+            Allow,
+        ),
+        (
+            &["allow shell **", "deny shell redis-cli flushall *", "deny shell nx deploy *"],
+            &[
+                "redis-cli -h web1 -n 3 flushall async",
+                "redis-cli FLUSHALL",
+                "valkey-cli -p 1 FlushAll",
+                "echo flushall | redis-cli",
+                "redis-cli --option x flushall",
+                "nx deploy web",
+                "nx --verbose deploy web",
+                "nx run-many -t deploy",
+            ],
+            Deny,
+        ),
+        (
             &["allow shell **", "deny shell git push *", "deny shell ./scripts/build.sh *"],
             &["tldr git push", "bash -n scripts/build.sh", "npx jest -t 'git push'", "pytest -k 'git push'"],
             Allow,
@@ -199,6 +225,7 @@ fn options_that_move_what_a_program_writes_name_a_file() {
         "allow shell python3 -m venv *",
         "allow shell pytest *",
         "allow shell protoc *",
+        "allow shell npm init *",
     ];
     check(&[
         (
@@ -219,6 +246,9 @@ fn options_that_move_what_a_program_writes_name_a_file() {
                 "python3 -m venv /etc/v",
                 "pytest --junitxml=/etc/x.xml",
                 "protoc --go_out=/etc a.proto",
+                "esbuild a.js --outfile=mise.toml",
+                "npx create-vite /etc/x",
+                "npm init vite /etc/x",
             ],
             Ask,
         ),
@@ -274,8 +304,19 @@ fn a_build_may_push_its_image_and_programs_have_further_names() {
             Deny,
         ),
         (
+            &["allow shell **", "deny shell rm -rf *", "deny shell make deploy *"],
+            &["podman run --entrypoint '[\"rm\",\"-rf\"]' web x", "bmake deploy", "colormake -j4 deploy"],
+            Deny,
+        ),
+        (&["allow shell **", "deny shell make deploy *"], &["bear make deploy", "scan-build -o x make deploy"], Ask),
+        (
             &["allow shell **", "deny shell docker push *"],
-            &["docker build -t push .", "docker buildx build --load .", "docker compose build push"],
+            &[
+                "docker image ls push",
+                "docker build -t push .",
+                "docker buildx build --load .",
+                "docker compose build push",
+            ],
             Allow,
         ),
         (

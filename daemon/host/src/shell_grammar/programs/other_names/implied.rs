@@ -1,6 +1,6 @@
 //! Operations that a command does without naming them: `git stash` pushes, `curl -d` posts.
 
-use toold_engine::need::{FormOption, Word};
+use toold_engine::need::{CommandForm, FormOption, Word};
 
 use super::{NamedCommand, OperationName};
 
@@ -41,7 +41,7 @@ impl NamedCommand {
             "npm" if self.has_word("--location=global") || self.has_words(["--location", "global"]) => {
                 found.push(self.with_option(&["-g", "--global"], None))
             }
-            "redis-cli" | "valkey-cli" => found.push(self.in_small_letters()),
+            "redis-cli" | "valkey-cli" | "keydb-cli" => found.push(self.in_small_letters()),
             _ => {}
         }
         found
@@ -216,6 +216,8 @@ impl NamedCommand {
 
     fn in_small_letters(&self) -> Self {
         let small = |word: &Word| Word { text: word.text.to_ascii_lowercase(), literal: word.literal };
-        Self { words: self.words.iter().map(small).collect(), form: None }
+        let all = |words: &[Word]| words.iter().map(small).collect();
+        let form = self.form.as_ref().map(|form| CommandForm { plain: all(&form.plain), ..form.clone() });
+        Self { words: all(&self.words), form }
     }
 }

@@ -18,6 +18,28 @@ const FOR_EACH: &[(&str, usize)] = &[
     ("dnf", 1),
 ];
 
+/// Groups of operations of `docker` and the like: the verb stands behind them.
+const GROUPS: &[&str] = &[
+    "image",
+    "container",
+    "volume",
+    "network",
+    "compose",
+    "context",
+    "system",
+    "builder",
+    "buildx",
+    "manifest",
+    "plugin",
+    "secret",
+    "service",
+    "stack",
+    "node",
+    "config",
+    "trust",
+    "pod",
+];
+
 impl NamedCommand {
     /// `systemctl restart nginx redis` of `systemctl restart redis nginx`: a rule names the first one.
     pub(super) fn for_each_target(&self) -> Vec<Self> {
@@ -28,7 +50,9 @@ impl NamedCommand {
             Some(form) => form.plain.iter().collect(),
             None => self.words.iter().skip(1).filter(|word| !word.text.starts_with('-')).collect(),
         };
-        let Some((first, others)) = plain.get(*verbs..).and_then(<[&Word]>::split_first) else { return Vec::new() };
+        let is_group = plain.first().is_some_and(|word| GROUPS.contains(&word.text.as_str()));
+        let verbs = if *verbs == 1 && is_group { 2 } else { *verbs };
+        let Some((first, others)) = plain.get(verbs..).and_then(<[&Word]>::split_first) else { return Vec::new() };
         let before_first = |words: &[Word], target: &Word| {
             let mut words = words.to_vec();
             let (to, from) =
