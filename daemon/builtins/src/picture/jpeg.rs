@@ -14,8 +14,8 @@ use zune_jpeg::zune_core::options::DecoderOptions;
 
 use super::smaller::{Canvas, refused};
 
-/// Larger pictures take too much memory.
-const MAX_PIXELS: usize = 60_000_000;
+/// Larger pictures take too much memory: this is 450 MB at most.
+const MAX_PIXELS: usize = 50_000_000;
 
 /// A JPEG with at most `longest` pixels a side, of one of which each pixel is the average of those in its place.
 ///
