@@ -99,7 +99,7 @@ pub fn make_file(resolved: &Path, content: &[u8], mode: Option<u32>) -> Result<(
 }
 
 /// As [`replace`] where `old` is at the path, but for this name alone: if the file has other names, they keep it as it is.
-/// The new file gets the permission bits `mode`, whether or not the old one may be written.
+/// The new file gets the permission bits `mode`, whether or not the old one may be written. Not synced, as in [`make_file`].
 ///
 /// # Errors
 /// As [`replace`].
@@ -112,7 +112,7 @@ pub fn replace_name(resolved: &Path, content: &[u8], old: &File, mode: u32) -> R
     let temporary = Temporary::make(&target, Mode::from_raw_mode(0o600))?;
     // Where the owner cannot be kept, the file becomes the daemon's.
     temporary.take_after(old, &stat);
-    temporary.fill(content).map_err(|source| target.system(source))?;
+    (&temporary.file).write_all(content).map_err(|source| target.system(source))?;
     rustix::fs::fchmod(&temporary.file, Mode::from_raw_mode(mode as _)).map_err(|error| target.failed(error))?;
     if !target.stat()?.is_some_and(|now| is_unchanged(&stat, &now)) {
         return Err(ReplaceError::Changed(resolved.to_owned()));

@@ -197,7 +197,7 @@ pub(super) struct FolderIndex {
     left_out: BTreeSet<PathBuf>,
     /// The files `.git` of submodules and worktrees.
     git_files: BTreeSet<PathBuf>,
-    /// What is taken in now is no change.
+    /// Entries that are taken in now are no changes.
     is_adopting: bool,
     /// The files that have other names, here or elsewhere.
     linked: BTreeSet<PathBuf>,
@@ -459,7 +459,7 @@ impl FolderIndex {
         }
         let before = self.entries_before(window);
         let known: HashSet<u64> = before.filter(|entry| entry.file.is_some()).map(KnownEntry::inode).collect();
-        // Where case does not matter, a file that has its only name in another case now is still found under the former one.
+        // If the file system ignores case, a file that has its only name in another case now is still found under the former one.
         let mut places: HashMap<u64, usize> = older.iter().map(|(_, file, ..)| (file.inode, 0)).collect();
         for entry in self.entries.values().filter(|entry| entry.file.is_some_and(|(_, names)| names <= 1)) {
             if let Some(count) = places.get_mut(&entry.inode()) {
@@ -662,7 +662,7 @@ impl FolderIndex {
 
     fn look_through(&mut self, contents: &mut ContentBatch<'_>) -> Result<(), String> {
         let deadline = Instant::now() + MAX_WALK;
-        // What is known stays, so that it may take less time in a moment.
+        // Entries stay known, so that it may take less time in a moment.
         self.walk(contents, &self.root.clone(), Some(deadline)).inspect_err(|why| self.lose(why, TO_LOOK_AGAIN))
     }
 

@@ -28,7 +28,7 @@ pub(super) enum LogLine {
     },
     /// What is at a path from now on.
     Path(RawPath, Option<KnownEntry>),
-    /// What is at a path that was there before, and was left out.
+    /// An entry that was there before, and was left out.
     Adopted(RawPath, KnownEntry),
     /// A call begins to run.
     Open {

@@ -125,7 +125,7 @@ fn encoded(width: usize, height: usize, colours: impl Fn(usize, usize) -> [f32; 
     let mut data = BitWriter { bytes: jpeg, bits: 0, count: 0 };
     let mut before = [0; 3];
     for (top, left) in (0..height).step_by(8).flat_map(|top| (0..width).step_by(8).map(move |left| (top, left))) {
-        // What is beyond the edge is as at the edge.
+        // Pixels beyond the edge are as those at the edge.
         let pixel = |n: usize| colours((left + n % 8).min(width - 1), (top + n / 8).min(height - 1));
         let pixels: [[f32; 3]; 64] = std::array::from_fn(pixel);
         for (part, before) in before.iter_mut().enumerate() {

@@ -366,7 +366,7 @@ async fn submodules_come_back_with_their_link_to_git() {
     assert_eq!((tree(&test.root), test.content("sub/.git").as_str()), (before, link));
 }
 
-/// What could not be kept once is kept later, in the same session.
+/// A folder whose contents could not be kept once is kept later, in the same session.
 #[tokio::test]
 async fn a_folder_that_could_not_be_kept_is_tried_again() {
     let test = BuiltinTest::new();
