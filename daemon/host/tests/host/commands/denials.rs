@@ -284,6 +284,33 @@ fn an_address_and_an_interpreter_in_the_words_are_covered_only_where_the_rule_sh
             Allow,
         ),
         (&["allow shell git pull https://example.org/a.git *"], &["git pull https://example.org/a.git main"], Allow),
+        (
+            &[
+                "allow shell git fetch *",
+                "allow shell git remote *",
+                "allow shell git submodule *",
+                "allow shell helm *",
+            ],
+            &[
+                "git fetch https://example.org/a.git main",
+                "git remote add up https://example.org/a.git",
+                "git remote set-url origin example.org:a.git",
+                "git submodule add https://example.org/a.git vendor/a",
+                "helm install x oci://example.org/chart",
+            ],
+            Ask,
+        ),
+        (
+            &["allow shell gh *", "allow shell gh pr checkout *", "allow shell git checkout *"],
+            &["gh pr merge 5", "gh pr checkout 5 -f", "git checkout --ours README.md"],
+            Ask,
+        ),
+        (&["allow shell gh pr merge *"], &["gh pr merge 5 --admin"], Ask),
+        (
+            &["allow shell git fetch *", "allow shell gh pr merge *", "allow shell gh pr checkout *"],
+            &["git fetch origin main", "gh pr merge 5 --squash", "gh pr checkout 5"],
+            Allow,
+        ),
     ]);
 }
 
