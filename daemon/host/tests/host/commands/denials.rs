@@ -289,7 +289,7 @@ fn an_address_and_an_interpreter_in_the_words_are_covered_only_where_the_rule_sh
                 "allow shell git fetch *",
                 "allow shell git remote *",
                 "allow shell git submodule *",
-                "allow shell helm *",
+                "allow shell helm install *",
             ],
             &[
                 "git fetch https://example.org/a.git main",
