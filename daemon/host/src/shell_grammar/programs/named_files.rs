@@ -107,7 +107,7 @@ pub(super) fn add(name: &str, words: &[Arg], site: &CommandContext, reading: &mu
             written.filter(is_file).map(|file| FileUse { how: FileAccess::Read, ..file.clone() }).collect();
         reading.files.extend(shown);
     }
-    // Where its settings are wrong, it shows them.
+    // It shows lines of its settings that are wrong.
     if name == "screen" {
         let settings = named_by(words, "-c").into_iter();
         reading.files.extend(settings.map(|file| FileUse::new(FileAccess::Read, file)));
