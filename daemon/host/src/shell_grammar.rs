@@ -29,6 +29,7 @@ mod made;
 mod named_programs;
 mod names;
 mod other_shells;
+mod outline;
 mod places;
 mod posix;
 mod programs;
@@ -44,6 +45,7 @@ pub use explain::{Explained, explain};
 #[doc(hidden)]
 pub use fuzz::fuzz_one;
 pub use other_shells::{as_read_by, is_zsh};
+pub use outline::{Outline, OutlinePart, outline};
 #[doc(hidden)]
 pub use programs::listed::{TableListing, listings};
 pub use programs::{Note, UncoveredPattern, is_known_command, signal_named, uncovered, withheld};

@@ -146,7 +146,7 @@ impl ShellSnapshot {
 }
 
 /// The function that begins in this line: `eval $'NAME () ` of bash, `NAME () {` of zsh.
-pub(super) fn function_name(line: &str) -> Option<&str> {
+fn function_name(line: &str) -> Option<&str> {
     let (name, _) = line.strip_prefix("eval $'").unwrap_or(line).split_once(" ()")?;
     let is_name = !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || "'\"$`;&|<>(){}#".contains(c));
     is_name.then_some(name)
@@ -171,7 +171,7 @@ fn unescaped(quoted: &str) -> Option<String> {
 }
 
 /// The lines of a function, of which zsh indents all but the first and the last.
-pub(super) fn definition_in_zsh<'a>(first: &'a str, rest: &mut impl Iterator<Item = &'a str>) -> Option<String> {
+fn definition_in_zsh<'a>(first: &'a str, rest: &mut impl Iterator<Item = &'a str>) -> Option<String> {
     let mut text = first.to_owned();
     loop {
         let line = rest.next()?;

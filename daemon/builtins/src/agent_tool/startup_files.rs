@@ -3,12 +3,14 @@
 //! counts, and what a program prints does not.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use toold_engine::need::Word;
 use toold_host::environment::Environment;
-use toold_host::{files, shell_grammar};
+use toold_host::files;
+use toold_host::shell_grammar::{self, Outline, OutlinePart};
 
-use super::shell_snapshot::{ShellSnapshot, definition_in_zsh, function_name};
+use super::shell_snapshot::ShellSnapshot;
 
 /// The largest file that is read, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
@@ -48,154 +50,108 @@ pub(super) fn read(shell: &str, environment: &Environment) -> ShellSnapshot {
             continue;
         }
         if let Ok(text) = files::read_text(&file, MAX_BYTES) {
-            let sourced = names.collect(&text);
-            let path = |name: String| at_home(&name, &home).or_else(|| Some(file.parent()?.join(name)));
-            waiting.extend(sourced.into_iter().filter_map(path));
+            let sourced = names.collect(&text, environment);
+            waiting.extend(sourced.into_iter().filter_map(|name| Some(file.parent()?.join(name))));
         }
         seen.push(file);
     }
     ShellSnapshot::of_startup_files(names.aliases, names.functions)
 }
 
-/// A path that begins with the home folder in one of its usual spellings.
-fn at_home(name: &str, home: &Path) -> Option<PathBuf> {
-    let starts = ["~/", "$HOME/", "${HOME}/"];
-    starts.iter().find_map(|start| name.strip_prefix(start)).map(|rest| home.join(rest))
-}
-
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct NamesFound {
     /// `None` where a text is not known before the shell runs.
     aliases: BTreeMap<String, Option<String>>,
     functions: BTreeMap<String, Option<String>>,
 }
 
+/// One of these is in each line that defines a name or reads another file.
+const MARKS: &[&str] = &["alias", "source", ". ", "()", "function"];
+
+/// Words in front of the name of a builtin, and those that begin a part of a statement, where a line is read alone.
+const IN_FRONT: &[&str] = &["builtin", "command", "nocorrect", "noglob", "then", "else", "elif", "if", "do", "!", "{"];
+
 impl NamesFound {
     /// Adds those of a file; returns the files that it reads in turn.
-    fn collect(&mut self, text: &str) -> Vec<String> {
-        let mut sourced = Vec::new();
-        let mut lines = text.lines();
-        while let Some(line) = lines.next() {
-            if let Some(name) = defined(line) {
-                self.functions.insert(name.to_owned(), definition(line, &mut lines.clone()));
+    fn collect(&mut self, text: &str, environment: &Environment) -> Vec<String> {
+        let Outline { parts, is_whole } = shell_grammar::outline(text, environment);
+        let mut sourced = self.add(parts);
+        if !is_whole {
+            let mut of_lines = Self::default();
+            for line in text.lines().filter(|line| MARKS.iter().any(|mark| line.contains(mark))) {
+                sourced.extend(of_lines.add_line(line, environment));
             }
-            let words = words(line);
-            for (at, word) in words.iter().enumerate() {
-                let arguments = || words.iter().skip(at + 1).take_while(|word| !word.ends_command());
-                match word.text.as_str() {
-                    "alias" if word.is_first => {
+            self.join(of_lines);
+        }
+        sourced
+    }
+
+    fn add(&mut self, parts: Vec<OutlinePart>) -> Vec<String> {
+        let mut sourced = Vec::new();
+        for part in parts {
+            match part {
+                OutlinePart::Function { name, definition } => _ = self.functions.insert(name, definition),
+                OutlinePart::Command(words) => {
+                    let is_in_front = |word: &&Word| word.literal && IN_FRONT.contains(&word.text.as_str());
+                    let Some((name, words)) = words[words.iter().take_while(is_in_front).count()..].split_first()
+                    else {
+                        continue;
+                    };
+                    match name.text.as_str() {
                         // Options such as -g, and --, come before the names.
-                        for (name, value) in arguments().filter_map(|word| Some((word.text.split_once('=')?, word))) {
-                            let known = value.is_literal.then(|| name.1.to_owned());
-                            self.aliases.insert(name.0.to_owned(), known);
+                        "alias" => self.aliases.extend(words.iter().filter_map(|word| {
+                            let (name, text) = word.text.split_once('=')?;
+                            Some((name.to_owned(), word.literal.then(|| text.to_owned())))
+                        })),
+                        "source" | "." => {
+                            sourced.extend(words.first().filter(|word| word.literal).map(|word| word.text.clone()))
                         }
+                        _ => {}
                     }
-                    "source" | "." if word.is_first => {
-                        let named = arguments().next().filter(|word| word.is_literal || word.text.contains("HOME"));
-                        sourced.extend(named.map(|word| word.text.clone()));
-                    }
-                    _ => {}
                 }
             }
         }
         sourced
+    }
+
+    /// Adds the names of a line that is read alone.
+    fn add_line(&mut self, line: &str, environment: &Environment) -> Vec<String> {
+        let Outline { mut parts, is_whole } = shell_grammar::outline(line, environment);
+        parts.retain(|part| is_whole || matches!(part, OutlinePart::Command(_)));
+        let sourced = self.add(parts);
+        if let Some(name) = defined(line).filter(|_| !is_whole) {
+            self.functions.insert(name.to_owned(), None);
+        }
+        sourced
+    }
+
+    /// Adds the names in the lines of a text that is not bash as a whole, as where it is zsh.
+    fn join(&mut self, of_lines: Self) {
+        for (name, text) in of_lines.aliases {
+            let doubted = |known: &mut Option<String>| {
+                known.take_if(|known| text.as_ref() != Some(&*known));
+            };
+            self.aliases.entry(name).and_modify(doubted).or_insert(text.clone());
+        }
+        for (name, text) in of_lines.functions {
+            self.functions.entry(name).or_insert(text);
+        }
     }
 }
 
 /// The name of the function whose definition begins in the line.
 fn defined(line: &str) -> Option<&str> {
     let line = line.trim_start();
-    match line.strip_prefix("function ") {
-        Some(rest) => rest.split(|c: char| c.is_whitespace() || "({;".contains(c)).find(|name| !name.is_empty()),
-        None => function_name(line).or_else(|| {
-            let (name, _) = line.split_once("()")?;
-            let is_name =
-                !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || "'\"$`;&|<>(){}#=".contains(c));
-            is_name.then_some(name)
-        }),
-    }
-}
-
-/// Its text, if it ends in the same line, or is not indented and ends in a line that is a brace.
-fn definition<'a>(first: &'a str, rest: &mut impl Iterator<Item = &'a str>) -> Option<String> {
-    match first.trim_end().ends_with('}') {
-        true => Some(first.trim().to_owned()),
-        false if first.starts_with(char::is_whitespace) => None,
-        false => definition_in_zsh(first, rest),
-    }
-}
-
-/// A word of a line. Its quotes are removed.
-#[derive(Debug, PartialEq, Eq)]
-struct StartupWord {
-    text: String,
-    /// The text is that of the file, and not one that the shell puts together.
-    is_literal: bool,
-    /// A command begins with it.
-    is_first: bool,
-}
-
-impl StartupWord {
-    fn ends_command(&self) -> bool {
-        self.is_first
-    }
-}
-
-/// The words of a line, with nothing behind a `#`.
-fn words(line: &str) -> Vec<StartupWord> {
-    let mut words = Vec::new();
-    let mut word: Option<StartupWord> = None;
-    let mut begins = true;
-    let mut chars = line.chars().peekable();
-    while let Some(c) = chars.next() {
-        let is_break = c.is_whitespace() || ";&|()".contains(c) || "{}".contains(c) && word.is_none();
-        if is_break || c == '#' && word.is_none() {
-            if let Some(ended) = word.take() {
-                // Words after which another command begins.
-                begins = matches!(
-                    ended.text.as_str(),
-                    "then" | "else" | "do" | "!" | "if" | "elif" | "while" | "builtin" | "command"
-                );
-                words.push(ended);
-            }
-            if c == '#' {
-                break;
-            }
-            begins |= !c.is_whitespace();
-            continue;
-        }
-        let word = word.get_or_insert_with(|| {
-            let is_first = std::mem::take(&mut begins);
-            StartupWord { text: String::new(), is_literal: true, is_first }
-        });
-        match c {
-            '\'' => {
-                let quoted: String = chars.by_ref().take_while(|c| *c != '\'').collect();
-                word.text.push_str(&quoted);
-            }
-            '"' => {
-                while let Some(c) = chars.next_if(|c| *c != '"') {
-                    word.is_literal &= !"$`\\".contains(c);
-                    word.text.push(c);
-                }
-                chars.next();
-            }
-            '\\' => word.text.extend(chars.next()),
-            '$' | '`' => {
-                word.is_literal = false;
-                word.text.push(c);
-            }
-            c => word.text.push(c),
-        }
-    }
-    words.extend(word);
-    words
+    let name = match line.strip_prefix("function ") {
+        Some(rest) => rest.split(|c: char| c.is_whitespace() || "({;".contains(c)).find(|name| !name.is_empty())?,
+        None => line.split_once("()")?.0.trim_end(),
+    };
+    let is_name = !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || "'\"$`;&|<>(){}#=".contains(c));
+    is_name.then_some(name)
 }
 
 #[cfg(test)]
 mod tests {
-    use toold_engine::need::Word;
-
     use super::super::shell_snapshot::ShellName;
     use super::*;
 
@@ -206,7 +162,7 @@ mod tests {
 
     fn found(text: &str) -> (NamesFound, Vec<String>) {
         let mut names = NamesFound::default();
-        let sourced = names.collect(text);
+        let sourced = names.collect(text, &Environment::default().with([("HOME", "/home/me")]));
         (names, sourced)
     }
 
@@ -219,14 +175,14 @@ mod tests {
         {
             assert_eq!(alias(name), Some(Some(text)), "{name}");
         }
-        assert_eq!((alias("odd"), alias("late")), (Some(None), Some(None)));
+        assert_eq!((alias("odd"), alias("late")), (Some(None), Some(Some("x"))));
         assert_eq!((alias("no"), alias("e")), (None, None));
         let function = |name: &str| names.functions.get(name).map(Option::as_deref);
         assert_eq!(function("one"), Some(Some("one() { git push; }")));
         assert_eq!(function("two"), Some(Some("two ()\n{\n\tgit push\n}")));
         assert_eq!(function("three"), Some(Some("function three {\n  git push\n}")));
-        assert_eq!(function("four"), Some(None));
-        assert_eq!(sourced, ["~/.more", "$HOME/other.sh"]);
+        assert_eq!(function("four"), Some(Some("four () {\n    x\n  }")));
+        assert_eq!(sourced, ["/home/me/.more", "/home/me/other.sh"]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use toold_engine::policy::pattern::Pattern;
 use toold_proto::cut;
 use toold_proto::tool::Category;
 
-use super::{Surroundings, needs};
+use super::{Surroundings, needs, outline};
 use crate::environment::Environment;
 
 /// Rules, and lines that they allow.
@@ -112,6 +112,7 @@ fn is_allowed(pattern: &Pattern, line: &str) -> bool {
 
 fn needs_nowhere(line: &str) -> Vec<Need> {
     let environment = Environment::default();
+    outline(line, &environment);
     let cwd = Path::new("/nowhere");
     needs(line, &mut Surroundings { cwd, folders: &[], environment: &environment, may_read: &mut |_| true })
 }

@@ -101,7 +101,7 @@ impl Heredoc {
 
 impl<'s> LiftedText<'s> {
     /// The grammar gets the line itself.
-    fn as_it_is(text: &'s str) -> Self {
+    pub(super) fn as_it_is(text: &'s str) -> Self {
         Self { written: text, text: Cow::Borrowed(text), redirects: Vec::new() }
     }
 
