@@ -7,6 +7,7 @@ mod content_search;
 mod loaded_files;
 mod needs;
 mod own_commands;
+mod plugins;
 mod shell_snapshot;
 mod skill_file;
 mod started_programs;
@@ -76,8 +77,6 @@ pub struct AgentWork {
     pub named: Vec<NamedNeed>,
     /// Why no needs can be derived.
     pub unclear: Option<String>,
-    /// The agent's mode in its own words, for people who are asked.
-    pub mode: Option<String>,
     /// The shell that the agent runs commands in; `None` for bash.
     pub shell: Option<String>,
     /// The environment of the agent's programs.
@@ -256,12 +255,6 @@ impl AgentTool {
             match deriving.of_named(named).await {
                 Ok(found) => needs.extend(found),
                 Err(error) => self.note_unclear(&error),
-            }
-        }
-        if let Some(mode) = &self.work.mode {
-            for need in &mut needs {
-                let reason = need.reason.take().map(|reason| format!("{reason} ")).unwrap_or_default();
-                need.reason = Some(format!("{reason}[{} in mode {mode}]", self.request.agent));
             }
         }
         needs

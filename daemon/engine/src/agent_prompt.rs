@@ -19,8 +19,9 @@ use crate::tool::ToolError;
 impl Cx {
     /// The judgement after the needs of an agent's call were checked; a denial has ended the call before.
     pub fn judgement(&self) -> Judgement {
-        if let Some(QuestionLeft { reason, by, protected, may_be_denied }) = self.question_left() {
-            return Judgement { by, protected, may_be_denied, ..Judgement::ask(reason) };
+        if let Some(question) = self.question_left() {
+            let QuestionLeft { by, protected, may_be_denied, .. } = question;
+            return Judgement { by, protected, may_be_denied, ..Judgement::ask(question.in_words()) };
         }
         let rank = |by: DecidedBy| match by {
             DecidedBy::Default => 0,
@@ -127,8 +128,11 @@ fn leave(cx: &Cx, chain: &[String], need: &Need, decision: &Decision, because: L
         category => format!("{category} "),
     };
     let protected = cx.engine.policy.load().protected_write(cx.session.project(), need).is_some();
+    let named = format!("{noun}{}", need.named());
     cx.leave_question(QuestionLeft {
-        reason: format!("needs approval: {noun}{} ({why}){way}", need.named()),
+        reason: format!("needs approval: {named} ({}){way}", need.explained(&why)),
+        unseen: need.reason.as_ref().filter(|_| !need.is_workspace()).map(|reason| format!("{named} ({reason})")),
+        others_unseen: Vec::new(),
         by,
         protected,
         may_be_denied: decision.may_be_denied || need.hides_file(),

@@ -28,6 +28,8 @@ pub struct AgentRequest {
     pub observed: bool,
     /// The agent's own mode, where the configuration trusts it; `plan` always.
     pub mode: Option<Mode>,
+    /// The same in the agent's words, for people who are asked.
+    pub mode_name: Option<String>,
     /// How it ended for whom the call is judged, in words, if that came before the judgement.
     pub gone: OnceLock<&'static str>,
 }
@@ -58,10 +60,17 @@ impl Judgement {
     }
 }
 
+/// How many questions beside the first are named in the agent's prompt.
+const MAX_SHOWN: usize = 5;
+
 /// The questions of a call that were left to the agent's own prompt.
 #[derive(Clone, Debug)]
 pub struct QuestionLeft {
     pub reason: String,
+    /// The need in words, if the input of the agent's tool does not show it.
+    pub(crate) unseen: Option<String>,
+    /// The same of the other questions.
+    pub(crate) others_unseen: Vec<String>,
     pub by: DecidedBy,
     /// One of the questions is about a protected write.
     pub protected: bool,
@@ -71,7 +80,8 @@ pub struct QuestionLeft {
 
 impl QuestionLeft {
     pub(crate) fn by_default(reason: String) -> Self {
-        Self { reason, by: DecidedBy::Default, protected: false, may_be_denied: false }
+        let by = DecidedBy::Default;
+        Self { reason, unseen: None, others_unseen: Vec::new(), by, protected: false, may_be_denied: false }
     }
 
     /// The reason of the first question that a rule asks counts; without any, that of the first question.
@@ -79,6 +89,23 @@ impl QuestionLeft {
         let protected = self.protected || next.protected;
         let may_be_denied = self.may_be_denied || next.may_be_denied;
         let by_next = self.by == DecidedBy::Default && next.by != DecidedBy::Default;
-        Self { protected, may_be_denied, ..if by_next { next } else { self } }
+        let (mut counts, other) = if by_next { (next, self) } else { (self, next) };
+        for unseen in other.unseen.into_iter().chain(other.others_unseen) {
+            if counts.unseen.as_ref() != Some(&unseen) && !counts.others_unseen.contains(&unseen) {
+                counts.others_unseen.push(unseen);
+            }
+        }
+        Self { protected, may_be_denied, ..counts }
+    }
+
+    /// For the agent's prompt, which shows the input of the agent's tool: the reason, and what else the answer is about.
+    pub(crate) fn in_words(&self) -> String {
+        let (shown, more) = self.others_unseen.split_at(self.others_unseen.len().min(MAX_SHOWN));
+        let more = (!more.is_empty()).then(|| format!("{} more", more.len()));
+        let others: Vec<&str> = shown.iter().map(String::as_str).chain(more.as_deref()).collect();
+        match others.is_empty() {
+            true => self.reason.clone(),
+            false => format!("{}; also {}", self.reason, others.join("; ")),
+        }
     }
 }

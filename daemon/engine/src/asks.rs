@@ -678,13 +678,14 @@ fn asked(cx: &Cx, chain: &[String], need: &Need, parts: Arc<[Need]>, number: u64
     let unsure = need.unsure().filter(|why| !is_said(why)).map(|why| format!("not certain what it does: {why}"));
     let is_protected = protected.is_some();
     let (effects, does) = (effects_beyond_reading(need), does_of(need));
-    let reasons = need.reason.iter().cloned().chain(does).chain(protected).chain(unsure).chain(doubt);
+    let reason = reason_with_mode(cx, need);
+    let reasons = reason.iter().cloned().chain(does).chain(protected).chain(unsure).chain(doubt);
     let reasons: Vec<String> = reasons.collect();
     let (asker, cwd) = (Asker::of(cx), cx.cwd.display().to_string());
     let agent = asker.agent.clone();
     let whole = need.line.as_deref().filter(|command| command.contains(&need.target));
     let texts = [Some(whole.unwrap_or(&need.target)), need.line.as_deref().filter(|_| whole.is_none())];
-    let words = [agent.as_deref(), need.reason.as_deref(), need.description.as_deref()];
+    let words = [agent.as_deref(), reason.as_deref(), need.description.as_deref()];
     let texts = texts.into_iter().chain(words).flatten().chain([cwd.as_str()]);
     let misleading = misleading(texts);
     let ask = Ask {
@@ -729,6 +730,14 @@ fn asked(cx: &Cx, chain: &[String], need: &Need, parts: Arc<[Need]>, number: u64
         project: cx.session.grant_project().to_owned(),
         relayed: None,
     }
+}
+
+/// The reason for the need, and the mode of the agent that asks.
+fn reason_with_mode(cx: &Cx, need: &Need) -> Option<String> {
+    let agent = cx.agent.as_ref().filter(|_| !need.is_workspace());
+    let mode = agent.and_then(|of| Some(format!("[{} in mode {}]", of.agent, of.mode_name.as_ref()?)));
+    let texts: Vec<String> = need.reason.iter().cloned().chain(mode).collect();
+    (!texts.is_empty()).then(|| texts.join(" "))
 }
 
 fn effects_beyond_reading(need: &Need) -> Vec<Effect> {

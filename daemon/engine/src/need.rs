@@ -252,6 +252,11 @@ impl Need {
         self
     }
 
+    /// The rule that decided it, behind the reason for the need.
+    pub(crate) fn explained(&self, rule: &str) -> String {
+        self.reason.as_ref().map_or_else(|| rule.to_owned(), |reason| format!("{reason}; {rule}"))
+    }
+
     pub(crate) fn without_reason(&self) -> Self {
         Self { reason: None, description: None, ..self.clone() }
     }

@@ -136,6 +136,8 @@ async fn decide_or_ask(cx: &Cx, chain: &[String], need: &Need, declared: &[Need]
         Verdict::Deny => {
             let way = way_to_allow(cx, chain, need).map(|way| format!(". {way}")).unwrap_or_default();
             let by = cx.engine.policy.load().because(&decision.rule);
+            // An agent's own tool may need what its input does not show.
+            let by = if cx.agent.is_some() { need.explained(&by) } else { by };
             let message = format!("not allowed: {} {} ({by}){way}", need.category(), need.named());
             refuse(cx, need, (decision.rule, decision.by), message)
         }

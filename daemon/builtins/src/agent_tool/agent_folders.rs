@@ -1,11 +1,12 @@
-//! The folders in which agents look for files of theirs, such as skills and sub-agents: those of the project, the person, an
-//! organization, plugins and extensions. Where versions of an agent differ, all are searched.
+//! The folders in which agents look for files of theirs, such as skills and sub-agents: those of the project, the person and an
+//! organization. Where versions of an agent differ, all are searched. Those of plugins and extensions are in [`super::plugins`].
 
 use std::collections::VecDeque;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::ensure;
+use icu_normalizer::ComposingNormalizerBorrowed;
 use serde_json::Value;
 use toold_host::environment::Environment;
 use toold_host::files;
@@ -34,7 +35,7 @@ const STARTED_IN: &[&str] = &["CLAUDE_PROJECT_DIR", "QWEN_PROJECT_DIR", "GEMINI_
 fn names_of(agent: &str) -> (&'static [&'static str], &'static str) {
     match agent {
         // The names of its files differ from those of skills for other agents.
-        "copilot" => (&[".github", ".claude", ".copilot"], "COPILOT_HOME"),
+        "copilot" | "vscode" => (&[".github", ".claude", ".copilot"], "COPILOT_HOME"),
         "gemini" => (&[".gemini"], "GEMINI_CLI_HOME"),
         "qwen-code" => (&[".qwen", ".agents"], "QWEN_HOME"),
         _ => (&[], ""),
@@ -52,9 +53,6 @@ pub(super) fn folders(agent: &str, prefix: Option<&str>, cwd: &Path, environment
     let in_place = |place: &PathBuf| names.iter().map(|name| place.join(name)).collect::<Vec<_>>();
     let mut folders: Vec<PathBuf> = places.iter().flat_map(in_place).collect();
     folders.extend(folder_in(environment, variable));
-    for extensions in folders.clone().into_iter().map(|folder| folder.join("extensions")) {
-        folders.extend(names_in(&extensions).iter().map(|name| extensions.join(name)));
-    }
     folders
 }
 
@@ -63,7 +61,7 @@ fn of_claude_code(prefix: Option<&str>, cwd: &Path, environment: &Environment) -
     let places = above(cwd, environment);
     let above = || places.iter();
     let mut folders = vec![PathBuf::from(MANAGED)];
-    folders.extend(own.clone());
+    folders.extend(own);
     folders.extend(above().map(|folder| folder.join(".claude")));
     let of_places: Vec<PathBuf> = folders.iter().flat_map(|folder| added_folders(folder, cwd, environment)).collect();
     folders.extend(of_places.into_iter().map(|folder| folder.join(".claude")));
@@ -73,8 +71,6 @@ fn of_claude_code(prefix: Option<&str>, cwd: &Path, environment: &Environment) -
     if below.components().all(|part| matches!(part, Component::Normal(_))) {
         folders.extend(above().map(|folder| folder.join(below).join(".claude")));
     }
-    let plugin = prefix.split(':').next().unwrap_or(prefix);
-    folders.extend(own.map(|own| plugin_folders(&own, plugin)).unwrap_or_default());
     folders
 }
 
@@ -149,7 +145,7 @@ pub(super) fn config_folder(environment: &Environment) -> Option<PathBuf> {
 }
 
 /// The folder that a variable names.
-fn folder_in(environment: &Environment, name: &str) -> Option<PathBuf> {
+pub(super) fn folder_in(environment: &Environment, name: &str) -> Option<PathBuf> {
     environment.get(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
@@ -171,23 +167,16 @@ fn added_folders(of_settings: &Path, cwd: &Path, environment: &Environment) -> V
     added.map(whole).collect()
 }
 
-/// The folders in which the plugin is installed, in any version.
-fn plugin_folders(own: &Path, plugin: &str) -> Vec<PathBuf> {
-    let list = own.join("plugins/installed_plugins.json");
-    let text = files::read_text(&list, MAX_BYTES).unwrap_or_default();
-    let installed: Value = serde_json::from_str(&text).unwrap_or_default();
-    let Some(plugins) = installed["plugins"].as_object() else { return Vec::new() };
-    let is_plugin = |key: &str| is_same(key.split('@').next().unwrap_or(key), plugin);
-    let entries = plugins.iter().filter(|(key, _)| is_plugin(key)).flat_map(|(_, entry)| match entry {
-        Value::Array(entries) => entries.iter().collect(),
-        entry => vec![entry],
-    });
-    entries.filter_map(|entry| entry["installPath"].as_str()).map(PathBuf::from).collect()
-}
-
 /// Agents do not distinguish small letters from others in names of skills and sub-agents.
 pub(super) fn is_same(one: &str, other: &str) -> bool {
     one.to_lowercase() == other.to_lowercase()
+}
+
+/// A name without all in which agents may take it for another: Claude Code leaves out white space, dashes and `_`, and reads compatible
+/// characters as the same; here, all that is no letter and no digit is left out.
+pub(super) fn plain(name: &str) -> String {
+    let name = ComposingNormalizerBorrowed::new_nfkc().normalize(name).to_lowercase();
+    name.chars().filter(|c| c.is_alphanumeric()).collect()
 }
 
 /// The names in a folder, as far as they are looked at; none where it cannot be read. Those that are not UTF-8 name no file.

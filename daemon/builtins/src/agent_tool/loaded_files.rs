@@ -52,14 +52,20 @@ impl Deriving<'_> {
     /// The programs that the files of a sub-agent start with it, and the servers that they name.
     async fn sub_agent(&self, kind: &str, waiting: &mut Vec<LoadedFile>) -> anyhow::Result<Vec<Need>> {
         let mut needs = Vec::new();
-        for file in agent_file::find(self.agent, kind, &self.cx.cwd, self.environment)? {
-            needs.extend(self.started(&file.starts, &format!("sub-agent {kind}")).await?);
+        let files = agent_file::find(self.agent, kind, &self.cx.cwd, self.environment)?;
+        // One of a plugin that was named on the command line, for example.
+        if files.is_empty()
+            && kind.contains(':')
+            && let Some(rule) = rule_about(&AgentAction::Unknown, self.cx)
+        {
+            bail!("no file of the sub-agent {kind} is where toold looks for it, and it may be about this: {rule}");
+        }
+        for file in files {
+            let mut of_file = self.started(&file.starts, &format!("sub-agent {kind}")).await?;
+            of_file.retain(|need| !file.is_confirmed || is_refused(need, self.cx));
+            needs.extend(of_file);
             let skill = |name| LoadedFile::Skill { name, arguments: String::new() };
             waiting.extend(file.skills.into_iter().map(skill));
-        }
-        if self.agent == "gemini" {
-            // It has asked the person about the file.
-            needs.retain(|need| is_refused(need, self.cx));
         }
         Ok(needs)
     }

@@ -20,8 +20,9 @@ use toold_proto::cut;
 use toold_proto::tool::Category;
 
 use super::agent_folders::{
-    MAX_BYTES, MAX_DEFINITIONS, first_names_in, folders, folders_below, is_same, names_in, started_in,
+    MAX_BYTES, MAX_DEFINITIONS, first_names_in, folders, folders_below, is_same, names_in, plain, started_in,
 };
+use super::plugins::plugins;
 use super::started_programs::StartedPrograms;
 use crate::front_matter::split;
 
@@ -301,6 +302,38 @@ pub(super) fn find(agent: &str, name: &str, cwd: &Path, environment: &Environmen
     if !is_found && prefix.is_none() && agent == "claude-code" {
         for top in started_in(cwd, environment) {
             folders_below(&top).iter().for_each(|folder| _ = collect(folder));
+        }
+    }
+    for plugin in plugins(agent, cwd, environment) {
+        let is_its = |own: &str| plugin.gives(name, own) || agent != "claude-code" && is_same(own, name);
+        for skills in &plugin.skills {
+            let entries = first_names_in(skills, MAX_DEFINITIONS);
+            is_crowded |= entries.len() == MAX_DEFINITIONS;
+            for folder in entries.iter().map(|entry| skills.join(entry)).chain([skills.clone()]) {
+                let file = folder.join("SKILL.md");
+                if !file.is_file() {
+                    continue;
+                }
+                // The name in the file may stand alone.
+                let by_file = named(&file).is_some_and(|named| is_its(&named) || plain(&named) == plain(name));
+                if by_file || folder.file_name().is_some_and(|folder| is_its(&folder.to_string_lossy())) {
+                    found.push(file);
+                }
+            }
+        }
+        let brings =
+            plugin.names.iter().any(|own| prefix.is_some_and(|prefix| plain(prefix).starts_with(&*plain(own))));
+        for commands in plugin.commands.iter().filter(|_| brings) {
+            match commands.is_file() {
+                true if commands.file_stem().is_some_and(|stem| is_same(&stem.to_string_lossy(), last)) => {
+                    found.push(commands.clone())
+                }
+                true => {}
+                false => collect_files(commands, last, MAX_DEPTH, &mut found),
+            }
+        }
+        for (_, file) in plugin.named_commands.iter().filter(|(command, _)| is_its(command)) {
+            found.push(file.clone().with_context(|| format!("the text of {name} is in the manifest of its plugin"))?);
         }
     }
     ensure!(!is_crowded, "a folder of skills has too many names");

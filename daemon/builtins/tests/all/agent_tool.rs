@@ -47,7 +47,6 @@ async fn judge_in(
         actions,
         named: named.collect(),
         unclear,
-        mode: None,
         shell: shell.map(str::to_owned),
         environment: Environment::default().with([("HOME", test.root.join("home"))]),
         floor: AgentFloor::Impossible,
@@ -60,6 +59,7 @@ async fn judge_in(
         was_asked: false,
         waiting: watch::Sender::new(false),
         mode: None,
+        mode_name: None,
         gone: OnceLock::new(),
     };
     let (judge, mut judged) = oneshot::channel::<Judgement>();
@@ -298,6 +298,63 @@ async fn programs_that_the_file_of_a_sub_agent_starts_are_judged() {
     // The usual kind may have a file, too.
     test.write(".qwen/agents/usual.md", "---\nname: general-purpose\nexecutor: {command: touch denied1}\n---\n");
     begins(&judge(&test, "qwen-code", "agent", json!({})).await, "deny");
+}
+
+/// The agent's prompt shows the input of its tool, and no file that it loads.
+#[tokio::test]
+async fn the_reason_of_a_question_names_all_that_a_sub_agent_or_a_skill_starts() {
+    let test = BuiltinTest::strict();
+    let hooks: String = (1..=8).map(|n| format!("  - hooks: [{{type: command, command: touch p{n}}}]\n")).collect();
+    test.write(".claude/agents/helper.md", format!("---\nname: helper\nhooks:\n  Stop:\n{hooks}---\n"));
+    let judged = judge(&test, "claude-code", "Agent", json!({"subagent_type": "helper"})).await;
+    begins(&judged, "ask by rule: needs approval: touch p1 (the sub-agent helper starts it; ");
+    for named in ["touch p2 (the sub-agent helper starts it)", "touch p6 (", "; 2 more"] {
+        assert!(judged.contains(named), "{named}: {judged}");
+    }
+    test.write(".claude/skills/s/SKILL.md", "State: !`touch p1` !`touch p2`\n");
+    let judged = judge(&test, "claude-code", "Skill", json!({"skill": "s"})).await;
+    assert!(judged.contains("; also touch p2 (the skill s runs it as it is loaded)"), "{judged}");
+    test.rule(Category::Shell, "touch *", Verdict::Deny);
+    let judged = judge(&test, "claude-code", "Agent", json!({"subagent_type": "helper"})).await;
+    begins(&judged, "deny: not allowed: shell touch p1 (the sub-agent helper starts it; ");
+}
+
+#[tokio::test]
+async fn sub_agents_skills_and_commands_of_plugins_are_judged() {
+    let test = BuiltinTest::strict();
+    test.rule(Category::Shell, "touch denied*", Verdict::Deny);
+    // A folder of skills can be a plugin, a repository's too.
+    test.write(".claude/skills/kit/.claude-plugin/plugin.json", r#"{"name": "tools", "agents": "./own.md"}"#);
+    let (hooks, command) = ("hooks: {Stop: [{hooks: [{command: touch denied1}]}]}", "State: !`touch denied1`\n");
+    test.write(".claude/skills/kit/agents/deep/er.md", format!("---\nname: helper\n{hooks}\n---\n"));
+    test.write(".claude/skills/kit/own.md", "---\nname: own\nskills: [tools:state]\n---\n");
+    test.write(".claude/skills/kit/skills/state/SKILL.md", format!("---\nname: Now\n---\n{command}"));
+    test.write(".claude/skills/kit/commands/ship.md", command);
+    let claude =
+        async |tool: &str, member: &str, name: &str| judge(&test, "claude-code", tool, json!({member: name})).await;
+    for kind in ["tools:deep:helper", "Tools Deep Helper", "kit:deep:helper", "tools:own"] {
+        begins(&claude("Agent", "subagent_type", kind).await, "deny");
+    }
+    for skill in ["tools:state", "tools:Now", "Now", "/tools:ship"] {
+        begins(&claude("Skill", "skill", skill).await, "deny");
+    }
+    // A plugin that is nowhere, where a rule denies something.
+    begins(&claude("Agent", "subagent_type", "other:helper").await, "ask by rule");
+    begins(&claude("Agent", "subagent_type", "Explore").await, "ask by default");
+    let server = |front: &str| format!("---\nname: helper\n{front}\n---\nYou help.\n");
+    test.write("home/.gemini/extensions/near/agents/a.md", server("mcp_servers: {near: {command: touch, args: [a]}}"));
+    let gemini = || judge(&test, "gemini", "invoke_agent", json!({"agent_name": "helper"}));
+    // The person has confirmed no file of it.
+    begins(&gemini().await, "ask by rule");
+    test.write("linked/agents/a.md", server("executor: {kind: acp, command: touch denied1}"));
+    let link = json!({"type": "link", "source": test.root.join("linked")});
+    test.write("home/.qwen/extensions/far/.qwen-extension-install.json", link.to_string());
+    begins(&judge(&test, "qwen-code", "agent", json!({"subagent_type": "helper"})).await, "deny");
+    let folder = "home/.copilot/installed-plugins/_direct/x/agents";
+    test.write(&format!("{folder}/a.agent.md"), server("mcp-servers: {near: {command: touch denied1}}"));
+    for kind in ["helper", "x:helper"] {
+        begins(&judge(&test, "copilot", "task", json!({"agent_type": kind})).await, "deny");
+    }
 }
 
 #[tokio::test]

@@ -388,6 +388,7 @@ fn tool_for(
         was_asked: params.was_asked,
         waiting: watch::Sender::new(false),
         mode: config.mode(params.mode.as_deref().and_then(mode_of)),
+        mode_name: params.mode.clone(),
         gone: OnceLock::new(),
     };
     let work = AgentWork {
@@ -396,7 +397,6 @@ fn tool_for(
         actions,
         named,
         unclear,
-        mode: params.mode.clone(),
         shell: params.shell.clone(),
         environment,
         floor: floor_of(params, config.confine),
