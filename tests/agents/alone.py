@@ -74,7 +74,7 @@ STARTS = "".join(
 
 
 def files_start_what_is_allowed(agent: Agent, bin_dir: Path) -> None:
-    """A repository's file of a skill or a sub-agent starts a program only if a rule allows the program."""
+    """A file of a skill or a sub-agent starts a program only if a rule allows the program."""
     with Place(bin_dir, STARTS) as place:
         place.ctl("agents", "install", agent.name, "--hooks", "--yes")
         names = [(verdict, way) for verdict in ("allow", "deny", "other") for way in agent.starting(place)]

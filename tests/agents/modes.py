@@ -38,9 +38,12 @@ def modes_hold(agent: Agent, bin_dir: Path) -> None:
     of_agent = re.compile(rf"\| {re.escape(agent.name)} \S+ \|")
     written = [line for line in table.splitlines()[2:] if of_agent.match(line)]
     if os.environ.get("UPDATE"):
-        others = [line for line in table.splitlines()[2:] if not of_agent.match(line)]
+        lines = table.splitlines()[2:]
+        before_agent = next((at for at, line in enumerate(lines) if of_agent.match(line)), len(lines))
+        others = [line for line in lines if not of_agent.match(line)]
+        others[before_agent:before_agent] = rows
         head = ["| agent and version tried | mode | " + " | ".join(COLUMNS) + " |", "|---" * (len(COLUMNS) + 2) + "|"]
-        table = "\n".join([*head, *others, *rows]) + "\n"
+        table = "\n".join([*head, *others]) + "\n"
         TABLE.write_text(before + BEGIN + table + END + after)
         return
     assert written == rows, "AGENTS.md has other rows than these: " + "\n".join(["", *rows])

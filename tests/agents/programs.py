@@ -29,6 +29,11 @@ def markdown(name: str, **members) -> str:
     return "---\n" + "".join(f"{key}: {json.dumps(value)}\n" for key, value in front.items()) + "---\nYou help with tests.\n"
 
 
+def manifest(name: str) -> str:
+    """A plugin or an extension."""
+    return json.dumps({"name": name, "version": "1.0.0", "description": "a test"})
+
+
 def hooks_that_run(line: str) -> dict:
     return {"PreToolUse": [{"matcher": "*", "hooks": [{"type": "command", "command": line}]}]}
 
@@ -135,8 +140,8 @@ class Agent:
         raise NotImplementedError
 
     def starting(self, place: Place) -> dict:
-        """The ways in which a repository's file of a skill or a sub-agent starts a program, by name: each takes a name and a line,
-        writes the file, and returns the turns of a model that uses it."""
+        """The ways in which a file of a skill or a sub-agent starts a program, by name: each takes a name and a line, writes the
+        file, in a repository or an extension, and returns the turns of a model that uses it."""
         return {}
 
     def server(self, place: Place, command: list[str]) -> None:
@@ -222,10 +227,27 @@ class ClaudeCode(Agent):
             write(place.project / f".claude/skills/{name}/SKILL.md", markdown(name, hooks=hooks_that_run(line)))
             return [{"tool": "Skill", "input": {"skill": name}}, self.shell("true")]
 
+        def plugin(name: str, line: str) -> None:
+            folder = place.project / f".claude/skills/{name}"
+            write(folder / ".claude-plugin/plugin.json", manifest(name))
+            write(folder / "skills/state/SKILL.md", markdown("state") + f"State: !`{line}`\n")
+            write(folder / "agents/helper.md", markdown("helper", skills=[f"{name}:state"]))
+
+        def of_plugin(name: str, line: str) -> list[dict]:
+            plugin(name, line)
+            return [{"tool": "Skill", "input": {"skill": f"{name}:state"}}]
+
+        def of_agent_of_plugin(name: str, line: str) -> list[dict]:
+            plugin(name, line)
+            kind = {"description": "a test", "subagent_type": f"{name}:helper", "run_in_background": False}
+            return [{"tool": "Agent", "input": kind | {"prompt": script([self.shell(f"true {name}")])}}]
+
         return {
             "hooks": lambda name, line: of_agent(name, hooks=hooks_that_run(line)),
             "mcp": lambda name, line: of_agent(name, mcpServers=[{name: server_that_is(line)}]),
             "skill": of_skill,
+            "plugin": of_plugin,
+            "agent-of-plugin": of_agent_of_plugin,
         }
 
     def server(self, place: Place, command: list[str]) -> None:
@@ -319,6 +341,19 @@ class Gemini(Agent):
 
     def sub_agent(self, turns: list) -> list[dict]:
         return [{"tool": "invoke_agent", "input": {"agent_name": "generalist", "prompt": script(turns)}}]
+
+    def starting(self, place: Place) -> dict:
+        def of_agent(folder: Path, name: str, line: str) -> list[dict]:
+            server = {key: value for key, value in server_that_is(line).items() if key != "type"}
+            write(folder / f"agents/{name}.md", markdown(name, mcp_servers={name: server}))
+            return [{"tool": "invoke_agent", "input": {"agent_name": name, "prompt": script([self.shell(f"true {name}")])}}]
+
+        def of_extension(name: str, line: str) -> list[dict]:
+            folder = place.home / f".gemini/extensions/{name}"
+            write(folder / "gemini-extension.json", manifest(name))
+            return of_agent(folder, name, line)
+
+        return {"mcp": lambda name, line: of_agent(place.home / ".gemini", name, line), "extension": of_extension}
 
     def server(self, place: Place, command: list[str]) -> None:
         entry = {"command": command[0], "args": command[1:]}
@@ -487,14 +522,21 @@ class QwenCode(Agent):
         return [{"tool": "agent", "input": kind | {"prompt": script(turns)}}]
 
     def starting(self, place: Place) -> dict:
-        def of_agent(name: str, **members) -> list[dict]:
-            write(place.project / f".qwen/agents/{name}.md", markdown(name, **members))
+        def of_agent(name: str, folder: Path = place.project / ".qwen", **members) -> list[dict]:
+            write(folder / f"agents/{name}.md", markdown(name, **members))
             kind = {"description": "a test", "subagent_type": name, "run_in_background": False}
             return [{"tool": "agent", "input": kind | {"prompt": script([self.shell(f"true {name}")])}}]
 
         def of_skill(name: str, line: str) -> list[dict]:
             write(place.project / f".qwen/skills/{name}/SKILL.md", markdown(name, hooks=hooks_that_run(line)))
             return [{"tool": "skill", "input": {"skill": name}}, self.shell("true")]
+
+        def of_extension(name: str, line: str) -> list[dict]:
+            # The extension is linked, and its files are elsewhere.
+            link, folder = place.home / f".qwen/extensions/{name}", place.root / f"linked/{name}"
+            write(link / ".qwen-extension-install.json", json.dumps({"type": "link", "source": str(folder)}))
+            write(folder / "qwen-extension.json", manifest(name))
+            return of_agent(name, folder, hooks=hooks_that_run(line))
 
         def executor(line: str) -> dict:
             command, *arguments = line.split()
@@ -504,6 +546,7 @@ class QwenCode(Agent):
             "hooks": lambda name, line: of_agent(name, hooks=hooks_that_run(line)),
             "mcp": lambda name, line: of_agent(name, mcpServers={name: server_that_is(line)}),
             "executor": lambda name, line: of_agent(name, executor=executor(line)),
+            "extension": of_extension,
             "skill": of_skill,
         }
 

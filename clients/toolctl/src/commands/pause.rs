@@ -66,9 +66,10 @@ fn state(paused: &PausedDaemon) -> String {
     with_times(&one_line(paused.paused.as_deref().unwrap_or("paused")))
 }
 
+/// An agent does not report that it refused a tool by itself.
 fn running(paused: &PausedDaemon) -> String {
     let line = |tool: &String| {
-        format!("{WARN}still running{WARN:#} {} (the agent's own; toold cannot stop it)\n", one_line(tool))
+        format!("{WARN}may still run{WARN:#} {} (the agent's own; toold cannot stop it)\n", one_line(tool))
     };
     paused.still_running.iter().map(line).collect()
 }

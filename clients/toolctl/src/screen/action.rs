@@ -144,7 +144,7 @@ async fn perform(globals: &Globals, client: &Client, request: Request) -> anyhow
             let paused = client.call::<DaemonPause>(PauseDaemon::default()).await?;
             let running = match paused.still_running.as_slice() {
                 [] => String::new(),
-                tools => format!("; toold cannot stop agents' own: {}", tools.join(", ")),
+                tools => format!("; toold cannot stop agents' own, which may still run: {}", tools.join(", ")),
             };
             let stopped = counted(paused.processes, "running program");
             format!("{}: {stopped} stopped{running}", with_times(paused.paused.as_deref().unwrap_or("paused")))

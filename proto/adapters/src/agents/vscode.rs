@@ -1,4 +1,4 @@
-//! The tools of the agent of Visual Studio Code, from the source of its Copilot extension and its documentation of hooks.
+//! The tools of the agent of Visual Studio Code 1.139.1, from the code of its Copilot extension and its documentation of hooks.
 
 use serde_json::Value;
 use toold_proto::tool::Category;
@@ -35,7 +35,9 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
         | "copilot_readFile"
         | "copilot_getNotebookSummary"
         | "read_notebook_cell_output"
-        | "copilot_readNotebookCellOutput" => AgentAction::Read { path: input.text("filePath")? },
+        | "copilot_readNotebookCellOutput"
+        | "view_image"
+        | "copilot_viewImage" => AgentAction::Read { path: input.text("filePath")? },
         "list_dir" | "copilot_listDirectory" => AgentAction::List { path: input.folder("path")? },
         "file_search" | "copilot_findFiles" => AgentAction::List { path: searched_folder(None, &input.text("query")?) },
         "grep_search" | "copilot_findTextInFiles" => AgentAction::Search(ContentSearch {
@@ -65,7 +67,8 @@ pub(super) fn actions(tool: &str, value: &Value) -> Result<Vec<AgentAction>, Age
         | "test_failure"
         | "vscode_get_confirmation"
         | "vscode_get_terminal_confirmation" => AgentAction::Nothing,
-        "runSubagent" => SUB_AGENT,
+        "runSubagent" => AgentAction::SubAgent { kind: input.optional_text("agentName")?.unwrap_or_default() },
+        "execution_subagent" | "explore_subagent" | "search_subagent" => SUB_AGENT,
         _ => {
             // `mcp_SERVER_TOOL`
             let named = tool.strip_prefix("mcp_").filter(|names| !names.starts_with('_'));

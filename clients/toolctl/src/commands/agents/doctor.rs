@@ -7,6 +7,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::commands::agents::found::{self, FoundAgent};
+use crate::commands::agents::switched_off::http_hooks_here;
 use crate::commands::agents::{hooks_file, install as agents_install, told};
 use crate::commands::hook::daemon::{DaemonError, Exchange};
 use crate::commands::hook::{FailArg, HookAgent, answers};
@@ -14,7 +15,7 @@ use crate::commands::mcp::install;
 use crate::config_file;
 use crate::exit::{NOT_RUN, OK};
 use crate::globals::Globals;
-use crate::output;
+use crate::output::{self, one_line};
 
 /// Check that the hooks of agents are installed, can run, and reach the daemon
 #[derive(Debug, Args)]
@@ -87,13 +88,7 @@ fn checks(found: &FoundAgent, home: &Path) -> Vec<(&'static str, String)> {
     }
     if !found.has_whole_hooks {
         let again = format!("toolctl agents install {} --hooks", agent.name());
-        checks.push((
-            "bad",
-            format!(
-                "the hooks in {} are not as they were installed, or an earlier toolctl installed them; {again}",
-                file.display()
-            ),
-        ));
+        checks.push(("bad", format!("the hooks in {} {}; {again}", file.display(), hooks_file::DIFFER)));
     }
     if let Some(fail) = found.fail {
         let effect = match fail {
@@ -114,6 +109,11 @@ fn checks(found: &FoundAgent, home: &Path) -> Vec<(&'static str, String)> {
     }
     if let Some(off) = &found.hooks_off {
         checks.push(("bad", format!("the hooks do not run: {} in {}", off.setting, off.file.display())));
+    }
+    for hook in http_hooks_here(agent, home) {
+        let (event, url, file) = (one_line(&hook.event), one_line(&hook.url), hook.file.display());
+        let words = format!("{file} also sends {event} to {url}, whose answer counts beside that of toold's hooks");
+        checks.push(("-", words));
     }
     match (agent, found.confines) {
         (_, true) => checks.push(("ok", "its commands run through toolctl confine".to_owned())),

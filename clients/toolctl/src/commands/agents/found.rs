@@ -52,7 +52,7 @@ impl HookAgent {
     }
 
     /// Its folder: below the home folder, or an absolute path.
-    fn folder(self) -> PathBuf {
+    pub(super) fn folder(self) -> PathBuf {
         install::below_home(match self {
             Self::ClaudeCode => ".claude",
             Self::Codex => ".codex",

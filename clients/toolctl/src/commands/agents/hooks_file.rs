@@ -77,10 +77,10 @@ pub(crate) fn file(agent: HookAgent) -> PathBuf {
         HookAgent::ClaudeCode => in_named_folder("CLAUDE_CONFIG_DIR", "settings.json"),
         HookAgent::Codex => in_named_folder("CODEX_HOME", "hooks.json"),
         HookAgent::Copilot => in_named_folder("COPILOT_HOME", "hooks/toold.json"),
-        HookAgent::Vscode => in_named_folder("COPILOT_HOME", "hooks/toold-vscode.json"),
         HookAgent::Gemini => in_named_folder("GEMINI_CLI_HOME", ".gemini/settings.json"),
         HookAgent::QwenCode => in_named_folder("QWEN_HOME", "settings.json"),
-        HookAgent::Cursor | HookAgent::Opencode => None,
+        // VS Code looks for hooks in the home folder alone (its code, 1.139.1).
+        HookAgent::Cursor | HookAgent::Opencode | HookAgent::Vscode => None,
     };
     if let Some(moved) = moved {
         return moved;
@@ -217,6 +217,9 @@ pub(crate) fn are_whole(agent: HookAgent, text: &str) -> bool {
     };
     items(agent, &command).into_iter().all(has_item)
 }
+
+/// Said of hooks that are not [as chosen](are_as_chosen).
+pub(crate) const DIFFER: &str = "are not as they were installed, or an earlier toolctl installed them";
 
 /// The same; and the answer without a daemon is the one that the person chose.
 pub(crate) fn are_as_chosen(agent: HookAgent, text: &str) -> bool {
@@ -364,8 +367,10 @@ fn items(agent: HookAgent, command: &HookCommand<'_>) -> Vec<(&'static str, Valu
             items
         }
         HookAgent::Vscode => {
-            let item = json!({"type": "command", "command": command, "timeout": limit});
-            ["PreToolUse", "PostToolUse", "SessionStart", "Stop"].map(|event| (event, item.clone())).into()
+            let item = |command: &str| json!({"type": "command", "command": command, "timeout": limit});
+            let mut items = vec![("PreToolUse", item(&guarded))];
+            items.extend(["PostToolUse", "SessionStart", "Stop"].map(|event| (event, item(&command))));
+            items
         }
         HookAgent::Cursor => {
             let mut item = json!({"command": command, "timeout": limit});

@@ -1,4 +1,4 @@
-//! Settings, options and variables of agents that keep installed hooks from running.
+//! Settings, options and variables of agents that keep installed hooks from running, and HTTP hooks that run beside them.
 
 use std::path::{Path, PathBuf};
 
@@ -38,23 +38,50 @@ const OFF_OPTIONS: &[(HookAgent, &str, OptionValue)] = &[
     (HookAgent::ClaudeCode, "--setting-sources", OptionValue::WithoutUser),
     (HookAgent::ClaudeCode, "--settings", OptionValue::Settings),
     (HookAgent::Codex, "--disable", OptionValue::OneOf(&["hooks", "codex_hooks"])),
+    (HookAgent::Codex, "-c", OptionValue::OneOf(CODEX_SETTINGS)),
+    (HookAgent::Codex, "--config", OptionValue::OneOf(CODEX_SETTINGS)),
     (HookAgent::Opencode, "--pure", OptionValue::Any),
     (HookAgent::QwenCode, "--bare", OptionValue::Any),
     (HookAgent::QwenCode, "--safe-mode", OptionValue::Any),
 ];
+
+const CODEX_SETTINGS: &[&str] = &["features.hooks=false", "features.codex_hooks=false"];
 
 /// Variables with which an agent does not run the hooks, and how they are shown.
 const OFF_VARIABLES: &[(HookAgent, &str, &str)] = &[
     (HookAgent::ClaudeCode, "CLAUDE_CODE_SAFE_MODE", "the variable CLAUDE_CODE_SAFE_MODE"),
     (HookAgent::ClaudeCode, "CLAUDE_CODE_SIMPLE", "the variable CLAUDE_CODE_SIMPLE"),
     (HookAgent::Opencode, "OPENCODE_PURE", "the variable OPENCODE_PURE"),
+    (HookAgent::QwenCode, "QWEN_CODE_SAFE_MODE", "the variable QWEN_CODE_SAFE_MODE"),
 ];
+
+/// Files of variables that an agent reads in its folder and in those above it; a repository can have them.
+const VARIABLE_FILES: &[(HookAgent, &[&str])] = &[(HookAgent::QwenCode, &[".qwen/.env", ".env"])];
+
+/// The file of variables that switches the hooks off for an agent in this folder.
+fn off_by_file(agent: HookAgent, folder: &Path) -> Option<SwitchedOff> {
+    let (_, names) = VARIABLE_FILES.iter().find(|(of, _)| *of == agent)?;
+    folder.ancestors().flat_map(|folder| names.iter().map(|name| folder.join(name))).find_map(|file| {
+        let text = config_file::read(&file).ok().flatten()?;
+        let lines = text.lines().map(|line| line.trim_start().strip_prefix("export ").unwrap_or(line));
+        let variables: Vec<(&str, &str)> = lines.filter_map(|line| line.split_once('=')).collect();
+        let value = |name: &str| {
+            let (_, value) = variables.iter().rev().find(|(known, _)| known.trim() == name)?;
+            Some(value.trim().trim_matches(['"', '\'', '`']).to_owned())
+        };
+        Some(SwitchedOff { agent: agent.name(), setting: off_variable(agent, value)?, file })
+    })
+}
 
 /// The variable that switches the hooks off. `value`: what a variable has.
 fn off_variable(agent: HookAgent, value: impl Fn(&str) -> Option<String>) -> Option<&'static str> {
-    let is_on = |name: &str| value(name).is_some_and(|value| !matches!(&*value, "" | "0" | "false"));
-    let (_, _, shown) = OFF_VARIABLES.iter().find(|(of, name, _)| *of == agent && is_on(name))?;
+    let is_set = |name: &str| value(name).is_some_and(|value| is_on(&value));
+    let (_, _, shown) = OFF_VARIABLES.iter().find(|(of, name, _)| *of == agent && is_set(name))?;
     Some(shown)
+}
+
+fn is_on(value: &str) -> bool {
+    !matches!(value, "" | "0" | "false")
 }
 
 /// A running agent of this user that was started with an option or a variable that switches the hooks off.
@@ -74,8 +101,9 @@ fn running_without(agent: HookAgent) -> Option<SwitchedOff> {
             let variables = texts("environ")?;
             let value = |name: &str| variables.iter().find_map(|text| text.strip_prefix(name)?.strip_prefix('='));
             off_variable(agent, |name| value(name).map(str::to_owned))
-        })?;
-        Some(SwitchedOff { agent: agent.name(), file: folder, setting })
+        });
+        let here = |setting| SwitchedOff { agent: agent.name(), file: folder.clone(), setting };
+        setting.map(here).or_else(|| off_by_file(agent, &folder))
     })
 }
 
@@ -131,6 +159,8 @@ struct OffSetting {
 #[derive(Clone, Copy)]
 enum OffValue {
     Is(bool),
+    /// A text that is not one of those for no.
+    On,
     /// A list with this text.
     Lists(&'static str),
 }
@@ -140,6 +170,7 @@ impl OffSetting {
         let found = settings.and_then(|settings| self.path.iter().try_fold(settings, |value, name| value.get(name)));
         match (found, self.off) {
             (Some(Value::Bool(is)), OffValue::Is(off)) => *is == off,
+            (Some(Value::String(text)), OffValue::On) => is_on(text),
             (Some(Value::Array(items)), OffValue::Lists(text)) => items.iter().any(|item| item == text),
             _ => false,
         }
@@ -160,6 +191,11 @@ const PLUGIN_HOOKS_ONLY: OffSetting = OffSetting {
     text: "\"strictPluginOnlyCustomization\": [\"hooks\"]",
     ..PLUGINS_ONLY
 };
+const QWEN_SAFE: OffSetting = OffSetting {
+    path: &["env", "QWEN_CODE_SAFE_MODE"],
+    off: OffValue::On,
+    text: "\"env\": {\"QWEN_CODE_SAFE_MODE\": ...}",
+};
 const GEMINI_OFF: OffSetting =
     OffSetting { path: &["hooksConfig", "enabled"], off: OffValue::Is(false), text: "\"hooksConfig.enabled\": false" };
 const GEMINI_WITHOUT: OffSetting = OffSetting {
@@ -172,6 +208,14 @@ const CODEX_OFF: OffSetting =
 /// The earlier name of the feature.
 const CODEX_OFF_BEFORE: OffSetting =
     OffSetting { path: &["features", "codex_hooks"], off: OffValue::Is(false), text: "features.codex_hooks = false" };
+
+const VSCODE_OFF: OffSetting =
+    OffSetting { path: &["chat.useHooks"], off: OffValue::Is(false), text: "\"chat.useHooks\": false" };
+const VSCODE_WITHOUT: OffSetting = OffSetting {
+    path: &["chat.hookFilesLocations", "~/.copilot/hooks"],
+    off: OffValue::Is(false),
+    text: "\"chat.hookFilesLocations\": {\"~/.copilot/hooks\": false}",
+};
 
 /// All agents that have hooks of toold which do not run in the current folder.
 pub(crate) fn switched_off() -> Vec<SwitchedOff> {
@@ -187,7 +231,8 @@ pub(super) fn switched_off_here(agent: HookAgent, home: &Path) -> Option<Switche
         let setting = off_variable(agent, |name| std::env::var(name).ok())?;
         Some(SwitchedOff { agent: agent.name(), file: cwd.clone(), setting })
     };
-    of(agent, home, &cwd, Path::new(MANAGED)).or_else(here).or_else(|| running_without(agent))
+    let by_file = || off_by_file(agent, &cwd);
+    of(agent, home, &cwd, Path::new(MANAGED)).or_else(here).or_else(by_file).or_else(|| running_without(agent))
 }
 
 /// The setting in the files of the person and of the machine that keeps the hooks of this agent from running.
@@ -195,11 +240,61 @@ pub(crate) fn switched_off_everywhere(agent: HookAgent, home: &Path) -> Option<S
     of(agent, home, Path::new("/"), Path::new(MANAGED))
 }
 
+/// An HTTP hook of somebody else, by its event and address, and the file that has it.
+pub(super) struct HttpHook {
+    pub(super) file: PathBuf,
+    pub(super) event: String,
+    pub(super) url: String,
+}
+
+/// The HTTP hooks in the settings that the agent loads in the current folder, which are no part of an installation.
+pub(super) fn http_hooks_here(agent: HookAgent, home: &Path) -> Vec<HttpHook> {
+    http_hooks(agent, home, &std::env::current_dir().unwrap_or_default(), Path::new(MANAGED))
+}
+
+fn http_hooks(agent: HookAgent, home: &Path, cwd: &Path, managed: &Path) -> Vec<HttpHook> {
+    let mut found = Vec::new();
+    for file in settings_files(agent, home, cwd, managed).into_iter().flat_map(|(files, _)| files) {
+        let settings = settings_in(&file).unwrap_or_default();
+        for (event, groups) in settings["hooks"].as_object().into_iter().flatten() {
+            let groups = groups.as_array().into_iter().flatten();
+            let hooks = groups.filter_map(|group| group["hooks"].as_array()).flatten();
+            let urls = hooks.filter(|hook| hook["type"] == "http").filter_map(|hook| hook["url"].as_str());
+            found.extend(urls.map(|url| HttpHook { file: file.clone(), event: event.clone(), url: url.to_owned() }));
+        }
+    }
+    found
+}
+
 fn of(agent: HookAgent, home: &Path, cwd: &Path, managed: &Path) -> Option<SwitchedOff> {
+    let parts = settings_files(agent, home, cwd, managed);
+    parts.into_iter().flat_map(|(files, settings)| files.into_iter().map(move |file| (file, settings))).find_map(
+        |(file, settings)| {
+            let whole = settings_in(&file);
+            let setting = settings.iter().find(|setting| setting.is_in(whole.as_ref()))?.text;
+            Some(SwitchedOff { agent: agent.name(), file, setting })
+        },
+    )
+}
+
+fn settings_in(file: &Path) -> Option<Value> {
+    let text = config_file::read(file).ok().flatten()?;
+    match file.extension().is_some_and(|end| end == "toml") {
+        true => text.parse::<toml::Table>().ok().and_then(|table| serde_json::to_value(table).ok()),
+        false => jsonc::whole(&text),
+    }
+}
+
+/// Files that the agent loads, and the settings that switch the hooks off in any of them.
+fn settings_files(
+    agent: HookAgent,
+    home: &Path,
+    cwd: &Path,
+    managed: &Path,
+) -> Vec<(Vec<PathBuf>, &'static [OffSetting])> {
     let own = home.join(hooks_file::file(agent));
     let above = || cwd.ancestors().filter(|folder| *folder != home);
-    // The files, and the settings that switch the hooks off in any of them.
-    let parts: Vec<(Vec<PathBuf>, &[OffSetting])> = match agent {
+    match agent {
         HookAgent::ClaudeCode => {
             let parts = managed.with_extension("d");
             let entries = std::fs::read_dir(parts).into_iter().flatten().flatten().map(|entry| entry.path());
@@ -208,9 +303,10 @@ fn of(agent: HookAgent, home: &Path, cwd: &Path, managed: &Path) -> Option<Switc
             let of_projects = above().flat_map(|folder| {
                 ["settings.local.json", "settings.json"].map(|name| folder.join(".claude").join(name))
             });
+            let of_home = (cwd == home).then(|| home.join(".claude/settings.local.json"));
             vec![
                 (of_machine, &[DISABLE_ALL, MANAGED_ONLY, PLUGINS_ONLY, PLUGIN_HOOKS_ONLY]),
-                (of_projects.chain([own]).collect(), &[DISABLE_ALL]),
+                (of_projects.chain(of_home).chain([own]).collect(), &[DISABLE_ALL]),
             ]
         }
         HookAgent::Gemini => {
@@ -220,7 +316,7 @@ fn of(agent: HookAgent, home: &Path, cwd: &Path, managed: &Path) -> Option<Switc
         HookAgent::QwenCode => {
             let of_projects = above().map(|folder| folder.join(".qwen/settings.json"));
             let of_machine = [PathBuf::from("/etc/qwen-code/settings.json")];
-            vec![(of_machine.into_iter().chain(of_projects).chain([own]).collect(), &[DISABLE_ALL])]
+            vec![(of_machine.into_iter().chain(of_projects).chain([own]).collect(), &[DISABLE_ALL, QWEN_SAFE])]
         }
         HookAgent::Codex => {
             let of_machine = ["config.toml", "managed_config.toml"].map(|name| Path::new("/etc/codex").join(name));
@@ -229,19 +325,13 @@ fn of(agent: HookAgent, home: &Path, cwd: &Path, managed: &Path) -> Option<Switc
             let files = of_machine.into_iter().chain(of_projects).chain([own]).collect();
             vec![(files, &[CODEX_OFF, CODEX_OFF_BEFORE])]
         }
-        HookAgent::Cursor | HookAgent::Copilot | HookAgent::Opencode | HookAgent::Vscode => vec![],
-    };
-    parts.into_iter().flat_map(|(files, settings)| files.into_iter().map(move |file| (file, settings))).find_map(
-        |(file, settings)| {
-            let text = config_file::read(&file).ok().flatten()?;
-            let whole = match file.extension().is_some_and(|end| end == "toml") {
-                true => text.parse::<toml::Table>().ok().and_then(|table| serde_json::to_value(table).ok()),
-                false => jsonc::whole(&text),
-            };
-            let setting = settings.iter().find(|setting| setting.is_in(whole.as_ref()))?.text;
-            Some(SwitchedOff { agent: agent.name(), file, setting })
-        },
-    )
+        HookAgent::Vscode => {
+            let of_projects = above().map(|folder| folder.join(".vscode/settings.json"));
+            let own = home.join(HookAgent::Vscode.folder()).join("User/settings.json");
+            vec![(of_projects.chain([own]).collect(), &[VSCODE_OFF, VSCODE_WITHOUT])]
+        }
+        HookAgent::Cursor | HookAgent::Copilot | HookAgent::Opencode => vec![],
+    }
 }
 
 #[cfg(test)]
@@ -267,6 +357,8 @@ mod tests {
             (ClaudeCode, "claude --settings={\"disableAllHooks\":true}", "--settings"),
             (Codex, "codex exec --disable hooks x", "--disable"),
             (Codex, "codex --disable=codex_hooks", "--disable"),
+            (Codex, "codex exec -c features.hooks=false x", "-c"),
+            (Codex, "codex --config=features.codex_hooks=false", "--config"),
             (Opencode, "opencode run --pure", "--pure"),
         ] {
             assert_eq!(option(agent, line), Some(found), "{line}");
@@ -279,6 +371,7 @@ mod tests {
             (ClaudeCode, "claude --settings none.json"),
             (ClaudeCode, "vi --bare"),
             (Codex, "codex --disable web_search"),
+            (Codex, "codex -c model=x"),
             (Codex, "codex --pure"),
         ] {
             assert_eq!(option(agent, line), None, "{line}");
@@ -293,7 +386,38 @@ mod tests {
         assert!(off(HookAgent::ClaudeCode, "CLAUDE_CODE_SIMPLE", "1"));
         assert!(off(HookAgent::ClaudeCode, "CLAUDE_CODE_SAFE_MODE", "true"));
         assert!(off(HookAgent::Opencode, "OPENCODE_PURE", "1"));
+        let folder = tempfile::tempdir().unwrap();
+        let below = folder.path().join("src");
+        let found = || off_by_file(HookAgent::QwenCode, &below).map(|off| off.file);
+        for (name, text, is_off) in [
+            (".env", "A=b\nexport QWEN_CODE_SAFE_MODE=\"1\"\n", true),
+            (".qwen/.env", "QWEN_CODE_SAFE_MODE = true", true),
+            (".env", "QWEN_CODE_SAFE_MODE=1\nQWEN_CODE_SAFE_MODE=0\n", false),
+            (".env", "OTHER=1", false),
+        ] {
+            let file = folder.path().join(name);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(&file, text).unwrap();
+            assert_eq!(found(), is_off.then(|| file.clone()), "{text}");
+            assert!(off_by_file(HookAgent::ClaudeCode, &below).is_none());
+            std::fs::remove_file(&file).unwrap();
+        }
         assert!(!off(HookAgent::Opencode, "OPENCODE_PURE", "0") && !off(HookAgent::Codex, "OPENCODE_PURE", "1"));
+    }
+
+    #[test]
+    fn http_hooks_are_found_in_the_settings_that_an_agent_loads() {
+        let top = tempfile::tempdir().unwrap();
+        let cwd = top.path().join("work");
+        let file = cwd.join(".claude/settings.json");
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        let hook = r#"{"type": "http", "url": "http://a.test/x"}, {"type": "command", "command": "y"}"#;
+        std::fs::write(&file, format!(r#"{{"hooks": {{"PreToolUse": [{{"matcher": "*", "hooks": [{hook}]}}]}}}}"#))
+            .unwrap();
+        let found = |agent| http_hooks(agent, &top.path().join("home"), &cwd, &top.path().join("managed.json"));
+        let [hook] = &found(HookAgent::ClaudeCode)[..] else { panic!("expected one hook") };
+        assert_eq!((&hook.file, &*hook.event, &*hook.url), (&file, "PreToolUse", "http://a.test/x"));
+        assert!(found(HookAgent::QwenCode).is_empty());
     }
 
     #[test]
@@ -301,10 +425,15 @@ mod tests {
         let top = tempfile::tempdir().unwrap();
         let (home, managed) = (top.path().join("home"), top.path().join("managed-settings.json"));
         let cwd = home.join("src/app");
-        use HookAgent::{ClaudeCode, Codex, Gemini, QwenCode};
+        use HookAgent::{ClaudeCode, Codex, Gemini, QwenCode, Vscode};
         let found = |agent| of(agent, &home, &cwd, &managed).map(|off| (off.file, off.setting));
         let all_off = "{\"disableAllHooks\": true, // for now\n}";
         let only_plugins = "{\"strictPluginOnlyCustomization\": [\"skills\", \"hooks\"]}";
+        let local = home.join(".claude/settings.local.json");
+        std::fs::create_dir_all(local.parent().unwrap()).unwrap();
+        std::fs::write(&local, all_off).unwrap();
+        assert!(of(ClaudeCode, &home, &home, &managed).is_some() && found(ClaudeCode).is_none());
+        std::fs::remove_file(&local).unwrap();
         for (agent, file, text, setting) in [
             (ClaudeCode, "home/.claude/settings.json", all_off, DISABLE_ALL),
             (ClaudeCode, "home/src/.claude/settings.json", all_off, DISABLE_ALL),
@@ -317,9 +446,17 @@ mod tests {
             (Gemini, "home/.gemini/settings.json", "{\"hooksConfig\": {\"disabled\": [\"toold\"]}}", GEMINI_WITHOUT),
             (Gemini, "home/src/app/.gemini/settings.json", "{\"hooksConfig\": {\"enabled\": false}}", GEMINI_OFF),
             (QwenCode, "home/src/.qwen/settings.json", all_off, DISABLE_ALL),
+            (QwenCode, "home/src/.qwen/settings.json", "{\"env\": {\"QWEN_CODE_SAFE_MODE\": \"1\"}}", QWEN_SAFE),
             (Codex, "home/.codex/config.toml", "features.hooks = false", CODEX_OFF),
             (Codex, "home/.codex/config.toml", "[features]\ncodex_hooks = false", CODEX_OFF_BEFORE),
             (Codex, "home/src/app/.codex/config.toml", "features.hooks = false", CODEX_OFF),
+            (Vscode, "home/src/.vscode/settings.json", "{\"chat.useHooks\": false}", VSCODE_OFF),
+            (
+                Vscode,
+                "home/src/app/.vscode/settings.json",
+                "{\"chat.hookFilesLocations\": {\"~/.copilot/hooks\": false}}",
+                VSCODE_WITHOUT,
+            ),
         ] {
             let path = top.path().join(file);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();

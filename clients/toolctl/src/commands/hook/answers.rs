@@ -339,7 +339,7 @@ pub(crate) const TABLE: &[AnswerRow] = &[
         deny: say(BLOCKED),
         ask: say("asks"),
         silence: "its own rules decide",
-        own_denials: OwnDenials::NotKnown,
+        own_denials: OwnDenials::Overridden("its code: an allow takes its prompt away"),
     },
 ];
 
@@ -445,7 +445,11 @@ pub(crate) fn page() -> String {
         let (allow, deny, ask) = (cell(&row.allow, "allow"), cell(&row.deny, "deny"), cell(&row.ask, "ask"));
         let (agent, event, silence) = (row.agent.title(), row.event, row.silence);
         let own = row.own_denials.words();
-        let version = version_tried(row.agent).unwrap_or("(documentation of November 2026)");
+        let source = match row.agent {
+            HookAgent::Vscode => "1.139.1 (its code)",
+            _ => "(documentation of November 2026)",
+        };
+        let version = version_tried(row.agent).unwrap_or(source);
         // Writing to a string does not fail.
         let _ = writeln!(page, "| {agent} {version} | `{event}` | {allow} | {deny} | {ask} | {silence} | {own} |");
     }

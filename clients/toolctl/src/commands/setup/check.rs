@@ -126,7 +126,7 @@ fn changed(file: &ChangedFile, text: &str) -> Vec<String> {
     if agent.is_some_and(|agent| !hooks_file::has_hooks(agent, text)) {
         drift.push(format!("{name}: the hooks are gone"));
     } else if agent.is_some_and(|agent| !hooks_file::are_as_chosen(agent, text)) {
-        drift.push(format!("{name}: the hooks are not as they were installed"));
+        drift.push(format!("{name}: the hooks {}", hooks_file::DIFFER));
     }
     for block in file.blocks.iter().filter(|block| !text.contains(block.as_str())) {
         drift.push(format!("{name}: changed or gone: {}", block.lines().next().unwrap_or_default()));
