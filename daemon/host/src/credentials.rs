@@ -88,6 +88,9 @@ const PLACES: &[(&str, &str)] = &[
     ("pnpm", "rc"),
 ];
 
+/// Elements of XML, in small letters.
+const SECRET_ELEMENTS: &[&str] = &["password", "passphrase"];
+
 /// Whether a file has a name under which programs keep settings, and holds a password or a token. One that cannot be read
 /// holds none: whoever reads it cannot read it either.
 pub(crate) fn holds_credentials(path: &Path) -> bool {
@@ -103,10 +106,13 @@ pub(crate) fn settings_hold_credentials(path: &Path) -> bool {
     }
 }
 
-/// The settings in a file of lines without those lines that hold a password or a token; `None` if it cannot be read, or
-/// holds one in another way.
+/// The settings in a file of lines, or of XML, without those lines and elements that hold a password or a token; `None` if it cannot
+/// be read, or holds one in another way.
 pub(crate) fn without_credentials(path: &Path) -> Option<String> {
-    let text = crate::files::read_text(path, MAX_SETTINGS).ok()?;
+    let mut text = crate::files::read_text(path, MAX_SETTINGS).ok()?;
+    if path.extension().is_some_and(|ending| ending == "xml") {
+        text = SECRET_ELEMENTS.iter().fold(text, |text, name| without_elements(&text, name));
+    }
     // A line of Git's settings means something in a section alone.
     let is_plain = |line: &&str| match is_of_git(path) {
         true => !shows_address(line) && git_settings_hold_secret(&format!("[x]\n{line}")) != Some(true),
@@ -114,6 +120,20 @@ pub(crate) fn without_credentials(path: &Path) -> Option<String> {
     };
     let kept: String = text.split_inclusive('\n').filter(is_plain).collect();
     (!text_holds_credentials(path, &kept)).then_some(kept)
+}
+
+/// The text without these elements of XML; without all behind the start of one that does not end.
+fn without_elements(text: &str, name: &str) -> String {
+    let (start, end) = (format!("<{name}"), format!("</{name}"));
+    let lower = text.to_ascii_lowercase();
+    let (mut kept, mut at) = (String::with_capacity(text.len()), 0);
+    while let Some(from) = lower.get(at..).and_then(|rest| rest.find(&start)) {
+        kept.push_str(text.get(at..at + from).unwrap_or_default());
+        let behind = lower.get(at + from..).unwrap_or_default();
+        let length = behind.find(&end).and_then(|end| Some(end + behind.get(end..)?.find('>')? + 1));
+        at = length.map_or(text.len(), |length| at + from + length);
+    }
+    kept + text.get(at..).unwrap_or_default()
 }
 
 fn text_holds_credentials(path: &Path, text: &str) -> bool {
@@ -222,8 +242,9 @@ fn shows_credentials(text: &str) -> bool {
     };
     // `<password>x</password>`, and `<add key="ClearTextPassword" value="x" />`.
     let lower = text.to_ascii_lowercase();
-    let in_element = ["<password>", "<passphrase>", "cleartextpassword"].iter().any(|start| lower.contains(start));
+    let in_element = SECRET_ELEMENTS.iter().any(|name| lower.contains(&format!("<{name}")));
     in_element
+        || lower.contains("cleartextpassword")
         || text.lines().any(|line| is_key(line) || is_login(line))
         || shows_address(&text)
         || matches!(redact(&text), Cow::Owned(redacted) if redacted != text)

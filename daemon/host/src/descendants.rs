@@ -9,10 +9,12 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use rustix::process::Pid;
 
 use crate::kept_programs::KeptPrograms;
+use crate::launcher::life::ProgramMounts;
 use crate::tool_mark;
 
 /// Processor time of a process and of those below it since each began, in ticks of the system; `None` where the system does
@@ -26,7 +28,7 @@ pub fn processor_ticks(leader: u32) -> Option<u64> {
         let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
         Some(field(14)? + field(15)?)
     };
-    let ticks: Vec<u64> = find_all(&[leader], &[]).iter().filter_map(ticks).collect();
+    let ticks: Vec<u64> = find_all(&[leader], &[], &[]).iter().filter_map(ticks).collect();
     (!ticks.is_empty()).then(|| ticks.iter().sum())
 }
 
@@ -52,14 +54,14 @@ pub(crate) fn new_mark() -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The living processes that carry `mark`, and those below them and below `leader`. Empty where there is no `/proc`.
-/// Takes some milliseconds: it reads two small files per process.
-pub(crate) fn find(leader: Pid, mark: &str) -> Vec<Pid> {
-    find_all(&[leader], &[mark])
+/// The living processes that carry `mark` or are confined with these mounts, and those below them and below `leader`. Empty where
+/// there is no `/proc`. Takes some milliseconds: it reads two small files per process.
+pub(crate) fn find(leader: Pid, mark: &str, mounts: Option<&Arc<ProgramMounts>>) -> Vec<Pid> {
+    find_all(&[leader], &[mark], &mounts.cloned().into_iter().collect::<Vec<_>>())
 }
 
 /// As [`find`], for several commands.
-pub(crate) fn find_all(leaders: &[Pid], marks: &[&str]) -> Vec<Pid> {
+pub(crate) fn find_all(leaders: &[Pid], marks: &[&str], mounts: &[Arc<ProgramMounts>]) -> Vec<Pid> {
     let name = format!("{MARK}=");
     let mut parents = HashMap::new();
     let mut found: HashSet<i32> = leaders.iter().map(|leader| leader.as_raw_nonzero().get()).collect();
@@ -77,7 +79,7 @@ pub(crate) fn find_all(leaders: &[Pid], marks: &[&str]) -> Vec<Pid> {
         parents.insert(pid, parent);
         let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
         let mut marked = environment.split(|byte| *byte == 0).filter_map(|text| text.strip_prefix(name.as_bytes()));
-        if marked.any(|mark| marks.iter().any(|known| known.as_bytes() == mark)) {
+        if marked.any(|mark| marks.iter().any(|known| known.as_bytes() == mark)) || is_confined(pid, mounts) {
             found.insert(pid);
         }
     }
@@ -96,26 +98,51 @@ pub(crate) fn find_all(leaders: &[Pid], marks: &[&str]) -> Vec<Pid> {
     found.into_iter().filter(|pid| *pid != own && parents.contains_key(pid)).filter_map(Pid::from_raw).collect()
 }
 
+/// Whether a process is confined in one of these namespaces of mounts. The one that covers files again is in it too, and not
+/// confined.
+fn is_confined(pid: i32, mounts: &[Arc<ProgramMounts>]) -> bool {
+    let namespace = || std::fs::metadata(format!("/proc/{pid}/ns/mnt")).map(|found| found.ino());
+    let is_filtered = || {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        status.lines().any(|line| line.strip_prefix("Seccomp:").is_some_and(|mode| mode.trim() == "2"))
+    };
+    let is_one = |number| mounts.iter().any(|mounts| mounts.number == number);
+    !mounts.is_empty() && namespace().is_ok_and(is_one) && is_filtered()
+}
+
 /// As [`find`], without the kept programs and the processes below those.
-pub(crate) fn find_but_kept(leader: Pid, mark: &str, kept: &KeptPrograms) -> Vec<Pid> {
-    without(find(leader, mark), kept)
+pub(crate) fn find_but_kept(
+    leader: Pid,
+    mark: &str,
+    mounts: Option<&Arc<ProgramMounts>>,
+    kept: &KeptPrograms,
+) -> Vec<Pid> {
+    without(find(leader, mark, mounts), kept)
 }
 
 /// The processes that a command left behind when its leader ended, which is not yet waited for; not the kept programs.
 /// Searches all processes only if this process has adopted one of the command's.
-pub(crate) fn left_behind(leader: Pid, mark: &str, kept: &KeptPrograms) -> Vec<Pid> {
-    match has_adopted(leader, mark) {
+pub(crate) fn left_behind(
+    leader: Pid,
+    mark: &str,
+    mounts: Option<&Arc<ProgramMounts>>,
+    kept: &KeptPrograms,
+) -> Vec<Pid> {
+    match has_adopted(leader, mark, mounts) {
         Some(false) => Vec::new(),
-        Some(true) | None => find_but_kept(leader, mark, kept).into_iter().filter(|pid| *pid != leader).collect(),
+        Some(true) | None => {
+            find_but_kept(leader, mark, mounts, kept).into_iter().filter(|pid| *pid != leader).collect()
+        }
     }
 }
 
-/// Whether a child of this process other than the leader carries `mark`; `None` if this process does not adopt orphans, or
+/// Whether a child of this process other than the leader carries `mark` or is confined with these mounts; `None` if this process does not adopt orphans, or
 /// the system does not list children. A daemon adopts the orphans of a command before the command's end can be noticed.
-fn has_adopted(leader: Pid, mark: &str) -> Option<bool> {
+fn has_adopted(leader: Pid, mark: &str, mounts: Option<&Arc<ProgramMounts>>) -> Option<bool> {
     #[cfg(target_os = "linux")]
     rustix::process::child_subreaper().ok()??;
     let variable = format!("{MARK}={mark}");
+    let mounts: Vec<_> = mounts.cloned().into_iter().collect();
     for thread in std::fs::read_dir("/proc/self/task").ok()?.flatten() {
         let children = match read_children(&thread.path()) {
             Ok(children) => children,
@@ -126,7 +153,8 @@ fn has_adopted(leader: Pid, mark: &str) -> Option<bool> {
         let others = children.split_ascii_whitespace().filter(|pid| pid.parse() != Ok(leader.as_raw_nonzero().get()));
         for pid in others {
             let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            if environment.split(|byte| *byte == 0).any(|text| text == variable.as_bytes()) {
+            let is_marked = environment.split(|byte| *byte == 0).any(|text| text == variable.as_bytes());
+            if is_marked || pid.parse().is_ok_and(|pid| is_confined(pid, &mounts)) {
                 return Some(true);
             }
         }
@@ -225,7 +253,7 @@ pub fn tree_of(leader: u32) -> Option<ProcessTree> {
         let statm = std::fs::read_to_string(format!("/proc/{}/statm", pid.as_raw_nonzero())).ok()?;
         statm.split_ascii_whitespace().nth(1)?.parse().ok()
     };
-    let pages: Vec<u64> = find_all(&[leader], &[]).iter().filter_map(pages).collect();
+    let pages: Vec<u64> = find_all(&[leader], &[], &[]).iter().filter_map(pages).collect();
     (!pages.is_empty()).then(|| ProcessTree {
         processes: pages.len() as u64,
         resident_bytes: pages.iter().sum::<u64>() * rustix::param::page_size() as u64,

@@ -5,6 +5,7 @@
 //! The daemon contains the launcher as a small static program ([`image`]). Where the system does not run that, the
 //! daemon's own binary is the launcher.
 
+pub mod life;
 pub mod order;
 pub mod stand_in;
 

@@ -32,6 +32,7 @@ use crate::descendants;
 use crate::environment::Environment;
 use crate::kept_programs::KeptPrograms;
 use crate::launcher;
+use crate::launcher::life::{ConfinedLife, ProgramMounts};
 use crate::launcher::order::Confinement;
 use crate::output_buffer::OutputBuffer;
 use crate::process::pipe::{OutputPipe, read_either};
@@ -229,10 +230,7 @@ pub async fn run_with_input(
     let kept = command.kept.clone();
     let tap = command.tap.clone();
     let network = command.network.clone();
-    let _stand_ins = command.confinement.as_mut().map(|confinement| {
-        attend(confinement, ProgramStarter::Daemon);
-        confinement.hold_stand_ins()
-    });
+    let _stand_ins = command.confinement.as_mut().map(|confinement| attend(confinement, ProgramStarter::Daemon));
     let mut running = start(command, input)?;
     running.kept = kept;
     let mut stdout = OutputPipe::new(Stream::Stdout, running.stdout.take(), keep, tap.clone());
@@ -329,14 +327,14 @@ fn start_at_terminal(
 ) -> Result<RunningProcess, StartError> {
     let program = command.program.display().to_string();
     let started_for = command.started_for.clone();
-    let Prepared { mut system, mark, ward } = prepare(&command)?;
+    let Prepared { mut system, mark, life, ward } = prepare(&command)?;
     if command.environment.get("TERM").is_none_or(|term| term == "dumb") {
         system.env("TERM", "xterm-256color");
     }
     let start = || terminal::spawn(system, size, input);
-    let spawned = start_for(started_for, &mark, start, |spawned| spawned.child.id());
+    let spawned = start_for(started_for, (&mark, &life), start, |spawned| spawned.child.id());
     let (spawned, known) = spawned.map_err(|source| StartError::of_system(program, source))?;
-    let mut running = RunningProcess::new(spawned.child, mark, known, ward);
+    let mut running = RunningProcess::new(spawned.child, (mark, life), known, ward);
     running.writer = Some(spawned.writer);
     running.stdout = Some(Box::new(spawned.output));
     Ok(running)
@@ -366,21 +364,21 @@ fn spawn_with(
     (stdout, stderr): (Stdio, Stdio),
 ) -> Result<RunningProcess, StartError> {
     let program = command.program.display().to_string();
-    let Prepared { mut system, mark, ward } = prepare(&command)?;
+    let Prepared { mut system, mark, life, ward } = prepare(&command)?;
     system.stdin(stdin).stdout(stdout).stderr(stderr);
-    let spawned = start_for(command.started_for, &mark, || system.spawn(), Child::id);
+    let spawned = start_for(command.started_for, (&mark, &life), || system.spawn(), Child::id);
     let (child, known) = spawned.map_err(|source| StartError::of_system(program, source))?;
-    Ok(RunningProcess::new(child, mark, known, ward))
+    Ok(RunningProcess::new(child, (mark, life), known, ward))
 }
 
 fn start_for<T>(
     started_for: Option<StartedFor>,
-    mark: &str,
+    (mark, life): (&str, &Option<ConfinedLife>),
     spawn: impl FnOnce() -> std::io::Result<T>,
     pid_of: impl FnOnce(&T) -> Option<u32>,
 ) -> std::io::Result<(T, Option<TrackedProcess>)> {
     match started_for {
-        Some(started_for) => started_for.start(mark, spawn, pid_of),
+        Some(started_for) => started_for.start((mark, life), spawn, pid_of),
         None => Ok((spawn()?, None)),
     }
 }
@@ -388,6 +386,7 @@ fn start_for<T>(
 struct Prepared {
     system: tokio::process::Command,
     mark: String,
+    life: Option<ConfinedLife>,
     ward: Ward,
 }
 
@@ -429,7 +428,8 @@ fn prepare(command: &ProcessCommand) -> Result<Prepared, StartError> {
         .env(descendants::MARK, &mark)
         .kill_on_drop(true);
     let ward = Ward::new(&mark);
-    Ok(Prepared { system, mark, ward })
+    let life = command.confinement.as_ref().and_then(|confinement| confinement.life.clone());
+    Ok(Prepared { system, mark, life, ward })
 }
 
 /// The program's path. A name without a slash is looked up in the absolute folders of the environment's `PATH`: with
@@ -453,6 +453,7 @@ struct RunningProcess {
     exit: Exit,
     pid: Pid,
     mark: String,
+    life: Option<ConfinedLife>,
     /// Writes its input. Not awaited: a process that inherited the input may never read it.
     writer: Option<JoinHandle<()>>,
     over: bool,
@@ -462,7 +463,12 @@ struct RunningProcess {
 }
 
 impl RunningProcess {
-    fn new(child: Child, mark: String, known: Option<TrackedProcess>, ward: Ward) -> Self {
+    fn new(
+        child: Child,
+        (mark, life): (String, Option<ConfinedLife>),
+        known: Option<TrackedProcess>,
+        ward: Ward,
+    ) -> Self {
         let pid = child.id().and_then(|pid| Pid::from_raw(pid as i32));
         let pid = pid.expect("a child that nobody waited for has an id");
         ward.started(pid);
@@ -475,6 +481,7 @@ impl RunningProcess {
             exit,
             pid,
             mark,
+            life,
             writer: None,
             over: false,
             kept: None,
@@ -482,18 +489,26 @@ impl RunningProcess {
         }
     }
 
+    /// The namespace of its mounts, if it is confined and followed.
+    fn mounts(&self) -> Option<Arc<ProgramMounts>> {
+        self.life.as_ref().and_then(ConfinedLife::mounts)
+    }
+
     /// Sends a signal to every process of the command, wherever it moved.
     async fn signal_all(&self, signal: Signal) {
-        let (pid, mark, kept) = (self.pid, self.mark.clone(), self.kept.clone());
+        let (pid, mark, mounts, kept) = (self.pid, self.mark.clone(), self.mounts(), self.kept.clone());
         // Reads all of /proc. Fails only when the runtime shuts down, and then dropping kills.
-        let _ = tokio::task::spawn_blocking(move || signal_all(pid, &mark, signal, kept.as_deref())).await;
+        let _ = tokio::task::spawn_blocking(move || signal_all(pid, (&mark, mounts.as_ref()), signal, kept.as_deref()))
+            .await;
     }
 
     /// All its processes except the first, wherever they moved.
     async fn descendants(&self) -> Vec<Pid> {
-        let (pid, mark) = (self.pid, self.mark.clone());
+        let (pid, mark, mounts) = (self.pid, self.mark.clone(), self.mounts());
         // Reads all of /proc. Fails only when the runtime shuts down.
-        let found = tokio::task::spawn_blocking(move || descendants::find(pid, &mark)).await.unwrap_or_default();
+        let found = tokio::task::spawn_blocking(move || descendants::find(pid, &mark, mounts.as_ref()))
+            .await
+            .unwrap_or_default();
         found.into_iter().filter(|found| *found != self.pid).collect()
     }
 
@@ -501,9 +516,10 @@ impl RunningProcess {
     /// until then its id is not reused.
     async fn left_elsewhere(&self) -> Vec<Pid> {
         let Some(kept) = self.kept.clone() else { return Vec::new() };
-        let (pid, mark) = (self.pid, self.mark.clone());
+        let (pid, mark, mounts) = (self.pid, self.mark.clone(), self.mounts());
+        let find = move || descendants::left_behind(pid, &mark, mounts.as_ref(), &kept);
         // Fails only when the runtime shuts down.
-        tokio::task::spawn_blocking(move || descendants::left_behind(pid, &mark, &kept)).await.unwrap_or_default()
+        tokio::task::spawn_blocking(find).await.unwrap_or_default()
     }
 
     async fn reap(&mut self) -> Option<std::process::ExitStatus> {
@@ -555,7 +571,7 @@ impl Drop for RunningProcess {
             writer.abort();
         }
         if !self.over {
-            signal_all(self.pid, &self.mark, Signal::KILL, self.kept.as_deref());
+            signal_all(self.pid, (&self.mark, self.mounts().as_ref()), Signal::KILL, self.kept.as_deref());
         }
     }
 }
@@ -574,14 +590,19 @@ fn signal_each(pids: &[Pid], signal: Signal) {
     }
 }
 
-fn signal_all(pid: Pid, mark: &str, signal: Signal, kept: Option<&KeptPrograms>) {
+fn signal_all(
+    pid: Pid,
+    (mark, mounts): (&str, Option<&Arc<ProgramMounts>>),
+    signal: Signal,
+    kept: Option<&KeptPrograms>,
+) {
     signal_group(pid, signal);
     // A process may fork during the search, so KILL is repeated until none is found.
     let rounds = if signal == Signal::KILL { 10 } else { 1 };
     for _ in 0..rounds {
         let found = match kept {
-            Some(kept) => descendants::find_but_kept(pid, mark, kept),
-            None => descendants::find(pid, mark),
+            Some(kept) => descendants::find_but_kept(pid, mark, mounts, kept),
+            None => descendants::find(pid, mark, mounts),
         };
         if found.is_empty() {
             break;

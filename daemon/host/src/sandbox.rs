@@ -38,6 +38,7 @@ use toold_engine::session::Session;
 use crate::exclude::Exclusions;
 use crate::launcher;
 use crate::launcher::order::NO_SANDBOX;
+use crate::launcher::stand_in::StandIn;
 use crate::sandbox::control_watch::MadeRepositories;
 use crate::sandbox::floors::FloorSupport;
 use crate::sandbox::home_settings::HomeSettings;
@@ -48,6 +49,7 @@ use crate::sandbox::other_names::OtherNames;
 use crate::sandbox::root_secrets::RootSecrets;
 use crate::sandbox::secret_index::SecretIndex;
 
+pub use crate::launcher::life::ConfinedLife;
 pub use crate::launcher::order::Confinement;
 pub use crate::sandbox::floors::{
     CommandToConfine, FoundSecrets, LineToConfine, SessionRecords, confined_effects_of, overwritten,
@@ -363,7 +365,9 @@ fn secrets(home: Option<&Path>, places: &[&PathBuf]) -> Vec<PathBuf> {
         }
     }
     let deep = home.into_iter().flat_map(|home| DEEP_SECRETS.map(|name| home.join(name)));
-    masked.extend(deep.chain([PathBuf::from("/etc/shadow"), PathBuf::from("/etc/gshadow")]));
+    // The user's tickets of Kerberos.
+    let tickets = format!("/tmp/krb5cc_{}", rustix::process::geteuid().as_raw());
+    masked.extend(deep.chain(["/etc/shadow", "/etc/gshadow", &tickets].map(PathBuf::from)));
     masked.retain(|path| path.exists());
     masked
 }
@@ -407,13 +411,25 @@ pub enum ProgramStarter {
     Agent,
 }
 
-/// Attends a confined program from its start to its end: lets it make Unix sockets, if it may, and covers files again that
-/// somebody outside replaces. Called just before it starts.
-pub fn attend(confinement: &mut Confinement, starter: ProgramStarter) {
+/// Attends a confined program, and all that it starts, from its start to its end: lets it make Unix sockets, if it may, covers
+/// files again that somebody outside replaces, and keeps its stand-ins. Called just before it starts. Returns the stand-ins, which
+/// the caller holds until the program has ended.
+#[must_use]
+pub fn attend(confinement: &mut Confinement, starter: ProgramStarter) -> Vec<Arc<StandIn>> {
+    let held = confinement.hold_stand_ins();
     #[cfg(target_os = "linux")]
-    handover::prepare(confinement, starter);
+    handover::prepare(confinement, starter, held.clone());
     #[cfg(not(target_os = "linux"))]
-    let _ = (confinement, starter);
+    let _ = starter;
+    held
+}
+
+#[cfg(not(target_os = "linux"))]
+impl ConfinedLife {
+    /// Nothing is confined.
+    pub fn is_over(&self) -> bool {
+        true
+    }
 }
 
 /// Why no confined program makes Unix sockets here, as a sentence for people; `None` if those do that may.

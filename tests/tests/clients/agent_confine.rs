@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Value, json};
-use toold_tests::{Setup, TestDaemon, skip, toolctl, toold};
+use toold_tests::{Setup, TestDaemon, has_ended, skip, toolctl, toold, until};
 
 /// What Claude Code does with a line, as far as it concerns the hook and the program that runs the line.
 struct FakeClaude<'d> {
@@ -237,6 +237,34 @@ fn the_model_reads_what_was_set_aside_after_a_confined_command() {
 }
 
 /// Each of its builds has sockets and a loopback address of its own, and no network.
+/// An agent may leave servers behind, which have lost their parent.
+#[test]
+fn a_pause_stops_what_a_confined_line_has_left_behind() {
+    if !toolctl_confines() {
+        return;
+    }
+    let daemon = daemon("[permission]\nlevel = \"develop\"\n");
+    let file = |name: &str| daemon.work().join(name);
+    std::fs::write(file("leave.py"), include_str!("../daemon/sandbox/leave.py")).unwrap();
+    std::fs::write(file("leave.sh"), "python3 leave.py; until [ -e left ]; do sleep 0.01; done\n").unwrap();
+    let claude = FakeClaude::new(&daemon);
+    assert_eq!(claude.event("PreToolUse", "sh leave.sh", 1, &[])["permissionDecision"], "allow");
+    let output = claude.bash("sh leave.sh");
+    assert!(output.status.success(), "{output:?}");
+    claude.event("PostToolUse", "sh leave.sh", 1, &[]);
+    let pid: u32 = std::fs::read_to_string(file("left")).unwrap().parse().unwrap();
+    let is_stopped = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap().contains(") T ");
+    assert!(!is_stopped());
+    assert!(daemon.toolctl(&["pause"]).status.success());
+    until("it is stopped", || is_stopped().then_some(()));
+    assert!(daemon.toolctl(&["resume"]).status.success());
+    until("it goes on", || (!is_stopped()).then_some(()));
+    std::fs::write(file("go"), "").unwrap();
+    until("the file is set aside", || file(".envrc.not-allowed").exists().then_some(()));
+    until("it has ended", || has_ended(pid).then_some(()));
+    assert!(!file(".envrc").exists());
+}
+
 #[test]
 fn a_confined_build_of_the_agent_makes_sockets_and_reaches_no_other() {
     if !toolctl_confines() {

@@ -7,6 +7,7 @@ mod everyday;
 pub(crate) mod floors;
 mod guard;
 mod hidden;
+mod left_behind;
 mod metadata;
 mod network;
 mod others;

@@ -1,10 +1,13 @@
 //! Decides which addresses may be reached: public ones, and those in the configuration.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
 use toold_engine::need::Need;
 use toold_engine::policy::pattern::Pattern;
 use toold_proto::tool::Category;
+
+/// What refuses an address, in words that stand behind "by".
+pub(crate) const GUARD: &str = "the guard of addresses";
 
 /// Hosts and networks that may be reached although they are not public.
 #[derive(Clone, Debug, Default)]
@@ -55,7 +58,7 @@ impl Guard {
 
     /// Whether this address may be reached as `host` (its name, or the address itself) at `port`.
     pub(super) fn admits(&self, address: IpAddr, host: &str, port: u16) -> bool {
-        is_public(address) || self.names(address, host, port)
+        is_public(address) && !is_of_this_machine(address) || self.names(address, host, port)
     }
 
     /// Whether an entry names this address, or the host.
@@ -113,6 +116,24 @@ pub(crate) fn plain(address: IpAddr) -> IpAddr {
         IpAddr::V4(_) => address,
         IpAddr::V6(inner) => inner.to_ipv4_mapped().map_or(address, IpAddr::V4),
     }
+}
+
+/// Whether this machine has the address, public as it may be: its own servers, which a firewall may hide from all others, are
+/// reached there. Sends nothing: the kernel chooses the address itself to reach it from.
+pub(crate) fn is_of_this_machine(address: IpAddr) -> bool {
+    /// Any other one would do.
+    const DISCARD: u16 = 9;
+    let any: IpAddr = if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let chosen = UdpSocket::bind((any, 0)).and_then(|socket| {
+        socket.connect((address, DISCARD))?;
+        socket.local_addr()
+    });
+    chosen.is_ok_and(|chosen| chosen.ip() == address)
+}
+
+/// Why an address is not admitted by itself, after its name.
+pub(crate) fn kind_of(address: IpAddr) -> &'static str {
+    if is_public(address) { "is an address of this machine" } else { "is not a public address" }
 }
 
 /// Whether an address belongs to the public internet, and not to this machine, a private network, a link, a multicast

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-use super::guard::Guard;
+use super::guard::{Guard, kind_of};
 
 /// Looks up the addresses of a name.
 pub trait AddressLookup: Send + Sync + 'static {
@@ -33,7 +33,7 @@ impl AddressLookup for SystemLookup {
 pub(super) enum ResolveError {
     #[error("{host} has no address: {reason}")]
     Unknown { host: String, reason: String },
-    #[error("{host} is at {address}, which is not a public address, and [network] allow_private does not list it")]
+    #[error("{host} is at {address}, which {}, and [network] allow_private does not list it", kind_of(*.address))]
     Private { host: String, address: IpAddr },
 }
 

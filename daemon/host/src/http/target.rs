@@ -7,7 +7,7 @@ use toold_proto::tool::Category;
 use url::{Host, ParseError, Url};
 
 use super::HttpError;
-use super::guard::Guard;
+use super::guard::{GUARD, Guard, kind_of};
 
 /// A host and a port to connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,14 +76,14 @@ impl HostPort {
     /// The permission that a request to this host and port needs.
     pub(super) fn need(&self, guard: &Guard, reason: String) -> Need {
         let mut need = Need::new(Category::Network, self.to_string()).because(reason);
-        need.forbidden = self.forbidden(guard);
+        need.forbidden = self.forbidden(guard).map(|why| format!("{GUARD}: {why}"));
         need
     }
 
     /// Why no rule may allow it. Names can be checked only once they are resolved.
     pub(super) fn forbidden(&self, guard: &Guard) -> Option<String> {
         let address = self.address.filter(|address| !guard.admits(*address, &self.host, self.port))?;
-        Some(format!("{address} is not a public address, and [network] allow_private does not list it"))
+        Some(format!("{address} {}, and [network] allow_private does not list it", kind_of(address)))
     }
 }
 

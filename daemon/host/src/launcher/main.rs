@@ -4,6 +4,7 @@
 #[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
 mod entry;
 mod kernel;
+mod life;
 mod mounts;
 mod network;
 mod order;

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use super::life::ConfinedLife;
 #[cfg(target_os = "linux")]
 use super::mounts::OwnMounts;
 use super::stand_in::{StandIn, StandInContent};
@@ -35,6 +36,8 @@ const CACHES: [(&str, &str, &str); 11] = [
 const STORE: (&str, &str) = ("npm_config_store_dir", "pnpm");
 #[cfg(target_os = "linux")]
 const JAVA_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
+#[cfg(target_os = "linux")]
+const NO_SERVER: &str = "-Dorg.gradle.daemon=false";
 /// Programs that look for newer versions of themselves, when they find no cache that says that they just did.
 const NO_UPDATES: [(&str, &str); 2] = [("PIP_DISABLE_PIP_VERSION_CHECK", "1"), ("npm_config_update_notifier", "false")];
 /// The first argument for the process that makes the network of a session.
@@ -82,6 +85,8 @@ pub struct Confinement {
     pub places: Vec<PathBuf>,
     /// Places inside the writable ones that it may not change.
     pub protected: Vec<PathBuf>,
+    /// On a floor: folders of `PATH` in the session's. The launcher does not need them.
+    pub path_folders: Vec<PathBuf>,
     /// On a floor: folders that appear with a layer in memory above, in which it may change the places of `layered`; nobody
     /// else sees that.
     pub layers: Vec<PathBuf>,
@@ -109,14 +114,16 @@ pub struct Confinement {
     /// Places that are protected too and may not exist yet, with what stands in for them. The launcher does not need them:
     /// see [`Confinement::hold_stand_ins`].
     pub stand_ins: Vec<(PathBuf, StandInContent)>,
+    /// Follows the program with all that it starts. The launcher does not need it, but for the `handover` by which it begins.
+    pub life: Option<ConfinedLife>,
     /// A description for people and models, as `SandboxRules::describe`. The launcher does not need it.
     pub words: String,
 }
 
 impl Confinement {
-    /// Makes the stand-ins and protects them. The caller holds them until the program has ended.
+    /// Makes the stand-ins and protects them. The caller holds them until the program and all that it starts have ended.
     #[must_use]
-    pub fn hold_stand_ins(&mut self) -> Vec<Arc<StandIn>> {
+    pub(crate) fn hold_stand_ins(&mut self) -> Vec<Arc<StandIn>> {
         let places = std::mem::take(&mut self.stand_ins);
         let held = places.iter().filter_map(|(path, content)| StandIn::hold(path, *content)).collect();
         // Where nothing can be made, the program cannot make it either.
@@ -301,7 +308,10 @@ fn become_program(
                 command.envs(NO_UPDATES.iter().copied().filter(|_| confinement.floor));
                 command.envs(Some((STORE.0, temp.join(STORE.1))).filter(|_| confinement.floor && uses_pnpm));
                 if !confinement.writable.is_empty() {
-                    command.env(JAVA_OPTIONS, java_options(std::env::var_os(JAVA_OPTIONS), &temp));
+                    let with = |name: &str, more| with_option(std::env::var_os(name), more);
+                    command.env(JAVA_OPTIONS, with(JAVA_OPTIONS, java_options(&temp, confinement.floor)));
+                    // The next command would not find its server, whose address is in the cache, but start another one.
+                    command.envs(confinement.floor.then(|| ("GRADLE_OPTS", with("GRADLE_OPTS", NO_SERVER.into()))));
                 }
                 command.env("TMPDIR", temp);
             }
@@ -312,13 +322,28 @@ fn become_program(
     format!("can't run {program}: {}", std::os::unix::process::CommandExt::exec(&mut command))
 }
 
-/// Java's options, with the folder for temporary files, which it does not take from `TMPDIR`. The options of a program count
-/// more.
+/// Options of Java for the folder for temporary files, which it does not take from `TMPDIR`, and on a floor for Maven's cache if
+/// there is none that could have a layer. The options of a program count more.
 #[cfg(target_os = "linux")]
-fn java_options(own: Option<OsString>, temp: &Path) -> OsString {
-    let mut options = own.filter(|own| !own.is_empty()).unwrap_or_default();
-    options.push(if options.is_empty() { "-Djava.io.tmpdir=" } else { " -Djava.io.tmpdir=" });
+fn java_options(temp: &Path, is_floor: bool) -> OsString {
+    let mut options = OsString::from("-Djava.io.tmpdir=");
     options.push(temp);
+    let home = std::env::var_os("HOME").filter(|home| is_floor && !Path::new(home).join(".m2").is_dir());
+    if home.is_some() {
+        options.push(" -Dmaven.repo.local=");
+        options.push(temp.join("m2"));
+    }
+    options
+}
+
+/// The options in a variable, and another one.
+#[cfg(target_os = "linux")]
+fn with_option(own: Option<OsString>, more: OsString) -> OsString {
+    let mut options = own.filter(|own| !own.is_empty()).unwrap_or_default();
+    if !options.is_empty() {
+        options.push(" ");
+    }
+    options.push(more);
     options
 }
 
@@ -335,8 +360,10 @@ const NEEDED: [&str; 3] = ["CARGO_HOME", "GOMODCACHE", "GRADLE_USER_HOME"];
 /// Whether a cache, which is where the variable says or in its usual place, has a layer, or is needed as it is.
 #[cfg(target_os = "linux")]
 fn has_its_own(variable: &str, usual: &str, layered: &[PathBuf]) -> bool {
-    let at_home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(usual)).filter(|_| !usual.is_empty());
-    let Some(folder) = std::env::var_os(variable).map(PathBuf::from).or_else(at_home) else { return false };
+    let named = |variable: &str| std::env::var_os(variable).map(PathBuf::from);
+    let of_go = || Some(named("GOPATH")?.join("pkg")).filter(|_| variable == "GOMODCACHE");
+    let at_home = || Some(named("HOME")?.join(usual)).filter(|_| !usual.is_empty());
+    let Some(folder) = named(variable).or_else(of_go).or_else(at_home) else { return false };
     let real = folder.canonicalize().unwrap_or_else(|_| folder.clone());
     layered.iter().any(|place| place.starts_with(&real)) || NEEDED.contains(&variable) && folder.is_dir()
 }
@@ -373,6 +400,7 @@ mod tests {
             needs_scope: true,
             writable: vec!["/a".into(), "--".into()],
             places: Vec::new(),
+            path_folders: Vec::new(),
             protected: vec!["/a/b".into()],
             masked: vec!["/c".into()],
             held: vec!["/c/d".into()],
@@ -386,6 +414,7 @@ mod tests {
             handover: Some("name".to_owned()),
             exposable: Vec::new(),
             stand_ins: Vec::new(),
+            life: None,
             words: String::new(),
         };
         let filters = vec!["00".to_owned(), "01".to_owned()];

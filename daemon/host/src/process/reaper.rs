@@ -229,7 +229,7 @@ fn end(rest: &Leftovers) {
 fn find(left: &[&LeftoverCommand], tool_mark: Option<u64>) -> Vec<Pid> {
     let leaders: Vec<Pid> = left.iter().filter_map(|left| same_leader(left)).collect();
     let marks: Vec<&str> = left.iter().map(|left| left.mark.as_str()).collect();
-    let mut found = descendants::find_all(&leaders, &marks);
+    let mut found = descendants::find_all(&leaders, &marks, &[]);
     found.extend(tool_mark.map(descendants::orphans_with).unwrap_or_default());
     found
 }

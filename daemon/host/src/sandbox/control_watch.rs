@@ -17,6 +17,7 @@ use toold_engine::policy::is_control;
 use super::secret_index::{FoundControl, RULES};
 use super::{Sandbox, git_control};
 use crate::files;
+use crate::launcher::life::ConfinedLife;
 use crate::launcher::order::Confinement;
 use crate::launcher::stand_in::StandIn;
 
@@ -28,6 +29,11 @@ const MAX_NAMES: usize = 100;
 const LOOK_EACH: Duration = Duration::from_secs(1);
 /// A longer list of files that tools leave alone is set aside.
 const MAX_LIST: u64 = 256 << 10;
+/// Programs that people run without a thought of the folder that they are in, and no environment of a project brings along.
+const USUAL_PROGRAMS: &str = "apt apt-get awk bash brew cat chmod chown claude code codex cp curl cut dash df diff docker dpkg du \
+    echo emacs env false find fish gemini gh git gpg grep gzip head id journalctl kill killall kubectl less ln ls mkdir more mount mv \
+    nano nvim pass passwd podman printf ps pwd rg rm rmdir rsync scp screen sed sftp sh sort ssh su sudo systemctl tail tar tee test \
+    tmux toold toolctl top touch tr true unzip vi vim wc wget whoami xargs zip zsh";
 /// The configuration of a bare repository.
 const OF_BARE: [&str; 4] = ["config", "hooks", "commondir", "config.worktree"];
 
@@ -86,7 +92,7 @@ impl SetAside {
 }
 
 /// The watch over a command on a floor. It sets aside what the command makes while it runs, once a second, and when it is
-/// settled or dropped.
+/// settled or dropped. If processes of the command still run then, it goes on until they have ended.
 #[derive(Debug)]
 pub struct ControlWatch {
     watched: Arc<WatchedCommand>,
@@ -102,10 +108,14 @@ struct WatchedCommand {
     before: FoundControl,
     /// Links, which a mount does not protect.
     links: BTreeMap<PathBuf, ControlLink>,
+    /// Folders of `PATH`, and the usual programs in them.
+    path_folders: Vec<PathBuf>,
+    programs: BTreeSet<PathBuf>,
     /// The repositories of [`MadeRepositories`], which are looked at again.
     made: BTreeSet<PathBuf>,
     /// See [`git_control::waiting_commands`].
     waiting: BTreeSet<(PathBuf, String)>,
+    life: Option<ConfinedLife>,
     /// Locked while it is looked.
     aside: Mutex<Vec<SetAside>>,
 }
@@ -125,8 +135,11 @@ impl Sandbox {
             places: confinement.places.clone(),
             before: FoundControl::default(),
             links: BTreeMap::new(),
+            path_folders: confinement.path_folders.clone(),
+            programs: usual_programs(&confinement.path_folders).collect(),
             made: BTreeSet::new(),
             waiting: BTreeSet::new(),
+            life: confinement.life.clone(),
             aside: Mutex::default(),
         };
         watch.before = watch.found()?;
@@ -154,6 +167,20 @@ async fn look_while_it_runs(watched: Weak<WatchedCommand>) {
     }
 }
 
+/// What a command has left behind may make something when nobody waits for the command any more.
+async fn look_until_all_have_ended(watched: Arc<WatchedCommand>, life: ConfinedLife) {
+    loop {
+        tokio::time::sleep(LOOK_EACH).await;
+        let (watched, is_over) = (watched.clone(), life.is_over());
+        if let Ok(Err(why)) = tokio::task::spawn_blocking(move || watched.look()).await {
+            tracing::warn!("after a confined command: {why}");
+        }
+        if is_over {
+            return;
+        }
+    }
+}
+
 impl ControlWatch {
     /// Sets aside what was made, and returns all that was since the command began. Called when the command has ended. Blocks.
     ///
@@ -161,8 +188,17 @@ impl ControlWatch {
     /// The folders cannot be looked at, in words for people.
     pub fn settle(mut self) -> Result<Vec<SetAside>, String> {
         self.is_settled = true;
+        self.go_on();
         self.watched.look()?;
         Ok(std::mem::take(&mut self.watched.aside.lock()))
+    }
+
+    /// Goes on beside what the command has left behind.
+    fn go_on(&self) {
+        let life = self.watched.life.clone().filter(|life| !life.is_over());
+        if let Some((life, runtime)) = life.zip(tokio::runtime::Handle::try_current().ok()) {
+            runtime.spawn(look_until_all_have_ended(self.watched.clone(), life));
+        }
     }
 }
 
@@ -208,6 +244,9 @@ impl WatchedCommand {
                 aside.extend(parts.filter(|part| number_of(part).is_some()).map(|part| self.put_aside(&part)));
             }
         }
+        // In an active environment of a project, they would run in place of those of the system.
+        let programs = usual_programs(&self.path_folders).filter(|program| !self.programs.contains(program));
+        aside.extend(programs.map(|program| self.put_aside(&program)));
         // Git would run them when somebody goes on with a rebase or a series of picks.
         let waiting = found.repositories.iter().flat_map(|git| git_control::waiting_commands(git));
         let files: BTreeSet<PathBuf> =
@@ -228,9 +267,11 @@ impl WatchedCommand {
 
 impl Drop for ControlWatch {
     fn drop(&mut self) {
-        if !self.is_settled
-            && let Err(why) = self.watched.look()
-        {
+        if self.is_settled {
+            return;
+        }
+        self.go_on();
+        if let Err(why) = self.watched.look() {
             tracing::warn!("after a confined command: {why}");
         }
     }
@@ -242,6 +283,7 @@ impl SetAside {
         match self.by_rule {
             true => "is a file about whose writing there is a rule",
             false if is_control(&self.path) => "controls toold",
+            false if is_usual_program(&self.path) => "would run in place of the program of its name",
             false => "runs code later",
         }
     }
@@ -258,6 +300,19 @@ impl SetAside {
             Err(why) => format!("{path} {reason}: remove it, since it cannot be set aside ({why})"),
         }
     }
+}
+
+fn is_usual_program(path: &Path) -> bool {
+    USUAL_PROGRAMS.split_whitespace().any(|name| path.ends_with(name))
+}
+
+/// The usual programs in these folders.
+fn usual_programs(folders: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
+    let all = |folder: &PathBuf| {
+        let folder = folder.clone();
+        USUAL_PROGRAMS.split_whitespace().map(move |name| folder.join(name))
+    };
+    folders.iter().flat_map(all).filter(|program| number_of(program).is_some())
 }
 
 /// Whether it is a new list of files that tools leave alone, which takes nothing from anybody: it takes none back from another

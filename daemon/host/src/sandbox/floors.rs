@@ -1,6 +1,7 @@
 //! The floors of commands that run without a person's word: which of them this system can confine, and how.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs::{Metadata, OpenOptions};
 use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -31,6 +32,7 @@ use super::{
     ConfinementMode, Sandbox, SandboxRules, SandboxUnavailable, control_places, is_wide, secrets, tool_caches,
 };
 use crate::environment::Environment;
+use crate::launcher::life::ConfinedLife;
 use crate::launcher::order::Confinement;
 use crate::tool_mark;
 
@@ -301,7 +303,10 @@ impl Sandbox {
         // Only root reads the passwords.
         let is_root = geteuid().is_root();
         covered.extend(secrets(home, &[]).into_iter().filter(|path| is_root || !path.starts_with("/etc")));
-        covered.extend(self.of_root.paths());
+        // A person opened the session's folders, but hardly for all that lies below /etc.
+        let is_opened =
+            |path: &PathBuf| !path.starts_with("/etc") && places.iter().any(|place| path.starts_with(place));
+        covered.extend(self.of_root.paths().into_iter().filter(|path| !is_opened(path)));
         let SettingsOnFloor { seen: settings, mut replaced, hidden } =
             self.home_settings.on_floor(home, command.environment);
         covered.retain(|path| !settings.contains(path));
@@ -354,12 +359,14 @@ impl Sandbox {
         }
         // A mount covers what lies in a writable folder: the program may make files beside it, and reads those. It also
         // covers what lies beside many files.
+        let is_ticket = |path: &PathBuf| path.parent() == Some(Path::new("/tmp"));
         let has_few_in_etc = covered.iter().filter(|path| path.starts_with("/etc")).count() <= MAX_COVERED_IN_ETC;
         let is_covered = |path: &PathBuf| {
             let is_in = |places: &[PathBuf]| places.iter().any(|place| path.starts_with(place));
             is_in(&writable)
                 || beside_much && is_in(&places)
-                || !kernel.bare && (has_few_in_etc && path.starts_with("/etc") || names.contains(path))
+                || !kernel.bare
+                    && (has_few_in_etc && path.starts_with("/etc") || is_ticket(path) || names.contains(path))
         };
         let (masked, covered): (Vec<PathBuf>, Vec<PathBuf>) = covered.into_iter().partition(is_covered);
         if may_write && masked.len() > MAX_COVERS {
@@ -369,7 +376,7 @@ impl Sandbox {
         let held = masked.iter().filter(is_writable).cloned().collect();
         // If somebody replaces a file in whose place another text is shown, the new one is not.
         let hidden: Vec<PathBuf> = covered.iter().chain(replaced.iter().map(|(path, _)| path)).cloned().collect();
-        let mut shown = without(&all, &hidden);
+        let mut shown = without(&all, &hidden, &places);
         shown.seen.extend(replaced.iter().map(|(path, _)| path.clone()));
         // Also one in a folder of secrets.
         shown.seen.extend(reads().filter(|path| path.is_file()).cloned());
@@ -392,8 +399,15 @@ impl Sandbox {
         let named_sockets = rules.sockets.iter().filter_map(|path| path.canonicalize().ok());
         let named_sockets = named_sockets.filter(|path| own_sockets && !is_private(path)).collect();
         let places = writable_places;
+        // What it leaves behind may change the session's folders, too.
+        let life = may_write.then(ConfinedLife::default);
+        let path = command.environment.get("PATH").map(std::env::split_paths).into_iter().flatten();
+        let path = path.map(|folder| folder.canonicalize().unwrap_or(folder));
+        let path_folders = path.filter(|folder| places.iter().any(|place| folder.starts_with(place))).collect();
         Ok(Confinement {
             by_host,
+            life,
+            path_folders,
             writable,
             places,
             protected,
@@ -667,13 +681,17 @@ fn linked_settings(home: &Path, places: &[PathBuf]) -> Vec<PathBuf> {
     links.filter_map(|link| link.path().canonicalize().ok()).filter(is_inside).collect()
 }
 
+/// Folders with such files in which build tools also keep what they have made. The files are protected one by one.
+const FOLDERS_OF_TOOLS: [&str; 2] = [".gradle", ".yarn"];
+
 /// The entries of a folder of the session that run code later, or that hold such files: what runs without an approval does
 /// not change them.
 fn existing_protected(folder: &Path, policy: &Policy) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let is_protected = |path: &PathBuf| {
         let need = Need::new(Category::FileWrite, path.to_string_lossy());
-        path.file_name().is_some_and(|name| name != ".git") && policy.protected_write(folder, &need).is_some()
+        let is_shared = |name: &OsStr| name == ".git" || FOLDERS_OF_TOOLS.iter().any(|folder| name == *folder);
+        path.file_name().is_some_and(|name| !is_shared(name)) && policy.protected_write(folder, &need).is_some()
     };
     entries.filter(is_protected).collect()
 }
@@ -769,6 +787,13 @@ mod tests {
         ),
         // The session's folder lies in a repository whose settings name a file there.
         ("git init -q o; cd o; mkdir r; git config include.path ../r/shared", "o/r", "echo x > shared"),
+        // Build tools write into these folders.
+        (
+            "mkdir -p r/.gradle/init.d r/.yarn/releases; cd r; echo x > .gradle/init.gradle; echo x > .yarn/releases/y.cjs",
+            "r",
+            "mkdir .gradle/4 && rmdir .gradle/4 && true > .yarn/s && rm .yarn/s || true > failed; cd .gradle; for f in init.gradle \
+             init.d/x ../.yarn/releases/y.cjs; do echo y > $f; rm -f $f; done; cd ..; rename .gradle g; rename .yarn/releases y",
+        ),
         // Files that run code later, wherever they lie.
         (
             "mkdir -p r/a/b/.vscode r/a/.husky/_ r/a/.cargo; cd r/a; echo x > b/.vscode/tasks.json; echo x > .husky/_/pre-commit; \

@@ -8,9 +8,11 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::fstat;
 use rustix::net::sockopt;
 use rustix::process::geteuid;
 
@@ -18,7 +20,9 @@ use super::ProgramStarter;
 use super::network::namespace::receive;
 use super::sockets::{self, HandedConnections};
 use crate::launcher;
+use crate::launcher::life::{ConfinedLife, HandedLife, ProgramMounts};
 use crate::launcher::order::Confinement;
+use crate::launcher::stand_in::StandIn;
 use crate::random::random;
 
 /// How long a program may take to start.
@@ -35,38 +39,68 @@ struct HandedOver {
     calls: OwnedFd,
     /// The user namespace, if it is not the daemon's, and the namespace of its mounts.
     namespaces: Vec<OwnedFd>,
+    /// The latter again.
+    mounts: Option<ProgramMounts>,
     /// The list of what is covered, for the process that covers it again.
     covers: Option<OwnedFd>,
     /// See [`HandedConnections::own`].
     own: Option<u64>,
 }
 
-/// Prepares for what a program hands over, if it may make sockets or if files are covered for it. Without that, it makes no
-/// sockets.
-pub(super) fn prepare(confinement: &mut Confinement, starter: ProgramStarter) {
+/// Prepares for what a program hands over, if it may make sockets, if files are covered for it, or if it is followed. Without
+/// that, it makes no sockets. `held` are its stand-ins.
+pub(super) fn prepare(confinement: &mut Confinement, starter: ProgramStarter, held: Vec<Arc<StandIn>>) {
     let named = std::mem::take(&mut confinement.named_sockets);
     confinement.own_sockets &= sockets::refused(starter).is_none();
     confinement.own_sockets &= HANDS_OVER;
-    let has_covers = HANDS_OVER && !(confinement.masked.is_empty() && confinement.protected.is_empty());
-    if confinement.bare || !has_covers && !confinement.own_sockets {
-        return;
+    if starter == ProgramStarter::Agent && confinement.floor {
+        confinement.life.get_or_insert_default();
     }
-    match listen() {
-        Ok((listener, name)) => {
-            let own_sockets = confinement.own_sockets;
-            // It blocks in calls of the kernel that cannot be awaited, and ends with the program.
-            let attending = std::thread::Builder::new().name("confined".to_owned()).stack_size(256 << 10);
-            let started = attending.spawn(move || {
-                if let Ok(handed) = take_over(&listener) {
-                    drop(listener);
-                    handed.attend(own_sockets.then_some(named));
-                }
-            });
-            confinement.handover = started.is_ok().then_some(name);
+    let life = confinement.life.clone().unwrap_or_default();
+    let has_covers = !(confinement.masked.is_empty() && confinement.protected.is_empty());
+    let has_use = has_covers || confinement.own_sockets || confinement.life.is_some();
+    if confinement.bare || !HANDS_OVER || !has_use {
+        return life.begin(None);
+    }
+    let own_sockets = confinement.own_sockets;
+    let followed = life.clone();
+    let attend = move |listener: UnixListener| {
+        let handed = take_over(&listener);
+        drop(listener);
+        match handed {
+            Ok(mut handed) => {
+                followed.begin(handed.life());
+                handed.attend(own_sockets.then_some(named), has_covers);
+                followed.end();
+            }
+            Err(_) => followed.begin(None),
         }
-        Err(error) => tracing::warn!("confined programs make no Unix sockets, nor are files covered again: {error}"),
+        drop(held);
+    };
+    let started = listen().and_then(|(listener, name)| {
+        // It blocks in calls of the kernel that cannot be awaited, and ends with the program.
+        let attending = std::thread::Builder::new().name("confined".to_owned()).stack_size(256 << 10);
+        attending.spawn(|| attend(listener)).map(|_| name)
+    });
+    match started {
+        Ok(name) => confinement.handover = Some(name),
+        Err(error) => {
+            life.begin(None);
+            tracing::warn!("confined programs make no Unix sockets, nor are files covered again: {error}");
+        }
     }
     confinement.own_sockets &= confinement.handover.is_some();
+}
+
+impl ConfinedLife {
+    /// Whether the program and all that it has started have ended, or never started.
+    pub fn is_over(&self) -> bool {
+        match self.handed() {
+            None => false,
+            Some(None) => true,
+            Some(Some(handed)) => has_ended(handed.calls.as_fd(), Some(Duration::ZERO)),
+        }
+    }
 }
 
 /// A listener at a name that nobody guesses.
@@ -99,22 +133,32 @@ fn take_over(listener: &UnixListener) -> io::Result<HandedOver> {
 
 fn receive_from(stream: &UnixStream, launcher: i32) -> io::Result<HandedOver> {
     stream.set_read_timeout(Some(START))?;
-    let (mut calls, mut namespaces, mut covers) = (None, Vec::new(), None);
+    let (mut calls, mut namespaces, mut covers, mut mounts) = (None, Vec::new(), None, None);
     for (letter, descriptor) in receive(stream)? {
         match letter {
             b'c' => calls = Some(descriptor),
-            b'u' | b'm' => namespaces.push(descriptor),
+            b'u' => namespaces.push(descriptor),
+            b'm' => {
+                let number = fstat(&descriptor)?.st_ino;
+                mounts = Some(ProgramMounts { number, descriptor: descriptor.try_clone()? });
+                namespaces.push(descriptor);
+            }
             b'l' => covers = Some(descriptor),
             _ => {}
         }
     }
     let calls = calls.ok_or(io::ErrorKind::UnexpectedEof)?;
-    Ok(HandedOver { calls, namespaces, covers, own: sockets::own_device(launcher) })
+    Ok(HandedOver { calls, namespaces, mounts, covers, own: sockets::own_device(launcher) })
 }
 
 /// Waits until there is something to read. False when the time is over, or when nothing can come any more.
 pub(super) fn is_ready(descriptor: BorrowedFd<'_>, time: Option<Duration>) -> io::Result<bool> {
     wait(descriptor, time).map(|found| found.contains(PollFlags::IN))
+}
+
+/// Whether nothing is at the other end any more. False when the time is over.
+fn has_ended(calls: BorrowedFd<'_>, time: Option<Duration>) -> bool {
+    wait(calls, time).is_ok_and(|found| found.contains(PollFlags::HUP))
 }
 
 /// The events of a descriptor; none when the time is over.
@@ -131,13 +175,18 @@ fn wait(descriptor: BorrowedFd<'_>, time: Option<Duration>) -> io::Result<PollFl
 }
 
 impl HandedOver {
-    /// `sockets`: those of others that it may connect to, if it may make sockets.
-    fn attend(mut self, sockets: Option<Vec<PathBuf>>) {
-        let is_short = || wait(self.calls.as_fd(), Some(SHORT)).is_ok_and(|found| found.contains(PollFlags::HUP));
-        if sockets.is_none() && is_short() {
+    fn life(&mut self) -> Option<HandedLife> {
+        let mounts = Mutex::new(Some(Arc::new(self.mounts.take()?)));
+        Some(HandedLife { calls: self.calls.try_clone().ok()?, mounts })
+    }
+
+    /// Returns when it and all that it has started have ended. `sockets`: those of others that it may connect to, if it may make
+    /// sockets.
+    fn attend(mut self, sockets: Option<Vec<PathBuf>>, has_covers: bool) {
+        if sockets.is_none() && has_ended(self.calls.as_fd(), Some(SHORT)) {
             return;
         }
-        let renewing = self.renew_covers();
+        let renewing = if has_covers { self.renew_covers() } else { None };
         if let Some(named) = sockets {
             HandedConnections { calls: &self.calls, own: self.own, named }.serve();
         }
@@ -145,6 +194,7 @@ impl HandedOver {
         if let Some(Err(error)) = renewing.map(|mut renewing| renewing.wait()) {
             tracing::warn!("the process that covers files again: {error}");
         }
+        has_ended(self.calls.as_fd(), None);
     }
 
     /// Starts the process that covers files again, until the program and all that it has started have ended.

@@ -11,7 +11,7 @@ use super::existing::existing;
 use crate::credentials::{settings_hold_credentials, without_credentials};
 use crate::environment::Environment;
 
-/// Below the home folder. All of them consist of lines.
+/// Below the home folder. All of them consist of lines, or are XML.
 const SETTINGS: &[&str] = &[
     ".bundle/config",
     ".cabal/config",
@@ -29,6 +29,7 @@ const SETTINGS: &[&str] = &[
     ".gradle/init.gradle",
     ".gradle/init.gradle.kts",
     ".local/share/pnpm/rc",
+    ".m2/settings.xml",
     ".npmrc",
     ".nvm/.npmrc",
     ".sbt/repositories",
@@ -213,6 +214,14 @@ mod tests {
                 ".config/git/work",
                 "[user]\n\tname = n\n[github]\n\ttoken = abcdefgh12345678\n",
                 Some("[user]\n\tname = n\n[github]\n"),
+            ),
+            (
+                ".m2/settings.xml",
+                "<settings><servers>\n<server><id>a</id><password>x</password></server>\n<server><id>b</id>\n\
+                 <Passphrase>\nx\n</Passphrase ></server>\n</servers></settings>\n",
+                Some(
+                    "<settings><servers>\n<server><id>a</id></server>\n<server><id>b</id>\n</server>\n</servers></settings>\n",
+                ),
             ),
             (".config/mise/conf.d/a.toml", "[env]\nA_TOKEN = \"abcdefgh12345678\"\n", Some("[env]\n")),
         ];

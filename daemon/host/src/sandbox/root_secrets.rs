@@ -13,7 +13,7 @@ use rustix::process::geteuid;
 /// Looked through for files: a folder that is covered takes root's right to read those of other users.
 const SETTINGS: &str = "/etc";
 /// Looked through for folders and files, which are left out of what is shown.
-const STATES: [&str; 2] = ["/var/lib", "/var/cache"];
+const STATES: [&str; 4] = ["/var/lib", "/var/cache", "/opt", "/usr/local/etc"];
 /// Folders in each of them that are looked at, the upper ones first.
 const MAX_FOLDERS: usize = 2000;
 /// How long they are taken to be the same.

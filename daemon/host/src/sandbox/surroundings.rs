@@ -1,6 +1,7 @@
 //! What a command on a floor may read: the session's folders, the system, programs with their libraries and settings, and
 //! the files that it names. Everything else is refused, and so are the secrets in these places.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use toold_engine::need::Need;
@@ -202,11 +203,16 @@ fn program(need: &Need) -> Option<&str> {
 }
 
 /// These places without the covered ones. Where one lies in a place, the other entries of the folders above it are shown
-/// instead: what appears there later is not. Links are left out: what they lead to is shown itself, or not.
-pub(super) fn without(seen: &[PathBuf], covered: &[PathBuf]) -> ShownPlaces {
+/// instead: what appears there later is not. Links are left out: what they lead to is shown itself, or not. Those of `own` are shown
+/// also in a covered folder.
+pub(super) fn without(seen: &[PathBuf], covered: &[PathBuf], own: &[PathBuf]) -> ShownPlaces {
     let mut shown = ShownPlaces::default();
     for place in seen {
-        add_without(place, covered, &mut shown);
+        let mut covered = Cow::Borrowed(covered);
+        if own.contains(place) && covered.iter().any(|cover| place.starts_with(cover)) {
+            covered.to_mut().retain(|cover| !place.starts_with(cover));
+        }
+        add_without(place, &covered, &mut shown);
     }
     shown
 }
@@ -294,7 +300,7 @@ mod tests {
             ]
         );
         let covered = [below(".cargo/credentials.toml"), below("src/shop/deep/er/.env"), below("elsewhere")];
-        let shown = without(&[below(".cargo"), below("src/shop"), below("tools/x")], &covered);
+        let shown = without(&[below(".cargo"), below("src/shop"), below("tools/x")], &covered, &[]);
         let mut files = shown.seen;
         files.sort();
         assert_eq!(
@@ -305,5 +311,9 @@ mod tests {
             shown.listed,
             [below(".cargo"), below("src/shop"), below("src/shop/deep"), below("src/shop/deep/er")]
         );
+        // A session in a folder of which the rest is covered.
+        let (around, place) = (below("src"), below("src/shop/deep"));
+        let shown = without(&[around.clone(), place.clone()], &[below("src/shop")], std::slice::from_ref(&place));
+        assert_eq!((shown.seen, shown.listed), (vec![below("src/other"), place], vec![around]));
     }
 }

@@ -8,10 +8,12 @@ use crate::environment::Environment;
 
 /// The variable that names the folder of a tool, where it is otherwise, below the home folder, and the parts of it that are
 /// caches; none: all of it. The launcher's `CACHES` knows the same folders.
-const FOLDERS: [(&str, &str, &[&str]); 8] = [
+const FOLDERS: [(&str, &str, &[&str]); 9] = [
     ("CARGO_HOME", ".cargo", &["registry", "git"]),
     ("GOCACHE", ".cache/go-build", &[]),
     ("GOPATH", "go", &["pkg"]),
+    // It is in that folder, unless it is named.
+    ("GOMODCACHE", "go/pkg/mod", &[]),
     ("GRADLE_USER_HOME", ".gradle", &[".tmp", "caches", "daemon", "native", "notifications", "workers", "wrapper"]),
     // No variable names it.
     ("", ".m2", &["repository"]),

@@ -23,6 +23,29 @@ pub(crate) fn machine_has_floors() -> bool {
     has
 }
 
+/// The floor of commands that only read, and whether it has mounts; `None` where there is none.
+fn reading_floor() -> Option<ReadingFloor> {
+    let works = |more: &[&str]| {
+        let arguments = [&["sandbox-exec", "--floor"][..], more, &["--see", "/", "--", "/bin/true"]].concat();
+        Command::new(toold()).args(arguments).output().unwrap().status.success()
+    };
+    if works(&[]) {
+        return Some(ReadingFloor::Mounts);
+    }
+    if works(&["--bare"]) {
+        return Some(ReadingFloor::Bare);
+    }
+    skip("this machine cannot confine commands that only read");
+    None
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ReadingFloor {
+    Mounts,
+    /// Settings appear as they are or not at all, and nothing is private.
+    Bare,
+}
+
 fn bash(wire: &mut Wire, command: &str) -> Value {
     wire.tool("bash", json!({"command": command}))
 }
@@ -73,7 +96,7 @@ fn among_secrets() -> Setup {
 
 /// What `red.py` could do that none of these names, when `line` runs it; the file `arguments` has its arguments.
 #[track_caller]
-fn harm_done(daemon: &TestDaemon, line: &str, harmless: &[&str]) -> Vec<String> {
+fn harm_done(daemon: &TestDaemon, line: &str, floor: ReadingFloor, harmless: &[&str]) -> Vec<String> {
     std::fs::write(daemon.work().join("red.py"), include_str!("red.py")).unwrap();
     let mut outside = Command::new("sleep").arg("1000").env("OUTSIDE", "secret-of-a-process").spawn().unwrap();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -89,7 +112,8 @@ fn harm_done(daemon: &TestDaemon, line: &str, harmless: &[&str]) -> Vec<String> 
     let lines: Vec<&str> = said.lines().filter(|line| !line.starts_with('[')).collect();
     assert!(lines.len() > 50 && said.contains("\nall was tried"), "{said}");
     assert!(!said.contains("secret-of"), "{said}");
-    assert_eq!(said.matches("shown").count(), 3, "the settings without tokens: {said}");
+    let shown = if floor == ReadingFloor::Mounts { 3 } else { 0 };
+    assert_eq!(said.matches("shown").count(), shown, "the settings without tokens: {said}");
     assert!(alive, "a process outside was ended");
     let done = lines.iter().filter_map(|line| line.strip_suffix(" done"));
     done.filter(|name| !harmless.contains(name)).map(str::to_owned).collect()
@@ -97,13 +121,11 @@ fn harm_done(daemon: &TestDaemon, line: &str, harmless: &[&str]) -> Vec<String> 
 
 #[test]
 fn a_program_that_the_tables_wrongly_call_harmless_does_no_harm() {
-    if !machine_has_floors() {
-        return;
-    }
+    let Some(floor) = reading_floor() else { return };
     // The program of this name is in the tables as one that only reads.
     let program = "#!/bin/sh\nexec python3 \"$PWD/red.py\" $(cat \"$PWD/arguments\")\n";
     let daemon = with_program(among_secrets(), "uniq", program);
-    assert_eq!(harm_done(&daemon, "uniq kept.txt", &WITHOUT_TOKENS), [] as [&str; 0]);
+    assert_eq!(harm_done(&daemon, "uniq kept.txt", floor, &WITHOUT_TOKENS), [] as [&str; 0]);
     let mut left: Vec<_> = std::fs::read_dir(daemon.work()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     left.sort();
     assert_eq!(left, [".env", "arguments", "deep", "folder", "kept.txt", "red.py"]);
@@ -148,7 +170,7 @@ fn a_build_changes_the_sessions_folders_and_nothing_else() {
     // These stay in the session's own network, or write in its folders from elsewhere.
     let within = ["UDP", "bound pair", "nested namespaces", "a program in memory"];
     let harmless = [CHANGES.as_slice(), &within, &WITHOUT_TOKENS].concat();
-    assert_eq!(harm_done(&daemon, "sh build.sh", &harmless), [] as [&str; 0]);
+    assert_eq!(harm_done(&daemon, "sh build.sh", ReadingFloor::Mounts, &harmless), [] as [&str; 0]);
     let beside: Vec<_> =
         std::fs::read_dir(daemon.setup.path("home")).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert!(!beside.iter().any(|path| path.ends_with(".bashrc")), "{beside:?}");
@@ -231,6 +253,28 @@ fn files_that_run_code_later_are_set_aside_until_a_person_allows_them() {
         assert_eq!(std::fs::read_to_string(file(name)).unwrap(), content, "{name}");
     }
     assert!(!file(".nvmrc").exists());
+}
+
+/// The programs of a project's environment are its own, but not those that everybody takes for the system's.
+#[test]
+fn no_command_puts_a_program_in_front_of_the_systems() {
+    if !machine_has_floors() {
+        return;
+    }
+    let script =
+        "mkdir -p .venv/bin; for p in git python3 pytest; do echo x > .venv/bin/$p; done; ln -s python3 .venv/bin/ls\n";
+    let setup = Setup::new().file("setup.sh", script).config("[permission]\nlevel = \"develop\"\n");
+    let path = format!("{}:{}", setup.path("work/.venv/bin").display(), std::env::var("PATH").unwrap());
+    let daemon = setup.start_by(|setup| {
+        let mut command = setup.daemon_command();
+        command.env("PATH", path);
+        command
+    });
+    let result = bash(&mut daemon.connect(), "sh setup.sh");
+    let program = |name: &str| daemon.work().join(".venv/bin").join(name);
+    assert_eq!(result["metadata"]["set_aside"], json!([program("git"), program("ls")]), "{result}");
+    assert!(text(&result).contains("git would run in place of the program of its name"), "{result}");
+    assert!(program("python3").exists() && program("pytest").exists() && !program("git").exists());
 }
 
 /// Files that the daemon had open when it started are not open in a command.
@@ -514,10 +558,17 @@ fn programs_of_java_are_told_where_temporary_files_go() {
     if !machine_has_floors() {
         return;
     }
-    let daemon = at("develop", Setup::new().file("build.sh", "echo $JAVA_TOOL_OPTIONS $TMPDIR\n"));
-    let said = text(&bash(&mut daemon.connect(), "sh build.sh")).to_owned();
-    let (options, folder) = said.trim().split_once(' ').unwrap_or_else(|| panic!("{said}"));
-    assert_eq!(options, format!("-Djava.io.tmpdir={folder}"));
+    let script = "echo $TMPDIR $JAVA_TOOL_OPTIONS $GRADLE_OPTS\n";
+    let daemon = at("develop", Setup::new().file("build.sh", script));
+    let mut wire = daemon.connect();
+    let said = text(&bash(&mut wire, "sh build.sh")).to_owned();
+    let (folder, options) = said.trim().split_once(' ').unwrap_or_else(|| panic!("{said}"));
+    let of_gradle = "-Dorg.gradle.daemon=false";
+    assert_eq!(options, format!("-Djava.io.tmpdir={folder} -Dmaven.repo.local={folder}/m2 {of_gradle}"));
+    // Its cache has a layer.
+    std::fs::create_dir(daemon.setup.path("home/.m2")).unwrap();
+    let said = text(&bash(&mut wire, "sh build.sh")).to_owned();
+    assert_eq!(said, format!("{folder} -Djava.io.tmpdir={folder} {of_gradle}\n"));
 }
 
 /// What Git ignores is not in undo's records.

@@ -264,6 +264,26 @@ fn a_name_that_leads_to_this_machine_is_not_connected_to() {
     assert!(server.requests().is_empty());
 }
 
+/// A firewall may hide what listens at this machine's public address, but not from the daemon.
+#[test]
+fn a_public_address_of_this_machine_is_no_host_of_the_internet() {
+    let script = "ip link set lo up && ip address add 1.1.1.1/32 dev lo && exec \"$@\"";
+    let apart = ["unshare", "--user", "--map-root-user", "--net", "sh", "-c", script, "sh"];
+    let can = std::process::Command::new(apart[0]).args(&apart[1..]).arg("true").output();
+    if !can.is_ok_and(|output| output.status.success()) {
+        return skip("this machine allows no network namespaces, or has no ip");
+    }
+    let Some(daemon) = by_host(&["*:8080".to_owned(), "*.example".to_owned()], Setup::new().through(&apart)) else {
+        return;
+    };
+    let said = run(&mut daemon.connect(), "curl -sS http://1.1.1.1:8080/");
+    assert!(said.contains("1.1.1.1 is an address of this machine, and neither [sandbox] network"), "{said}");
+    // Listed as it is.
+    let Some(daemon) = by_host(&["1.1.1.1:8080".to_owned()], Setup::new().through(&apart)) else { return };
+    let said = run(&mut daemon.connect(), "curl -sS http://1.1.1.1:8080/");
+    assert!(said.contains("can't connect to 1.1.1.1:8080"), "{said}");
+}
+
 #[test]
 fn a_named_port_of_this_machine_is_there_at_the_same_port() {
     let server = server();

@@ -8,7 +8,7 @@ use toold_engine::policy::pattern::Pattern;
 use toold_proto::tool::Category;
 use url::{Host, Url};
 
-use crate::http::guard::{Guard, is_public, plain};
+use crate::http::guard::{GUARD, Guard, is_of_this_machine, is_public, kind_of, plain};
 use crate::http::target::HostPort;
 
 /// What the configuration lists; empty for `"ask"`.
@@ -122,8 +122,8 @@ impl NetworkHosts {
         }));
         let here = || is_loopback_name(&target.host).then_some(IpAddr::V4(Ipv4Addr::LOCALHOST));
         let address = target.address.or_else(here);
-        need.forbidden =
-            address.filter(|address| !self.admits(*address, target)).map(|address| not_named(address, target));
+        let refused = address.filter(|address| !self.admits(*address, target));
+        need.forbidden = refused.map(|address| format!("{GUARD}: {}", not_named(address, target)));
         need
     }
 
@@ -152,16 +152,17 @@ impl NetworkHosts {
             && self.lists.iter().all(|list| list.patterns.iter().any(|pattern| pattern.matches(need).is_some()))
     }
 
-    /// Whether a host may have this address. One that is named without a wildcard may be in a private network: whoever owns
-    /// names chooses their addresses. This machine, addresses of the link, and those at which a cloud gives its secrets must be
-    /// named themselves.
+    /// Whether a host may have this address. One that is named without a wildcard may be in a private network, or a public address
+    /// of this machine: whoever owns names chooses their addresses. The loopback addresses, those of the link, and those at which a
+    /// cloud gives its secrets must be named themselves.
     pub(super) fn admits(&self, address: IpAddr, target: &HostPort) -> bool {
         let in_lists = |names: &dyn Fn(&HostList) -> bool| !self.lists.is_empty() && self.lists.iter().all(names);
         let named = |list: &HostList| list.named.names(address, &target.host, target.port);
         let need = Need::new(Category::Network, target.to_string());
         let exact = |list: &HostList| list.exact.iter().any(|pattern| pattern.matches(&need).is_some());
-        is_public(address)
-            || is_in_private_network(address) && (in_lists(&exact) || exact(&self.allowed))
+        let is_narrow = || is_public(address) || is_in_private_network(address);
+        is_public(address) && !is_of_this_machine(address)
+            || is_narrow() && (in_lists(&exact) || exact(&self.allowed))
             || in_lists(&named)
             || named(&self.allowed)
     }
@@ -251,8 +252,9 @@ fn is_in_private_network(address: IpAddr) -> bool {
 pub(super) fn not_named(address: IpAddr, target: &HostPort) -> String {
     let names_itself = is_in_private_network(address) || is_loopback_name(&target.host) || target.address.is_some();
     let named = if names_itself { target.to_string() } else { SocketAddr::new(address, target.port).to_string() };
+    let kind = kind_of(address);
     format!(
-        "{address} is not a public address, and neither [sandbox] network nor a rule or a grant names it: allow it with \
+        "{address} {kind}, and neither [sandbox] network nor a rule or a grant names it: allow it with \
          toolctl permissions grant network {named}"
     )
 }

@@ -14,7 +14,7 @@ use toold_engine::agent_request::Judgement;
 use toold_host::launcher;
 use toold_host::process_registry::{StopSignal, signal_trees};
 use toold_host::sandbox::control_watch::{ControlWatch, SetAside};
-use toold_host::sandbox::{ProgramStarter, attend};
+use toold_host::sandbox::{ConfinedLife, ProgramStarter, attend};
 use toold_proto::agent_request::{ConfineCommand, ConfinedCommand, RequestPermission};
 use toold_proto::permission::Verdict;
 use toold_proto::tool::CallId;
@@ -69,7 +69,7 @@ pub(super) struct ConfinedRun {
 pub(crate) struct SignalledRuns {
     /// Also those whose line has ended and whose agent has not reported it.
     pub(crate) calls: Vec<CallId>,
-    /// The lines that ran.
+    /// The lines that ran, or of which something did.
     pub(crate) alive: usize,
     pub(crate) processes: usize,
 }
@@ -79,6 +79,8 @@ pub(crate) struct SignalledRuns {
 pub(crate) struct CommandApprovals {
     approved: Mutex<Vec<CommandApproval>>,
     runs: Mutex<Vec<ConfinedRun>>,
+    /// Also those whose line has ended and left something that runs.
+    lives: Mutex<Vec<ConfinedLife>>,
 }
 
 impl CommandApprovals {
@@ -147,12 +149,22 @@ impl CommandApprovals {
         runs.push(run);
     }
 
-    /// Stops the lines that run confined, with all processes below them, ends them, or lets them go on. Blocks.
+    fn follow(&self, life: Option<ConfinedLife>) {
+        let mut lives = self.lives.lock();
+        lives.retain(|life| !life.is_over());
+        lives.extend(life);
+    }
+
+    /// Stops the lines that run confined, with all processes below them and those that have lost their parents, ends them, or lets
+    /// them go on. Blocks.
     pub(crate) fn signal(&self, signal: StopSignal) -> SignalledRuns {
+        let lives: Vec<ConfinedLife> = self.lives.lock().iter().filter(|life| !life.is_over()).cloned().collect();
+        let mounts: Vec<_> = lives.iter().filter_map(ConfinedLife::mounts).collect();
         let runs = self.runs.lock();
         let alive: Vec<u32> = runs.iter().filter(|run| run.program.is_alive()).map(|run| run.program.pid).collect();
         let calls = runs.iter().map(|run| run.call_id.clone()).collect();
-        SignalledRuns { calls, alive: alive.len(), processes: signal_trees(&alive, signal) }
+        let processes = signal_trees(&alive, &mounts, signal);
+        SignalledRuns { calls, alive: alive.len().max(mounts.len()), processes }
     }
 
     /// The lines of this request, which have ended or are about to end.
@@ -216,11 +228,11 @@ pub(super) async fn confine(
         return Ok(ConfinedCommand { arguments: None });
     };
     let words = |why: &str| refused("no_sandbox", &format!("the line cannot be confined: {why}"));
-    attend(&mut confinement, ProgramStarter::Agent);
+    let held = attend(&mut confinement, ProgramStarter::Agent);
+    request.services.command_approvals.follow(confinement.life.clone());
     // The process that asks becomes the program.
     let program = connection.peer.lineage.own().ok_or_else(|| words("its process is not known"))?;
     if let Some(cx) = approval.tool.context() {
-        let held = confinement.hold_stand_ins();
         let watch = request.services.builtins.sandbox.watch_control(|| cx.guarded_files(), Some(&confinement));
         let is_reported = Arc::new(Notify::new());
         let report = is_reported.clone();
