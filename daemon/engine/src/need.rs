@@ -27,7 +27,7 @@ pub struct Need {
     /// The whole command line that needs it, and that `target` may be a part of.
     pub line: Option<String>,
     /// Set where the target was resolved, if no rule and no mode may allow it: the reason, such as
-    /// the line of an ignore file.
+    /// the line of an ignore file, as it stands behind "by".
     pub forbidden: Option<String>,
     /// For commands, and for files behind redirects: the effects that are possible where the line would run if a level frees
     /// it, which is confined. Empty where nothing is confined: then no level frees it.

@@ -85,7 +85,7 @@ fn need(category: Category, resolved: &Path, is_folder: bool, exclusions: &mut E
     need.forbidden = exclusions.reason(resolved, is_folder);
     // The name of another file would be judged in its place.
     if need.forbidden.is_none() && resolved.to_str().is_none() {
-        need.forbidden = Some("permissions cannot be checked for names that are not UTF-8".to_owned());
+        need.forbidden = Some("its name, which is not UTF-8: permissions cannot be checked for it".to_owned());
     }
     need
 }

@@ -61,7 +61,7 @@ const LATER: &[&str] = &["at", "batch", "crontab"];
 /// Forbids the command if it decides, or if a command that decides stands in a text that it may run.
 pub(super) fn forbid(need: &mut Need) {
     if need.words().is_some_and(decides) || need.command().is_some_and(|command| may_decide(need, command)) {
-        let why = "commands of toolctl that decide are a person's, and no agent runs them";
+        let why = "the guard of decisions: commands of toolctl that decide are a person's, and no agent runs them";
         need.forbidden.get_or_insert_with(|| why.to_owned());
     }
 }

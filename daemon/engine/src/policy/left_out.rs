@@ -1,13 +1,18 @@
-//! How a search leaves out files that may not be read, for the message that refuses it.
+//! The way on from a command that is refused because of one of many files: a search leaves it out.
 
 use std::path::Path;
+
+use toold_proto::tool::Category;
 
 use super::is_secret;
 use super::pattern::Pattern;
 use crate::need::Need;
 
-/// For a file with secrets; empty for commands that are no searches.
+/// For a file with secrets; empty for commands that are no searches and write nothing.
 pub(super) fn secret(need: &Need, file: &str) -> String {
+    if need.category() == Category::FileWrite {
+        return " (no tool changes it: name what lies beside it, or let a person do this in a terminal)".to_owned();
+    }
     let is_one = is_secret(&Path::new("/").join(name_of(file))) || need.holds_secrets().iter().any(|of| of == file);
     match searches(need) {
         Some(GrepKind::Files) if Path::new(file).components().any(|part| part.as_os_str() == ".git") => {

@@ -9,11 +9,18 @@ use super::options::parse;
 use super::runners::each_target;
 use crate::shell_grammar::arg::{Arg, WordPart};
 
+/// Values that are no program's name, and so harmless in a recipe that runs them.
+const PLAIN: &str =
+    "y n yes no true false on off all debug release ci dev development prod production qa staging test testing";
+
 /// Variables on the command line reach every recipe.
 pub(super) fn make(words: &[Arg]) -> Option<Reading> {
+    // Also a version, such as `v1.2.0`.
     let is_plain = |value: &str| {
-        value.bytes().all(|b| b.is_ascii_digit())
-            || matches!(value, "y" | "n" | "yes" | "no" | "true" | "false" | "on" | "off" | "debug" | "release" | "all")
+        let number = value.strip_prefix('v').unwrap_or(value);
+        let is_version = number.starts_with(|c: char| c.is_ascii_digit());
+        let is_version = is_version && number.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+        value.is_empty() || is_version || PLAIN.split(' ').any(|plain| plain == value)
     };
     let mut words = words.to_vec();
     // `-j 4`: the number is the option's only if it is one.

@@ -114,6 +114,13 @@ fn a_value_is_no_operation() {
             &["make test CMD='git push'", "make test 'CLEAN=rm -rf x'"],
             Deny,
         ),
+        // A recipe may run it.
+        (&["allow shell make *"], &["make test ENV=prod", "make release VERSION=v1.2.0 JOBS=4 DEBUG="], Allow),
+        (
+            &["allow shell make *"],
+            &["make test RUN=ls", "make test X=.", "make test X=1x", "make test ENV=prod,x"],
+            Ask,
+        ),
         (
             &["allow shell **", "deny shell npm run deploy *", "deny shell npm publish *"],
             &[
