@@ -29,7 +29,7 @@ use crate::journal::{
     BESIDE_ANOTHER_DAEMON, BESIDE_THE_BACKGROUND, CHANGED_BEFORE, ChangingCall, Journal, JournalScope, RawPath,
     UnrecordedChanges, made,
 };
-use crate::paths::named;
+use crate::quoted_names::named;
 use crate::stamps::FileDigest;
 use beyond::{DeclaredChanges, StatesBefore};
 use index::{FolderIndex, WindowChanges};

@@ -23,7 +23,7 @@ use toold_engine::cx::Cx;
 use toold_engine::redact;
 use toold_proto::tool::{CallId, SessionId, ToolName};
 
-use crate::paths::named;
+use crate::quoted_names::named;
 use crate::stamps::FileDigest;
 use contents::KeptContents;
 pub use state::{FileVersion, ForeignFile, InodeId, PathState, RawPath, SpecialKind};

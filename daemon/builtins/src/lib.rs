@@ -31,6 +31,7 @@ mod grep;
 mod kill_shell;
 mod list;
 mod question;
+mod quoted_names;
 mod read;
 mod remember;
 mod subagent;

@@ -4,8 +4,7 @@
 //! at. So no answer depends on something that the caller may not read.
 
 use std::borrow::Cow;
-use std::ffi::{OsStr, OsString};
-use std::fmt::Write as _;
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,7 +26,7 @@ use toold_proto::permission::Verdict;
 
 use crate::blocking::with_heartbeat;
 use crate::journal::SpecialKind;
-use crate::look_alikes::turns_text;
+pub(crate) use crate::quoted_names::quoted;
 
 /// The resolved path of an argument.
 #[derive(Clone)]
@@ -251,42 +250,6 @@ pub(crate) fn shown(path: &Path, cwd: &Path) -> String {
     }
 }
 
-/// The whole path; [`quoted`] where it has to be.
-pub(crate) fn named(path: &Path) -> String {
-    quoted(path.as_os_str())
-}
-
-/// A name that is one line of text, as Git writes it: one with control characters, also those that change the direction of text,
-/// or that is not UTF-8, is in double quotes, with escapes as in C.
-pub(crate) fn quoted(name: &OsStr) -> String {
-    if let Some(plain) = name.to_str()
-        && !plain.starts_with('"')
-        && !plain.contains(is_control)
-    {
-        return plain.to_owned();
-    }
-    let mut text = "\"".to_owned();
-    for chunk in name.as_encoded_bytes().utf8_chunks() {
-        for c in chunk.valid().chars() {
-            match c {
-                '"' | '\\' => text.extend(['\\', c]),
-                '\n' => text.push_str("\\n"),
-                '\t' => text.push_str("\\t"),
-                '\r' => text.push_str("\\r"),
-                c if is_control(c) => push_octal(c.encode_utf8(&mut [0; 4]).as_bytes(), &mut text),
-                c => text.push(c),
-            }
-        }
-        push_octal(chunk.invalid(), &mut text);
-    }
-    text.push('"');
-    text
-}
-
-fn is_control(c: char) -> bool {
-    c.is_control() || turns_text(c)
-}
-
 /// The name of which [`quoted`] makes this text, if that put it in quotes.
 pub(crate) fn unquoted(text: &str) -> Option<OsString> {
     let inside = text.strip_prefix('"')?.strip_suffix('"')?;
@@ -317,15 +280,9 @@ pub(crate) fn unquoted(text: &str) -> Option<OsString> {
     (quoted(&name) == text).then_some(name)
 }
 
-fn push_octal(bytes: &[u8], text: &mut String) {
-    for byte in bytes {
-        // Writing to a string does not fail.
-        let _ = write!(text, "\\{byte:03o}");
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
 
     use super::*;

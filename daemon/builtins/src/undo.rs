@@ -22,7 +22,7 @@ use crate::command_changes::CommandChanges;
 use crate::journal::begun::BegunUndo;
 use crate::journal::contents::KeptContents;
 use crate::journal::{ChangeFilter, ChangeRecord, InodeId, JournalScope, PathState, Selection, UnrecordedChanges};
-use crate::paths::named;
+use crate::quoted_names::named;
 use crate::stamps::FileDigest;
 use crate::toolkit::Toolkit;
 use plan::{OpenedFolders, Plan, PlanStep, Present, UndoAttempt, entry_at};

@@ -15,6 +15,7 @@ use crate::diff;
 use crate::journal::state::MAX_KEPT_FILE;
 use crate::journal::{ChangeRecord, PathChange, PathState, RawPath, UnrecordedChanges};
 use crate::paths;
+use crate::quoted_names::named;
 use crate::stamps::FileDigest;
 use crate::toolkit::Toolkit;
 
@@ -152,7 +153,7 @@ pub(super) fn left_out(count: usize) -> String {
 pub fn notes(unrecorded: &UnrecordedChanges, folder: Option<&Path>) -> Vec<String> {
     unrecorded.notes(|path| {
         let below = folder.and_then(|folder| path.strip_prefix(folder).ok()).unwrap_or(path);
-        one_line(&paths::named(below), usize::MAX)
+        one_line(&named(below), usize::MAX)
     })
 }
 
@@ -258,7 +259,7 @@ fn diff_of(path: &Path, name: &str, old: Shown, new: Shown, exclusions: &mut Exc
             None => "nothing".to_owned(),
             Some(PathState::File { .. }) => "a file".to_owned(),
             Some(PathState::Folder { .. }) => "a folder".to_owned(),
-            Some(PathState::Link { target }) => format!("a link to {}", paths::named(target.path())),
+            Some(PathState::Link { target }) => format!("a link to {}", named(target.path())),
             Some(PathState::Special { what, .. }) => what.words().to_owned(),
         };
         let (old, new) = (words(old_state), words(new_state));
