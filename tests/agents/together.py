@@ -59,6 +59,7 @@ def one_grant(first: Agent, second: Agent, bin_dir: Path) -> None:
                 said = agent.run(place, turns[agent])
             transcript.run("call", "bash", f"command={COMMAND}")
             assert releases.read_text() == "released\n" * 5, said
-            assert person.other_asks() == []
+            # The ask comes again when another agent waits for its answer, too.
+            assert {other["request_id"] for other in person.other_asks()} <= {ask["request_id"]}
         transcript.run("audit", "--decisions")
         transcript.run("permissions", "list")
