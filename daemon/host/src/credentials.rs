@@ -106,8 +106,8 @@ pub(crate) fn settings_hold_credentials(path: &Path) -> bool {
     }
 }
 
-/// The settings in a file of lines, or of XML, without those lines and elements that hold a password or a token; `None` if it cannot
-/// be read, or holds one in another way.
+/// The settings in a file of lines, or of XML, without those lines and elements that hold a password or a token; `None` if it
+/// cannot be read, or holds one in another way.
 pub(crate) fn without_credentials(path: &Path) -> Option<String> {
     let mut text = crate::files::read_text(path, MAX_SETTINGS).ok()?;
     if path.extension().is_some_and(|ending| ending == "xml") {

@@ -122,7 +122,7 @@ const PLACES: &[(&str, usize, &str)] = &[
     // System files.
     ("host/build.rs", 1, "the build's own folder"),
     ("toold/build.rs", 6, "the build's own folder, and the built page in the sources"),
-    ("host/src/descendants.rs", 17, "/proc"),
+    ("host/src/descendants.rs", 18, "/proc"),
     ("host/src/file_systems/answering.rs", 1, "/proc"),
     ("host/src/tool_mark.rs", 1, "/proc"),
     ("host/src/launcher/installed.rs", 9, "the launcher and its profile where root installs them"),

@@ -203,8 +203,8 @@ fn program(need: &Need) -> Option<&str> {
 }
 
 /// These places without the covered ones. Where one lies in a place, the other entries of the folders above it are shown
-/// instead: what appears there later is not. Links are left out: what they lead to is shown itself, or not. Those of `own` are shown
-/// also in a covered folder.
+/// instead: what appears there later is not. Links are left out: what they lead to is shown itself, or not. Those of `own` are
+/// shown also in a covered folder.
 pub(super) fn without(seen: &[PathBuf], covered: &[PathBuf], own: &[PathBuf]) -> ShownPlaces {
     let mut shown = ShownPlaces::default();
     for place in seen {
