@@ -12,7 +12,7 @@ use toold_host::files;
 
 use super::agent_folders::{MAX_BYTES, config_folder, folder_in, folders, names_in, plain};
 
-/// Where a plugin describes itself, for any agent.
+/// The files in which a plugin describes itself, for any agent.
 const MANIFESTS: &[&str] = &[
     ".claude-plugin/plugin.json",
     ".github/plugin/plugin.json",
@@ -22,7 +22,7 @@ const MANIFESTS: &[&str] = &[
     "qwen-extension.json",
 ];
 
-/// Where Gemini CLI and Qwen Code keep the place of an extension that is only linked.
+/// The files in which Gemini CLI and Qwen Code keep the place of an extension that is only linked.
 const LINKS: &[&str] = &[".gemini-extension-install.json", ".qwen-extension-install.json"];
 
 /// The folders and files of one plugin.

@@ -6,7 +6,7 @@ use toold_engine::need::Need;
 use toold_engine::policy::pattern::Pattern;
 use toold_proto::tool::Category;
 
-/// What refuses an address, in words that stand behind "by".
+/// The part of toold that refuses an address, in words that stand behind "by".
 pub(crate) const GUARD: &str = "the guard of addresses";
 
 /// Hosts and networks that may be reached although they are not public.

@@ -167,7 +167,7 @@ async fn look_while_it_runs(watched: Weak<WatchedCommand>) {
     }
 }
 
-/// What a command has left behind may make something when nobody waits for the command any more.
+/// A process that a command has left behind may make something when nobody waits for the command any more.
 async fn look_until_all_have_ended(watched: Arc<WatchedCommand>, life: ConfinedLife) {
     loop {
         tokio::time::sleep(LOOK_EACH).await;

@@ -399,7 +399,7 @@ impl Sandbox {
         let named_sockets = rules.sockets.iter().filter_map(|path| path.canonicalize().ok());
         let named_sockets = named_sockets.filter(|path| own_sockets && !is_private(path)).collect();
         let places = writable_places;
-        // What it leaves behind may change the session's folders, too.
+        // A process that it leaves behind may change the session's folders, too.
         let life = may_write.then(ConfinedLife::default);
         let path = command.environment.get("PATH").map(std::env::split_paths).into_iter().flatten();
         let path = path.map(|folder| folder.canonicalize().unwrap_or(folder));

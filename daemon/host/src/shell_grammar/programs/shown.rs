@@ -303,7 +303,7 @@ impl GitCommand<'_> {
         let contents = match (self.name, names.as_slice()) {
             ("add" | "stage" | "diff-files", _) => ShownContents::WorkingTree,
             ("show", _) if is_range => ShownContents::Walk(names, None),
-            // What differs between their merge base and the second has been changed since then.
+            // Since their merge base, a file that differs there from the second one has changed.
             ("diff-tree", [one]) if one.contains("...") => ShownContents::All,
             ("diff", [one]) if one.contains("...") => {
                 let (one, other) = one.split_once("...").unwrap_or_default();
