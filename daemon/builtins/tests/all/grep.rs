@@ -391,6 +391,8 @@ fn repository(test: &BuiltinTest, tracked: &[&str]) {
         index.extend(name.as_bytes());
         index.extend(std::iter::repeat_n(0, 8 - (62 + name.len()) % 8));
     }
+    // The checksum, which need not be right.
+    index.extend([0; 20]);
     test.write(".git/index", index);
 }
 
