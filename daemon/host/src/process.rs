@@ -230,7 +230,7 @@ pub async fn run_with_input(
     let kept = command.kept.clone();
     let tap = command.tap.clone();
     let network = command.network.clone();
-    let _stand_ins = command.confinement.as_mut().map(|confinement| attend(confinement, ProgramStarter::Daemon));
+    let _attended = command.confinement.as_mut().map(|confinement| attend(confinement, ProgramStarter::Daemon));
     let mut running = start(command, input)?;
     running.kept = kept;
     let mut stdout = OutputPipe::new(Stream::Stdout, running.stdout.take(), keep, tap.clone());

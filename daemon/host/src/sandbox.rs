@@ -411,17 +411,30 @@ pub enum ProgramStarter {
     Agent,
 }
 
+/// Held until a confined program has ended. Its stand-ins stay for what it has left behind.
+pub struct AttendedProgram {
+    _stand_ins: Vec<Arc<StandIn>>,
+    life: Option<ConfinedLife>,
+}
+
+impl Drop for AttendedProgram {
+    fn drop(&mut self) {
+        if let Some(life) = &self.life {
+            life.settle();
+        }
+    }
+}
+
 /// Attends a confined program, and all that it starts, from its start to its end: lets it make Unix sockets, if it may, covers
-/// files again that somebody outside replaces, and keeps its stand-ins. Called just before it starts. Returns the stand-ins, which
-/// the caller holds until the program has ended.
+/// files again that somebody outside replaces, and keeps its stand-ins. Called just before it starts.
 #[must_use]
-pub fn attend(confinement: &mut Confinement, starter: ProgramStarter) -> Vec<Arc<StandIn>> {
-    let held = confinement.hold_stand_ins();
+pub fn attend(confinement: &mut Confinement, starter: ProgramStarter) -> AttendedProgram {
+    let stand_ins = confinement.hold_stand_ins();
     #[cfg(target_os = "linux")]
-    handover::prepare(confinement, starter, held.clone());
+    handover::prepare(confinement, starter, &stand_ins);
     #[cfg(not(target_os = "linux"))]
     let _ = starter;
-    held
+    AttendedProgram { _stand_ins: stand_ins, life: confinement.life.clone() }
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -430,6 +443,8 @@ impl ConfinedLife {
     pub fn is_over(&self) -> bool {
         true
     }
+
+    fn settle(&self) {}
 }
 
 /// Why no confined program makes Unix sockets here, as a sentence for people; `None` if those do that may.

@@ -90,10 +90,8 @@ pub(super) fn confine(confinement: &Confinement, filters: &[String]) -> Result<O
         sent.push((b'l', system::file_in_memory(&renew::list(&own.covers)).map_err(words)?));
         let (letters, descriptors): (Vec<u8>, Vec<OwnedFd>) = sent.into_iter().unzip();
         system::send_descriptors(daemon.as_raw_fd(), &letters, &descriptors).map_err(words)?;
-        if confinement.own_sockets {
-            // The daemon looks at this process before it becomes the program.
-            let _ = io::Read::read_exact(&mut &daemon, &mut [0]);
-        }
+        // The daemon looks at this process, and follows it, before it becomes the program.
+        let _ = io::Read::read_exact(&mut &daemon, &mut [0]);
     }
     Ok(own)
 }

@@ -3,9 +3,18 @@
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use super::stand_in::StandIn;
+
 /// Nothing is known before the program starts.
 #[derive(Clone, Debug, Default)]
-pub struct ConfinedLife(Arc<OnceLock<Option<HandedLife>>>);
+pub struct ConfinedLife(Arc<LifeState>);
+
+#[derive(Debug, Default)]
+struct LifeState {
+    handed: OnceLock<Option<HandedLife>>,
+    /// They stay while anything of it runs.
+    stand_ins: Mutex<Vec<Arc<StandIn>>>,
+}
 
 #[derive(Debug)]
 pub(crate) struct HandedLife {
@@ -34,11 +43,15 @@ impl Eq for ConfinedLife {}
 impl ConfinedLife {
     /// The program has started; `None` if it cannot be followed, or did not start. Only the first call has an effect.
     pub(crate) fn begin(&self, handed: Option<HandedLife>) {
-        let _ = self.0.set(handed);
+        let _ = self.0.handed.set(handed);
     }
 
     pub(crate) fn handed(&self) -> Option<Option<&HandedLife>> {
-        self.0.get().map(Option::as_ref)
+        self.0.handed.get().map(Option::as_ref)
+    }
+
+    pub(crate) fn keep(&self, stand_ins: Vec<Arc<StandIn>>) {
+        self.0.stand_ins.lock().unwrap_or_else(PoisonError::into_inner).extend(stand_ins);
     }
 
     /// The namespace of mounts that the program and its children are in, unless they have made another one. `None` before they
@@ -52,5 +65,6 @@ impl ConfinedLife {
         if let Some(Some(handed)) = self.handed() {
             handed.mounts.lock().unwrap_or_else(PoisonError::into_inner).take();
         }
+        self.0.stand_ins.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }

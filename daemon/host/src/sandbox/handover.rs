@@ -48,13 +48,16 @@ struct HandedOver {
 }
 
 /// Prepares for what a program hands over, if it may make sockets, if files are covered for it, or if it is followed. Without
-/// that, it makes no sockets. `held` are its stand-ins.
-pub(super) fn prepare(confinement: &mut Confinement, starter: ProgramStarter, held: Vec<Arc<StandIn>>) {
+/// that, it makes no sockets. Its stand-ins stay as long as it is followed.
+pub(super) fn prepare(confinement: &mut Confinement, starter: ProgramStarter, stand_ins: &[Arc<StandIn>]) {
     let named = std::mem::take(&mut confinement.named_sockets);
     confinement.own_sockets &= sockets::refused(starter).is_none();
     confinement.own_sockets &= HANDS_OVER;
     if starter == ProgramStarter::Agent && confinement.floor {
         confinement.life.get_or_insert_default();
+    }
+    if let Some(life) = &confinement.life {
+        life.keep(stand_ins.to_vec());
     }
     let life = confinement.life.clone().unwrap_or_default();
     let has_covers = !(confinement.masked.is_empty() && confinement.protected.is_empty());
@@ -65,17 +68,13 @@ pub(super) fn prepare(confinement: &mut Confinement, starter: ProgramStarter, he
     let own_sockets = confinement.own_sockets;
     let followed = life.clone();
     let attend = move |listener: UnixListener| {
-        let handed = take_over(&listener);
+        let handed = take_over(&listener, &followed);
         drop(listener);
         match handed {
-            Ok(mut handed) => {
-                followed.begin(handed.life());
-                handed.attend(own_sockets.then_some(named), has_covers);
-                followed.end();
-            }
+            Ok(handed) => handed.attend(own_sockets.then_some(named), has_covers),
             Err(_) => followed.begin(None),
         }
-        drop(held);
+        followed.end();
     };
     let started = listen().and_then(|(listener, name)| {
         // It blocks in calls of the kernel that cannot be awaited, and ends with the program.
@@ -101,6 +100,15 @@ impl ConfinedLife {
             Some(Some(handed)) => has_ended(handed.calls.as_fd(), Some(Duration::ZERO)),
         }
     }
+
+    /// The program has ended, or did not start. If all that it has started has ended too, so has its life.
+    pub(super) fn settle(&self) {
+        // The launcher has ended before it could hand over anything.
+        self.begin(None);
+        if self.is_over() {
+            self.end();
+        }
+    }
 }
 
 /// A listener at a name that nobody guesses.
@@ -111,7 +119,7 @@ fn listen() -> io::Result<(UnixListener, String)> {
     Ok((listener, name))
 }
 
-fn take_over(listener: &UnixListener) -> io::Result<HandedOver> {
+fn take_over(listener: &UnixListener, life: &ConfinedLife) -> io::Result<HandedOver> {
     let end = Instant::now() + START;
     loop {
         let left = end.saturating_duration_since(Instant::now());
@@ -122,9 +130,10 @@ fn take_over(listener: &UnixListener) -> io::Result<HandedOver> {
         // The kernel lists the name for everybody, and other users may connect first.
         let peer = sockopt::socket_peercred(&stream)?;
         if peer.uid == geteuid()
-            && let Ok(handed) = receive_from(&stream, peer.pid.as_raw_nonzero().get())
+            && let Ok(mut handed) = receive_from(&stream, peer.pid.as_raw_nonzero().get())
         {
-            // The launcher may wait for this.
+            life.begin(handed.life());
+            // The launcher waits for this.
             drop(stream);
             return Ok(handed);
         }

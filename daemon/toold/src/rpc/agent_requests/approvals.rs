@@ -228,7 +228,7 @@ pub(super) async fn confine(
         return Ok(ConfinedCommand { arguments: None });
     };
     let words = |why: &str| refused("no_sandbox", &format!("the line cannot be confined: {why}"));
-    let held = attend(&mut confinement, ProgramStarter::Agent);
+    let attended = attend(&mut confinement, ProgramStarter::Agent);
     request.services.command_approvals.follow(confinement.life.clone());
     // The process that asks becomes the program.
     let program = connection.peer.lineage.own().ok_or_else(|| words("its process is not known"))?;
@@ -244,7 +244,7 @@ pub(super) async fn confine(
                     () = report.notified() => {}
                 }
             }
-            drop(held);
+            drop(attended);
             let Some(watch) = watch else { return Vec::new() };
             // Fails only when the runtime stops.
             tokio::task::spawn_blocking(move || set_aside(watch)).await.unwrap_or_default()
