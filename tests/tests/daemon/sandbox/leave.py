@@ -1,6 +1,6 @@
 # Leaves a process without parent, session and environment that waits for the file `go`, and then makes files that run code
 # later. With an argument, in further namespaces.
-import ctypes, os, sys, time
+import ctypes, os, sys
 if os.fork():
     os._exit(0)
 os.setsid()
