@@ -13,4 +13,16 @@ for descriptor in range(3):
 with open("pid", "w") as file:
     file.write(str(os.getpid()))
 os.rename("pid", "left")
-os.execve("/bin/sh", ["sh", "-c", "until [ -e go ]; do sleep 0.01; done; echo evil > .envrc; echo evil > .git/commondir"], {})
+# No shell: one that is stopped while it starts `sleep` cannot be seen to be stopped.
+then = """
+import os, time
+while not os.path.exists("go"):
+    time.sleep(0.01)
+for name in (".envrc", ".git/commondir"):
+    try:
+        with open(name, "w") as file:
+            file.write("evil\\n")
+    except OSError:
+        pass
+"""
+os.execve(sys.executable, ["python3", "-c", then], {})
