@@ -136,8 +136,9 @@ pub(crate) fn left_behind(
     }
 }
 
-/// Whether a child of this process other than the leader carries `mark` or is confined with these mounts; `None` if this process does not adopt orphans, or
-/// the system does not list children. A daemon adopts the orphans of a command before the command's end can be noticed.
+/// Whether a child of this process other than the leader carries `mark` or is confined with these mounts; `None` if this process
+/// does not adopt orphans, or the system does not list children. A daemon adopts the orphans of a command before the command's end
+/// can be noticed.
 fn has_adopted(leader: Pid, mark: &str, mounts: Option<&Arc<ProgramMounts>>) -> Option<bool> {
     #[cfg(target_os = "linux")]
     rustix::process::child_subreaper().ok()??;

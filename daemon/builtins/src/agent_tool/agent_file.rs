@@ -4,7 +4,8 @@
 //! `hooks` of files in `agents`, however deep, in a folder that the person trusts, and loads `skills`. Qwen Code 0.24.4 does the
 //! first two, and with `executor` the sub-agent is another program. Copilot CLI 1.0.102 starts `mcp-servers`, also those of files
 //! for Claude Code. Gemini CLI 0.61.0 starts `mcp_servers`: those of a project's file once the person has confirmed it. The roles
-//! of Codex 0.171.0 start nothing. The code of VS Code 1.139.1 reads `hooks` and `mcp-servers` of files in `.github/agents`. An agent finds a file by the name in its front matter.
+//! of Codex 0.171.0 start nothing. The code of VS Code 1.139.1 reads `hooks` and `mcp-servers` of files in `.github/agents`.
+//! An agent finds a file by the name in its front matter.
 
 use std::collections::BTreeMap;
 use std::path::Path;

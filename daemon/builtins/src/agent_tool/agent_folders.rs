@@ -172,8 +172,8 @@ pub(super) fn is_same(one: &str, other: &str) -> bool {
     one.to_lowercase() == other.to_lowercase()
 }
 
-/// A name without all in which agents may take it for another: Claude Code leaves out white space, dashes and `_`, and reads compatible
-/// characters as the same; here, all that is no letter and no digit is left out.
+/// A name without all in which agents may take it for another: Claude Code leaves out white space, dashes and `_`, and reads
+/// compatible characters as the same; here, all that is no letter and no digit is left out.
 pub(super) fn plain(name: &str) -> String {
     let name = ComposingNormalizerBorrowed::new_nfkc().normalize(name).to_lowercase();
     name.chars().filter(|c| c.is_alphanumeric()).collect()
