@@ -14,7 +14,7 @@ use std::sync::Arc;
 use rustix::process::Pid;
 
 use crate::kept_programs::KeptPrograms;
-use crate::launcher::life::ProgramMounts;
+use crate::launcher::life::{ConfinedLife, ProgramMounts};
 use crate::tool_mark;
 
 /// Processor time of a process and of those below it since each began, in ticks of the system; `None` where the system does
@@ -28,7 +28,7 @@ pub fn processor_ticks(leader: u32) -> Option<u64> {
         let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
         Some(field(14)? + field(15)?)
     };
-    let ticks: Vec<u64> = find_all(&[leader], &[], &[]).iter().filter_map(ticks).collect();
+    let ticks: Vec<u64> = CommandProcesses::led_by(leader).find().iter().filter_map(ticks).collect();
     (!ticks.is_empty()).then(|| ticks.iter().sum())
 }
 
@@ -54,48 +54,113 @@ pub(crate) fn new_mark() -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The living processes that carry `mark` or are confined with these mounts, and those below them and below `leader`. Empty where
-/// there is no `/proc`. Takes some milliseconds: it reads two small files per process.
-pub(crate) fn find(leader: Pid, mark: &str, mounts: Option<&Arc<ProgramMounts>>) -> Vec<Pid> {
-    find_all(&[leader], &[mark], &mounts.cloned().into_iter().collect::<Vec<_>>())
+/// The processes of one command or more, by what they are known by wherever they have moved.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CommandProcesses {
+    pub(crate) leaders: Vec<Pid>,
+    /// Values of [`MARK`].
+    pub(crate) marks: Vec<String>,
+    /// The commands that are confined and followed.
+    pub(crate) lives: Vec<ConfinedLife>,
 }
 
-/// As [`find`], for several commands.
-pub(crate) fn find_all(leaders: &[Pid], marks: &[&str], mounts: &[Arc<ProgramMounts>]) -> Vec<Pid> {
-    let name = format!("{MARK}=");
-    let mut parents = HashMap::new();
-    let mut found: HashSet<i32> = leaders.iter().map(|leader| leader.as_raw_nonzero().get()).collect();
-    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
-    for entry in entries.flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
-        let Some((state, parent)) =
-            std::fs::read_to_string(entry.path().join("stat")).ok().and_then(|stat| state_and_parent(&stat))
-        else {
-            continue;
-        };
-        if state == 'Z' || state == 'X' {
-            continue;
+impl CommandProcesses {
+    fn led_by(leader: Pid) -> Self {
+        Self { leaders: vec![leader], ..Self::default() }
+    }
+
+    fn mounts(&self) -> Vec<Arc<ProgramMounts>> {
+        self.lives.iter().filter_map(ConfinedLife::mounts).collect()
+    }
+
+    /// The living processes that carry a mark or are confined with the mounts of a command, those below them, the leaders and those
+    /// below these. Empty where there is no `/proc`. Takes some milliseconds: it reads two small files per process.
+    pub(crate) fn find(&self) -> Vec<Pid> {
+        let name = format!("{MARK}=");
+        let mounts = self.mounts();
+        let mut parents = HashMap::new();
+        let mut found: HashSet<i32> = self.leaders.iter().map(|leader| leader.as_raw_nonzero().get()).collect();
+        let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+        for entry in entries.flatten() {
+            let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
+            let Some((state, parent)) =
+                std::fs::read_to_string(entry.path().join("stat")).ok().and_then(|stat| state_and_parent(&stat))
+            else {
+                continue;
+            };
+            if state == 'Z' || state == 'X' {
+                continue;
+            }
+            parents.insert(pid, parent);
+            let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+            let mut marked = environment.split(|byte| *byte == 0).filter_map(|text| text.strip_prefix(name.as_bytes()));
+            if marked.any(|mark| self.marks.iter().any(|known| known.as_bytes() == mark)) || is_confined(pid, &mounts) {
+                found.insert(pid);
+            }
         }
-        parents.insert(pid, parent);
-        let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
-        let mut marked = environment.split(|byte| *byte == 0).filter_map(|text| text.strip_prefix(name.as_bytes()));
-        if marked.any(|mark| marks.iter().any(|known| known.as_bytes() == mark)) || is_confined(pid, mounts) {
-            found.insert(pid);
+        loop {
+            let below: Vec<i32> = parents
+                .iter()
+                .filter(|(pid, parent)| found.contains(parent) && !found.contains(pid))
+                .map(|(pid, _)| *pid)
+                .collect();
+            if below.is_empty() {
+                break;
+            }
+            found.extend(below);
+        }
+        let own = std::process::id() as i32;
+        found.into_iter().filter(|pid| *pid != own && parents.contains_key(pid)).filter_map(Pid::from_raw).collect()
+    }
+
+    /// As [`find`](Self::find), without the kept programs and the processes below those.
+    pub(crate) fn find_but_kept(&self, kept: Option<&KeptPrograms>) -> Vec<Pid> {
+        match kept {
+            Some(kept) => without(self.find(), kept),
+            None => self.find(),
         }
     }
-    loop {
-        let below: Vec<i32> = parents
-            .iter()
-            .filter(|(pid, parent)| found.contains(parent) && !found.contains(pid))
-            .map(|(pid, _)| *pid)
-            .collect();
-        if below.is_empty() {
-            break;
+
+    /// The processes that commands left behind when their leaders ended, which are not yet waited for; not the kept programs.
+    /// Searches all processes only if this process has adopted one of theirs.
+    pub(crate) fn left_behind(&self, kept: &KeptPrograms) -> Vec<Pid> {
+        match self.has_adopted() {
+            Some(false) => Vec::new(),
+            Some(true) | None => {
+                self.find_but_kept(Some(kept)).into_iter().filter(|pid| !self.leaders.contains(pid)).collect()
+            }
         }
-        found.extend(below);
     }
-    let own = std::process::id() as i32;
-    found.into_iter().filter(|pid| *pid != own && parents.contains_key(pid)).filter_map(Pid::from_raw).collect()
+
+    /// Whether a child of this process other than the leaders carries a mark or is confined with the mounts of a command; `None` if
+    /// this process does not adopt orphans, or the system does not list children. A daemon adopts the orphans of a command before
+    /// the command's end can be noticed.
+    fn has_adopted(&self) -> Option<bool> {
+        #[cfg(target_os = "linux")]
+        rustix::process::child_subreaper().ok()??;
+        let variables: Vec<String> = self.marks.iter().map(|mark| format!("{MARK}={mark}")).collect();
+        let mounts = self.mounts();
+        for thread in std::fs::read_dir("/proc/self/task").ok()?.flatten() {
+            let children = match read_children(&thread.path()) {
+                Ok(children) => children,
+                // The thread has ended.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound && !thread.path().exists() => continue,
+                Err(_) => return None,
+            };
+            let is_leader = |pid: i32| self.leaders.iter().any(|leader| leader.as_raw_nonzero().get() == pid);
+            let pids = children.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok());
+            for pid in pids.filter(|pid| !is_leader(*pid)) {
+                let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+                let mut marked = environment.split(|byte| *byte == 0);
+                if marked.any(|text| variables.iter().any(|known| known.as_bytes() == text))
+                    || is_confined(pid, &mounts)
+                {
+                    return Some(true);
+                }
+            }
+        }
+        Some(false)
+    }
 }
 
 /// Whether a process is confined in one of these namespaces of mounts. The one that covers files again is in it too, and not
@@ -108,59 +173,6 @@ fn is_confined(pid: i32, mounts: &[Arc<ProgramMounts>]) -> bool {
     };
     let is_one = |number| mounts.iter().any(|mounts| mounts.number == number);
     !mounts.is_empty() && namespace().is_ok_and(is_one) && is_filtered()
-}
-
-/// As [`find`], without the kept programs and the processes below those.
-pub(crate) fn find_but_kept(
-    leader: Pid,
-    mark: &str,
-    mounts: Option<&Arc<ProgramMounts>>,
-    kept: &KeptPrograms,
-) -> Vec<Pid> {
-    without(find(leader, mark, mounts), kept)
-}
-
-/// The processes that a command left behind when its leader ended, which is not yet waited for; not the kept programs.
-/// Searches all processes only if this process has adopted one of the command's.
-pub(crate) fn left_behind(
-    leader: Pid,
-    mark: &str,
-    mounts: Option<&Arc<ProgramMounts>>,
-    kept: &KeptPrograms,
-) -> Vec<Pid> {
-    match has_adopted(leader, mark, mounts) {
-        Some(false) => Vec::new(),
-        Some(true) | None => {
-            find_but_kept(leader, mark, mounts, kept).into_iter().filter(|pid| *pid != leader).collect()
-        }
-    }
-}
-
-/// Whether a child of this process other than the leader carries `mark` or is confined with these mounts; `None` if this process
-/// does not adopt orphans, or the system does not list children. A daemon adopts the orphans of a command before the command's end
-/// can be noticed.
-fn has_adopted(leader: Pid, mark: &str, mounts: Option<&Arc<ProgramMounts>>) -> Option<bool> {
-    #[cfg(target_os = "linux")]
-    rustix::process::child_subreaper().ok()??;
-    let variable = format!("{MARK}={mark}");
-    let mounts: Vec<_> = mounts.cloned().into_iter().collect();
-    for thread in std::fs::read_dir("/proc/self/task").ok()?.flatten() {
-        let children = match read_children(&thread.path()) {
-            Ok(children) => children,
-            // The thread has ended.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound && !thread.path().exists() => continue,
-            Err(_) => return None,
-        };
-        let others = children.split_ascii_whitespace().filter(|pid| pid.parse() != Ok(leader.as_raw_nonzero().get()));
-        for pid in others {
-            let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            let is_marked = environment.split(|byte| *byte == 0).any(|text| text == variable.as_bytes());
-            if is_marked || pid.parse().is_ok_and(|pid| is_confined(pid, &mounts)) {
-                return Some(true);
-            }
-        }
-    }
-    Some(false)
 }
 
 /// A daemon has many threads, and few of them have children: the size, which the system does not know, is not asked for.
@@ -254,7 +266,7 @@ pub fn tree_of(leader: u32) -> Option<ProcessTree> {
         let statm = std::fs::read_to_string(format!("/proc/{}/statm", pid.as_raw_nonzero())).ok()?;
         statm.split_ascii_whitespace().nth(1)?.parse().ok()
     };
-    let pages: Vec<u64> = find_all(&[leader], &[], &[]).iter().filter_map(pages).collect();
+    let pages: Vec<u64> = CommandProcesses::led_by(leader).find().iter().filter_map(pages).collect();
     (!pages.is_empty()).then(|| ProcessTree {
         processes: pages.len() as u64,
         resident_bytes: pages.iter().sum::<u64>() * rustix::param::page_size() as u64,

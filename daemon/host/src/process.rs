@@ -28,11 +28,10 @@ use toold_engine::deadline::Deadline;
 use toold_proto::call::Stream;
 use toold_proto::shell::TerminalSize;
 
-use crate::descendants;
+use crate::descendants::{self, CommandProcesses};
 use crate::environment::Environment;
 use crate::kept_programs::KeptPrograms;
 use crate::launcher;
-use crate::launcher::life::{ConfinedLife, ProgramMounts};
 use crate::launcher::order::Confinement;
 use crate::output_buffer::OutputBuffer;
 use crate::process::pipe::{OutputPipe, read_either};
@@ -327,14 +326,14 @@ fn start_at_terminal(
 ) -> Result<RunningProcess, StartError> {
     let program = command.program.display().to_string();
     let started_for = command.started_for.clone();
-    let Prepared { mut system, mark, life, ward } = prepare(&command)?;
+    let Prepared { mut system, processes, ward } = prepare(&command)?;
     if command.environment.get("TERM").is_none_or(|term| term == "dumb") {
         system.env("TERM", "xterm-256color");
     }
     let start = || terminal::spawn(system, size, input);
-    let spawned = start_for(started_for, (&mark, &life), start, |spawned| spawned.child.id());
+    let spawned = start_for(started_for, &processes, start, |spawned| spawned.child.id());
     let (spawned, known) = spawned.map_err(|source| StartError::of_system(program, source))?;
-    let mut running = RunningProcess::new(spawned.child, (mark, life), known, ward);
+    let mut running = RunningProcess::new(spawned.child, processes, known, ward);
     running.writer = Some(spawned.writer);
     running.stdout = Some(Box::new(spawned.output));
     Ok(running)
@@ -364,29 +363,29 @@ fn spawn_with(
     (stdout, stderr): (Stdio, Stdio),
 ) -> Result<RunningProcess, StartError> {
     let program = command.program.display().to_string();
-    let Prepared { mut system, mark, life, ward } = prepare(&command)?;
+    let Prepared { mut system, processes, ward } = prepare(&command)?;
     system.stdin(stdin).stdout(stdout).stderr(stderr);
-    let spawned = start_for(command.started_for, (&mark, &life), || system.spawn(), Child::id);
+    let spawned = start_for(command.started_for, &processes, || system.spawn(), Child::id);
     let (child, known) = spawned.map_err(|source| StartError::of_system(program, source))?;
-    Ok(RunningProcess::new(child, (mark, life), known, ward))
+    Ok(RunningProcess::new(child, processes, known, ward))
 }
 
 fn start_for<T>(
     started_for: Option<StartedFor>,
-    (mark, life): (&str, &Option<ConfinedLife>),
+    processes: &CommandProcesses,
     spawn: impl FnOnce() -> std::io::Result<T>,
     pid_of: impl FnOnce(&T) -> Option<u32>,
 ) -> std::io::Result<(T, Option<TrackedProcess>)> {
     match started_for {
-        Some(started_for) => started_for.start((mark, life), spawn, pid_of),
+        Some(started_for) => started_for.start(processes, spawn, pid_of),
         None => Ok((spawn()?, None)),
     }
 }
 
 struct Prepared {
     system: tokio::process::Command,
-    mark: String,
-    life: Option<ConfinedLife>,
+    /// Without their leader, which has not started.
+    processes: CommandProcesses,
     ward: Ward,
 }
 
@@ -428,8 +427,9 @@ fn prepare(command: &ProcessCommand) -> Result<Prepared, StartError> {
         .env(descendants::MARK, &mark)
         .kill_on_drop(true);
     let ward = Ward::new(&mark);
-    let life = command.confinement.as_ref().and_then(|confinement| confinement.life.clone());
-    Ok(Prepared { system, mark, life, ward })
+    let lives = command.confinement.iter().filter_map(|confinement| confinement.life.clone()).collect();
+    let processes = CommandProcesses { marks: vec![mark], lives, ..CommandProcesses::default() };
+    Ok(Prepared { system, processes, ward })
 }
 
 /// The program's path. A name without a slash is looked up in the absolute folders of the environment's `PATH`: with
@@ -452,8 +452,7 @@ struct RunningProcess {
     stderr: Option<ProcessStream>,
     exit: Exit,
     pid: Pid,
-    mark: String,
-    life: Option<ConfinedLife>,
+    processes: CommandProcesses,
     /// Writes its input. Not awaited: a process that inherited the input may never read it.
     writer: Option<JoinHandle<()>>,
     over: bool,
@@ -463,14 +462,10 @@ struct RunningProcess {
 }
 
 impl RunningProcess {
-    fn new(
-        child: Child,
-        (mark, life): (String, Option<ConfinedLife>),
-        known: Option<TrackedProcess>,
-        ward: Ward,
-    ) -> Self {
+    fn new(child: Child, mut processes: CommandProcesses, known: Option<TrackedProcess>, ward: Ward) -> Self {
         let pid = child.id().and_then(|pid| Pid::from_raw(pid as i32));
         let pid = pid.expect("a child that nobody waited for has an id");
+        processes.leaders.push(pid);
         ward.started(pid);
         let exit = Exit::of(pid);
         Self {
@@ -480,8 +475,7 @@ impl RunningProcess {
             stderr: None,
             exit,
             pid,
-            mark,
-            life,
+            processes,
             writer: None,
             over: false,
             kept: None,
@@ -489,26 +483,18 @@ impl RunningProcess {
         }
     }
 
-    /// The namespace of its mounts, if it is confined and followed.
-    fn mounts(&self) -> Option<Arc<ProgramMounts>> {
-        self.life.as_ref().and_then(ConfinedLife::mounts)
-    }
-
     /// Sends a signal to every process of the command, wherever it moved.
     async fn signal_all(&self, signal: Signal) {
-        let (pid, mark, mounts, kept) = (self.pid, self.mark.clone(), self.mounts(), self.kept.clone());
+        let (pid, processes, kept) = (self.pid, self.processes.clone(), self.kept.clone());
         // Reads all of /proc. Fails only when the runtime shuts down, and then dropping kills.
-        let _ = tokio::task::spawn_blocking(move || signal_all(pid, (&mark, mounts.as_ref()), signal, kept.as_deref()))
-            .await;
+        let _ = tokio::task::spawn_blocking(move || signal_all(pid, &processes, signal, kept.as_deref())).await;
     }
 
     /// All its processes except the first, wherever they moved.
     async fn descendants(&self) -> Vec<Pid> {
-        let (pid, mark, mounts) = (self.pid, self.mark.clone(), self.mounts());
+        let processes = self.processes.clone();
         // Reads all of /proc. Fails only when the runtime shuts down.
-        let found = tokio::task::spawn_blocking(move || descendants::find(pid, &mark, mounts.as_ref()))
-            .await
-            .unwrap_or_default();
+        let found = tokio::task::spawn_blocking(move || processes.find()).await.unwrap_or_default();
         found.into_iter().filter(|found| *found != self.pid).collect()
     }
 
@@ -516,10 +502,9 @@ impl RunningProcess {
     /// until then its id is not reused.
     async fn left_elsewhere(&self) -> Vec<Pid> {
         let Some(kept) = self.kept.clone() else { return Vec::new() };
-        let (pid, mark, mounts) = (self.pid, self.mark.clone(), self.mounts());
-        let find = move || descendants::left_behind(pid, &mark, mounts.as_ref(), &kept);
+        let processes = self.processes.clone();
         // Fails only when the runtime shuts down.
-        tokio::task::spawn_blocking(find).await.unwrap_or_default()
+        tokio::task::spawn_blocking(move || processes.left_behind(&kept)).await.unwrap_or_default()
     }
 
     async fn reap(&mut self) -> Option<std::process::ExitStatus> {
@@ -571,7 +556,7 @@ impl Drop for RunningProcess {
             writer.abort();
         }
         if !self.over {
-            signal_all(self.pid, (&self.mark, self.mounts().as_ref()), Signal::KILL, self.kept.as_deref());
+            signal_all(self.pid, &self.processes, Signal::KILL, self.kept.as_deref());
         }
     }
 }
@@ -590,20 +575,12 @@ fn signal_each(pids: &[Pid], signal: Signal) {
     }
 }
 
-fn signal_all(
-    pid: Pid,
-    (mark, mounts): (&str, Option<&Arc<ProgramMounts>>),
-    signal: Signal,
-    kept: Option<&KeptPrograms>,
-) {
-    signal_group(pid, signal);
+fn signal_all(group: Pid, processes: &CommandProcesses, signal: Signal, kept: Option<&KeptPrograms>) {
+    signal_group(group, signal);
     // A process may fork during the search, so KILL is repeated until none is found.
     let rounds = if signal == Signal::KILL { 10 } else { 1 };
     for _ in 0..rounds {
-        let found = match kept {
-            Some(kept) => descendants::find_but_kept(pid, mark, mounts, kept),
-            None => descendants::find(pid, mark, mounts),
-        };
+        let found = processes.find_but_kept(kept);
         if found.is_empty() {
             break;
         }

@@ -13,8 +13,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use toold_engine::cx::Cx;
 use toold_engine::session::{Session, SessionOwner, Sessions, Starter};
 
-use crate::descendants;
-use crate::launcher::life::{ConfinedLife, ProgramMounts};
+use crate::descendants::CommandProcesses;
+use crate::launcher::life::ConfinedLife;
 
 /// How often [`stop_all`] looks for further processes. A second look finds none, unless some were started during the first.
 const MAX_PASSES: usize = 10;
@@ -27,9 +27,8 @@ struct StartedProcesses(Mutex<HashMap<u32, StartedProcess>>);
 struct StartedProcess {
     /// The plugins through which it was started.
     chain: Arc<[String]>,
-    /// See [`descendants::MARK`].
-    mark: String,
-    life: Option<ConfinedLife>,
+    /// Without their leader, which is the process itself.
+    processes: CommandProcesses,
 }
 
 /// The call for which a program runs.
@@ -48,15 +47,14 @@ impl StartedFor {
     /// Starts a process. Lookups wait meanwhile, so that the process is registered before it can do anything.
     pub(crate) fn start<T>(
         &self,
-        (mark, life): (&str, &Option<ConfinedLife>),
+        processes: &CommandProcesses,
         spawn: impl FnOnce() -> std::io::Result<T>,
         pid_of: impl FnOnce(&T) -> Option<u32>,
     ) -> std::io::Result<(T, Option<TrackedProcess>)> {
         let mut started = self.started.0.lock();
         let spawned = spawn()?;
         let known = pid_of(&spawned).map(|pid| {
-            let (chain, mark, life) = (self.chain.clone(), mark.to_owned(), life.clone());
-            started.insert(pid, StartedProcess { chain, mark, life });
+            started.insert(pid, StartedProcess { chain: self.chain.clone(), processes: processes.clone() });
             TrackedProcess { started: self.started.clone(), pid }
         });
         Ok((spawned, known))
@@ -94,28 +92,27 @@ pub fn holder_of(sessions: &Sessions, pid: u32) -> SessionOwner {
 /// Stops all programs that calls started, with everything that these started, wherever it moved, or lets them go on; returns how
 /// many. Reads some files of each process.
 pub fn stop_all(sessions: &Sessions, signal: StopSignal) -> usize {
-    let (mut leaders, mut marks, mut mounts) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut leaders, mut all) = (Vec::new(), CommandProcesses::default());
     for session in sessions.list() {
         let Some(started) = session.slot_if_any::<StartedProcesses>() else { continue };
         for (pid, process) in &*started.0.lock() {
             leaders.push(*pid);
-            marks.push(process.mark.clone());
-            mounts.extend(process.life.as_ref().and_then(ConfinedLife::mounts));
+            all.marks.extend_from_slice(&process.processes.marks);
+            all.lives.extend_from_slice(&process.processes.lives);
         }
     }
-    let marks: Vec<&str> = marks.iter().map(String::as_str).collect();
-    signal_all(&leaders, (&marks, &mounts), signal)
+    signal_all(&leaders, all, signal)
 }
 
-/// The same with programs that agents started, all processes below them, and those that are confined with these mounts.
-pub fn signal_trees(leaders: &[u32], mounts: &[Arc<ProgramMounts>], signal: StopSignal) -> usize {
-    signal_all(leaders, (&[], mounts), signal)
+/// The same with programs that agents started, all processes below them, and those that are confined as these.
+pub fn signal_trees(leaders: &[u32], lives: Vec<ConfinedLife>, signal: StopSignal) -> usize {
+    signal_all(leaders, CommandProcesses { lives, ..CommandProcesses::default() }, signal)
 }
 
-fn signal_all(leaders: &[u32], (marks, mounts): (&[&str], &[Arc<ProgramMounts>]), signal: StopSignal) -> usize {
+fn signal_all(leaders: &[u32], mut processes: CommandProcesses, signal: StopSignal) -> usize {
     let pid = |leader: &u32| i32::try_from(*leader).ok().and_then(Pid::from_raw);
-    let leaders: Vec<Pid> = leaders.iter().filter_map(pid).collect();
-    if leaders.is_empty() && mounts.is_empty() {
+    processes.leaders.extend(leaders.iter().filter_map(pid));
+    if processes.leaders.is_empty() && processes.lives.is_empty() {
         return 0;
     }
     let signal = match signal {
@@ -127,8 +124,7 @@ fn signal_all(leaders: &[u32], (marks, mounts): (&[&str], &[Arc<ProgramMounts>])
     let mut signalled = 0;
     // Those that are not stopped yet may start further ones.
     for _ in 0..MAX_PASSES {
-        let found = descendants::find_all(&leaders, marks, mounts);
-        let new: Vec<Pid> = found.into_iter().filter(|pid| seen.insert(pid.as_raw_nonzero())).collect();
+        let new: Vec<Pid> = processes.find().into_iter().filter(|pid| seen.insert(pid.as_raw_nonzero())).collect();
         if new.is_empty() {
             break;
         }
@@ -266,19 +262,20 @@ mod tests {
     fn a_program_and_those_below_it_are_stopped_go_on_and_end() {
         let mut child = Command::new("sh").args(["-c", "sleep 600 & wait"]).spawn().unwrap();
         let leader = Pid::from_child(&child);
-        let below = || descendants::find_all(&[leader], &[], &[]);
+        let processes = CommandProcesses { leaders: vec![leader], ..CommandProcesses::default() };
+        let below = || processes.find();
         let states = || -> String {
             let stat = |pid: Pid| std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
             let state = |stat: String| stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
             below().into_iter().filter_map(|pid| state(stat(pid).ok()?)).collect()
         };
         until("both run", || (below().len() == 2).then_some(()));
-        assert_eq!(signal_trees(&[child.id()], &[], StopSignal::Stop), 2);
+        assert_eq!(signal_trees(&[child.id()], Vec::new(), StopSignal::Stop), 2);
         until("both are stopped", || (states() == "TT").then_some(()));
-        assert_eq!(signal_trees(&[child.id()], &[], StopSignal::Continue), 2);
+        assert_eq!(signal_trees(&[child.id()], Vec::new(), StopSignal::Continue), 2);
         until("both go on", || (states() == "SS").then_some(()));
-        assert_eq!(signal_trees(&[child.id()], &[], StopSignal::End), 2);
+        assert_eq!(signal_trees(&[child.id()], Vec::new(), StopSignal::End), 2);
         assert!(!child.wait().unwrap().success());
-        assert_eq!(signal_trees(&[], &[], StopSignal::End), 0);
+        assert_eq!(signal_trees(&[], Vec::new(), StopSignal::End), 0);
     }
 }

@@ -16,8 +16,9 @@ use parking_lot::Mutex;
 use rustix::process::{Pid, Signal};
 
 use super::signal_group;
+use crate::descendants::{self, CommandProcesses};
 use crate::launcher::OWN_PROGRAM;
-use crate::{descendants, tool_mark};
+use crate::tool_mark;
 
 /// The first argument that selects this mode.
 const NAME: &str = "keeper";
@@ -227,9 +228,9 @@ fn end(rest: &Leftovers) {
 }
 
 fn find(left: &[&LeftoverCommand], tool_mark: Option<u64>) -> Vec<Pid> {
-    let leaders: Vec<Pid> = left.iter().filter_map(|left| same_leader(left)).collect();
-    let marks: Vec<&str> = left.iter().map(|left| left.mark.as_str()).collect();
-    let mut found = descendants::find_all(&leaders, &marks, &[]);
+    let leaders = left.iter().filter_map(|left| same_leader(left)).collect();
+    let marks = left.iter().map(|left| left.mark.clone()).collect();
+    let mut found = CommandProcesses { leaders, marks, lives: Vec::new() }.find();
     found.extend(tool_mark.map(descendants::orphans_with).unwrap_or_default());
     found
 }

@@ -158,13 +158,14 @@ impl CommandApprovals {
     /// Stops the lines that run confined, with all processes below them and those that have lost their parents, ends them, or lets
     /// them go on. Blocks.
     pub(crate) fn signal(&self, signal: StopSignal) -> SignalledRuns {
-        let lives: Vec<ConfinedLife> = self.lives.lock().iter().filter(|life| !life.is_over()).cloned().collect();
-        let mounts: Vec<_> = lives.iter().filter_map(ConfinedLife::mounts).collect();
+        let is_running = |life: &&ConfinedLife| !life.is_over() && life.mounts().is_some();
+        let lives: Vec<ConfinedLife> = self.lives.lock().iter().filter(is_running).cloned().collect();
         let runs = self.runs.lock();
         let alive: Vec<u32> = runs.iter().filter(|run| run.program.is_alive()).map(|run| run.program.pid).collect();
         let calls = runs.iter().map(|run| run.call_id.clone()).collect();
-        let processes = signal_trees(&alive, &mounts, signal);
-        SignalledRuns { calls, alive: alive.len().max(mounts.len()), processes }
+        let lines = alive.len().max(lives.len());
+        let processes = signal_trees(&alive, lives, signal);
+        SignalledRuns { calls, alive: lines, processes }
     }
 
     /// The lines of this request, which have ended or are about to end.
