@@ -73,8 +73,11 @@ pub(super) fn filters(confinement: &Confinement) -> Result<Vec<String>, Box<dyn 
             missing.insert(libc::SYS_openat2, Vec::new());
         }
     }
-    if confinement.floor && !confinement.needs_scope {
-        refuse_signals(&mut refused)?;
+    if confinement.floor {
+        refuse_namespaces(&mut missing, &mut refused)?;
+        if !confinement.needs_scope {
+            refuse_signals(&mut refused)?;
+        }
     }
     if confinement.bare {
         refuse_metadata(&mut refused)?;
@@ -128,6 +131,19 @@ fn other_netlink() -> Result<SeccompRule, seccompiler::BackendError> {
         is(2, SeccompCmpOp::Ne, libc::NETLINK_ROUTE as u64)?,
         is(2, SeccompCmpOp::Ne, libc::NETLINK_SOCK_DIAG as u64)?,
     ])
+}
+
+/// Namespaces of its own. By those of its command, a process is known wherever it moves; and in new ones it would have the
+/// capabilities that were taken from it, over parts of the kernel that only root uses otherwise. Without them, only a new user
+/// namespace leads to any other.
+fn refuse_namespaces(missing: &mut SeccompRules, refused: &mut SeccompRules) -> Result<(), Box<dyn Error>> {
+    let user = libc::CLONE_NEWUSER as u64;
+    for call in [libc::SYS_unshare, libc::SYS_clone] {
+        refused.insert(call, vec![when(0, SeccompCmpOp::MaskedEq(user), user)?]);
+    }
+    // It has the flags where no filter sees them. Programs do without it where kernels lack it.
+    missing.insert(libc::SYS_clone3, Vec::new());
+    Ok(())
 }
 
 /// Signals to other processes than those of the program's own group, where Landlock does not refuse them. A program still

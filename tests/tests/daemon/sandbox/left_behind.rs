@@ -9,7 +9,7 @@ use crate::sandbox::run;
 fn files() -> Setup {
     let setup = Setup::new().file("leave.py", include_str!("leave.py"));
     toold_test_kit::git(&setup.path("work"), &["init", "-q"]);
-    setup.file("leave.sh", "python3 leave.py $1; until [ -e left ]; do sleep 0.01; done\n")
+    setup.file("leave.sh", "python3 leave.py; until [ -e left ]; do sleep 0.01; done\n")
 }
 
 fn left(daemon: &TestDaemon) -> u32 {
@@ -29,12 +29,12 @@ fn what_a_command_leaves_behind_ends_with_it_whatever_it_has_left() {
 }
 
 #[test]
-fn what_runs_on_in_other_namespaces_is_watched_until_it_ends() {
+fn what_may_run_on_is_watched_until_it_ends() {
     if !machine_has_floors() {
         return;
     }
-    let daemon = at("develop", files());
-    run(&mut daemon.connect(), "sh leave.sh apart");
+    let daemon = files().config("[permission]\nlevel = \"develop\"\n[shell]\nkeep = [\"python3\"]\n").start();
+    run(&mut daemon.connect(), "sh leave.sh");
     let (pid, file) = (left(&daemon), |name: &str| daemon.work().join(name));
     assert!(!has_ended(pid));
     std::fs::write(file("go"), "").unwrap();
