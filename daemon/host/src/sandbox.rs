@@ -311,7 +311,7 @@ impl Sandbox {
             return Err(SandboxUnavailable(why.clone()));
         }
         let home = rules.home.as_deref();
-        let places: Vec<PathBuf> = session.places().into_iter().map(Cow::into_owned).collect();
+        let places = places_of(session)?;
         let places: Vec<&PathBuf> = places.iter().filter(|path| !is_wide(path, home)).collect();
         let words = rules.describe().unwrap_or_default();
         if rules.mode == ConfinementMode::Guard {
@@ -322,7 +322,7 @@ impl Sandbox {
         let mut confinement =
             Confinement { network, by_host, needs_scope: rules.eases(), words, ..Confinement::default() };
         if rules.mode == ConfinementMode::WorkspaceWrite {
-            confinement.writable = places.iter().map(|path| (*path).clone()).chain(rules.writable.clone()).collect();
+            confinement.writable = places.iter().map(|path| (*path).clone()).chain(writable_elsewhere(rules)).collect();
             let mut control = control_places(policy, &confinement.writable);
             control.retain(|path| confinement.writable.iter().any(|place| path.starts_with(place)));
             confinement.protected = control;
@@ -336,6 +336,25 @@ impl Sandbox {
         confinement.protected.extend(elsewhere);
         Ok(Some(confinement))
     }
+}
+
+/// The session's folders, as they were when it began. In the folder of another session, a command of that one may have put a
+/// link in their place: what that leads to is none of them.
+fn places_of(session: &Session) -> Result<Vec<PathBuf>, SandboxUnavailable> {
+    let places: Vec<PathBuf> = session.places().into_iter().map(Cow::into_owned).collect();
+    let leads_elsewhere = |place: &&PathBuf| place.canonicalize().is_ok_and(|real| real != **place);
+    match places.iter().find(leads_elsewhere) {
+        Some(place) => {
+            let words = "is not the folder any more that the session was opened in: a link leads elsewhere";
+            Err(SandboxUnavailable(format!("{} {words}", place.display())))
+        }
+        None => Ok(places),
+    }
+}
+
+/// The folders of the configuration that may be written, where they really lie.
+fn writable_elsewhere(rules: &SandboxRules) -> impl Iterator<Item = PathBuf> {
+    rules.writable.iter().filter_map(|path| path.canonicalize().ok())
 }
 
 /// As for reads without permission: the home folder and the folders above it would allow too much.

@@ -237,7 +237,9 @@ const IN_NO_HIERARCHY: i32 = 77;
 fn restrict(handled: &Handled, allowed: &[(&Path, u64)]) -> io::Result<()> {
     let ruleset = system::landlock_ruleset(handled)?;
     for (path, accesses) in allowed {
-        let Ok(place) = system::open_place(path).map(File::from) else { continue };
+        // Another program may have put a link in the place of what may be changed.
+        let open = if accesses & MOVE_ELSEWHERE == 0 { system::open_place } else { system::open_without_links };
+        let Ok(place) = open(path).map(File::from) else { continue };
         let accesses = if place.metadata()?.is_dir() { *accesses } else { accesses & OF_FILES } & handled.files;
         match system::landlock_allow(&ruleset, &OwnedFd::from(place), accesses) {
             // A pipe or a file in memory, as the program's output may be: it needs no permission.

@@ -8,7 +8,7 @@ mod layers;
 use std::ffi::c_int;
 use std::fmt::Display;
 use std::io::{self, ErrorKind};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,8 @@ use super::order::Confinement;
 use super::renew::{CoverKind, PathCover};
 use super::system::{
     NEW_IPC, NEW_MOUNTS, NEW_NETWORK, NEW_USER, NO_DEVICES, NO_PROGRAMS, NO_SUID, PRIVATE, READ_ONLY, TREE_READ_ONLY,
-    TREE_WITHOUT_PRIVILEGES, attach, copy_tree, may_write, mount, open_place, set_attribute, unshare, user_and_group,
+    TREE_WITHOUT_PRIVILEGES, attach, copy_tree, may_write, mount, open_place, open_without_links, set_attribute,
+    unshare, user_and_group,
 };
 
 /// Gets a private file system in memory: no one else sees it, and it disappears with the program.
@@ -141,13 +142,13 @@ fn own_message_queues() -> Result<(), String> {
         .map_err(|error| format!("can't make message queues of its own: {error}"))
 }
 
-/// Makes everything read-only except these.
+/// Makes everything read-only except these. None may be a link: another program may have put it there.
 fn only_writable(writable: &[&PathBuf]) -> Result<(), String> {
     let words = |path: &Path, error: io::Error| format!("can't make {} writable: {error}", path.display());
     let mut kept = Vec::new();
     for path in writable {
-        match copy_tree(path) {
-            Ok(tree) => kept.push((path, tree)),
+        match open_without_links(path).and_then(|place| Ok((copy_tree(&by_descriptor(&place))?, place))) {
+            Ok((tree, place)) => kept.push((path, place, tree)),
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(words(path, error)),
         }
@@ -157,10 +158,15 @@ fn only_writable(writable: &[&PathBuf]) -> Result<(), String> {
         return Ok(());
     }
     set_everywhere(TREE_READ_ONLY).map_err(|error| format!("can't make what is mounted read-only: {error}"))?;
-    for (path, tree) in kept {
-        attach(&tree, path).map_err(|error| words(path, error))?;
+    for (path, place, tree) in kept {
+        attach(&tree, &by_descriptor(&place)).map_err(|error| words(path, error))?;
     }
     Ok(())
+}
+
+/// A path to a place that is open.
+pub(super) fn by_descriptor(place: &OwnedFd) -> PathBuf {
+    format!("/proc/self/fd/{}", place.as_raw_fd()).into()
 }
 
 fn set_everywhere(attribute: u64) -> io::Result<()> {

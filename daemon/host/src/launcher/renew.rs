@@ -141,7 +141,7 @@ fn renew(cover: &PathCover) {
     if system::is_mounted(&place).unwrap_or(true) {
         return;
     }
-    let path = PathBuf::from(format!("/proc/self/fd/{}", place.as_raw_fd()));
+    let path = mounts::by_descriptor(&place);
     // Fails if it is gone again. The next look covers what is there then.
     let _ = match cover.kind {
         CoverKind::Held => mounts::hold(&path),

@@ -26,10 +26,11 @@ use super::git_control::GitControl;
 use super::home_settings::SettingsOnFloor;
 use super::network::{self, hosts, hosts::NetworkHosts};
 use super::secret_index::{FoundControl, SecretCounts, TooMany};
-use super::surroundings::{read_places, seen, without};
+use super::surroundings::{is_led_by_link, read_places, seen, without};
 use super::tool_caches::LayeredCaches;
 use super::{
-    ConfinementMode, Sandbox, SandboxRules, SandboxUnavailable, control_places, is_wide, secrets, tool_caches,
+    ConfinementMode, Sandbox, SandboxRules, SandboxUnavailable, control_places, is_wide, places_of, secrets,
+    tool_caches, writable_elsewhere,
 };
 use crate::environment::Environment;
 use crate::launcher::life::ConfinedLife;
@@ -258,7 +259,7 @@ impl Sandbox {
         command: &CommandToConfine,
     ) -> Result<Confinement, SandboxUnavailable> {
         let (home, policy) = (rules.home.as_deref(), files.policy());
-        let places: Vec<PathBuf> = session.places().iter().map(|place| place.to_path_buf()).collect();
+        let places = places_of(session)?;
         let may_write = floor.rights.writes > FloorWrites::Nothing && rules.mode != ConfinementMode::ReadOnly;
         let mut writable: Vec<PathBuf> =
             places.iter().filter(|place| may_write && !is_wide(place, home)).cloned().collect();
@@ -280,7 +281,7 @@ impl Sandbox {
             protected.extend(git.waiting);
         }
         if may_write && rules.mode == ConfinementMode::WorkspaceWrite {
-            writable.extend(rules.writable.iter().cloned());
+            writable.extend(writable_elsewhere(rules));
         }
         let is_writable = |path: &PathBuf| writable.iter().any(|place| path.starts_with(place));
         protected.retain(is_writable);
@@ -357,6 +358,8 @@ impl Sandbox {
         if floor.rights.credentials >= FloorCredentials::Exposed {
             all.extend(rules.expose.iter().filter(|path| path.is_absolute() && path.exists()).cloned());
         }
+        // A command may put a link in the place of anything there, also beside this one.
+        all.retain(|path| places.contains(path) || !places.iter().any(|place| path.starts_with(place)));
         // A mount covers what lies in a writable folder: the program may make files beside it, and reads those. It also
         // covers what lies beside many files.
         let is_ticket = |path: &PathBuf| path.parent() == Some(Path::new("/tmp"));
@@ -379,7 +382,8 @@ impl Sandbox {
         let mut shown = without(&all, &hidden, &places);
         shown.seen.extend(replaced.iter().map(|(path, _)| path.clone()));
         // Also one in a folder of secrets.
-        shown.seen.extend(reads().filter(|path| path.is_file()).cloned());
+        let is_hidden = |path: &PathBuf| masked.iter().chain(&hidden).any(|cover| path.starts_with(cover));
+        shown.seen.extend(reads().filter(|path| is_hidden(path) && path.is_file()).cloned());
         let by_host = floor.rights.network == FloorNetwork::Hosts
             && command.opens_network
             && self.hosts_of_floor(rules).is_some();
@@ -396,14 +400,17 @@ impl Sandbox {
         };
         let own_sockets = floor.rights.sockets == FloorSockets::Own && !kernel.bare;
         let is_private = |path: &PathBuf| policy.private.iter().any(|private| path.starts_with(private));
-        let named_sockets = rules.sockets.iter().filter_map(|path| path.canonicalize().ok());
+        let named_sockets = rules.sockets.iter().filter(|path| !is_led_by_link(&places, path));
+        let named_sockets = named_sockets.filter_map(|path| path.canonicalize().ok());
         let named_sockets = named_sockets.filter(|path| own_sockets && !is_private(path)).collect();
         let places = writable_places;
         // A process that it leaves behind may change the session's folders, too.
         let life = may_write.then(ConfinedLife::default);
         let path = command.environment.get("PATH").map(std::env::split_paths).into_iter().flatten();
-        let path = path.map(|folder| folder.canonicalize().unwrap_or(folder));
-        let path_folders = path.filter(|folder| places.iter().any(|place| folder.starts_with(place))).collect();
+        let is_own = |folder: &Path| places.iter().any(|place| folder.starts_with(place));
+        // A link in its place may lead elsewhere soon.
+        let is_own = |folder: &PathBuf| is_own(folder) || folder.canonicalize().is_ok_and(|real| is_own(&real));
+        let path_folders = path.filter(is_own).collect();
         Ok(Confinement {
             by_host,
             life,
@@ -456,7 +463,7 @@ impl Sandbox {
         places: &[PathBuf],
         known: (Option<&Path>, &GuardedFiles),
     ) -> Result<(BTreeSet<PathBuf>, GitControl), TooMany> {
-        let FoundControl { files: found, repositories } = self.found_control(places, known)?;
+        let FoundControl { files: found, repositories, .. } = self.found_control(places, known)?;
         let (home, guarded) = known;
         let mut git = GitControl::default();
         repositories.iter().for_each(|repository| git.add(repository, home));

@@ -2,6 +2,7 @@
 //! the files that it names. Everything else is refused, and so are the secrets in these places.
 
 use std::borrow::Cow;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use toold_engine::need::Need;
@@ -158,6 +159,9 @@ const ROOTS: &[&str] = &[
     "M2_HOME",
 ];
 
+/// Entries of a folder with libraries that are looked at.
+const MAX_LIBRARIES: usize = 4096;
+
 /// What a floor shows: these places with everything inside, and the names in these folders.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ShownPlaces {
@@ -175,14 +179,21 @@ pub(super) fn seen(home: Option<&Path>, places: &[PathBuf], environment: &Enviro
     let named = ROOTS.iter().filter_map(|name| environment.get(name)).map(PathBuf::from);
     let path = environment.get("PATH").map(std::env::split_paths).into_iter().flatten();
     let folders: Vec<PathBuf> = path.filter(|folder| folder.is_absolute()).collect();
-    seen.extend(named.filter(|root| is_narrow(root, home)));
-    seen.extend(folders.iter().filter_map(|folder| installation(folder, home)));
+    let shown = |root: PathBuf| match is_led_by_link(places, &root) {
+        true => root.canonicalize().ok().filter(|root| is_narrow(root, home) && holds_python(root)),
+        false => Some(root),
+    };
+    seen.extend(named.filter(|root| is_narrow(root, home)).filter_map(shown));
+    seen.extend(folders.iter().filter_map(|folder| installation(folder, home)).filter_map(shown));
     for program in needs.iter().filter(|need| need.category() == Category::Shell).filter_map(program) {
         // A link may lead to another installation.
-        let found = folders.iter().map(|folder| folder.join(program)).find(|file| file.is_file());
-        let Some(file) = found.and_then(|file| file.canonicalize().ok()) else { continue };
+        let Some(found) = folders.iter().map(|folder| folder.join(program)).find(|file| file.is_file()) else {
+            continue;
+        };
+        let Ok(file) = found.canonicalize() else { continue };
         if !seen.iter().any(|seen| file.starts_with(seen)) {
-            seen.extend(file.parent().and_then(|folder| installation(folder, home)));
+            let root = file.parent().and_then(|folder| installation(folder, home));
+            seen.extend(root.filter(|root| !is_led_by_link(places, &found) || holds_python(root)));
         }
     }
     seen.sort();
@@ -244,6 +255,35 @@ fn root_of_programs(folder: &Path) -> PathBuf {
     let is_bin = folder.file_name().is_some_and(|name| ["bin", "sbin", "shims"].iter().any(|bin| name == *bin));
     let root = folder.parent().filter(|root| is_bin && root.file_name().is_some_and(|name| name != ".local"));
     root.unwrap_or(folder).to_owned()
+}
+
+/// Whether a link in one of these places is on the way: a command may have made it, so that the next one would see what it leads
+/// to.
+pub(super) fn is_led_by_link(places: &[PathBuf], path: &Path) -> bool {
+    const MAX_LINKS: usize = 40;
+    let parts = |path: &Path| -> Vec<OsString> { path.iter().rev().map(OsStr::to_owned).collect() };
+    let (mut left, mut at, mut links) = (parts(path), PathBuf::from("/"), 0);
+    while let Some(part) = left.pop() {
+        if part == ".." {
+            at.pop();
+            continue;
+        }
+        at.push(part);
+        let Ok(target) = at.read_link() else { continue };
+        links += 1;
+        if links > MAX_LINKS || places.iter().any(|place| at.starts_with(place)) {
+            return true;
+        }
+        at.pop();
+        left.extend(parts(&target));
+    }
+    false
+}
+
+/// Whether it is an installation of Python, to which the links of virtual environments lead.
+fn holds_python(root: &Path) -> bool {
+    let names = std::fs::read_dir(root.join("lib")).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    names.take(MAX_LIBRARIES).any(|name| name.as_encoded_bytes().starts_with(b"python3"))
 }
 
 fn is_narrow(root: &Path, home: Option<&Path>) -> bool {
@@ -315,5 +355,21 @@ mod tests {
         let (around, place) = (below("src"), below("src/shop/deep"));
         let shown = without(&[around.clone(), place.clone()], &[below("src/shop")], std::slice::from_ref(&place));
         assert_eq!((shown.seen, shown.listed), (vec![below("src/other"), place], vec![around]));
+        // A command has put links in the places of a folder of PATH, of a program, and of an environment of Python.
+        for (name, target) in [("venv", "src/other"), ("bin/prog", "apps/y-1/bin/y"), ("env", "apps/py"), ("home", ".")]
+        {
+            std::fs::create_dir_all(below("src/shop/bin")).unwrap();
+            std::os::unix::fs::symlink(below(target), below("src/shop").join(name)).unwrap();
+        }
+        std::fs::create_dir_all(below("apps/py/bin")).unwrap();
+        std::fs::create_dir_all(below("apps/py/lib/python3.13")).unwrap();
+        let shop = |name: &str| below("src/shop").join(name);
+        let path = std::env::join_paths([shop("venv/bin"), shop("bin"), shop("env/bin"), shop("home/bin")]).unwrap();
+        let environment = Environment::default().with([("PATH", path), ("CARGO_HOME", shop("venv").into())]);
+        let words = Some(vec![Word { text: "prog".into(), literal: true }]);
+        let need = Need::of_command("prog", JudgedCommand { words, ..JudgedCommand::default() });
+        let seen = super::seen(Some(&home), &[below("src/shop")], &environment, &[need]);
+        let own: Vec<&PathBuf> = seen.iter().filter(|path| path.starts_with(&home)).collect();
+        assert_eq!(own, [&below(".cargo"), &below(".local/bin"), &below("apps/py"), &below("src/shop")]);
     }
 }

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::is_wide;
+use super::surroundings::is_led_by_link;
 use crate::environment::Environment;
 
 /// The variable that names the folder of a tool, where it is otherwise, below the home folder, and the parts of it that are
@@ -34,7 +35,8 @@ pub(super) fn of(home: Option<&Path>, environment: &Environment, places: &[PathB
     let mut found = LayeredCaches::default();
     for (variable, usual, parts) in FOLDERS {
         let named = environment.get(variable).map(PathBuf::from).filter(|folder| folder.is_absolute());
-        let folder = named.or_else(|| Some(home?.join(usual))).and_then(|folder| folder.canonicalize().ok());
+        let folder = named.or_else(|| Some(home?.join(usual))).filter(|folder| !is_led_by_link(places, folder));
+        let folder = folder.and_then(|folder| folder.canonicalize().ok());
         let Some(folder) = folder.filter(|folder| folder.is_dir() && !is_wide(folder, home)) else { continue };
         if places.iter().any(|place| place.starts_with(&folder) || folder.starts_with(place)) {
             continue;
@@ -66,6 +68,10 @@ mod tests {
         assert_eq!(found.writable, writable);
         let own = Environment::default().with([("CARGO_HOME", home.join("work/cache"))]);
         assert_eq!(of(Some(&home), &own, &work).folders, [home.join(".m2"), home.join(".npm")]);
+        // A command has put a link in the place of its own cache.
+        std::os::unix::fs::symlink(home.join(".npm"), home.join("work/link")).unwrap();
+        let linked = Environment::default().with([("CARGO_HOME", home.join("work/link"))]);
+        assert_eq!(of(Some(&home), &linked, &work).folders, [home.join(".m2"), home.join(".npm")]);
         let wide = Environment::default().with([("CARGO_HOME", &home)]);
         assert_eq!(of(Some(&home), &wide, &[]).folders, [home.join(".m2"), home.join(".npm")]);
     }

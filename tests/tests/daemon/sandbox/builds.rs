@@ -93,8 +93,14 @@ fn a_build_makes_unix_sockets_and_reaches_those_alone_and_named_ones() {
     let listeners = [&outside, &named, &project].map(|path| UnixListener::bind(path).unwrap());
     let abstract_name = format!("toold-test-{}", std::process::id());
     let elsewhere = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&abstract_name).unwrap()).unwrap();
-    let config =
-        format!("[permission]\nlevel = \"develop\"\n[sandbox]\nsockets = [{:?}, \"~/missing\"]\n", named.display());
+    // A command has put a link in the place of one.
+    let linked = setup.path("work/linked");
+    std::os::unix::fs::symlink(&outside, &linked).unwrap();
+    let config = format!(
+        "[permission]\nlevel = \"develop\"\n[sandbox]\nsockets = [{:?}, {:?}, \"~/missing\"]\n",
+        named.display(),
+        linked.display()
+    );
     let daemon = setup.config(&config).start();
     let line = [&daemon.socket(), &outside, &named, &project].map(|path| path.display().to_string()).join(" ");
     std::fs::write(daemon.work().join("test.sh"), format!("python3 sockets.py {line} {abstract_name}\n")).unwrap();

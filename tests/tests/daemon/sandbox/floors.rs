@@ -275,6 +275,61 @@ fn no_command_puts_a_program_in_front_of_the_systems() {
     assert_eq!(result["metadata"]["set_aside"], json!([program("git"), program("ls")]), "{result}");
     assert!(text(&result).contains("git would run in place of the program of its name"), "{result}");
     assert!(program("python3").exists() && program("pytest").exists() && !program("git").exists());
+    // Another folder in its place.
+    let script = "mv .venv old; mkdir -p other/bin; echo x > other/bin/git; ln -s other .venv\n";
+    std::fs::write(daemon.work().join("setup.sh"), script).unwrap();
+    let result = bash(&mut daemon.connect(), "sh setup.sh");
+    assert_eq!(result["metadata"]["set_aside"], json!([daemon.work().join("other/bin/git")]), "{result}");
+}
+
+/// A command of another session, in a folder above, may have put it there.
+#[test]
+fn a_link_in_the_place_of_a_sessions_folder_is_no_folder_of_it() {
+    if !machine_has_floors() {
+        return;
+    }
+    let mode = format!("{ALLOW}[sandbox]\nmode = \"workspace-write\"\n");
+    for config in ["[permission]\nlevel = \"develop\"\n", &mode] {
+        let setup = Setup::new().file("sub/x", "").file("swap.sh", "mv sub other; ln -s ~ sub\n").config(config);
+        let daemon = setup.start();
+        let mut inner = Wire::connect(&daemon.socket());
+        inner.result("session.open", json!({"cwd": daemon.work().join("sub"), "client": {"name": "test"}}));
+        assert_eq!(text(&bash(&mut inner, "ls")), "x\n");
+        bash(&mut daemon.connect(), "sh swap.sh");
+        assert!(daemon.work().join("sub").is_symlink());
+        let said = bash(&mut inner, "python3 -c 'open(\"made\", \"w\")'");
+        assert!(text(&said).contains("is not the folder any more that the session was opened in"), "{said}");
+        assert!(!daemon.setup.path("home/made").exists());
+    }
+}
+
+/// Programs that `PATH` finds are shown with their installations, but a command may have made what it finds.
+#[test]
+fn a_link_that_a_command_has_made_shows_nothing_to_the_next_one() {
+    if !machine_has_floors() {
+        return;
+    }
+    let setup = Setup::new()
+        .file("../home/private/note", "secret-of-the-person\n")
+        .file(".venv/bin/python", "")
+        .file("bin/x", "")
+        .file("link.sh", "mv .venv old; ln -s ~ .venv; ln -s ~/private/note bin/jq; ln -s ~/private cargo\n")
+        .file("read.sh", "cat ~/private/note\n")
+        .config("[permission]\nlevel = \"develop\"\n");
+    let work = setup.path("work");
+    let path = [".venv/bin", "bin"].map(|name| work.join(name).display().to_string());
+    let path = format!("{}:{}", path.join(":"), std::env::var("PATH").unwrap());
+    let daemon = setup.start_by(|setup| {
+        let mut command = setup.daemon_command();
+        command.env("PATH", path).env("CARGO_HOME", work.join("cargo"));
+        command
+    });
+    let mut wire = daemon.connect();
+    bash(&mut wire, "sh link.sh");
+    assert!(work.join("bin/jq").is_symlink() && work.join(".venv").is_symlink());
+    let said = bash(&mut wire, "jq . read.sh; sh read.sh");
+    assert!(text(&said).contains("note: Permission denied"), "{said}");
+    assert!(!text(&said).contains("secret-of"), "{said}");
 }
 
 /// Files that the daemon had open when it started are not open in a command.
