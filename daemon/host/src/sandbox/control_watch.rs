@@ -10,11 +10,12 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rustix::fs::RenameFlags;
+use rustix::fs::{Mode, RenameFlags, fchmod, fstat};
+use rustix::process::geteuid;
 use toold_engine::guarded_files::GuardedFiles;
 use toold_engine::policy::is_control;
 
-use super::secret_index::{FoundControl, RULES};
+use super::secret_index::{FoundControl, RULES, SecretIndex};
 use super::{Sandbox, git_control};
 use crate::files;
 use crate::launcher::life::ConfinedLife;
@@ -115,6 +116,8 @@ struct WatchedCommand {
     made: BTreeSet<PathBuf>,
     /// See [`git_control::waiting_commands`].
     waiting: BTreeSet<(PathBuf, String)>,
+    /// See [`git_control::links`].
+    git_links: BTreeSet<PathBuf>,
     life: Option<ConfinedLife>,
     /// Locked while it is looked.
     aside: Mutex<Vec<SetAside>>,
@@ -139,6 +142,7 @@ impl Sandbox {
             programs: usual_programs(&confinement.path_folders).collect(),
             made: BTreeSet::new(),
             waiting: BTreeSet::new(),
+            git_links: BTreeSet::new(),
             life: confinement.life.clone(),
             aside: Mutex::default(),
         };
@@ -147,6 +151,7 @@ impl Sandbox {
         watch.links = all.filter_map(|path| Some((path.clone(), link_state(path)?))).collect();
         let repositories = watch.before.repositories.iter();
         watch.waiting = repositories.clone().flat_map(|git| git_control::waiting_commands(git)).collect();
+        watch.git_links = repositories.clone().flat_map(|git| git_control::links(git)).collect();
         watch.made = repositories.filter(|git| self.made_repositories.has(git)).cloned().collect();
         let watched = Arc::new(watch);
         // Without a runtime, as in tests, it is looked at the end alone.
@@ -207,9 +212,18 @@ impl WatchedCommand {
     fn found(&self) -> Option<FoundControl> {
         let mut all = FoundControl::default();
         for place in &self.places {
-            let found = self.sandbox.secrets.control(place, &self.files).ok()?;
-            all.files.extend(found.files);
-            all.repositories.extend(found.repositories);
+            let found = self.sandbox.secrets.control(place, &self.files);
+            all.add(found.or_else(|_| SecretIndex::control_below(place, &self.files)).ok()?);
+        }
+        Some(all)
+    }
+
+    /// The same after the command has begun: a folder is no secret from the command that has made it.
+    fn found_since(&self) -> Option<FoundControl> {
+        let mut all = self.found()?;
+        let new: Vec<PathBuf> = all.secret.difference(&self.before.secret).cloned().collect();
+        for folder in new {
+            all.add(SecretIndex::control_below(&folder, &self.files).ok()?);
         }
         Some(all)
     }
@@ -225,7 +239,7 @@ impl WatchedCommand {
     }
 
     fn set_aside(&self) -> Result<Vec<SetAside>, String> {
-        let found = self.found().ok_or("there are too many folders to look for files that run code later")?;
+        let found = self.found_since().ok_or("there are too many folders to look for files that run code later")?;
         let is_other = |path: &Path| self.links.get(path).is_some_and(|link| link_state(path) != Some(*link));
         let is_new = |path: &&PathBuf| {
             (!self.before.files.contains(*path) || is_other(path)) && !StandIn::is_held(path) && !only_excludes(path)
@@ -245,14 +259,19 @@ impl WatchedCommand {
             }
         }
         // In an active environment of a project, they would run in place of those of the system.
+        let is_here = |file: &PathBuf| self.places.iter().any(|place| file.starts_with(place));
         let programs = usual_programs(&self.path_folders).filter(|program| !self.programs.contains(program));
-        aside.extend(programs.map(|program| self.put_aside(&program)));
+        aside.extend(programs.filter(is_here).map(|program| self.put_aside(&program)));
         // Git would run them when somebody goes on with a rebase or a series of picks.
         let waiting = found.repositories.iter().flat_map(|git| git_control::waiting_commands(git));
-        let files: BTreeSet<PathBuf> =
-            waiting.filter(|command| !self.waiting.contains(command)).map(|(file, _)| file).collect();
-        // Two repositories may lead to one file.
-        aside.extend(files.iter().filter(|file| number_of(file).is_some()).map(|file| self.put_aside(file)));
+        let files = waiting.filter(|command| !self.waiting.contains(command)).map(|(file, _)| file);
+        let links = found.repositories.iter().flat_map(|git| git_control::links(git));
+        // Git writes nothing of the name that they get.
+        let links = links.filter(|link| !self.git_links.contains(link) && !is_aside(link));
+        // A repository that was made here may name the folder of one elsewhere, which no command has changed. Two may lead to one
+        // file.
+        let all: BTreeSet<PathBuf> = files.chain(links).filter(is_here).collect();
+        aside.extend(all.iter().filter(|file| number_of(file).is_some()).map(|file| self.put_aside(file)));
         Ok(aside)
     }
 
@@ -306,10 +325,10 @@ fn is_usual_program(path: &Path) -> bool {
     USUAL_PROGRAMS.split_whitespace().any(|name| path.ends_with(name))
 }
 
-/// The usual programs in these folders.
+/// The usual programs in these folders, where they really lie.
 fn usual_programs(folders: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
     let all = |folder: &PathBuf| {
-        let folder = folder.clone();
+        let folder = folder.canonicalize().unwrap_or_else(|_| folder.clone());
         USUAL_PROGRAMS.split_whitespace().map(move |name| folder.join(name))
     };
     folders.iter().flat_map(all).filter(|program| number_of(program).is_some())
@@ -327,10 +346,15 @@ fn only_excludes(path: &Path) -> bool {
     is_list && files::read_text(path, MAX_LIST).is_ok_and(takes_none)
 }
 
+fn is_aside(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().contains(ASIDE))
+}
+
 /// Renames it so that nothing runs it. Returns its new path, or why it has none.
 fn rename_aside(path: &Path) -> Result<PathBuf, String> {
     let old = path.file_name().unwrap_or_default();
     let folder = folder_of(path)?;
+    make_writable(&folder);
     for number in 0..MAX_NAMES {
         let name = old.to_string_lossy();
         let own = if number == 0 { format!("{name}.{ASIDE}") } else { format!("{name}.{ASIDE}.{number}") };
@@ -346,6 +370,17 @@ fn rename_aside(path: &Path) -> Result<PathBuf, String> {
         }
     }
     Err("it has no other name".to_owned())
+}
+
+/// The command may have made a folder in which nothing can be renamed.
+fn make_writable(folder: &OwnedFd) {
+    let (user, own) = (geteuid(), Mode::WUSR | Mode::XUSR);
+    let Ok(found) = fstat(folder) else { return };
+    let mode = Mode::from_raw_mode(found.st_mode);
+    if !user.is_root() && found.st_uid == user.as_raw() && !mode.contains(own) {
+        // Renaming says why it fails.
+        let _ = fchmod(folder, mode | own);
+    }
 }
 
 /// The folder of a path, which has no links. The command may have put a link in its place since: it leads to files of others.
@@ -417,7 +452,24 @@ mod tests {
             ("mkdir -p d/e; ln -s ../../conf d/e/.vscode; echo x > conf/settings.json", vec!["d/e/.vscode"]),
             // Others' code.
             ("mkdir -p node_modules/p; echo x > node_modules/p/.envrc; mkdir .venv; echo x > .venv/.envrc", vec![]),
+            (
+                "for d in node_modules/p target target/debug .venv/lib/python3.9/site-packages/q node_modules/@s/r; do git init -q \
+                 $d; git -C $d config core.fsmonitor x; done; git init -q target/harmless",
+                vec![
+                    ".venv/lib/python3.9/site-packages/q/.git",
+                    "node_modules/@s/r/.git",
+                    "node_modules/p/.git",
+                    "target/.git",
+                    "target/debug/.git",
+                ],
+            ),
             ("echo x > code; rm code; mkdir z; echo x > old/code", vec![]),
+            // In a folder that is secret from the next command.
+            (
+                "printf 'hid/\n' > .toolignore; mkdir -p hid/a .aws; echo x > hid/a/.envrc; git init -q hid/b; git -C hid/b config \
+                 core.fsmonitor x; echo x > .aws/.mcp.json",
+                vec![".aws/.mcp.json", "hid/a/.envrc", "hid/b/.git"],
+            ),
             // Lists of files that tools leave alone.
             ("mkdir l; echo x > l/.aiexclude; printf 'x\\n!code\\n' > l/.toolignore", vec!["l/.toolignore"]),
         ] {
@@ -505,6 +557,38 @@ mod tests {
         ] {
             assert_eq!(test.aside(script), expected, "{script}");
         }
+        // Links through which Git would write elsewhere. One that was there before is somebody's own.
+        run(
+            &test.top(),
+            "git init -q linked; ln -s ../mine linked/.git/MERGE_MSG; mkdir -p linked/.git/logs/refs/heads",
+        );
+        for (script, expected) in [
+            (
+                "ln -s ../../mine linked/.git/COMMIT_EDITMSG; ln -s /nowhere linked/.git/logs/HEAD; ln -s /nowhere \
+                 linked/.git/logs/refs/heads/x; ln -s /nowhere own/.git/worktrees/w/COMMIT_EDITMSG",
+                vec![
+                    "linked/.git/COMMIT_EDITMSG",
+                    "linked/.git/logs/HEAD",
+                    "linked/.git/logs/refs/heads/x",
+                    "own/.git/worktrees/w/COMMIT_EDITMSG",
+                ],
+            ),
+            ("git init -q new; rm -r new/.git/refs; ln -s ../../mine new/.git/refs", vec!["new/.git/refs"]),
+        ] {
+            assert_eq!(test.aside(script), expected, "{script}");
+        }
+        assert_eq!(test.aside("true"), none);
+        assert!(test.top().join("linked/.git/MERGE_MSG").is_symlink());
+        // What is elsewhere stays, whatever a new repository names.
+        let other = tempfile::tempdir().unwrap();
+        run(
+            other.path(),
+            "git init -q; mkdir .git/rebase-merge; echo 'exec x' > .git/rebase-merge/git-rebase-todo; ln -s x \
+             .git/y",
+        );
+        let elsewhere = other.path().canonicalize().unwrap();
+        test.aside(&format!("mkdir far; echo 'gitdir: {}/.git' > far/.git", elsewhere.display()));
+        assert!(elsewhere.join(".git/y").is_symlink() && elsewhere.join(".git/rebase-merge/git-rebase-todo").exists());
         // A person adds a hook: nothing is taken from them, and no command may change it any more.
         run(&test.top(), "git init -q before");
         let again = WatchTest::new();

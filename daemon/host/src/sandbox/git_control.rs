@@ -14,6 +14,8 @@ const MAX_CONFIG: u64 = 256 << 10;
 const MAX_INCLUDED: usize = 32;
 /// The settings of a person, below the home folder.
 const OF_PERSON: [&str; 2] = [".config/git/config", ".gitconfig"];
+/// Logs of branches, and folders of such, that are looked at.
+const MAX_LOGS: usize = 4096;
 /// Repositories of submodules that are looked into.
 const MAX_MODULES: usize = 64;
 
@@ -135,12 +137,40 @@ fn waiting_files(own: &Path) -> Vec<PathBuf> {
     files.filter(|file| exists(file)).collect()
 }
 
+/// The links in a repository's own folder and those of its worktrees, among what Git writes there. Git follows them: by one from
+/// the text of the last commit, `git commit` would write that text anywhere. `git` is as for [`GitControl::add`].
+pub(super) fn links(git: &Path) -> Vec<PathBuf> {
+    let Some(own) = own_folder(git) else { return Vec::new() };
+    let tops: Vec<PathBuf> = worktrees(&own).chain([own.clone()]).collect();
+    let (mut left, mut found) = (tops.clone(), Vec::new());
+    left.extend(tops.iter().map(|top| top.join("logs")));
+    let mut looked = 0;
+    while let Some(folder) = left.pop() {
+        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+            looked += 1;
+            let Ok(kind) = entry.file_type() else { continue };
+            let is_log = || !tops.contains(&folder) && looked < MAX_LOGS;
+            if kind.is_symlink() {
+                found.push(entry.path());
+            } else if kind.is_dir() && is_log() {
+                left.push(entry.path());
+            }
+        }
+    }
+    found
+}
+
 /// The commands that Git will run when what has stopped in a repository goes on, each with its file. `git` is as for
 /// [`GitControl::add`].
 pub(super) fn waiting_commands(git: &Path) -> BTreeSet<(PathBuf, String)> {
-    let own = if git.is_dir() { Some(git.to_owned()) } else { git.parent().and_then(git_folder) };
+    let own = own_folder(git);
     let files = own.iter().flat_map(|own| waiting_files(own));
     files.flat_map(|file| commands_in(&file).into_iter().map(move |command| (file.clone(), command))).collect()
+}
+
+/// Its own folder, which a file may name.
+fn own_folder(git: &Path) -> Option<PathBuf> {
+    if git.is_dir() { Some(git.to_owned()) } else { git.parent().and_then(git_folder) }
 }
 
 fn commands_in(file: &Path) -> Vec<String> {

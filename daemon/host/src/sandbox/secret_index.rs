@@ -7,6 +7,8 @@
 //! The same walk finds the files that run code later or that a rule keeps as they are, and the repositories of Git.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -24,13 +26,16 @@ use crate::folder_events::{WatchBudget, WatchedFolders};
 
 /// Folders that are looked at.
 const MAX_FOLDERS: usize = 50_000;
+/// The same where nothing is remembered.
+const MAX_LOOKED: usize = 1_000_000;
 /// Secrets in one place.
 const MAX_SECRETS: usize = 512;
 /// Places that are remembered.
 const MAX_PLACES: usize = 16;
-/// Folders of others' code, which is no secret, and too much of it to look at.
-const NOT_LOOKED_AT: &[&str] =
-    &[".git", "node_modules", "target", ".venv", "venv", "site-packages", "dist-packages", "__pycache__"];
+/// Folders of others' code, which is no secret, and too much of it to look at: repositories alone are looked for, in them and in
+/// the folders in them.
+const OF_OTHERS: &[&str] =
+    &["node_modules", "target", ".venv", "venv", "site-packages", "dist-packages", "__pycache__"];
 /// What a bare repository has in it, and whether that is a folder.
 const BARE: [(&str, bool); 3] = [("HEAD", false), ("objects", true), ("refs", true)];
 /// Files that say which other files tools leave alone.
@@ -58,6 +63,8 @@ pub(super) struct FoundControl {
     pub(super) files: BTreeSet<PathBuf>,
     /// `.git` of folders, be it a folder or a file, and bare repositories.
     pub(super) repositories: BTreeSet<PathBuf>,
+    /// Folders that are secret as a whole, and were not looked into: commands do not see those that are there when they begin.
+    pub(super) secret: BTreeSet<PathBuf>,
 }
 
 /// How many secrets lie in places.
@@ -152,6 +159,28 @@ impl SecretIndex {
         })
     }
 
+    /// The same below a folder, which may be a secret one or larger than those that are remembered: all of it is looked at again.
+    ///
+    /// # Errors
+    /// It has more than a million folders.
+    pub(super) fn control_below(place: &Path, files: &GuardedFiles) -> Result<FoundControl, TooMany> {
+        let (mut left, mut looked) = (vec![place.to_owned()], 0);
+        let (mut exclusions, mut found) = (Exclusions::of_walk(), FoundControl::default());
+        while let Some(path) = left.pop() {
+            looked += 1;
+            if looked > MAX_LOOKED {
+                return Err(TooMany);
+            }
+            let Some(stamp) = Stamp::of(&path) else { continue };
+            let depth = depth_in_others(place, &path);
+            let mut folder = ReadFolder::read(&path, (stamp, depth), &mut exclusions, files);
+            left.append(&mut folder.folders);
+            left.extend(std::mem::take(&mut folder.control.secret));
+            found.add(folder.control);
+        }
+        Ok(found.outer())
+    }
+
     fn with_place<T>(&self, place: &Path, use_it: impl FnOnce(&mut IndexedPlace) -> T) -> T {
         let mut places = self.places.lock();
         if places.len() >= MAX_PLACES && !places.contains_key(place) {
@@ -162,6 +191,22 @@ impl SecretIndex {
         let known = places.entry(place.to_owned()).or_insert_with(|| IndexedPlace::new(place, budget.clone()));
         known.used = SystemTime::now();
         use_it(known)
+    }
+}
+
+impl FoundControl {
+    pub(super) fn add(&mut self, mut other: Self) {
+        self.files.append(&mut other.files);
+        self.repositories.append(&mut other.repositories);
+        self.secret.append(&mut other.secret);
+    }
+
+    /// What is in a folder that runs code later itself belongs to it.
+    fn outer(mut self) -> Self {
+        let is_inner = |path: &PathBuf| path.ancestors().skip(1).any(|above| self.files.contains(above));
+        let inner: Vec<PathBuf> = self.files.iter().filter(|path| is_inner(path)).cloned().collect();
+        inner.iter().for_each(|path| _ = self.files.remove(path));
+        self
     }
 }
 
@@ -214,14 +259,9 @@ impl IndexedPlace {
     fn control(&self) -> FoundControl {
         let mut found = FoundControl::default();
         for folder in self.with_control.iter().filter_map(|path| self.folders.get(path)) {
-            found.files.extend(folder.control.files.iter().cloned());
-            found.repositories.extend(folder.control.repositories.iter().cloned());
+            found.add(folder.control.clone());
         }
-        // What is in a folder that is such a place belongs to it.
-        let inner = |path: &PathBuf| path.ancestors().skip(1).any(|above| found.files.contains(above));
-        let inner: Vec<PathBuf> = found.files.iter().filter(|path| inner(path)).cloned().collect();
-        inner.iter().for_each(|path| _ = found.files.remove(path));
-        found
+        found.outer()
     }
 
     fn forget(&mut self) {
@@ -254,6 +294,7 @@ impl IndexedPlace {
     /// Looks at all folders that may have changed. Returns whether what was kept of the others is right: no ignore file
     /// appeared.
     fn walk(&mut self, place: &Path, now: Option<WalkedPlace>, files: &GuardedFiles) -> Result<bool, TooMany> {
+        let mut own = 0;
         self.looked = None;
         self.with_secrets.clear();
         self.with_control.clear();
@@ -261,6 +302,8 @@ impl IndexedPlace {
         let (mut left, mut exclusions) = (vec![place.to_owned()], Exclusions::of_walk());
         let (had_folders, mut has_new_rules) = (!before.is_empty(), false);
         while let Some(path) = left.pop() {
+            let depth = depth_in_others(place, &path);
+            own += usize::from(depth.is_none());
             let known = before.remove(&path);
             let folder = match known {
                 Some(known) if known.is_current => known,
@@ -277,7 +320,7 @@ impl IndexedPlace {
                     let Some(stamp) = Stamp::of(&path) else { continue };
                     let known = known.filter(|known| known.stamp == stamp && !known.is_recent);
                     let folder = known.unwrap_or_else(|| {
-                        for rules in RULES.map(|name| path.join(name)) {
+                        for rules in RULES.map(|name| path.join(name)).into_iter().filter(|_| depth.is_none()) {
                             let stamp = Stamp::of(&rules);
                             has_new_rules |=
                                 self.rules.get(&rules).is_none_or(|known| *known != stamp) && stamp.is_some();
@@ -285,7 +328,7 @@ impl IndexedPlace {
                                 self.rules.insert(rules, stamp);
                             }
                         }
-                        ReadFolder::read(&path, stamp, &mut exclusions, files)
+                        ReadFolder::read(&path, (stamp, depth), &mut exclusions, files)
                     });
                     ReadFolder { is_current: self.watched.has(&path), ..folder }
                 }
@@ -298,7 +341,7 @@ impl IndexedPlace {
                 self.with_control.push(path.clone());
             }
             self.folders.insert(path, folder);
-            if self.folders.len() > MAX_FOLDERS {
+            if own > MAX_FOLDERS || self.folders.len() > MAX_FOLDERS * 2 {
                 self.folders.clear();
                 self.watched.stop();
                 self.too_many = Some(Instant::now());
@@ -329,29 +372,52 @@ impl IndexedPlace {
 }
 
 impl ReadFolder {
-    fn read(folder: &Path, stamp: Stamp, exclusions: &mut Exclusions, files: &GuardedFiles) -> Self {
+    /// `depth` is that [in others' code](depth_in_others).
+    fn read(
+        folder: &Path,
+        (stamp, depth): (Stamp, Option<usize>),
+        exclusions: &mut Exclusions,
+        files: &GuardedFiles,
+    ) -> Self {
         let is_recent = stamp.is_recent();
         let (mut folders, mut excluded, mut named) = (Vec::new(), Vec::new(), Vec::new());
         let (mut entries, mut control, mut of_bare) = (0, FoundControl::default(), 0);
-        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let all = std::fs::read_dir(folder);
+        if all.as_ref().is_err_and(|error| error.kind() == ErrorKind::PermissionDenied) {
+            // Git finds a repository in a folder that it can enter and not read.
+            control.files.insert(folder.to_owned());
+        }
+        for entry in all.into_iter().flatten().flatten() {
             entries += 1;
             let Ok(kind) = entry.file_type() else { continue };
             let (path, name) = (entry.path(), entry.file_name());
             of_bare += usize::from(BARE.iter().any(|(own, is_folder)| name == *own && kind.is_dir() == *is_folder));
-            if name == ".git" {
+            let is_of_git = name == ".git";
+            if is_of_git {
                 control.repositories.insert(path.clone());
-            } else if files.is_kept(&path, kind.is_dir()) || kind.is_symlink() && files.link_may_hold_kept(&path) {
+            }
+            if let Some(depth) = depth {
+                folders.extend(Some(path).filter(|_| kind.is_dir() && depth == 0 && !is_of_git));
+                continue;
+            }
+            let is_kept =
+                || files.is_kept(&path, kind.is_dir()) || kind.is_symlink() && files.link_may_hold_kept(&path);
+            if !is_of_git && is_kept() {
                 control.files.insert(path.clone());
             }
             // What a link leads to is a secret itself, or not.
             if kind.is_symlink() || RULES.iter().any(|rules| name == *rules) {
                 continue;
             }
-            if files.keeps_from_reading(&path, kind.is_dir()) || exclusions.reason(&path, kind.is_dir()).is_some() {
-                excluded.push(path);
-            } else if is_secret(&path) && !(kind.is_dir() && is_plain_folder(&path)) {
-                named.push(NamedSecret { path, stamps: None, is_public: false });
-            } else if kind.is_dir() && !NOT_LOOKED_AT.iter().any(|skipped| name == *skipped) {
+            let is_excluded =
+                files.keeps_from_reading(&path, kind.is_dir()) || exclusions.reason(&path, kind.is_dir()).is_some();
+            if is_excluded || is_secret(&path) && !(kind.is_dir() && is_plain_folder(&path)) {
+                control.secret.extend(Some(path.clone()).filter(|_| kind.is_dir() && !is_of_git));
+                match is_excluded {
+                    true => excluded.push(path),
+                    false => named.push(NamedSecret { path, stamps: None, is_public: false }),
+                }
+            } else if kind.is_dir() && !is_of_git {
                 folders.push(path);
             }
         }
@@ -361,6 +427,18 @@ impl ReadFolder {
         }
         Self { stamp, is_recent, is_current: false, entries, folders, excluded, named, control }
     }
+}
+
+/// How deep a folder lies in one of others' code; `None` if it is the session's own. Folders that only hold packages do not count.
+fn depth_in_others(place: &Path, folder: &Path) -> Option<usize> {
+    let is_of_others = |name: &OsStr| OF_OTHERS.iter().any(|other| name == *other);
+    let holds_packages = |name: &OsStr| {
+        let name = name.as_encoded_bytes();
+        name == b"lib" || [b"@".as_slice(), b"python3"].iter().any(|start| name.starts_with(start))
+    };
+    let mut names = folder.strip_prefix(place).ok()?.iter().skip_while(|name| !is_of_others(name));
+    names.next()?;
+    Some(names.filter(|name| !is_of_others(name) && !holds_packages(name)).count())
 }
 
 /// Whether only the files of this name are secrets: `.env` is also the folder of a Python environment.

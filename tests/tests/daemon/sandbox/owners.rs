@@ -5,7 +5,7 @@ use std::process::Command;
 
 use toold_tests::{Setup, skip};
 
-use crate::sandbox::floors::{machine_has_floors, with_program};
+use crate::sandbox::floors::{at, machine_has_floors, with_program};
 use crate::sandbox::run;
 
 /// This user under another number, without privileges.
@@ -45,6 +45,18 @@ fn a_rule_about_a_file_of_the_system_holds_for_an_ordinary_user_too() {
     let daemon = with_program(setup, "uniq", "#!/bin/sh\ncat /etc/passwd > /dev/null && cat /etc/hosts\n");
     let said = run(&mut daemon.connect(), "uniq a.txt");
     assert!(said.starts_with("cat: /etc/hosts: Permission denied\n"), "{said}");
+}
+
+/// Git finds a repository in a folder that can be entered and not read, and runs what it names.
+#[test]
+fn no_mode_of_a_folder_keeps_what_runs_code_later_from_being_set_aside() {
+    let script = "for d in shut closed; do git init -q $d; git -C $d config core.fsmonitor x; done\n\
+                  chmod 0111 shut\nchmod 0555 closed\n";
+    let Some(setup) = of_ordinary_user(Setup::new().file("make.sh", script)) else { return };
+    let daemon = at("develop", setup);
+    let said = run(&mut daemon.connect(), "sh make.sh");
+    let there = ["shut", "shut.not-allowed", "closed/.git", "closed/.git.not-allowed"];
+    assert_eq!(there.map(|name| daemon.work().join(name).exists()), [false, true, false, true], "{said}");
 }
 
 /// They answer that there is none, although one may be there.
