@@ -22,6 +22,7 @@ use toold_tests::{Setup, TestDaemon, Wire, toold};
 use self::generate::generate;
 use self::root::{Did, FileChangeSeen, OUTSIDE, SECRET, ThrowAwayRoot};
 use self::shell::ShellKind;
+use crate::commands::random::setting;
 use crate::sandbox::floors::machine_has_floors;
 
 /// What the harmful programs write.
@@ -123,17 +124,12 @@ fn beyond(level: Level, result: &Value, changes: &[FileChangeSeen]) -> Vec<Strin
     found
 }
 
-fn number(name: &str, usual: u64) -> u64 {
-    std::env::var(name)
-        .map_or(usual, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text}: expected a number")))
-}
-
 #[test]
 fn hostile_lines_do_no_more_than_their_level() {
     if !machine_has_floors() {
         return;
     }
-    let (seed, lines) = (number("COMMAND_SEED", 1), number("COMMAND_LINES", 250));
+    let (seed, lines) = (setting("COMMAND_SEED", 1), setting("COMMAND_LINES", 250));
     let mut failed: Vec<String> = Vec::new();
     for level in Level::ALL {
         let mut root = ThrowAwayRoot::make();

@@ -118,7 +118,7 @@ const PIECES: &[&str] = &[
 const PRELUDE: &str = r#"
 exec 9>"$LOG"
 command_not_found_handle() {
-    /usr/bin/printf '%s\0' "$#" "$@" >&9
+    builtin printf '%s\0' "$#" "$@" >&9
     [ "$*" != cat ] || while IFS= read -r line || [ -n "$line" ]; do printf '%s\n' "$line"; done
 }
 FUNCNEST=3
@@ -177,19 +177,16 @@ fn was_understood(needs: &[Need]) -> bool {
     !needs.iter().any(|need| need.category() == Category::Shell && (need.words().is_none() || need.unsure().is_some()))
 }
 
-/// Whether nothing about the line is in doubt.
-pub(crate) fn is_understood(line: &str) -> bool {
-    !line.contains('\0') && was_understood(&needs(line, Path::new("/nowhere")))
+/// The needs of a line, if nothing about it is in doubt.
+pub(crate) fn understood_needs(line: &str) -> Option<Vec<Need>> {
+    let needs = needs(line, Path::new("/nowhere"));
+    (!line.contains('\0') && was_understood(&needs)).then_some(needs)
 }
 
-/// What `bash` ran or wrote without a need; lines that are in doubt do not run.
-pub(crate) fn ran_beyond_needs(line: &str) -> Option<String> {
-    let needs = needs(line, Path::new("/nowhere"));
-    if line.contains('\0') || !was_understood(&needs) {
-        return None;
-    }
+/// What `bash` ran or wrote without one of these needs of the line.
+pub(crate) fn ran_beyond_needs(line: &str, needs: &[Need]) -> Option<String> {
     let (ran, made) = run_in_bash(line);
-    if let Some(ran) = ran.iter().find(|ran| !was_needed(&needs, ran)) {
+    if let Some(ran) = ran.iter().find(|ran| !was_needed(needs, ran)) {
         return Some(format!("{line:?} ran {ran:?}, needs were {needs:#?}"));
     }
     let is_reported = |file: &&String| {
@@ -201,7 +198,7 @@ pub(crate) fn ran_beyond_needs(line: &str) -> Option<String> {
 }
 
 fn check(line: &str) -> Result<(), TestCaseError> {
-    match ran_beyond_needs(line) {
+    match understood_needs(line).and_then(|needs| ran_beyond_needs(line, &needs)) {
         Some(beyond) => Err(TestCaseError::fail(beyond)),
         None => Ok(()),
     }

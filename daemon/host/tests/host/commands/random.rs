@@ -1,4 +1,4 @@
-//! Numbers that are the same for the same seed, everywhere.
+//! Numbers that are the same for the same seed, everywhere, and how many of them a search takes.
 
 /// SplitMix64.
 pub(crate) struct SplitMix(u64);
@@ -29,5 +29,13 @@ impl SplitMix {
 
     pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
+    }
+}
+
+/// A number from the environment, such as that of lines in a long search.
+pub(crate) fn setting(name: &str, usual: u64) -> u64 {
+    match std::env::var(name) {
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name}={text}: expected a number")),
+        Err(_) => usual,
     }
 }

@@ -1,13 +1,15 @@
 //! One operation in a hundred spellings: the place and the form of its options, further options, quotes, wrappers. A rule
 //! that denies the operation refuses all of them; one that allows it covers those that add no effect.
 //!
-//! `COMMAND_SPELLINGS` sets how many spellings of each operation are tried.
+//! The same spellings each time. For a search of any length: `COMMAND_SPELLINGS=2000 COMMAND_SEED=7`.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use toold_proto::permission::Verdict;
 
 use crate::commands::folders::TestProject;
 use crate::commands::judge::{CommandSetting, RuleLine, judge};
-use crate::commands::random::SplitMix;
+use crate::commands::random::{SplitMix, setting};
 
 /// Enough for each place and form of an option to occur, in a second or two.
 const SPELLINGS: u64 = 30;
@@ -315,13 +317,6 @@ fn is_letter(option: &str) -> bool {
     option.len() == 2 && option.starts_with('-') && option.as_bytes()[1].is_ascii_alphabetic()
 }
 
-fn spellings() -> u64 {
-    match std::env::var("COMMAND_SPELLINGS") {
-        Ok(text) => text.parse().unwrap_or_else(|_| panic!("COMMAND_SPELLINGS={text}: expected a number")),
-        Err(_) => SPELLINGS,
-    }
-}
-
 struct SpellingCheck<'a> {
     place: &'a CommandSetting,
     wrong: Vec<String>,
@@ -349,18 +344,19 @@ fn named(operation: &Operation) -> String {
     [operation.program, operation.words].join(" ").trim_end().to_owned()
 }
 
-#[test]
-fn a_rule_means_an_operation_in_all_its_spellings() {
-    let project = TestProject::make();
-    std::fs::create_dir_all(project.place.workspace.join("web")).unwrap();
-    let mut check = SpellingCheck { place: &project.place, wrong: Vec::new(), count: 0 };
-    for (number, operation) in OPERATIONS.iter().enumerate() {
+/// Tries one operation after another, as long as there is one that nobody has tried.
+fn work<'a>(place: &'a CommandSetting, next: &AtomicUsize) -> SpellingCheck<'a> {
+    let mut check = SpellingCheck { place, wrong: Vec::new(), count: 0 };
+    let (seed, spellings) = (setting("COMMAND_SEED", 1), setting("COMMAND_SPELLINGS", SPELLINGS));
+    loop {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        let Some(operation) = OPERATIONS.get(number) else { return check };
         let denies = [rule("allow shell **"), rule(&format!("deny shell {} *", named(operation)))];
         let denies_option =
             [rule("allow shell **"), rule(&format!("deny shell {} {} *", named(operation), operation.denied[0]))];
         let allows = [rule(&format!("allow shell {} *", named(operation))), rule("allow file.write {project}/**")];
-        for at in 0..spellings() {
-            let mut random = SplitMix::of_line(number as u64, at);
+        for at in 0..spellings {
+            let mut random = SplitMix::of_line(seed.wrapping_sub(1).wrapping_mul(1000) + number as u64, at);
             let wrap = |line: &str, wrapper: &str| wrapper.replace("CMD", line);
             let any = |random: &mut SplitMix| match random.chance(50) {
                 true => random.pick(ADD_NOTHING),
@@ -380,7 +376,20 @@ fn a_rule_means_an_operation_in_all_its_spellings() {
             }
         }
     }
-    println!("{} spellings of {} operations", check.count, OPERATIONS.len());
-    let (wrong, shown) = (check.wrong.len(), check.wrong.iter().take(40).cloned().collect::<Vec<_>>());
-    assert!(wrong == 0, "{wrong} of {} wrong:\n{}", check.count, shown.join("\n"));
+}
+
+#[test]
+fn a_rule_means_an_operation_in_all_its_spellings() {
+    let project = TestProject::make();
+    std::fs::create_dir_all(project.place.workspace.join("web")).unwrap();
+    let next = AtomicUsize::new(0);
+    let parts: Vec<SpellingCheck> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..2).map(|_| scope.spawn(|| work(&project.place, &next))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("a thread that judges lines ends")).collect()
+    });
+    let count: usize = parts.iter().map(|part| part.count).sum();
+    let mut wrong: Vec<String> = parts.into_iter().flat_map(|part| part.wrong).collect();
+    wrong.sort();
+    println!("{count} spellings of {} operations, {} wrong", OPERATIONS.len(), wrong.len());
+    assert!(wrong.is_empty(), "{} of {count} wrong:\n{}", wrong.len(), wrong[..wrong.len().min(40)].join("\n"));
 }

@@ -2,9 +2,9 @@
 //!
 //! Seed and number of lines are those of the other hostile lines: see the parent module.
 
-use super::{THREADS, number};
-use crate::commands::random::SplitMix;
-use crate::shell_and_bash::{is_understood, ran_beyond_needs};
+use super::{THREADS, USUAL};
+use crate::commands::random::{SplitMix, setting};
+use crate::shell_and_bash::{ran_beyond_needs, understood_needs};
 
 /// Commands with a heredoc at `H`; its bodies are at `B`, which begins a line.
 const SHAPES: &[&str] = &[
@@ -194,14 +194,16 @@ fn ends(line: &str) -> bool {
 
 #[test]
 fn bodies_of_heredocs_are_never_run() {
-    let (seed, lines) = (number("COMMAND_SEED", 1), number("COMMAND_LINES", 2000) / 2);
+    let (seed, lines) = (setting("COMMAND_SEED", 1), setting("COMMAND_LINES", USUAL) / 2);
     let work = |first: u64| {
         let (mut understood, mut wrong) = (0, Vec::new());
         for at in (first..lines).step_by(THREADS as usize) {
             let line = heredoc_line(&mut SplitMix::of_line(seed, at));
-            if ends(&line) && is_understood(&line) {
+            if ends(&line)
+                && let Some(needs) = understood_needs(&line)
+            {
                 understood += 1;
-                wrong.extend(ran_beyond_needs(&line));
+                wrong.extend(ran_beyond_needs(&line, &needs));
             }
         }
         (understood, wrong)

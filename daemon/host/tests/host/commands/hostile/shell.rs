@@ -7,12 +7,18 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, kill_process};
+
 use super::root::{ThrowAwayRoot, find_program};
+
+/// A line is killed after this time, which does not depend on the processor time that it has.
+const LIMIT: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
 
 /// Reads lines, each ended by a NUL, and answers each with its status.
 const SERVER: &str = r#"
-base=$1 timeout=$2 mount=$3
-shift 3
+base=$1 mount=$2
+shift 2
 confine() {
     "$mount" --bind "$base" "$base" || return 1
     while read -r _ point _ options _; do
@@ -33,12 +39,14 @@ if [ -n "$mount" ]; then
 fi
 echo "$mode"
 set -m
+# Ends the wait for a line that takes too long.
+trap : USR1
 while IFS= read -r -d '' line; do
     : > "$base/log"
     (
         cd "$base/root/work" || exit 1
         ulimit -c 0 -t 2 -f 512
-        exec "$timeout" -s KILL 5 "$@" -c "$line"
+        exec "$@" -c "$line"
     ) < /dev/null > "$base/out" 2>&1 &
     wait "$!"
     status=$?
@@ -81,6 +89,8 @@ impl ShellKind {
 
 pub(super) struct TestShell {
     child: Child,
+    /// The process that runs `SERVER`: the child itself, or one that this has started.
+    server: Pid,
     /// `None` once it must end.
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
@@ -99,7 +109,6 @@ impl TestShell {
         let base = root.base.to_str().unwrap();
         let server = root.base.join("server");
         fs::write(&server, SERVER).unwrap();
-        let timeout = find_program("timeout")?;
         let mut command = match confined {
             false => Command::new("/bin/bash"),
             true => {
@@ -108,7 +117,7 @@ impl TestShell {
                 command
             }
         };
-        command.args(["--noprofile", "--norc"]).arg(&server).arg(base).arg(timeout);
+        command.args(["--noprofile", "--norc"]).arg(&server).arg(base);
         command.arg(if confined { find_program("mount")? } else { "".into() }).args(kind.command()?);
         command.env_clear().env("PATH", root.base.join("bin")).env("HOME", &root.place.home);
         command.env("TMPDIR", root.base.join("tmp")).env("LANG", "C").env("SHELL", "/bin/bash");
@@ -118,8 +127,9 @@ impl TestShell {
         let (input, mut output) = (child.stdin.take(), BufReader::new(child.stdout.take()?));
         let mut mode = String::new();
         let is_there = output.read_line(&mut mode).is_ok() && mode.trim() == if confined { "confined" } else { "open" };
-        let mut shell = Self { child, input, output, is_confined: confined };
-        if !is_there {
+        let server = if confined { only_child(&child) } else { Some(Pid::from_child(&child)) };
+        let mut shell = Self { server: server.unwrap_or(Pid::from_child(&child)), child, input, output, is_confined: confined };
+        if !is_there || server.is_none() {
             shell.end();
             return None;
         }
@@ -130,6 +140,11 @@ impl TestShell {
     pub(super) fn run(&mut self, line: &str) {
         let input = self.input.as_mut().expect("it has not ended");
         input.write_all(line.as_bytes()).and_then(|()| input.write_all(&[0])).and_then(|()| input.flush()).unwrap();
+        // Each line has one answer, so that nothing of it is in the buffer.
+        let answer = &mut [PollFd::new(self.output.get_ref(), PollFlags::IN)];
+        if poll(answer, Some(&LIMIT)).unwrap() == 0 {
+            kill_process(self.server, Signal::USR1).unwrap();
+        }
         let mut status = String::new();
         self.output.read_line(&mut status).unwrap();
         assert!(!status.is_empty(), "the shell that runs lines has ended, at {line:?}");
@@ -145,4 +160,10 @@ impl Drop for TestShell {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+fn only_child(parent: &Child) -> Option<Pid> {
+    let parent = parent.id();
+    let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).ok()?;
+    Pid::from_raw(children.trim().parse().ok()?)
 }
