@@ -12,7 +12,7 @@ mod revocation;
 mod stored;
 mod unattended;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
@@ -46,6 +46,8 @@ pub(super) struct ServerLogins {
     secrets: Arc<SecretStore>,
     /// The last refusal of each server.
     challenges: Mutex<HashMap<MountKey, LoginChallenge>>,
+    /// Servers with a login that no connection uses yet: what refuses an older connection does not refuse that login.
+    unused: Mutex<HashSet<MountKey>>,
     /// By their `state`, which is random and comes back with the redirect.
     pending: Mutex<HashMap<String, PendingLogin>>,
     /// For each login that is in use, whether its authorization server has refused the client.
@@ -81,7 +83,13 @@ pub enum LoginError {
 
 impl ServerLogins {
     pub(super) fn new(secrets: Arc<SecretStore>) -> Self {
-        Self { secrets, challenges: Mutex::default(), pending: Mutex::default(), client_refused: Mutex::default() }
+        Self {
+            secrets,
+            challenges: Mutex::default(),
+            unused: Mutex::default(),
+            pending: Mutex::default(),
+            client_refused: Mutex::default(),
+        }
     }
 
     /// The access to a server for which nobody logs in; `None` while it has not said where tokens come from.
@@ -123,6 +131,7 @@ impl ServerLogins {
     /// The authorization server cannot be reached, or what is stored cannot be used.
     pub(super) async fn resume(&self, server: &MountKey, url: &str) -> Result<Option<AuthorizationManager>, String> {
         let store = LoginStore::new(&self.secrets, server, url);
+        self.unused.lock().remove(server);
         // A server that needs no login is reached all the same; one that does says so.
         let Ok(Some(login)) = store.read().await else { return Ok(None) };
         let url = Url::parse(url).map_err(|error| format!("{url:?} is not a URL: {error}"))?;
@@ -181,7 +190,11 @@ impl ServerLogins {
             ),
             (ChallengeKind::Login, Ok(_)) => format!("it needs a login: run toolctl mcp login {name}"),
         };
-        self.challenges.lock().insert(server.clone(), challenge);
+        // Held until the refusal is remembered, so that a login that ends meanwhile forgets it.
+        let unused = self.unused.lock();
+        if !unused.contains(server) {
+            self.challenges.lock().insert(server.clone(), challenge);
+        }
         text
     }
 
@@ -277,9 +290,16 @@ impl ServerLogins {
             self.pending.lock().insert(state, login);
             return Err(error);
         }
-        self.challenges.lock().remove(&login.server);
-        self.client_refused.lock().remove(&login.server);
+        self.forget_refusals(&login.server);
         Ok(login.server)
+    }
+
+    /// For a server with a new login.
+    fn forget_refusals(&self, server: &MountKey) {
+        // First, since an older connection may be refused at this moment.
+        self.unused.lock().insert(server.clone());
+        self.challenges.lock().remove(server);
+        self.client_refused.lock().remove(server);
     }
 
     /// Forgets a login, and has its tokens revoked where they came from; `None` when there was no login.
@@ -322,5 +342,45 @@ impl ServerLogins {
                 state: if is_refused { McpLoginState::Required } else { McpLoginState::LoggedIn },
             }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use toold_engine::registry::SourceScope;
+    use toold_host::secrets::SecretOptions;
+
+    use super::*;
+
+    /// The server refuses a connection at the moment in which a person's login ends.
+    #[tokio::test]
+    async fn a_refusal_of_an_older_connection_says_nothing_about_a_new_login() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("secrets.json");
+        let secrets = Arc::new(SecretStore::new(SecretOptions { file, bus: None, credentials: None }));
+        secrets.unlock("the passphrase of this test").await.unwrap();
+        let (server, url): (MountKey, _) = ((SourceScope::Global, "s".to_owned()), "http://127.0.0.1:1/mcp");
+        let token = json!({"access_token": "a", "token_type": "Bearer", "expires_in": 3600});
+        let credentials =
+            json!({"client_id": "c", "token_response": token, "granted_scopes": [], "token_received_at": 1});
+        let login = json!({"url": url, "redirect_uri": "http://127.0.0.1:2/", "credentials": credentials});
+        secrets.keep(&stored::secret_name(&server), &login.to_string()).await.unwrap();
+
+        let logins = ServerLogins::new(secrets);
+        let refuse = async || {
+            let challenge = LoginChallenge { header: None, kind: ChallengeKind::Login };
+            logins.explain(&server, Some(url), &OAuthSettings::default(), challenge).await
+        };
+        let state = async || logins.status(&server, &url.into()).await.unwrap().state;
+        refuse().await;
+        assert_eq!(state().await, McpLoginState::Required);
+        logins.forget_refusals(&server);
+        refuse().await;
+        assert_eq!(state().await, McpLoginState::LoggedIn);
+        // The next connection uses it, and cannot be made here.
+        assert!(logins.resume(&server, url).await.is_err());
+        refuse().await;
+        assert_eq!(state().await, McpLoginState::Required);
     }
 }
