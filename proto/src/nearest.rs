@@ -1,11 +1,17 @@
 //! The known name that was probably meant by a misspelt one.
 
+use crate::cut::cut_chars;
+
 /// How alike two names must be, by [`likeness`], for one to be meant by the other.
 pub const MIN_ALIKE: f64 = 0.75;
 
-/// How alike two names are, whatever their case, from 0 to 1 (Jaro-Winkler).
+/// So many characters of each name are compared: the time grows with the square of their number.
+const MAX_COMPARED: usize = 256;
+
+/// How alike the beginnings of two names are, whatever their case, from 0 to 1 (Jaro-Winkler).
 pub fn likeness(one: &str, other: &str) -> f64 {
-    strsim::jaro_winkler(&one.to_lowercase(), &other.to_lowercase())
+    let [one, other] = [one, other].map(|name| cut_chars(name, MAX_COMPARED, "").to_lowercase());
+    strsim::jaro_winkler(&one, &other)
 }
 
 /// The known name that is spelt most similarly, whatever its case, if one is near.

@@ -6,13 +6,17 @@ use ignore::overrides::{Override, OverrideBuilder};
 
 use crate::paths;
 
+/// The most bytes of a text with globs: a compiled glob takes some forty times as much memory.
+const MAX_TEXT: usize = 64 * 1024;
+
 /// The globs of a text, relative to `root`. A text that names an existing file or folder stands for it, and so do a quoted
 /// name as tools print it and the folders at the beginning of a glob; otherwise commas outside of braces separate globs, or are
 /// a part of names.
 ///
 /// # Errors
-/// A glob that is not valid, or that can match nothing.
+/// A glob that is not valid, or that can match nothing; a text of more than 64 KiB.
 pub(crate) fn build(text: &str, root: &Path) -> anyhow::Result<Override> {
+    anyhow::ensure!(text.len() <= MAX_TEXT, "the glob has {} bytes, and may have {MAX_TEXT}", text.len());
     let mut builder = OverrideBuilder::new(root);
     for glob in list(text, root) {
         let climbs = glob.trim_start_matches('!').split('/').any(|part| part == "..");

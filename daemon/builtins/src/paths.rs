@@ -22,6 +22,7 @@ use toold_host::file_needs;
 use toold_host::files::{self, FileType, ResolvedPath};
 use toold_host::ignore_files::IgnoreFiles;
 use toold_host::read_access::{self, ReadAccess};
+use toold_proto::cut::cut_bytes;
 use toold_proto::permission::Verdict;
 
 use crate::blocking::with_heartbeat;
@@ -69,7 +70,7 @@ impl Located {
             Some(_) | None => below_home(path, cx)?,
         };
         let ResolvedPath { path, judged_as, kind } = files::resolve_for(&named, &cx.cwd, &mut |place| knows(place, cx))
-            .with_context(|| format!("can't resolve {path}"))?;
+            .with_context(|| format!("can't resolve {}", cut_bytes(path, MAX_NAMED, "…")))?;
         Ok(Self { path, named: cx.cwd.join(named), judged_as, kind })
     }
 
@@ -125,6 +126,9 @@ impl Located {
         }
     }
 }
+
+/// Bytes of a path that a message shows, which are all of any path that can be opened.
+const MAX_NAMED: usize = 4096;
 
 /// How long a path of a call leads to the same place.
 const SAME_PLACE: Duration = Duration::from_millis(50);

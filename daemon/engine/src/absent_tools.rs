@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use toold_proto::cut::cut_chars;
 
 use crate::Engine;
 use crate::call::CallError;
@@ -11,6 +12,9 @@ use crate::meta_tools::is_meta_tool;
 use crate::registry::ToolView;
 use crate::session::Session;
 use crate::tool_settings::ToolPattern;
+
+/// Characters of an unknown name that the error shows.
+const MAX_SHOWN: usize = 200;
 
 /// Knows tools of sources that are not in the registry, such as those of a plugin that did not load.
 pub trait AbsentTools: Send + Sync + 'static {
@@ -38,7 +42,7 @@ pub fn unknown_tool(engine: &Engine, session: &Session, name: &str) -> CallError
         None => of_settings(view, name, seen)
             .or_else(|| engine.absent_tools.get().and_then(|absent| absent.reason(name, session))),
     };
-    CallError::UnknownTool { name: name.to_owned(), reason, suggestions }
+    CallError::UnknownTool { name: cut_chars(name, MAX_SHOWN, "…").into_owned(), reason, suggestions }
 }
 
 /// A tool that the session would see, if a person had not disabled or renamed it.

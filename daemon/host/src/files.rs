@@ -29,13 +29,17 @@ pub use entry::{
 /// The kernel's limit before it reports a loop of links.
 const MAX_LINKS: usize = 40;
 
+/// The kernel's limit for the path of a system call, in bytes: `PATH_MAX` of linux/limits.h without its NUL.
+const MAX_PATH: usize = 4095;
+
 /// Where `path` leads from the absolute, resolved folder `cwd`, with links followed and `.` and `..` removed.
 ///
 /// Components that do not exist yet are kept as written, below the nearest existing folder. So are those inside a
 /// folder that cannot be searched; opening the path will then fail.
 ///
 /// # Errors
-/// A loop of links; a NUL in the path; a path whose place depends on who opens it, such as `/proc/self/cwd/file`.
+/// A loop of links; a NUL in the path; a path of more than 4,095 bytes, which no program could open; a path whose place depends
+/// on who opens it, such as `/proc/self/cwd/file`.
 pub fn resolve(path: &Path, cwd: &Path) -> io::Result<PathBuf> {
     let named = named(path, cwd)?;
     match without_links(&named) {
@@ -82,7 +86,12 @@ pub fn resolve_for(path: &Path, cwd: &Path, may_read: &mut dyn FnMut(&Path) -> b
 
 /// The whole path, with `.` and `..` as they were given.
 fn named(path: &Path, cwd: &Path) -> io::Result<PathBuf> {
-    if path.as_os_str().as_encoded_bytes().contains(&0) {
+    let bytes = path.as_os_str().as_encoded_bytes();
+    if bytes.len() > MAX_PATH {
+        let problem = format!("it has {} bytes, and a path has at most {MAX_PATH}", bytes.len());
+        return Err(io::Error::new(io::ErrorKind::InvalidFilename, problem));
+    }
+    if bytes.contains(&0) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "a path cannot hold a NUL character"));
     }
     Ok(cwd.join(path))

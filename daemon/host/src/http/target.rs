@@ -9,6 +9,9 @@ use url::{Host, ParseError, Url};
 use super::HttpError;
 use super::guard::{GUARD, Guard, kind_of};
 
+/// The most characters of a host name, with the final dot (RFC 1035, section 2.3.4, less the bytes of its wire form).
+const MAX_HOST: usize = 254;
+
 /// A host and a port to connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HostPort {
@@ -22,7 +25,7 @@ pub(crate) struct HostPort {
 /// Parses a URL that may be requested.
 ///
 /// # Errors
-/// Schemes other than `http` and `https`, user names and passwords, a missing host.
+/// Schemes other than `http` and `https`, user names and passwords, a host that is missing or longer than a host name can be.
 pub fn parse(text: &str) -> Result<Url, HttpError> {
     let bad = |reason: String| HttpError::BadUrl { url: super::shown(text), reason };
     let text = text.trim();
@@ -53,6 +56,9 @@ pub(super) fn check(url: &Url) -> Result<(), String> {
     }
     match url.host_str() {
         None | Some("" | ".") => Err("it names no host".into()),
+        Some(host) if host.len() > MAX_HOST => {
+            Err(format!("its host has {} characters, and a host has at most {MAX_HOST}", host.len()))
+        }
         Some(_) => Ok(()),
     }
 }

@@ -36,6 +36,10 @@ fn heavy() -> Vec<(&'static str, String)> {
         ("no end", filled(&head("["), "1,", "")),
         ("unknown members", filled(r#"{"jsonrpc":"2.0","id":7,"method":"daemon.ping","x":["#, "1,", "1]}")),
         ("the method", filled(r#"{"jsonrpc":"2.0","id":7,"method":["#, "1,", "1]}")),
+        (
+            "a name of a tool",
+            filled(r#"{"jsonrpc":"2.0","id":7,"method":"tools.execute","params":{"name":""#, "a", "\"}}"),
+        ),
         ("the id", filled(r#"{"jsonrpc":"2.0","method":"daemon.ping","id":["#, "1,", "1]}")),
     ]
 }
@@ -56,6 +60,36 @@ fn one_large_message_has_a_bound_whatever_is_in_it() {
         // The connection stays open.
         assert_eq!(wire.result("daemon.ping", json!({})), json!({}), "{name}");
         assert_eq!(daemon.connect().result("daemon.status", json!({}))["message_memory"]["taken_bytes"], 0, "{name}");
+    }
+}
+
+/// Each could be compared with what is there, compiled, and shown in the answer.
+#[test]
+fn names_that_nothing_can_have_are_refused_at_once_and_not_repeated() {
+    let daemon = TestDaemon::start();
+    let long = "a".repeat(LENGTH);
+    let calls = [
+        ("read", json!({"path": long}), "a path has at most 4095"),
+        ("read", json!({"path": format!("folder/{long}")}), "a path has at most 4095"),
+        ("list", json!({"path": long}), "a path has at most 4095"),
+        ("grep", json!({"path": long, "pattern": "x"}), "a path has at most 4095"),
+        ("write", json!({"path": long, "content": "x"}), "a path has at most 4095"),
+        ("bash", json!({"cwd": long, "command": "true"}), "a path has at most 4095"),
+        ("web_fetch", json!({"url": format!("http://{long}/")}), "a host has at most 254"),
+        ("glob", json!({"pattern": long}), "the glob has"),
+        ("glob", json!({"pattern": format!("{{{}}}", "a,".repeat(LENGTH / 2))}), "the glob has"),
+        ("grep", json!({"pattern": "x", "include": long}), "the glob has"),
+        (&long, json!({}), "there is no tool aaa"),
+    ];
+    for (tool, arguments, expected) in calls {
+        let mut wire = daemon.connect();
+        let before = peak(&daemon);
+        let name = tool.get(..9).unwrap_or(tool);
+        let answer = wire.call("tools.execute", json!({"name": tool, "arguments": arguments})).to_string();
+        assert!(answer.contains(expected), "{name}: {}", &answer[..answer.len().min(500)]);
+        assert!(answer.len() < 20_000, "{name}: an answer of {} bytes", answer.len());
+        let cost = peak(&daemon) - before;
+        assert!(cost < ONE, "{name}: {} MiB", cost >> 20);
     }
 }
 
