@@ -307,7 +307,8 @@ impl Sandbox {
         // A person opened the session's folders, but hardly for all that lies below /etc.
         let is_opened =
             |path: &PathBuf| !path.starts_with("/etc") && places.iter().any(|place| path.starts_with(place));
-        covered.extend(self.of_root.paths().into_iter().filter(|path| !is_opened(path)));
+        let of_root = self.of_root.found();
+        covered.extend(of_root.paths.iter().filter(|path| !is_opened(path)).cloned());
         let SettingsOnFloor { seen: settings, mut replaced, hidden } =
             self.home_settings.on_floor(home, command.environment);
         covered.retain(|path| !settings.contains(path));
@@ -322,7 +323,9 @@ impl Sandbox {
         );
         // The files that the command names were judged, and a person may name those that a build needs.
         covered.retain(|path| !floor.reads.contains(path));
-        let mut names = self.other_names.of(&covered, || read_places(&places, home)).map_err(too_many)?;
+        let with_names = covered.iter().filter(|path| !of_root.paths.contains(*path)).chain(&of_root.linked);
+        let with_names: Vec<PathBuf> = with_names.cloned().collect();
+        let mut names = self.other_names.of(&with_names, || read_places(&places, home)).map_err(too_many)?;
         covered.extend(names.iter().cloned());
         let elsewhere = self.other_mounts.of(&covered);
         covered.extend(elsewhere.iter().cloned());

@@ -85,6 +85,11 @@ impl OtherNames {
     }
 }
 
+/// The files among these, and in these folders, that have other names as well.
+pub(super) fn files_with_other_names(secrets: &[PathBuf]) -> Vec<PathBuf> {
+    linked(secrets).into_values().flat_map(|secret| secret.known).collect()
+}
+
 /// The secrets among these files, and in these folders, that have more names than those.
 fn linked(secrets: &[PathBuf]) -> BTreeMap<LinkedNumber, LinkedSecret> {
     let mut linked = BTreeMap::new();

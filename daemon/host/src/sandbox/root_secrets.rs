@@ -1,14 +1,17 @@
 //! Files of the system that only root and a few others read, such as the keys of servers: the commands of a daemon of root would
 //! read them as well.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use rustix::process::geteuid;
+
+use super::other_names::files_with_other_names;
 
 /// Looked through for files: a folder that is covered takes root's right to read those of other users.
 const SETTINGS: &str = "/etc";
@@ -21,23 +24,33 @@ const AGAIN: Duration = Duration::from_secs(60);
 
 /// One per daemon.
 #[derive(Debug, Default)]
-pub(super) struct RootSecrets(Mutex<Option<(Instant, Vec<PathBuf>)>>);
+pub(super) struct RootSecrets(Mutex<Option<(Instant, Arc<FoundRootSecrets>)>>);
+
+#[derive(Debug, Default)]
+pub(super) struct FoundRootSecrets {
+    /// The files and folders that other users may not read.
+    pub(super) paths: BTreeSet<PathBuf>,
+    /// The files among them and in the folders that have other names. A database may have a thousand, which take as long to look at
+    /// as a command takes.
+    pub(super) linked: Vec<PathBuf>,
+}
 
 impl RootSecrets {
-    /// The files and folders that other users may not read; none if this process is not root's. Looked for once a minute, which
-    /// takes some milliseconds.
-    pub(super) fn paths(&self) -> Vec<PathBuf> {
+    /// None if this process is not root's. Looked for once a minute, which takes some milliseconds.
+    pub(super) fn found(&self) -> Arc<FoundRootSecrets> {
         if !geteuid().is_root() {
-            return Vec::new();
+            return Arc::default();
         }
         let mut known = self.0.lock();
         match known.as_ref().filter(|(at, _)| at.elapsed() < AGAIN) {
-            Some((_, paths)) => paths.clone(),
+            Some((_, found)) => found.clone(),
             None => {
                 let mut paths = hidden_in(Path::new(SETTINGS), false);
                 paths.extend(STATES.iter().flat_map(|state| hidden_in(Path::new(state), true)));
-                *known = Some((Instant::now(), paths.clone()));
-                paths
+                let linked = files_with_other_names(&paths);
+                let found = Arc::new(FoundRootSecrets { paths: paths.into_iter().collect(), linked });
+                *known = Some((Instant::now(), found.clone()));
+                found
             }
         }
     }
