@@ -231,14 +231,15 @@ impl WatchedCommand {
     /// Sets aside what was made since the last look.
     fn look(&self) -> Result<(), String> {
         let mut all = self.aside.lock();
-        for file in self.set_aside()? {
+        for file in self.set_aside(&all)? {
             tracing::info!("{}", file.words());
             all.push(file);
         }
         Ok(())
     }
 
-    fn set_aside(&self) -> Result<Vec<SetAside>, String> {
+    /// `earlier`: what was set aside already.
+    fn set_aside(&self, earlier: &[SetAside]) -> Result<Vec<SetAside>, String> {
         let found = self.found_since().ok_or("there are too many folders to look for files that run code later")?;
         let is_other = |path: &Path| self.links.get(path).is_some_and(|link| link_state(path) != Some(*link));
         let is_new = |path: &&PathBuf| {
@@ -247,7 +248,9 @@ impl WatchedCommand {
         let mut aside: Vec<SetAside> = found.files.iter().filter(is_new).map(|path| self.put_aside(path)).collect();
         let is_new =
             |git: &&PathBuf| !self.before.repositories.contains(*git) || self.made.contains(*git) || is_other(git);
-        for git in found.repositories.iter().filter(is_new) {
+        // As a whole, it goes back if it is allowed.
+        let is_left = |git: &&PathBuf| !earlier.iter().any(|file| file.now.as_ref() == Ok(git));
+        for git in found.repositories.iter().filter(is_new).filter(is_left) {
             let is_known = |other: &Path| self.before.repositories.contains(other) && !self.made.contains(other);
             if git_control::runs_nothing(git, is_known) {
                 self.sandbox.made_repositories.add(git);
@@ -534,6 +537,12 @@ mod tests {
         ] {
             assert_eq!(test.aside(script), expected, "{script}");
         }
+        // It is looked at again while the command runs.
+        let watch = test.watch();
+        run(&test.top(), "git init -q again; git -C again config core.fsmonitor ./x");
+        watch.watched.look().unwrap();
+        let aside = watch.settle().unwrap();
+        assert_eq!(aside.iter().map(|file| file.path.clone()).collect::<Vec<_>>(), [test.top().join("again/.git")]);
         // Commands that a stopped rebase will run.
         run(
             &test.top(),
