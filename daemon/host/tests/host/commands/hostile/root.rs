@@ -341,7 +341,8 @@ impl ThrowAwayRoot {
     fn watch(&mut self) {
         let top = self.top();
         let folders = self.kept.iter().filter(|(_, kept)| kept.kind == FileKind::Folder);
-        let folders = folders.map(|(path, _)| top.join(path)).chain(["root", "tmp", "bin"].map(|name| self.base.join(name)));
+        let folders =
+            folders.map(|(path, _)| top.join(path)).chain(["root", "tmp", "bin"].map(|name| self.base.join(name)));
         folders.for_each(|folder| self.watched.watch(&folder));
         self.watched.take(|_, _| ());
     }

@@ -128,7 +128,8 @@ impl TestShell {
         let mut mode = String::new();
         let is_there = output.read_line(&mut mode).is_ok() && mode.trim() == if confined { "confined" } else { "open" };
         let server = if confined { only_child(&child) } else { Some(Pid::from_child(&child)) };
-        let mut shell = Self { server: server.unwrap_or(Pid::from_child(&child)), child, input, output, is_confined: confined };
+        let mut shell =
+            Self { server: server.unwrap_or(Pid::from_child(&child)), child, input, output, is_confined: confined };
         if !is_there || server.is_none() {
             shell.end();
             return None;
