@@ -331,6 +331,9 @@ pub struct CheckedPart {
     pub target: String,
     pub verdict: Verdict,
     pub rule: String,
+    /// The command line that allows it from now on, if a person is asked and a grant would answer; only with `explain`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed_with: Option<String>,
 }
 
 /// Params of `permissions.grant`.

@@ -1996,6 +1996,8 @@ export interface PermissionsCheckResult {
     /** The decision of the permission engine. */
     verdict: "allow" | "ask" | "deny";
     rule: string;
+    /** The command line that allows it from now on, if a person is asked and a grant would answer; only with `explain`. */
+    allowed_with?: string;
   }>;
   /** How a command line was parsed, in its order; only with `explain`. */
   commands?: Array<{
@@ -2027,6 +2029,8 @@ export interface PermissionsCheckResult {
       /** The decision of the permission engine. */
       verdict: "allow" | "ask" | "deny";
       rule: string;
+      /** The command line that allows it from now on, if a person is asked and a grant would answer; only with `explain`. */
+      allowed_with?: string;
     }>;
   }>;
 }

@@ -485,6 +485,7 @@ pub fn check(policy: &Policy, grants: &[Grant], subject: &Subject, needs: &[Need
         target: need.target.clone(),
         verdict: decision.verdict,
         rule: decision.rule.clone(),
+        allowed_with: None,
     };
     let parts = if judged.len() > 1 { judged.iter().map(part).collect() } else { Vec::new() };
     CheckedPermission { verdict, rule, parts, commands: Vec::new() }

@@ -1,5 +1,6 @@
 //! Git's index: the files that a repository tracks (gitformat-index(5)).
 
+use std::collections::HashSet;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -95,42 +96,80 @@ pub(crate) fn read(path: &Path) -> Option<GitIndex> {
     parse(&files::read_named(path, MAX_BYTES).ok()?)
 }
 
+/// The folders with a name that begins with a dot, in which the index at `path` has files, with their paths from the top folder on.
+/// `None` as for [`read`].
+pub(crate) fn hidden_folders(path: &Path) -> Option<HashSet<Vec<u8>>> {
+    let mut found = HashSet::new();
+    let shared = scan(&files::read_named(path, MAX_BYTES).ok()?, |_, name| add_hidden(name, &mut found))?;
+    if let Some(shared) = shared {
+        let bytes = files::read_named(&path.with_file_name(shared), MAX_BYTES).ok()?;
+        scan(&bytes, |_, name| add_hidden(name, &mut found))?;
+    }
+    Some(found)
+}
+
+fn add_hidden(name: &[u8], found: &mut HashSet<Vec<u8>>) -> Option<()> {
+    for slash in memchr::memchr_iter(b'/', name) {
+        let folder = name.get(..slash)?;
+        let start = memchr::memrchr(b'/', folder).map_or(0, |before| before + 1);
+        if folder.get(start) == Some(&b'.') && !found.contains(folder) {
+            found.insert(folder.to_vec());
+        }
+    }
+    Some(())
+}
+
 fn parse(bytes: &[u8]) -> Option<GitIndex> {
+    let mut entries = Vec::new();
+    let shared = scan(bytes, |fixed, name| {
+        let number = |at: usize| fixed.get(at..)?.first_chunk().map(|number| u32::from_be_bytes(*number));
+        let kind = match number(24)? & 0o170_000 {
+            0o160_000 => IndexEntryKind::Submodule,
+            0o040_000 => IndexEntryKind::SparseFolder,
+            _ => IndexEntryKind::File,
+        };
+        let flags = u16::from_be_bytes(*fixed.get(60..)?.first_chunk()?);
+        let facts = IndexFacts {
+            inode_changed: (number(0)?, number(4)?),
+            content_changed: (number(8)?, number(12)?),
+            inode: number(20)?,
+            size: number(36)?,
+        };
+        let object = *fixed.get(40..)?.first_chunk()?;
+        entries.push(IndexEntry { name: name.to_vec(), kind, object, is_unmerged: flags & 0x3000 != 0, facts });
+        Some(())
+    })?;
+    Some(GitIndex { entries, shared })
+}
+
+/// Goes through the entries, each with the bytes before its name, and its name. The result is the name of the file that has the
+/// others.
+fn scan(bytes: &[u8], mut each: impl FnMut(&[u8], &[u8]) -> Option<()>) -> Option<Option<String>> {
     let number = |at: usize| Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?));
     let version = number(4)?;
     if !bytes.starts_with(b"DIRC") || !matches!(version, 2..=4) {
         return None;
     }
-    let mut entries = Vec::new();
-    let mut name: Vec<u8> = Vec::new();
+    let mut before: Vec<u8> = Vec::new();
     let mut at = 12;
     for _ in 0..number(8)? {
-        let kind = match number(at + 24)? & 0o170_000 {
-            0o160_000 => IndexEntryKind::Submodule,
-            0o040_000 => IndexEntryKind::SparseFolder,
-            _ => IndexEntryKind::File,
-        };
-        let object = *bytes.get(at + 40..)?.first_chunk()?;
         let flags = u16::from_be_bytes(*bytes.get(at + 60..)?.first_chunk()?);
         let mut start = at + if flags & 0x4000 == 0 { 62 } else { 64 };
-        match version {
+        if version == 4 {
             // The name begins like the one before, except for its last bytes.
-            4 => {
-                let (removed, behind) = offset(bytes, start)?;
-                start = behind;
-                name.truncate(name.len().checked_sub(removed)?);
-            }
-            _ => name.clear(),
+            let (removed, behind) = offset(bytes, start)?;
+            start = behind;
+            before.truncate(before.len().checked_sub(removed)?);
         }
-        let length = bytes.get(start..)?.iter().position(|byte| *byte == 0)?;
-        name.extend(bytes.get(start..start + length)?);
-        let facts = IndexFacts {
-            inode_changed: (number(at)?, number(at + 4)?),
-            content_changed: (number(at + 8)?, number(at + 12)?),
-            inode: number(at + 20)?,
-            size: number(at + 36)?,
-        };
-        entries.push(IndexEntry { name: name.clone(), kind, object, is_unmerged: flags & 0x3000 != 0, facts });
+        let length = memchr::memchr(0, bytes.get(start..)?)?;
+        let fixed = bytes.get(at..start)?;
+        let own = bytes.get(start..start + length)?;
+        if version == 4 {
+            before.extend(own);
+            each(fixed, &before)?;
+        } else {
+            each(fixed, own)?;
+        }
         at = match version {
             4 => start + length + 1,
             // Padded with NULs to a multiple of eight, with at least one.
@@ -148,7 +187,7 @@ fn parse(bytes: &[u8]) -> Option<GitIndex> {
         }
         at = at.checked_add(8 + length)?;
     }
-    (at + OBJECT == bytes.len()).then_some(GitIndex { entries, shared })
+    (at + OBJECT == bytes.len()).then_some(shared)
 }
 
 /// A number of variable length, as in the offsets of a pack (git-scm.com/docs/pack-format), and the place behind it.

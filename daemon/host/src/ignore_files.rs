@@ -4,7 +4,7 @@
 //! They are read here with limits instead of by the walker: a repository may contain a pipe, a device or gigabytes in
 //! their place. One that cannot be used is listed in [`IgnoreFiles::problems`], and the walk continues without it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -55,8 +55,8 @@ struct IgnoreState {
     room: usize,
     problems: Vec<String>,
     exclusions: Exclusions,
-    /// The names in the index of each repository that was asked about.
-    indexes: HashMap<PathBuf, Option<Arc<Vec<Vec<u8>>>>>,
+    /// The hidden folders in the index of each repository that was asked about.
+    indexes: HashMap<PathBuf, Option<Arc<HashSet<Vec<u8>>>>>,
 }
 
 /// The ignore files of a folder that has some or that is a repository, linked to those above.
@@ -143,7 +143,8 @@ impl IgnoreFiles {
         }
     }
 
-    /// Whether the index of the folder's repository has files in it. Reads the index once for each repository. Blocks.
+    /// Whether the index of the repository has files in this folder, whose name begins with a dot. Reads the index once for each
+    /// repository, if it is another one than that of the last walk. Blocks.
     pub fn tracks_folder(&self, folder: &Path) -> bool {
         let Some((top, Some(git))) = folder.ancestors().skip(1).find_map(|top| Some((top, own_git_folder(top)?)))
         else {
@@ -151,9 +152,9 @@ impl IgnoreFiles {
         };
         let Ok(inside) = folder.strip_prefix(top) else { return false };
         let mut known = self.known.lock();
-        let index = known.indexes.entry(top.to_owned()).or_insert_with(|| tracked_names(&git).map(Arc::new)).clone();
+        let index = known.indexes.entry(top.to_owned()).or_insert_with(|| hidden_folders(&git.join("index"))).clone();
         drop(known);
-        index.is_some_and(|index| has_entry_below(&index, inside.as_os_str().as_bytes()))
+        index.is_some_and(|index| index.contains(inside.as_os_str().as_bytes()))
     }
 
     /// The files that were not used, and why; only those that the caller may read.
@@ -301,20 +302,29 @@ fn own_git_folder(folder: &Path) -> Option<Option<PathBuf>> {
     Some(Some(folder.join(OsStr::from_bytes(line.trim_ascii()))))
 }
 
-/// The names of the files in the index, in order, with those of a split index.
-fn tracked_names(git: &Path) -> Option<Vec<Vec<u8>>> {
-    let index = git_index::read(&git.join("index"))?;
-    let shared =
-        index.shared.and_then(|name| git_index::read(&git.join(name))).into_iter().flat_map(|shared| shared.entries);
-    let mut names: Vec<Vec<u8>> = index.entries.into_iter().chain(shared).map(|entry| entry.name).collect();
-    names.sort_unstable();
-    Some(names)
+/// The hidden folders of one index, as it was when it was read.
+struct KnownIndex {
+    path: PathBuf,
+    facts: FileFacts,
+    hidden: Arc<HashSet<Vec<u8>>>,
 }
 
-/// Whether one of these files is below a folder.
-fn has_entry_below(names: &[Vec<u8>], folder: &[u8]) -> bool {
-    let below = [folder, b"/"].concat();
-    names.get(names.partition_point(|name| *name < below)).is_some_and(|name| name.starts_with(&below))
+static KNOWN_INDEX: Mutex<Option<KnownIndex>> = Mutex::new(None);
+
+/// The hidden folders with files in an index. Those of the last index are kept until its file is another.
+fn hidden_folders(path: &Path) -> Option<Arc<HashSet<Vec<u8>>>> {
+    let metadata = std::fs::metadata(path).ok()?;
+    let facts = file_facts::facts(&metadata);
+    let known = KNOWN_INDEX.lock();
+    if let Some(known) = known.as_ref().filter(|known| known.path == path && known.facts == facts) {
+        return Some(known.hidden.clone());
+    }
+    drop(known);
+    let hidden = Arc::new(git_index::hidden_folders(path)?);
+    if file_facts::is_settled(&metadata, SystemTime::now()) {
+        *KNOWN_INDEX.lock() = Some(KnownIndex { path: path.to_owned(), facts, hidden: hidden.clone() });
+    }
+    Some(hidden)
 }
 
 /// The target of a work tree's `.git` file (gitrepository-layout(5), `gitdir` and `commondir`).

@@ -111,10 +111,12 @@ const LINES: &[&str] = &[
 ];
 
 fn gaps_inside(node: Node, source: &str) -> bool {
-    // Inside these, the grammar drops text; their analysis reads the source instead.
-    let opaque = node.kind() == "string";
-    let mut waiting = vec![(node, opaque)];
-    while let Some((node, opaque)) = waiting.pop() {
+    let is_string = |node: Node| node.kind() == "string";
+    // Each with whether it stands in a string. A node finds its parent in a time that grows with its depth.
+    let mut waiting = vec![(node, false)];
+    while let Some((node, is_in_string)) = waiting.pop() {
+        // Inside these, the grammar drops text; their analysis reads the source instead.
+        let opaque = is_string(node);
         let children = all(node);
         let mut at = node.start_byte();
         for child in &children {
@@ -126,14 +128,13 @@ fn gaps_inside(node: Node, source: &str) -> bool {
             // A token with other text than its own has swallowed part of a word. After another expansion in a string,
             // the token of an expansion includes the blanks before it; the analysis of the string restores them.
             let text = cut::between(source, child.byte_range());
-            let is_in_string = matches!(child.kind(), "$(" | "$((" | "$[" | "$" | "${")
-                && node.parent().is_some_and(|parent| parent.kind() == "string");
-            let own = if is_in_string { text.trim_start_matches([' ', '\t', '\n']) } else { text };
+            let begins = matches!(child.kind(), "$(" | "$((" | "$[" | "$" | "${");
+            let own = if begins && is_in_string { text.trim_start_matches([' ', '\t', '\n']) } else { text };
             if !child.is_named() && child.kind() != own {
                 return false;
             }
             at = child.end_byte();
-            waiting.push((*child, child.kind() == "string"));
+            waiting.push((*child, opaque));
         }
         if !opaque && !children.is_empty() && !is_blank(cut::between(source, at..node.end_byte())) {
             return false;

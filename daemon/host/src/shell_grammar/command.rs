@@ -1,6 +1,7 @@
 //! Simple commands: their words, and what their programs do with them. Redirects are in [`super::redirects`], variables
 //! in [`super::assignments`], and the effects of a command on the shell in [`super::effects`].
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use toold_engine::effects::CommandEffects;
@@ -12,12 +13,15 @@ use tree_sitter::Node;
 use super::arg::{Arg, WordPart};
 use super::expand;
 use super::made::MadeNames;
-use super::named_programs::{ProgramName, name_in_session};
+use super::named_programs::{ProgramName, name_in_session, script_in_session};
 use super::programs::{self, CommandContext, CommandOutput, FileAccess, FileUse, NamedCommand, Reading};
 use super::{
-    LineItem, MAX_DEPTH, MAX_NEEDS, ShellWalk, SimpleCommand, Unreadable, Walked, all, check, heredocs, places, shown,
-    variables,
+    LineItem, MAX_DEPTH, MAX_NEEDS, MAX_STATEMENTS, ShellWalk, SimpleCommand, Unreadable, Walked, all, check, heredocs,
+    places, shown, variables,
 };
+
+/// So many words of a command take as long as a statement.
+const WORDS_PER_STATEMENT: usize = 4;
 
 /// Variables that choose the folder of a `cd` behind them: `CDPATH=x cd y`.
 const CHOOSING_FOLDER: &[&str] = &["CDPATH", "HOME", "OLDPWD", "PWD"];
@@ -132,7 +136,9 @@ impl<'t> ShellWalk<'_, '_, '_> {
     /// A command with its words, and as it was written. `doubt`: the words do not show everything that it does.
     pub(super) fn simple(&mut self, words: Vec<Arg>, doubt: bool, raw: &str) -> Walked {
         self.depth += 1;
-        if self.depth > MAX_DEPTH || self.found.len() > MAX_NEEDS || self.clock.is_over() {
+        self.statements += words.len() / WORDS_PER_STATEMENT;
+        let is_too_large = self.found.len() > MAX_NEEDS || self.statements > MAX_STATEMENTS;
+        if self.depth > MAX_DEPTH || is_too_large || self.clock.is_over() {
             return Err(Unreadable);
         }
         if words.is_empty() {
@@ -147,14 +153,22 @@ impl<'t> ShellWalk<'_, '_, '_> {
         }
         let program = self.program_in_session(&words[0]);
         let as_written: Vec<Word> = words.iter().map(Arg::word).collect();
-        // As the session's folder names the program, for rules that allow.
-        let named = match &program {
-            ProgramName::Other(name) => {
-                let first = Arg { raw: words[0].raw.clone(), ..Arg::text(name) };
-                std::iter::once(first).chain(words.iter().skip(1).cloned()).collect()
+        // As the session's folder names the program and the script that it runs, for rules that allow.
+        let mut named = words.clone();
+        if let ProgramName::Other(name) = &program {
+            named[0] = Arg { raw: words[0].raw.clone(), ..Arg::text(name) };
+        }
+        if let Some(at) = programs::script_at(&words) {
+            match self.script_in_session(&words[at]) {
+                ProgramName::Other(name) => named[at] = Arg { raw: words[at].raw.clone(), ..Arg::text(&name) },
+                // A file of this name, in some folder.
+                ProgramName::Unknown => {
+                    let name = words[at].start().rsplit('/').next().unwrap_or_default();
+                    named[at] = Arg::unknown(&format!("*/{name}"));
+                }
+                ProgramName::AsWritten => {}
             }
-            ProgramName::AsWritten | ProgramName::Unknown => words.clone(),
-        };
+        }
         let plain: Vec<Word> = named.iter().map(Arg::word).collect();
         let name = words[0].literal().map(str::to_owned);
         // A number evaluates to itself.
@@ -238,7 +252,8 @@ impl<'t> ShellWalk<'_, '_, '_> {
         let target = if hides { raw.to_owned() } else { shown(&plain) };
         let mut texts: Vec<String> = script.into_iter().chain(reading.program.take()).collect();
         if may_hold_command {
-            texts.insert(0, programs::values::in_front(&words).unwrap_or_else(|| target.clone()));
+            let is_other = reading.is_unknown_operation && reading.form.is_some();
+            texts.insert(0, programs::values::in_front(&words, is_other).unwrap_or_else(|| target.clone()));
             texts.append(&mut reading.texts);
         }
         let script = (!texts.is_empty()).then(|| texts.join("\n"));
@@ -253,7 +268,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
         let folder_text = folder.map(PathBuf::as_path);
         let places: Vec<&Path> = self.surroundings.folders.iter().map(AsRef::as_ref).collect();
         let mut renamed = programs::other_names(&as_written, reading.form.as_ref(), folder_text, &places);
-        if program != ProgramName::AsWritten {
+        if plain != as_written || program == ProgramName::Unknown {
             renamed.push(NamedCommand { words: as_written.clone(), form: reading.form.clone() });
         }
         // The line may have put a folder of its own in front of `PATH`.
@@ -279,10 +294,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
             may_run_any: false,
             effects: CommandEffects::default(),
         }));
-        let mut short = reading.known.filter(|_| unsure.is_none()).and_then(|_| places::without_place(&words));
-        if let Some(first) = short.as_mut().and_then(|short| short.first_mut()) {
-            first.clone_from(&plain[0]);
-        }
+        let short = reading.known.filter(|_| unsure.is_none()).and_then(|_| places::without_place(&named));
         let short = short.filter(|_| program != ProgramName::Unknown);
         let writes_in = self.folders_written(&reading.writes_in);
         self.found.push(LineItem::Command(SimpleCommand {
@@ -383,11 +395,22 @@ impl<'t> ShellWalk<'_, '_, '_> {
     /// See [`name_in_session`].
     fn program_in_session(&self, program: &Arg) -> ProgramName {
         let Some(written) = program.literal() else { return ProgramName::AsWritten };
-        let mut places: Vec<&Path> = self.surroundings.folders.iter().map(AsRef::as_ref).collect();
-        if places.is_empty() {
-            places.push(self.surroundings.cwd);
+        name_in_session(written, self.state.folders(), &self.session_places(), self.nothing_changed())
+    }
+
+    /// See [`script_in_session`]. Behind a script that a person has allowed to change this shell, names stay as they are.
+    fn script_in_session(&self, script: &Arg) -> ProgramName {
+        match script.literal() {
+            Some(written) if !self.is_elsewhere && !(self.state.is_lost() && self.state.folders().is_none()) => {
+                script_in_session(written, self.state.folders(), &self.session_places(), self.nothing_changed())
+            }
+            _ => ProgramName::AsWritten,
         }
-        name_in_session(written, self.state.folders(), &places, self.nothing_changed())
+    }
+
+    fn session_places(&self) -> Vec<&Path> {
+        let places: Vec<&Path> = self.surroundings.folders.iter().map(AsRef::as_ref).collect();
+        if places.is_empty() { vec![self.surroundings.cwd] } else { places }
     }
 
     /// No command that was read until here may have changed a file.
@@ -546,6 +569,8 @@ pub(super) fn list_wildcards(words: &[Arg], reading: &mut Reading) {
 
 /// The positions of the words that name files.
 fn operands_of(words: &[Arg], reading: &Reading) -> Vec<usize> {
-    let is_file = |word: &Arg| reading.files.iter().any(|file| file.is_operand && file.arg == *word);
+    let files: HashSet<&str> =
+        reading.files.iter().filter(|file| file.is_operand).map(|file| file.arg.raw.as_str()).collect();
+    let is_file = |word: &Arg| files.contains(word.raw.as_str());
     words.iter().enumerate().skip(1).filter(|(_, word)| is_file(word)).map(|(at, _)| at).collect()
 }

@@ -16,9 +16,9 @@ use super::clock::JudgingClock;
 use super::expand;
 use super::names::{self, NameSet, TreeEntry};
 use super::programs::{FileAccess, FileUse, Reading};
-use super::state::logical;
+use super::state::{MAX_PATH, logical};
 use super::trees::TreeFilter;
-use super::{ShellWalk, SimpleCommand, programs};
+use super::{MAX_NEEDS, ShellWalk, SimpleCommand, programs};
 use crate::credentials::holds_credentials;
 use crate::exclude::Exclusions;
 use crate::file_needs::{is_certificate, read_need, write_need};
@@ -27,7 +27,7 @@ use crate::files::{OpenError, ResolvedPath, is_file_of_opener, is_opener_path, r
 /// Up to this number, files are judged one by one; above it, by the folder that contains them.
 const MAX_SINGLE: usize = 16;
 /// Limit of links that lead out of a folder: each is a need of its own.
-const MAX_LINKS: usize = super::MAX_NEEDS;
+const MAX_LINKS: usize = MAX_NEEDS;
 /// Size limit of an ignore file, in bytes.
 const MAX_IGNORE_FILE: u64 = 1 << 20;
 /// Reading and writing these has no other effect.
@@ -193,6 +193,9 @@ impl ShellWalk<'_, '_, '_> {
         let mut looked_up = false;
         for word in words.iter().skip(1).filter(|word| matches!(word.pieces.first(), Some(WordPart::Glob(_)))) {
             looked_up = true;
+            if self.clock.is_over() {
+                break;
+            }
             let folders = self.state.folders().map(<[PathBuf]>::to_vec).unwrap_or_default();
             let found: Option<Vec<NameSet>> =
                 folders.iter().map(|folder| expand::expand(word, folder, self.surroundings.may_read)).collect();
@@ -213,6 +216,10 @@ impl ShellWalk<'_, '_, '_> {
     pub(super) fn named_files(&mut self, reading: &mut Reading) -> Vec<NamedFile> {
         let mut found = Vec::new();
         for file in std::mem::take(&mut reading.files) {
+            // The line is not judged then.
+            if found.len() > MAX_NEEDS || self.clock.is_over() {
+                break;
+            }
             let (from, is_remote) = (found.len(), is_remote(&file, reading));
             if let Err(why) = self.named_file(&file, &mut found) {
                 reading.hides_file |= may_be_forbidden(&file.arg, file.how);
@@ -308,6 +315,9 @@ impl ShellWalk<'_, '_, '_> {
     pub(super) fn named_file(&mut self, file: &FileUse, found: &mut Vec<NamedFile>) -> Result<(), String> {
         let unknown = || format!("the file that {} names is unknown", file.arg.raw);
         let named = |path: PathBuf| NamedFile::of(file, path);
+        if file.arg.start().len() > MAX_PATH {
+            return Err("a path is longer than the system allows".to_owned());
+        }
         match file.arg.pieces.as_slice() {
             [] | [WordPart::Pipe] => return Ok(()),
             [WordPart::Names(names)] => {

@@ -1,5 +1,5 @@
-//! Programs that a line names by a relative path, as they are named from the session's folder: a rule for `./run.sh` is about that file
-//! there, wherever the line has gone by then.
+//! Programs and scripts that a line names by a relative path, as they are named from the session's folder: a rule for
+//! `./run.sh`, or for `python3 run.py`, is about that file there, wherever the line has gone by then.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,23 @@ pub(super) fn name_in_session(
     places: &[&Path],
     is_settled: bool,
 ) -> ProgramName {
-    if written.starts_with('/') || !written.contains('/') {
+    if !written.contains('/') {
+        return ProgramName::AsWritten;
+    }
+    match script_in_session(written, folders, places, is_settled) {
+        ProgramName::Other(name) if !name.contains('/') => ProgramName::Other(format!("./{name}")),
+        name => name,
+    }
+}
+
+/// The same for the file that an interpreter runs, which is in the folder of the command without a `/`, too.
+pub(super) fn script_in_session(
+    written: &str,
+    folders: Option<&[PathBuf]>,
+    places: &[&Path],
+    is_settled: bool,
+) -> ProgramName {
+    if written.starts_with('/') {
         return ProgramName::AsWritten;
     }
     let mut names = folders.unwrap_or_default().iter().map(|folder| name_from(written, folder, places, is_settled));
@@ -42,10 +58,7 @@ fn name_from(written: &str, folder: &Path, places: &[&Path], is_settled: bool) -
     let file = logical(&folder.join(written));
     let below =
         places.iter().filter_map(|place| file.strip_prefix(place).ok()).min_by_key(|below| below.as_os_str().len());
-    ProgramName::Other(match below.unwrap_or(&file).to_string_lossy() {
-        name if name.contains('/') => name.into_owned(),
-        name => format!("./{name}"),
-    })
+    ProgramName::Other(below.unwrap_or(&file).to_string_lossy().into_owned())
 }
 
 #[cfg(test)]
@@ -79,6 +92,14 @@ mod tests {
             ("./run.sh", vec!["docs", "docs"], other("docs/run.sh")),
         ] {
             assert_eq!(name(written, &folders), expected, "{written} in {folders:?}");
+        }
+        for (written, folder, expected) in [
+            ("run.py", "docs", other("docs/run.py")),
+            ("../run.py", "docs", other("run.py")),
+            ("run.py", "", ProgramName::AsWritten),
+        ] {
+            let folder = logical(&top.join(folder));
+            assert_eq!(script_in_session(written, Some(&[folder]), &[&top], true), expected, "{written}");
         }
         assert_eq!(name_in_session("./run.sh", None, &[&top], true), ProgramName::Unknown);
         assert_eq!(name_in_session("../run.sh", Some(&[top.join("docs")]), &[&top], false), ProgramName::Unknown);

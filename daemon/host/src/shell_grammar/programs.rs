@@ -64,7 +64,7 @@ use super::trees::TreeFilter;
 
 pub use builtins::is_known_command;
 pub(super) use builtins::{DECLARING, changes_shell, exports, is_no_command, only_empties_wildcards};
-pub(super) use interpreters::inline_script;
+pub(super) use interpreters::{inline_script, script_at};
 pub(super) use known::{ProgramTable, Takes, find, load_tables};
 pub(super) use operation::head;
 pub(super) use operation_effects::effects_of;
@@ -628,7 +628,8 @@ fn own(name: &str, words: &[Arg]) -> Reading {
         return reading.runs_any(format!("the shell expands {}, which may be the program that {name} runs", word.raw));
     }
     match words.first() {
-        Some(first) if first.literal().is_none() => reading.unsure(format!(
+        // Names of files below a folder are no subcommand.
+        Some(first) if first.literal().is_none() && !first.start().contains('/') => reading.unsure(format!(
             "the shell expands {}, the first word after a program that toold does not know",
             first.raw
         )),

@@ -9,6 +9,9 @@ use super::variables;
 /// With more possible folders than this, a command may be anywhere.
 const MAX_FOLDERS: usize = 8;
 
+/// Bytes of a path: Linux opens none that is longer (`PATH_MAX`).
+pub(super) const MAX_PATH: usize = 4096;
+
 /// The variables that the shell itself sets, or that change how it parses.
 const SPECIAL: &[&str] =
     &["IFS", "PATH", "CDPATH", "GLOBIGNORE", "POSIXLY_CORRECT", "BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS"];
@@ -110,7 +113,7 @@ impl ShellState {
 
     /// Changes the folder; `None` if the new one is unknown.
     pub(super) fn enter(&mut self, folder: Option<&str>) {
-        self.folders = match (self.folders.take(), folder) {
+        self.folders = match (self.folders.take(), folder.filter(|folder| folder.len() <= MAX_PATH)) {
             (_, Some(folder)) if folder.starts_with('/') => Some(vec![logical(Path::new(folder))]),
             (Some(folders), Some(folder)) => {
                 Some(folders.into_iter().map(|before| logical(&before.join(folder))).collect())

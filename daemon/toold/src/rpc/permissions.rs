@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use jsonrpsee::types::{ErrorObjectOwned, SubscriptionId};
 use toold_engine::Engine;
 use toold_engine::asks::{AskReplyError, AskSubscription, Replier, reply};
+use toold_engine::grant_commands::grant_command;
 use toold_engine::guarded_files::GuardedFiles;
 use toold_engine::need::Need;
 use toold_engine::permission::{GrantError, grant, revoke};
+use toold_engine::policy::allowing::allowing_pattern;
 use toold_engine::policy::grants::GrantScope;
 use toold_engine::policy::pattern::Pattern;
 use toold_engine::policy::{CallingAgent, Subject, check};
@@ -251,7 +253,12 @@ async fn would(request: MethodRequest, params: CheckPermission) -> Result<Checke
     };
     let mut checked = check(&engine.policy.load(), &engine.grants.snapshot(), &subject, &needs);
     if params.explain && category == Category::Shell {
-        checked.commands = commands(explained, &checked);
+        let (policy, grants) = (engine.policy.load(), engine.grants.snapshot());
+        let allowing = |need: &Need| {
+            let pattern = allowing_pattern(&policy, &grants, &subject, need)?;
+            Some(grant_command(need.category(), &pattern, &[]))
+        };
+        checked.commands = commands(explained, &checked, &allowing);
     }
     Ok(checked)
 }
@@ -264,16 +271,23 @@ fn version_of<'v>(name: &str, versions: &'v str) -> &'v str {
 }
 
 /// How the command line was parsed, with the decision about each part.
-fn commands(explained: Vec<Explained>, checked: &CheckedPermission) -> Vec<ExplainedCommand> {
+fn commands(
+    explained: Vec<Explained>,
+    checked: &CheckedPermission,
+    allowing: &dyn Fn(&Need) -> Option<String>,
+) -> Vec<ExplainedCommand> {
     let mut parts = checked.parts.iter().cloned();
     let mut part = |need: Need| {
         // The parts are reported only when there are several.
-        parts.next().unwrap_or_else(|| CheckedPart {
+        let part = parts.next().unwrap_or_else(|| CheckedPart {
             category: need.category(),
-            target: need.target,
+            target: need.target.clone(),
             verdict: checked.verdict,
             rule: checked.rule.clone(),
-        })
+            allowed_with: None,
+        });
+        let allowed_with = (part.verdict == Verdict::Ask).then(|| allowing(&need)).flatten();
+        CheckedPart { allowed_with, ..part }
     };
     let command = |explained: Explained| ExplainedCommand {
         command: (!explained.command.is_empty()).then_some(explained.command),

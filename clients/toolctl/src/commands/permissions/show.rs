@@ -2,7 +2,9 @@
 
 use comfy_table::Cell;
 use toold_proto::effect::{Effect, in_words};
-use toold_proto::permission::{Action, CheckedPart, CheckedPermission, ExplainedCommand, GrantInfo, PermissionList};
+use toold_proto::permission::{
+    Action, CheckedPart, CheckedPermission, ExplainedCommand, GrantInfo, PermissionList, Verdict,
+};
 
 use crate::clock;
 use crate::output::{BAD, BOLD, DIM, WARN, one_line, plain};
@@ -114,7 +116,7 @@ pub(super) fn without_chains(grant: &GrantInfo) -> String {
 /// The verdict, and that of each part.
 pub(super) fn check(checked: &CheckedPermission, width: Option<u16>) -> String {
     let s = permissions::verdict(checked.verdict).tone.style();
-    let mut text = format!("{s}{}{s:#} {}\n", checked.verdict.as_str(), by(&checked.rule));
+    let mut text = format!("{s}{}{s:#} {}\n", checked.verdict.as_str(), by(&checked.rule, checked.verdict));
     if checked.commands.is_empty() {
         checked.parts.iter().for_each(|part| text.push_str(&format!("  {}", decided(part))));
     }
@@ -127,17 +129,24 @@ pub(super) fn check(checked: &CheckedPermission, width: Option<u16>) -> String {
 
 fn decided(part: &CheckedPart) -> String {
     let s = permissions::verdict(part.verdict).tone.style();
-    format!(
+    let mut text = format!(
         "{s}{:<5}{s:#} {} {} {DIM}{}{DIM:#}\n",
         part.verdict.as_str(),
         part.category,
         plain(&part.target),
-        by(&part.rule)
-    )
+        by(&part.rule, part.verdict)
+    );
+    if let Some(command) = &part.allowed_with {
+        text.push_str(&format!("        {DIM}to allow it from now on:{DIM:#} {}\n", plain(command)));
+    }
+    text
 }
 
 /// A phrase that names what decided: a rule, a grant, a default, or a property of the command (`it only reads`).
-fn by(rule: &str) -> String {
+fn by(rule: &str, verdict: Verdict) -> String {
+    if verdict == Verdict::Ask && rule.starts_with("default of ") {
+        return format!("because nothing allows it ({})", one_line(rule));
+    }
     let word = match rule.split(' ').next() {
         Some("it") => "because ",
         Some("decided") => "",
@@ -165,7 +174,7 @@ fn explained(command: &ExplainedCommand, width: Option<u16>) -> String {
         }
         None if is_variable => one_line(&command.words[0].meaning),
         Some(known) => format!("{} ({})", one_line(&known.name), one_line(&known.version)),
-        None => "not in the tables of known programs".to_owned(),
+        None => "unknown to toold: no table describes it".to_owned(),
     };
     let is_unknown = command.known.is_none() && command.effects.is_empty() && !is_variable && !command.reads_only;
     let reads = if command.reads_only && !only_starts { ", only reads" } else { "" };
@@ -175,7 +184,7 @@ fn explained(command: &ExplainedCommand, width: Option<u16>) -> String {
         text.push_str(&format!("  {DIM}effects{DIM:#} {}\n", in_words(&command.effects)));
     }
     if is_unknown {
-        text.push_str(&format!("  {DIM}effects{DIM:#} not known, so no rule about an effect is about it\n"));
+        text.push_str(&format!("  {DIM}effects{DIM:#} not known: rules about effects do not count\n"));
     }
     if !command.words.is_empty() && !is_variable {
         let mut rows = table::new(width);
@@ -186,7 +195,7 @@ fn explained(command: &ExplainedCommand, width: Option<u16>) -> String {
     }
     if let Some(why) = &command.unsure {
         text.push_str(&format!("  {WARN}not certain{WARN:#} {}\n", one_line(why)));
-        text.push_str("    no rule with a wildcard covers it, except **\n");
+        text.push_str("    so only a rule for exactly this command allows it, or **\n");
     }
     command.parts.iter().for_each(|part| text.push_str(&format!("  {}", decided(part))));
     text

@@ -122,16 +122,21 @@ pub(super) fn add(words: &[Arg], site: &CommandContext, reading: &mut Reading) {
         Some(text) => !text.is_empty() && !text.contains(['*', '?', '{']) && !is_folder(word),
         None => word.has_glob(),
     };
-    for word in written.filter(names_file) {
+    let (named, folders): (Vec<Arg>, Vec<Arg>) = written.partition(names_file);
+    moved::may_write(folders.iter().filter_map(Arg::literal), site, reading);
+    for word in named {
         let is_known = |file: &FileUse| file.how == FileAccess::Write && file.arg == word;
         if !reading.files.iter().any(is_known) {
             reading.files.push(FileUse::new(FileAccess::Write, word));
         }
     }
     if !reading.reads_only {
-        let of_tool = Some(name).filter(|name| *name != program).map(|name| moved::written(name, rest, site));
-        let moved = moved::written(program, own, site).into_iter().chain(of_tool.into_iter().flatten());
-        reading.files.extend(moved.map(|word| FileUse::new(FileAccess::Write, word)));
+        let tool = Some((name, rest)).filter(|_| name != program);
+        for (name, words) in std::iter::once((program, own)).chain(tool) {
+            let (away, within) = moved::written(name, words, site);
+            reading.files.extend(away.into_iter().map(|word| FileUse::new(FileAccess::Write, word)));
+            moved::may_write(within.iter().filter_map(Arg::literal), site, reading);
+        }
     }
 }
 

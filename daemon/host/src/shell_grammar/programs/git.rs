@@ -1,11 +1,13 @@
 //! `git`: aliases, settings and subcommands that name commands, and the files that it shows.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::path::{Component, Path};
 
 use toold_engine::effects::AddedEffect;
 use toold_engine::need::{CheckedOutCommits, CommandForm, FormOption, ShownFiles};
 use toold_engine::policy::is_secret;
+use toold_proto::cut;
 use toold_proto::effect::Effect;
 
 use super::known::find;
@@ -767,8 +769,10 @@ fn finish(
     };
     // Paths after a revision are relative to the top folder.
     if let Some(top) = repository.top.to_str() {
-        let behind =
-            |file: &FileUse| words.iter().any(|word| word.start().ends_with(&format!(":{}", file.arg.start())));
+        let behind_colons =
+            |text| memchr::memchr_iter(b':', str::as_bytes(text)).map(move |at| cut::from(text, at + 1));
+        let named: HashSet<&str> = words.iter().map(Arg::start).flat_map(behind_colons).collect();
+        let behind = |file: &FileUse| named.contains(file.arg.start());
         let from_top: Vec<FileUse> =
             reading.files.iter().filter(|file| file.how == FileAccess::Read && behind(file)).cloned().collect();
         reading.files.extend(from_top.into_iter().map(|file| FileUse { folder: Some(Arg::text(top)), ..file }));

@@ -244,6 +244,34 @@ pub(super) fn script<'a>(name: &str, words: &'a [Arg]) -> Option<&'a Arg> {
     None
 }
 
+/// Shells, which run the file that their first operand names.
+const SHELLS: &[&str] = &["sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "source", "."];
+
+/// Programs whose first operand may also be the name of another thing than a file: a task, a package, a subcommand.
+const WITH_OTHERS: &[&str] = &["bun", "deno", "uv"];
+
+/// Where the words of a shell or an interpreter name the file that it runs.
+pub(in crate::shell_grammar) fn script_at(words: &[Arg]) -> Option<usize> {
+    let (first, rest) = words.split_first()?;
+    let name = first.literal()?.rsplit('/').next()?;
+    let found = match name {
+        "uv" if rest.first().is_some_and(|verb| verb.is("run")) => {
+            rest[1..].first().filter(|word| word.literal().is_some_and(|text| text.ends_with(".py")))
+        }
+        name if SHELLS.contains(&name) => {
+            let is_option = |word: &&Arg| word.start().starts_with(['-', '+']);
+            let options = rest.iter().take_while(is_option);
+            let takes_more =
+                |word: &Arg| word.start().contains(['c', 's', 'o', 'O', 'n']) || word.start().starts_with("--");
+            rest.get(options.clone().count()).filter(|_| !options.clone().any(takes_more))
+        }
+        name => script(name, rest),
+    }?;
+    let is_file = |text: &str| !text.is_empty() && (!WITH_OTHERS.contains(&name) || text.contains(['/', '.']));
+    let at = words.iter().position(|word| std::ptr::eq(word, found))?;
+    found.literal().is_some_and(is_file).then_some(at)
+}
+
 /// A word that the shell changes and that may be the interpreter's program, or an option that takes one. What stands
 /// behind the name of a script is the script's.
 pub(super) fn expanded_program<'a>(name: &str, words: &'a [Arg]) -> Option<&'a Arg> {

@@ -1,23 +1,23 @@
-//! Options and operands that say where a program writes, as far as they lead out of the session's folders or to a place in them
-//! that may run code later. Within these folders, the permission for the command covers what it makes.
+//! Options and operands that say where a program writes. Within the session's folders, the permission for the command covers
+//! what it makes, unless a rule denies writing there, or the place is one that may run code later.
 
 use std::path::{Component, Path};
 
 use toold_engine::policy::Policy;
 
-use super::CommandContext;
 use super::written_files::named_by;
+use super::{CommandContext, Reading};
 use crate::shell_grammar::arg::Arg;
 use crate::shell_grammar::state::logical;
 
 /// Programs with the options whose value is a file or a folder that they write, or in which they work. Read from their own manuals.
 const ROWS: &[(&str, &str)] = &[
     ("git", "-C"),
-    ("make gmake ninja samu", "-C --directory"),
+    ("make gmake ninja samu", "-C --directory DESTDIR prefix PREFIX"),
     ("npm", "--prefix -C"),
     ("pnpm", "-C --dir --modules-dir --virtual-store-dir --store-dir"),
     ("yarn yarnpkg", "--cwd --modules-folder --cache-folder"),
-    ("bun", "--cwd"),
+    ("bun", "--cwd --outdir --outfile"),
     ("pip pip3", "-t --target --prefix --root"),
     ("cargo", "--root --target-dir --out-dir --artifact-dir"),
     ("composer", "-d --working-dir"),
@@ -51,6 +51,17 @@ const ROWS: &[(&str, &str)] = &[
     ("rustdoc", "-o --out-dir"),
     ("buf swagger-codegen openapi-generator openapi-generator-cli", "-o --output"),
     ("dotnet", "-o --output"),
+    ("javac javadoc kotlinc scalac jsdoc", "-d"),
+    ("mvn mvnw", "-f --file"),
+    ("swift", "--build-path --scratch-path"),
+    ("zig", "--prefix -p --cache-dir"),
+    ("deno", "-o --output"),
+    ("docker podman nerdctl", "-o --output --metadata-file --cidfile"),
+    ("kubectl oc", "--output-directory"),
+    ("terraform tofu", "-chdir"),
+    ("pg_dump pg_dumpall pg_basebackup", "-f --file -D --pgdata"),
+    ("mysqldump mariadb-dump", "-r --result-file -T --tab"),
+    ("redis-cli valkey-cli", "--rdb"),
 ];
 
 /// Programs whose operands are folders that they make, and the words by which they do; none where they always do.
@@ -62,10 +73,12 @@ const MADE: &[(&str, &str)] = &[
     ("uv", "init venv"),
     ("svn hg", "checkout co export clone init"),
     ("gh glab", "clone"),
+    ("cargo", "vendor"),
 ];
 
-/// The files and folders that a command may write there. `words` are those behind the program.
-pub(super) fn written(name: &str, words: &[Arg], site: &CommandContext) -> Vec<Arg> {
+/// The files and folders that a command may write: those that need a permission of their own, and others in the session's folders.
+/// `words` are those behind the program.
+pub(super) fn written(name: &str, words: &[Arg], site: &CommandContext) -> (Vec<Arg>, Vec<Arg>) {
     let rows = ROWS.iter().filter(|(programs, _)| programs.split(' ').any(|program| program == name));
     let mut found: Vec<Arg> = rows.flat_map(|(_, options)| named_by(words, options)).collect();
     let makes = |(programs, verbs): &(&str, &str)| {
@@ -82,8 +95,26 @@ pub(super) fn written(name: &str, words: &[Arg], site: &CommandContext) -> Vec<A
             Some(word.without_start(at + 1))
         }));
     }
-    found.retain(|word| leads_away(word, site));
-    found
+    found.into_iter().partition(|word| leads_away(word, site))
+}
+
+/// Notes that a command may write such files, or files of any name in such folders: where a rule denies that, a person is
+/// asked. Names outside of the session's folders do not count, nor the folder that it runs in.
+pub(super) fn may_write<'n>(names: impl Iterator<Item = &'n str>, site: &CommandContext, reading: &mut Reading) {
+    let folders = site.folders.unwrap_or_default();
+    for path in names.flat_map(|name| folders.iter().map(move |folder| logical(&folder.join(name)))) {
+        let is_around = folders.iter().any(|folder| folder.starts_with(&path));
+        let is_inside = site.session_folders.iter().any(|place| path.starts_with(place));
+        let real = match (path.canonicalize(), path.parent().map(Path::canonicalize), path.file_name()) {
+            (Ok(real), ..) => real,
+            (Err(_), Some(Ok(folder)), Some(name)) => folder.join(name),
+            _ => path,
+        };
+        let written = [real.to_string_lossy().into_owned(), real.join("*").to_string_lossy().into_owned()];
+        if is_inside && !is_around && !reading.discards.contains(&written[1]) {
+            reading.discards.extend(written);
+        }
+    }
 }
 
 fn leads_away(word: &Arg, site: &CommandContext) -> bool {

@@ -6,10 +6,13 @@ use std::sync::Arc;
 
 use toold_engine::need::ShownFiles;
 use toold_engine::policy::is_secret;
+use toold_proto::cut;
 
 use super::known::find;
 use super::written_files::named_by;
-use super::{CommandContext, FileAccess, FileUse, Reading, builtins, formatters, interpreters, named_effects, shown};
+use super::{
+    CommandContext, FileAccess, FileUse, Reading, builtins, formatters, interpreters, moved, named_effects, shown,
+};
 use crate::shell_grammar::arg::Arg;
 use crate::shell_grammar::state::logical;
 
@@ -48,12 +51,46 @@ const READ_FOLDERS: &[(&str, &str)] = &[
     ("borg", "create"),
     ("npm pnpm bun", "pack publish"),
     ("repomix files-to-prompt code2prompt gitingest", ""),
-    ("serve http-server live-server miniserve darkhttpd", ""),
-    ("caddy", "file-server"),
 ];
 
-/// Programs that show a folder to whoever connects to them.
-const SERVERS: &[&str] = &["serve", "http-server", "live-server", "miniserve", "darkhttpd", "caddy"];
+/// Programs, and modules of interpreters, that show a folder to whoever connects to them, with the word behind which its name
+/// stands. Without a name it is the folder that they run in.
+const SERVERS: &[(&str, &str)] = &[
+    ("serve http-server live-server miniserve darkhttpd dufs simple-http-server webfsd sfz", ""),
+    ("http.server SimpleHTTPServer RangeHTTPServer uploadserver pyftpdlib file-server", ""),
+    ("smbserver.py impacket-smbserver", ""),
+    ("caddy", "file-server"),
+    ("php", "-S"),
+    ("twistd twist", "web"),
+    ("twistd twist", "ftp"),
+    ("busybox toybox", "httpd"),
+    ("busybox toybox", "ftpd"),
+    ("busybox toybox", "tftpd"),
+    // `un`, a library of Ruby: `ruby -run -e httpd`.
+    ("ruby jruby", "httpd"),
+    ("ruby jruby", "-ehttpd"),
+];
+
+/// Options of servers whose value is no folder.
+const OF_SERVERS: &[&str] = &[
+    "-a",
+    "-b",
+    "-c",
+    "-i",
+    "-l",
+    "-p",
+    "-u",
+    "-S",
+    "--address",
+    "--bind",
+    "--host",
+    "--hostname",
+    "--interface",
+    "--listen",
+    "--port",
+    "--protocol",
+    "--user",
+];
 
 /// Programs whose words another machine or a container gives a meaning where they run a command there.
 const RUN_ELSEWHERE: &[&str] = &[
@@ -116,6 +153,14 @@ pub(super) fn add(name: &str, words: &[Arg], site: &CommandContext, reading: &mu
         shown::add_all(words, site, reading);
     }
     add_folders(name, words, site, reading);
+    // Where a file is read, a folder stands for the files in it: `kubectl apply -f FOLDER`.
+    if !reading.reads_only && name != "git" {
+        let folders = site.folders.unwrap_or_default();
+        let is_folder = |text: &str| folders.iter().any(|folder| folder.join(text).is_dir());
+        let read = reading.files.iter().filter(|file| file.how == FileAccess::Read && file.folder.is_none());
+        let read = read.map(|file| &file.arg).filter(|arg| arg.literal().is_some_and(is_folder));
+        reading.reads_in.extend(read.cloned().collect::<Vec<_>>());
+    }
     if builtins::is_builtin(name) {
         return;
     }
@@ -129,6 +174,11 @@ pub(super) fn add(name: &str, words: &[Arg], site: &CommandContext, reading: &mu
     if !reading.reads_only && !is_judged {
         add_shown(words, reading.known.is_some(), site, reading);
     }
+    let is_told =
+        reading.known.is_some() && reading.unsure.is_none() || named_effects::shows(words) || formatters::is_one(words);
+    if !reading.reads_only && !is_told && !runs_words && !runs_elsewhere {
+        add_written(words, site, reading);
+    }
 }
 
 /// The same for a tool that another program runs here, whose name is the first word.
@@ -136,6 +186,9 @@ pub(super) fn add_of_tool(words: &[Arg], site: &CommandContext, reading: &mut Re
     let name = words.first().and_then(Arg::literal).and_then(|path| path.rsplit('/').next()).unwrap_or_default();
     add_folders(name, words, site, reading);
     add_shown(words, find(name).is_some(), site, reading);
+    if find(name).is_none() && !named_effects::shows(words) && !formatters::is_one(words) {
+        add_written(words, site, reading);
+    }
 }
 
 /// The folders that it reads with everything inside.
@@ -144,18 +197,21 @@ fn add_folders(name: &str, words: &[Arg], site: &CommandContext, reading: &mut R
         programs.split(' ').any(|program| program == name)
             && (verbs.is_empty() || words.iter().any(|word| verbs.split(' ').any(|verb| word.is(verb))))
     };
-    let serves = interpreters::tool(words).is_some_and(|tool| {
-        tool.first().is_some_and(|module| ["http.server", "zipfile", "tarfile"].iter().any(|name| module.is(name)))
+    let tool = interpreters::tool(words);
+    let served = served(name, words).or_else(|| {
+        let (module, rest) = tool.as_ref()?.split_first()?;
+        served(module.literal()?, &[std::slice::from_ref(module), rest].concat())
     });
-    let serves = serves || name == "php" && words.iter().any(|word| word.is("-S"));
-    if !serves && !READ_FOLDERS.iter().any(|row| is_one(&row)) {
+    let packs =
+        tool.as_ref().and_then(|tool| tool.first()).is_some_and(|module| module.is("zipfile") || module.is("tarfile"));
+    if served.is_none() && !packs && !READ_FOLDERS.iter().any(|row| is_one(&row)) {
         return;
     }
     let folders = site.folders.unwrap_or_default();
     let is_folder = |word: &&Arg| {
         word.literal().is_some_and(|text| !text.starts_with('-') && folders.iter().any(|at| at.join(text).is_dir()))
     };
-    if serves {
+    if served.is_some() || packs {
         let is_outside = |word: &&Arg| {
             let paths =
                 word.literal().into_iter().flat_map(|text| folders.iter().map(move |at| logical(&at.join(text))));
@@ -164,17 +220,32 @@ fn add_folders(name: &str, words: &[Arg], site: &CommandContext, reading: &mut R
         let outside = words.iter().skip(1).filter(is_outside);
         reading.files.extend(outside.map(|word| FileUse::new(FileAccess::Tree, word.clone())));
     }
-    // Without a folder they serve the one that they run in; a number and an address say where.
-    let serves = serves || SERVERS.contains(&name);
-    let is_named = |word: &&Arg| {
-        let text = word.start();
-        !text.starts_with('-')
-            && !text.contains(':')
-            && !text.bytes().all(|byte| byte.is_ascii_digit())
-            && !matches!(text, "http.server" | "file-server")
-    };
-    let here = (serves && !words.iter().skip(1).any(|word| is_named(&word))).then(|| Arg::text("."));
-    reading.reads_in.extend(words.iter().skip(1).filter(is_folder).cloned().chain(here));
+    let is_here = served.as_ref().is_some_and(|words| {
+        !words.iter().enumerate().any(|(at, word)| {
+            let text = word.start();
+            let before = at.checked_sub(1).map(|at| words[at].start()).unwrap_or_default();
+            !text.starts_with('-')
+                && !text.contains(':')
+                && !text.bytes().all(|byte| byte.is_ascii_digit())
+                && !OF_SERVERS.contains(&before)
+        })
+    });
+    let attached = words
+        .iter()
+        .filter(|word| word.start().starts_with("--"))
+        .filter_map(|word| Some(word.without_start(word.start().find('=')? + 1)));
+    let attached: Vec<Arg> = attached.filter(|word| is_folder(&word)).collect();
+    let here = (is_here && attached.is_empty()).then(|| Arg::text("."));
+    reading.reads_in.extend(words.iter().skip(1).filter(is_folder).cloned().chain(attached).chain(here));
+}
+
+/// The words among which a server has the name of the folder that it shows.
+fn served(name: &str, words: &[Arg]) -> Option<Vec<Arg>> {
+    let row = SERVERS.iter().find_map(|(programs, verb)| {
+        let at = if verb.is_empty() { 0 } else { words.iter().position(|word| word.is(verb))? };
+        programs.split(' ').any(|program| program == name).then_some(at)
+    });
+    row.map(|at| words[at + 1..].to_vec())
 }
 
 /// Names among the words of a command, and in their texts.
@@ -216,6 +287,19 @@ fn add_of_unknown(words: &[Arg], site: &CommandContext, reading: &mut Reading) {
             }
         }
     }
+}
+
+/// The files and folders that a command may write, about whose words no table tells, or whose text it runs.
+fn add_written(words: &[Arg], site: &CommandContext, reading: &mut Reading) {
+    let texts: Vec<String> = interpreters::inline_script(words).into_iter().chain(reading.program.clone()).collect();
+    let is_path = |name: &&str| name.contains('/') && !name.starts_with('-');
+    let in_texts = texts.iter().flat_map(|text| names_in(text)).take(MAX_NAMED_IN_TEXT).filter(is_path);
+    // `-oFILE`
+    let short = |text: &'_ str| text.starts_with('-') && !text.starts_with("--");
+    let attached = words.iter().skip(1).take(MAX_NAMED).filter_map(Arg::literal).filter(|text| short(text));
+    let attached = attached.map(|text| cut::after_first(cut::after_first(text))).filter(is_path);
+    let named = names_among(words).filter(|name| !name.contains(char::is_whitespace));
+    moved::may_write(named.chain(in_texts).chain(attached), site, reading);
 }
 
 fn is_inside(path: &Path, site: &CommandContext) -> bool {

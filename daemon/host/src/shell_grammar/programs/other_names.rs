@@ -2,6 +2,7 @@
 
 mod implied;
 mod names;
+mod requests;
 mod scripts;
 mod signals;
 mod spellings;

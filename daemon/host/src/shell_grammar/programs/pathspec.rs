@@ -24,12 +24,18 @@ enum Pathspec {
     Start(String),
 }
 
+/// More paths choose all files.
+const MAX_PATHS: usize = 500;
+
 impl Pathspecs {
     /// The paths that these words are. `below` is the folder of the command, from the top folder on, and `top` that folder.
     pub(super) fn of<'w>(words: impl Iterator<Item = &'w Arg>, top: &Path, below: &Path) -> Self {
         let mut found = Self::default();
         let mut chooses_all = false;
-        for word in words {
+        for (at, word) in words.enumerate() {
+            if at == MAX_PATHS {
+                return Self::default();
+            }
             match word.literal().map_or_else(|| expanded(word, below), |text| parse(text, top, below)) {
                 Some((true, path)) => found.left_out.push(path),
                 Some((false, path)) => found.chosen.push(path),

@@ -32,10 +32,13 @@ const PROGRAMS: &[&str] = &[
     "gh",
 ];
 
+/// Those in which nobody can give an operation another name.
+const WITHOUT_ALIASES: &[&str] = &["npm", "docker", "podman", "kubectl", "oc", "helm", "terraform", "tofu"];
+
 /// The text of a command in which a denied command may occur, with the values in front of the program: a rule's words occur in it
 /// in their order, so that a value counts for other programs, and not for an operation of this one. `None` for other programs, and
-/// where words are not known.
-pub(in crate::shell_grammar) fn in_front(words: &[Arg]) -> Option<String> {
+/// where words are not known. `is_other`: the program has an operation that no table knows, whose name has two words at most.
+pub(in crate::shell_grammar) fn in_front(words: &[Arg], is_other: bool) -> Option<String> {
     let (first, rest) = words.split_first()?;
     let name = first.literal()?.rsplit('/').next()?;
     if !PROGRAMS.contains(&name) {
@@ -52,6 +55,14 @@ pub(in crate::shell_grammar) fn in_front(words: &[Arg]) -> Option<String> {
             Some((variable, value)) => values.extend([variable, value]),
             None => plain.push(text),
         }
+    }
+    if is_other && WITHOUT_ALIASES.contains(&name) {
+        let is_operand = |at: &usize| !plain[*at].starts_with('-');
+        let behind = (1..plain.len()).filter(is_operand).nth(2).unwrap_or(plain.len());
+        let (operands, options): (Vec<&str>, Vec<&str>) =
+            plain.split_off(behind).into_iter().partition(|text| !text.starts_with('-'));
+        values.extend(operands);
+        plain.extend(options);
     }
     Some(values.into_iter().chain(plain).collect::<Vec<_>>().join(" "))
 }

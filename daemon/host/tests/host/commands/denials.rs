@@ -367,3 +367,77 @@ fn a_build_may_push_its_image_and_programs_have_further_names() {
         ),
     ]);
 }
+
+#[test]
+fn a_request_to_a_forge_that_is_not_known_is_asked_about() {
+    const RULES: &[&str] = &["allow shell **", "deny shell gh pr merge *"];
+    check(&[
+        (
+            RULES,
+            &[
+                "gh api graphql -F query=@merge.graphql",
+                "gh api graphql --input merge.json",
+                "gh api -X PUT \"$url\"",
+                "gh api -X PUT \"repos/$repo/pulls/$number/$what\"",
+                "gh api -X \"$method\" repos/o/r/pulls/1/merge",
+            ],
+            Ask,
+        ),
+        (RULES, &["gh api -X PUT \"repos/$repo/pulls/$number/merge\""], Deny),
+        (RULES, &["gh api \"repos/$repo/pulls/$number\"", "gh api -X PUT \"repos/$repo/topics\""], Allow),
+    ]);
+}
+
+#[test]
+fn a_place_where_writing_is_denied_may_be_an_output() {
+    const RULES: &[&str] = &["allow shell **", "deny file.write {project}/tools/**"];
+    check(&[
+        (
+            RULES,
+            &[
+                "tsc --outDir tools",
+                "npx tsc --outDir=tools/x",
+                "pnpm exec tsc --outDir tools",
+                "yarn tsc --outFile tools/x.js",
+                "node_modules/.bin/tsc --outDir tools",
+                "cd docs && npx esbuild x.ts --outdir=../tools",
+                "bun build x.ts --outfile tools/x",
+                "dot -Tpng -otools/x.png x.dot",
+                "ffmpeg -i a.mp4 tools/b.mp4",
+                "sass src:tools",
+                "javac -d tools A.java",
+                "cargo vendor tools/v",
+                "python3 -m venv tools/v",
+                "python3 -c 'open(\"tools/x\", \"w\").write(\"x\")'",
+                "node -e 'fs.writeFileSync(\"tools/x\", \"\")'",
+                "make DESTDIR=tools install",
+                "make -C tools",
+                "pytest --junitxml=tools/x.xml",
+                "jest --coverageDirectory tools",
+                "docker build -o tools .",
+                "aria2c -d tools https://example.org/x",
+                "unknown-tool tools",
+                "unknown-tool --to=tools/x",
+            ],
+            Ask,
+        ),
+        (
+            RULES,
+            &[
+                "tsc --outDir dist",
+                "tsc -p .",
+                "npx esbuild x.ts --outdir=dist",
+                "make -C docs",
+                "make tools",
+                "cargo test -p tools",
+                "npm run tools",
+                "prettier --write .",
+                "pytest tools",
+                "cat tools/x",
+                "unknown-tool docs",
+                "python3 -c 'import tools'",
+            ],
+            Allow,
+        ),
+    ]);
+}

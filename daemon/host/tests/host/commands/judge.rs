@@ -140,6 +140,7 @@ pub(crate) fn judge_in(shell: &str, level: Level, line: &str, place: &CommandSet
         true => needs
             .iter()
             .map(|need| CheckedPart {
+                allowed_with: None,
                 category: need.category(),
                 target: need.target.clone(),
                 verdict: checked.verdict,

@@ -338,6 +338,29 @@ fn a_file_that_is_the_same_in_both_is_not_shown() {
         check(line, Ask);
     }
     guarded.check(&["touch private/plan.txt; git diff", "GIT_INDEX_FILE=x git diff"], Ask);
+    run(&["config", "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*"]);
+    run(&["update-ref", "refs/remotes/origin/main", "HEAD~2"]);
+    guarded.check(&["git diff @{upstream}"], Ask);
+    run(&["config", "remote.origin.url", "https://example.com/a.git"]);
+    run(&["branch", "--quiet", "--set-upstream-to=origin/main"]);
+    run(&["checkout", "--quiet", "-b", "other", "HEAD~1"]);
+    run(&["checkout", "--quiet", "-"]);
+    for line in [
+        "git diff @{upstream}",
+        "git diff @{u}..HEAD",
+        "git log -p @{u}..",
+        "git diff HEAD@{UPSTREAM}...",
+        "git diff @{0} HEAD~1",
+        "git diff @{-1}",
+    ] {
+        check(line, Allow);
+    }
+    run(&["update-ref", "refs/remotes/origin/main", "HEAD~3"]);
+    for line in
+        ["git diff @{u}", "git log -p @{u}..", "git diff @{u} -- .", "git diff @{push}", "git diff @{yesterday}"]
+    {
+        check(line, Ask);
+    }
     let plan = top.join("private/plan.txt");
     let times = std::fs::metadata(&plan).unwrap();
     // As long, and as old as before.
@@ -591,6 +614,24 @@ fn programs_that_get_the_file_by_an_option_in_a_text_or_in_a_folder_are_asked_ab
             "php -S localhost:8000",
             "npx serve",
             "caddy file-server",
+            "caddy file-server --listen :8080",
+            "python3 -m http.server -b localhost 8000",
+            "python3 -m http.server --directory=private",
+            "busybox httpd -f -p 8080",
+            "busybox httpd -h private",
+            "busybox tftpd .",
+            "sh -c 'cd . && busybox httpd -f'",
+            "ruby -run -e httpd . -p 8000",
+            "ruby -run -ehttpd -- -p 8000",
+            "python2 -m SimpleHTTPServer",
+            "python3 -m pyftpdlib -p 2121",
+            "twistd -n web --path .",
+            "uvx uploadserver",
+            "deno run -A jsr:@std/http/file-server",
+            "smbserver.py share .",
+            "dufs",
+            "kubectl create configmap x --from-file=.",
+            "kubectl apply -f .",
             "docker build .",
             "tig",
             "gitk --all",
@@ -629,6 +670,10 @@ fn programs_that_get_the_file_by_an_option_in_a_text_or_in_a_folder_are_asked_ab
             "ssh -i private/plan.txt web1",
             "npm pack",
             "python3 -m http.server -d src",
+            "python3 -m http.server --directory=src 8000",
+            "busybox httpd -f -h src",
+            "ruby -run -e httpd src -p 8000",
+            "kubectl apply -f src",
             "npx serve src",
             "docker build src",
         ],

@@ -1,8 +1,11 @@
 //! Ways around rules that users of the documents have found: each row is rules, lines that do what the rules are about, and the
 //! verdict.
 
+use toold_proto::cut;
 use toold_proto::permission::Verdict;
 
+use crate::commands::folders::TestProject;
+use crate::commands::judge::{RuleLine, judge};
 use crate::commands::rules::{RuleRow, check, check_in};
 
 use Verdict::{Allow, Ask, Deny};
@@ -514,4 +517,81 @@ fn a_rule_is_about_programs_that_do_the_same() {
         ),
     ];
     check(rows);
+}
+
+#[test]
+fn a_rule_for_a_script_is_about_the_file_in_the_sessions_folder() {
+    let rows: &[RuleRow] = &[
+        (
+            &[
+                "allow shell python3 scripts/report.py *",
+                "allow shell bash scripts/check.sh *",
+                "allow shell python3 top.py *",
+            ],
+            &[
+                "python3 scripts/report.py",
+                "cd docs && python3 ../scripts/report.py x",
+                "cd scripts && python3 report.py",
+                "(cd scripts && bash check.sh)",
+                "cd docs && python3 ../top.py",
+            ],
+            Allow,
+        ),
+        (
+            &[
+                "allow shell python3 scripts/report.py *",
+                "allow shell bash scripts/check.sh *",
+                "allow shell python3 top.py *",
+            ],
+            &[
+                "cd docs && python3 scripts/report.py",
+                "cd docs && bash scripts/check.sh",
+                "cd docs && python3 top.py",
+                "cd \"$d\" && python3 scripts/report.py",
+            ],
+            Ask,
+        ),
+        (
+            &["allow shell python3 *", "allow shell uv run *"],
+            &["cd docs && python3 x.py", "cd docs && uv run pytest"],
+            Allow,
+        ),
+        (
+            &["allow shell **", "deny shell python3 scripts/report.py *"],
+            &[
+                "cd docs && python3 ../scripts/report.py",
+                "cd scripts && python3 report.py x",
+                "cd scripts; ./report.py",
+            ],
+            Deny,
+        ),
+        (&["allow shell **", "deny shell python3 scripts/report.py *"], &["cd docs && python3 report.py"], Allow),
+    ];
+    check(rows);
+}
+
+/// The time for a line must not grow with the square of its length: an agent goes on without an answer that takes too long.
+#[test]
+fn the_longest_lines_are_asked_about() {
+    const LENGTH: usize = 250_000;
+    let project = TestProject::make();
+    let rules = ["allow shell **", "deny shell git push *", "deny file.write {project}/tools/**"];
+    let rules: Vec<RuleLine> = rules.into_iter().map(|rule| RuleLine::parse(rule).unwrap()).collect();
+    let repeated = |text: &str| text.repeat(LENGTH / text.len());
+    // The system opens no such path.
+    assert_eq!(judge(&format!("cat {}", repeated("d/")), &project.place, &rules).verdict, Allow);
+    for line in [
+        format!("git log -p {}", repeated("a1 ")),
+        format!("cat {}", repeated("b2 ")),
+        format!("rm -r {}", repeated("c3 ")),
+        format!("cd {} && cat x", repeated("e/")),
+        format!("git log -p -- {}", repeated("':(glob)**/g/**' ")),
+        format!("rm {}", repeated("*h* ")),
+        format!("echo {}ls{}", "$(".repeat(LENGTH / 3), ")".repeat(LENGTH / 3)),
+        format!("echo {}ls{}", "\"$(".repeat(LENGTH / 5), ")\"".repeat(LENGTH / 5)),
+        format!("frob{}", repeated(" tools/i")),
+    ] {
+        let judged = judge(&line, &project.place, &rules);
+        assert_eq!(judged.verdict, Ask, "{}", cut::before(&line, 40));
+    }
 }

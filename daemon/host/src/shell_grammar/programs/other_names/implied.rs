@@ -33,8 +33,10 @@ impl NamedCommand {
         found.extend(self.service());
         found.extend(self.without_prefix());
         match self.program() {
-            "curl" => found.extend(self.method()),
-            "gh" | "glab" if self.has_word("api") => found.extend(self.posted()),
+            "curl" => found.extend(self.method().into_iter().chain(self.requested())),
+            "gh" | "glab" | "hub" if self.has_word("api") => {
+                found.extend(self.posted().into_iter().chain(self.requested()))
+            }
             "git" => found.extend(self.switched_to().into_iter().chain(self.restored())),
             "cargo" => found.extend(self.profile()),
             "docker" | "podman" | "nerdctl" | "docker-compose" => found.extend(self.pushed_image()),

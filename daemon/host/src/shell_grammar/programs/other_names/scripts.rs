@@ -31,7 +31,7 @@ pub(super) fn script(words: &[Word], folder: Option<&Path>, places: &[&Path]) ->
         None => Path::new(own).is_absolute().then(|| logical(Path::new(own))),
     };
     let below = places.iter().filter_map(|place| whole.as_deref()?.strip_prefix(place).ok()?.to_str());
-    names.extend(below.map(|below| format!("./{below}")));
+    names.extend(below.flat_map(|below| [format!("./{below}"), below.to_owned()]));
     if whole.is_none() {
         names.extend(own.rsplit('/').next().map(|name| format!("./{name}")));
     }

@@ -8,8 +8,9 @@ use std::rc::Rc;
 
 use super::contents::{Object, ObjectError, ObjectKind, ObjectStore};
 use super::objects::{ObjectId, is_object_name, parse_hex};
-use super::{Repository, common_of, text_of};
+use super::{MAX_CONFIG, Repository, common_of, text_of};
 use crate::git_index::{IndexEntry, IndexEntryKind};
+use crate::git_settings::{self, Setting};
 use crate::shell_grammar::clock::JudgingClock;
 use crate::shell_grammar::programs::pathspec::Pathspecs;
 
@@ -158,6 +159,54 @@ impl Refs {
         // A tag may have the same name.
         all.last().filter(|last| Some(**last) == self.find(name))?;
         all.into_iter().rev().nth(changes)
+    }
+
+    /// The object of a name with a text in `@{}` behind it (gitrevisions(7)): an earlier state of the name, the branch that
+    /// one follows, or one that was checked out before.
+    fn described(&self, repository: &Repository, name: &str, text: &str) -> Option<ObjectId> {
+        let branch = || match name {
+            "" | "HEAD" => repository.current_branch(),
+            name => Some(name.to_owned()),
+        };
+        if let Some(times) = text.strip_prefix('-') {
+            let log = text_of(&self.own.join("logs/HEAD"), MAX_PACKED_REFS).ok().filter(|_| name.is_empty())?;
+            let moves = log.lines().rev().filter_map(|line| line.split_once("\tcheckout: moving from "));
+            let (_, moved) = moves.into_iter().nth(times.parse::<usize>().ok()?.checked_sub(1)?)?;
+            let (from, _) = moved.split_once(" to ")?;
+            return parse_hex(from).or_else(|| self.read(&format!("refs/heads/{from}")));
+        }
+        match text.to_ascii_lowercase().as_str() {
+            "u" | "upstream" => self.read(&self.upstream(&branch()?)?),
+            changes => {
+                let name =
+                    if name.is_empty() { branch().unwrap_or_else(|| "HEAD".to_owned()) } else { name.to_owned() };
+                self.earlier(&name, changes.parse().ok()?)
+            }
+        }
+    }
+
+    /// The branch that another one follows.
+    fn upstream(&self, branch: &str) -> Option<String> {
+        let settings = git_settings::all(&text_of(&self.common.join("config"), MAX_CONFIG).ok()?)?;
+        let is_elsewhere = self.own.join("config.worktree").symlink_metadata().is_ok();
+        if is_elsewhere || settings.iter().any(|setting| setting.section.starts_with("include")) {
+            return None;
+        }
+        let value = |section: &str, of: &str, name: &str| {
+            let is_it = |setting: &&Setting| {
+                setting.section == section && setting.name == name && setting.subsection.as_deref() == Some(of)
+            };
+            let mut found = settings.iter().filter(is_it);
+            let first = found.next()?.value.clone();
+            first.filter(|_| found.next().is_none())
+        };
+        let (remote, merge) = (value("branch", branch, "remote")?, value("branch", branch, "merge")?);
+        let name = merge.strip_prefix("refs/heads/")?;
+        if remote == "." {
+            return Some(merge);
+        }
+        let is_usual = value("remote", &remote, "fetch")? == format!("+refs/heads/*:refs/remotes/{remote}/*");
+        is_usual.then(|| format!("refs/remotes/{remote}/{name}"))
     }
 
     /// All of them, with the commit that is checked out; `None` if there are too many.
@@ -489,17 +538,17 @@ impl History<'_> {
             "@" => "HEAD",
             name => name,
         };
-        let earlier = name.strip_suffix('}').and_then(|name| name.split_once("@{"));
-        let earlier = earlier.and_then(|(name, changes)| Some((name, changes.parse().ok()?)));
-        let name = earlier.map_or(name, |(name, _)| name);
+        let described = name.strip_suffix('}').and_then(|name| name.split_once("@{"));
+        let name = described.map_or(name, |(name, _)| name);
         if name.contains(['@', ':', '{', ' ', '*', '?', '[']) || name.starts_with('-') {
             return None;
         }
-        let found = match earlier {
-            Some((name, changes)) => Some(self.refs.earlier(name, changes)?),
+        let found = match described {
+            Some((name, text)) => Some(self.refs.described(self.repository, name, text)?),
             None => self.refs.find(name),
         };
         let mut id = match (parse_hex(&name.to_ascii_lowercase()), found) {
+            (_, Some(id)) if described.is_some() => id,
             (Some(id), _) | (None, Some(id)) => id,
             (None, None) if is_object_name(name) => match self.store.find(name) {
                 Ok(id) => id,
