@@ -1,8 +1,9 @@
 //! Images as providers of models take them: which size they have, whether they are whole, and whether they move.
 //!
 //! Only headers and the structure are read. Where an image is too large or of another format, [`converted`] makes a smaller one
-//! of it: of a PNG or a JPEG by itself, of others by ImageMagick, if it is installed.
+//! of it: of a PNG, a JPEG or a GIF by itself, of others by ImageMagick, if it is installed.
 
+mod gif;
 mod jpeg;
 mod smaller;
 mod structure;
@@ -167,16 +168,18 @@ fn too_long(width: u32, height: u32) -> Option<(u32, u32)> {
     (scaled(width.min(height)) < MIN_SIDE && longest > SMALLER).then(|| (scaled(width).max(1), scaled(height).max(1)))
 }
 
-/// The PNG or JPEG as large as models take it; `None` if it cannot be read, which another program may.
+/// The PNG, JPEG or GIF as large as models take it; `None` if it cannot be read, which another program may.
 fn made_smaller(mime_type: &'static str, bytes: &[u8], cancel: &CancellationToken) -> Option<(Picture, Vec<u8>)> {
     let made = |longest: u32| {
-        let made = match mime_type {
-            "image/png" => smaller::smaller(bytes, longest, cancel),
-            "image/jpeg" => jpeg::smaller(bytes, longest as usize),
+        let (made, result) = match mime_type {
+            "image/png" => (smaller::smaller(bytes, longest, cancel), mime_type),
+            "image/jpeg" => (jpeg::smaller(bytes, longest as usize), mime_type),
+            "image/gif" => (gif::smaller(bytes, longest as usize, cancel), "image/png"),
             _ => return None,
         };
         let made = made.ok()?;
-        let picture = check(mime_type, &made, made.len() as u64);
+        let animated = structure(mime_type, bytes).is_some_and(|found| found.animated);
+        let picture = check(result, &made, made.len() as u64).map(|picture| Picture { animated, ..picture });
         Some((picture, made))
     };
     for longest in std::iter::once(SMALLER).chain(EVEN_SMALLER) {

@@ -262,7 +262,8 @@ impl Canvas {
         self.filled += 1;
     }
 
-    fn encode(&self) -> io::Result<Vec<u8>> {
+    /// As a PNG.
+    pub(super) fn encode(&self) -> io::Result<Vec<u8>> {
         let samples = if self.pixels.iter().all(|pixel| pixel[3] == 255) { 3 } else { 4 };
         let mut data = ZlibEncoder::new(Vec::new(), Compression::default());
         let mut before = vec![0; self.width * samples];
@@ -310,7 +311,7 @@ fn filtered(row: &[u8], before: &[u8], pixel: usize) -> Vec<u8> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// A PNG of these rows, each with the number of its filter.
@@ -339,6 +340,12 @@ mod tests {
     fn scaled(png: &[u8], longest: u32) -> io::Result<(usize, usize, Vec<Pixel>)> {
         let made = smaller(png, longest, &CancellationToken::new())?;
         let source = PngSource::of(&made).unwrap();
+        Ok((source.width, source.height, pixels(&made)))
+    }
+
+    /// The pixels of a PNG.
+    pub(in crate::picture) fn pixels(png: &[u8]) -> Vec<Pixel> {
+        let source = PngSource::of(png).unwrap();
         let mut data = ZlibDecoder::new(PieceReader { pieces: source.data.clone().into_iter(), piece: &[] });
         let (mut row, mut before) = (vec![0; source.row_bytes() + 1], vec![0; source.row_bytes()]);
         let mut pixels = Vec::new();
@@ -348,7 +355,7 @@ mod tests {
             before.copy_from_slice(&row[1..]);
             pixels.extend((0..source.width).map(|x| source.pixel(&before, x)));
         }
-        Ok((source.width, source.height, pixels))
+        pixels
     }
 
     #[test]

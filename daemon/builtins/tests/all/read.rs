@@ -169,6 +169,31 @@ async fn a_png_is_made_smaller_without_another_program() {
     );
 }
 
+/// A red and a blue pixel, and a second picture that begins with the blue one.
+fn film(comments: usize) -> Vec<u8> {
+    let head = b"GIF89a\x02\0\x01\0\x91\0\0\xff\xff\xff\xff\0\0\0\0\xff\0\0\0";
+    let comment = [b"\x21\xfe\xff".as_slice(), &[b'c'; 255], b"\0"].concat().repeat(comments / 255);
+    let picture = |codes: [u8; 2]| [b",\0\0\0\0\x02\0\x01\0\0\x02\x02".as_slice(), &codes, b"\0"].concat();
+    [head.as_slice(), &comment, &picture([0x0c, 0x55]), &picture([0x14, 0x53]), b";"].concat()
+}
+
+#[tokio::test]
+async fn the_first_picture_of_a_film_is_shown_without_another_program() {
+    let test = BuiltinTest::strict();
+    test.program("magick", "exit 127");
+    test.program("convert", "exit 127");
+    test.write("short.gif", film(0));
+    let result = test.call("read", json!({"path": "short.gif"})).await;
+    assert!(result.text().starts_with("short.gif: image/gif, 2 x 1 pixels, "), "{}", result.text());
+    test.write("film.gif", film(4 << 20));
+    let result = test.call("read", json!({"path": "film.gif"})).await;
+    let text = result.text();
+    assert!(text.starts_with("film.gif: an image of more than 3932160 bytes (image/gif, 2 x 1 pixels, "), "{text}");
+    assert!(text.contains(" bytes), shown as image/png, 2 x 1 pixels, "), "{text}");
+    assert!(text.ends_with("; it moves, and models see its first picture only"), "{text}");
+    assert!(matches!(&result.content[1], Block::Image { mime_type, .. } if mime_type == "image/png"), "{text}");
+}
+
 /// A grey JPEG of 16 x 8 pixels with comments of so many bytes.
 fn plain_jpeg(comments: usize) -> Vec<u8> {
     let mut bytes = b"\xff\xd8".to_vec();
