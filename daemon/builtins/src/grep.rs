@@ -1,6 +1,7 @@
 //! `grep`: matching lines in a tree of files.
 
 use std::collections::HashMap;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use serde::Deserialize;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::tool::ToolOutput;
-use toold_host::files::FileType;
+use toold_host::files::{self, FileType};
 use toold_proto::tool::Category;
 
 use crate::blocking::blocking;
@@ -221,9 +222,10 @@ fn output(
         ));
     } else if total == 0 {
         text.push_str(&format!(
-            "[no matches in {}{}{}{}{}]\n",
+            "[no matches in {}{}{}{}{}{}]\n",
             counted(found.searched, "file"),
             binary(found, cwd),
+            packed(search.place()),
             gnu_syntax(query),
             if found.searched == 0 { no_file_fits(search.place()) } else { String::new() },
             if search.place().is_file { String::new() } else { left_out::words(&found.left_out, cwd) }
@@ -279,6 +281,18 @@ fn binary(found: &SearchResults, cwd: &Path) -> String {
             format!("; {all} of them binary: {} and {more} more; to search one, name it in `path`", named.join(", "))
         }
     }
+}
+
+/// For a file that was named and holds others, be it one: what people see in these was not searched.
+fn packed(place: &SearchRoot) -> String {
+    let head = || {
+        let mut head = Vec::new();
+        files::open_entry(&place.root).ok()?.take(512).read_to_end(&mut head).ok()?;
+        infer::get(&head).filter(|kind| kind.matcher_type() == infer::MatcherType::Archive)
+    };
+    let kind = place.is_file.then(head).flatten().map(|kind| kind.mime_type());
+    kind.map(|kind| format!("; it is {kind}: its bytes were searched, and not what is packed in them"))
+        .unwrap_or_default()
 }
 
 /// A hint for those who know the patterns of GNU grep.

@@ -4,11 +4,12 @@
 //! They are read here with limits instead of by the walker: a repository may contain a pipe, a device or gigabytes in
 //! their place. One that cannot be used is listed in [`IgnoreFiles::problems`], and the walk continues without it.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use parking_lot::Mutex;
@@ -41,8 +42,9 @@ pub struct IgnoreFiles {
     root: PathBuf,
     /// `None` reads no ignore file that is a link, and keeps no problems.
     judge: Option<Arc<ReadAccess>>,
-    /// The user's global list for all repositories (`core.excludesFile`).
-    global: Gitignore,
+    cwd: PathBuf,
+    /// The user's global list for all repositories (`core.excludesFile`), read for the first path in one.
+    global: OnceLock<Gitignore>,
     known: Mutex<IgnoreState>,
 }
 
@@ -104,18 +106,24 @@ impl IgnoreFiles {
             exclusions: judge.as_ref().map_or_else(Exclusions::default, |judge| judge.exclusions()),
             indexes: HashMap::new(),
         };
-        let mut files = Self { root: root.to_owned(), judge, global: Gitignore::empty(), known: Mutex::new(known) };
+        let (root, cwd) = (root.to_owned(), cwd.to_owned());
+        let files = Self { root, judge, cwd, global: OnceLock::new(), known: Mutex::new(known) };
         let mut known = files.known.lock();
-        let mut above: Vec<&Path> = root.ancestors().skip(1).collect();
+        let mut above: Vec<&Path> = files.root.ancestors().skip(1).collect();
         above.reverse();
         for folder in above {
             let inherited = known.above.take();
             known.above = files.level(folder, inherited, &mut known);
         }
-        let global = excludes_file().map(|file| files.rules(cwd, &file, &mut known)).unwrap_or_default();
         drop(known);
-        files.global = global.unwrap_or_else(Gitignore::empty);
         files
+    }
+
+    fn global(&self) -> &Gitignore {
+        self.global.get_or_init(|| {
+            let rules = |file: PathBuf| self.rules(&self.cwd, &file, &mut self.known.lock());
+            excludes_file().and_then(rules).unwrap_or_else(Gitignore::empty)
+        })
     }
 
     /// The verdict on an absolute path in the tree: the nearest file with a matching pattern decides. `.rgignore` takes
@@ -138,7 +146,7 @@ impl IgnoreFiles {
         }
         let ignore = ignores.into_iter().fold(Match::None, Match::or);
         match is_repository {
-            true => ignore.or(git_ignore).or(git_exclude).or(self.global.matched(path, is_folder).map(drop)),
+            true => ignore.or(git_ignore).or(git_exclude).or(self.global().matched(path, is_folder).map(drop)),
             false => ignore,
         }
     }
@@ -221,7 +229,9 @@ impl IgnoreFiles {
 
     /// The rules of one file, relative to `folder`; `None` if there is no usable file.
     fn rules(&self, folder: &Path, file: &Path, known: &mut IgnoreState) -> Option<Gitignore> {
-        match self.read(file, known).map(|bytes| parse(folder, &bytes, &mut known.room))? {
+        let is_of_git = !OF_SEARCHES.iter().any(|name| file.ends_with(name));
+        let line: fn(&str) -> Cow<'_, str> = if is_of_git { without_lists } else { |line| Cow::Borrowed(line) };
+        match self.read(file, known).map(|bytes| parse(folder, &bytes, line, &mut known.room))? {
             Ok(rules) => Some(rules),
             Err(problem) => {
                 self.note_in(file, &problem, known);
@@ -267,15 +277,54 @@ impl IgnoreLevel {
     }
 }
 
-/// Parses the patterns of a text in the syntax of `.gitignore`. Invalid lines are skipped, as in Git.
-fn parse(folder: &Path, text: &[u8], room: &mut usize) -> Result<Gitignore, String> {
+/// Parses the patterns of a text in the syntax of `.gitignore`, each as `line` gives it. Invalid lines are skipped, as in Git.
+fn parse(folder: &Path, text: &[u8], line: fn(&str) -> Cow<'_, str>, room: &mut usize) -> Result<Gitignore, String> {
     take_room(text, room)?;
     let text = String::from_utf8_lossy(text);
     let mut builder = GitignoreBuilder::new(folder);
-    for line in text.trim_start_matches('\u{feff}').lines() {
-        let _ = builder.add_line(None, line);
+    for pattern in text.trim_start_matches('\u{feff}').lines() {
+        let _ = builder.add_line(None, &line(pattern));
     }
     builder.build().map_err(|_| "it is not used: its patterns are too complex together".to_owned())
+}
+
+/// A line of Git's own ignore files for a reader that takes braces for lists, as ripgrep does in its own files, and that does
+/// not know the classes of POSIX.
+fn without_lists(line: &str) -> Cow<'_, str> {
+    const CLASSES: [(&str, &str); 7] = [
+        ("[:alpha:]", "a-zA-Z"),
+        ("[:digit:]", "0-9"),
+        ("[:alnum:]", "a-zA-Z0-9"),
+        ("[:upper:]", "A-Z"),
+        ("[:lower:]", "a-z"),
+        ("[:xdigit:]", "0-9a-fA-F"),
+        ("[:space:]", " \t"),
+    ];
+    if !line.contains(['{', '}']) && !line.contains("[:") {
+        return Cow::Borrowed(line);
+    }
+    let (mut plain, mut rest, mut in_class) = (String::new(), line, false);
+    while let Some(next) = rest.chars().next() {
+        let class = CLASSES.iter().find(|(name, _)| in_class && rest.starts_with(name));
+        let (length, text) = match next {
+            '\\' => (1 + rest[1..].chars().next().map_or(0, char::len_utf8), None),
+            '{' if !in_class => (1, Some("[{]")),
+            '}' if !in_class => (1, Some("[}]")),
+            _ => class.map_or((next.len_utf8(), None), |(name, members)| (name.len(), Some(*members))),
+        };
+        let (taken, after) = rest.split_at(length);
+        plain.push_str(text.unwrap_or(taken));
+        rest = after;
+        if next == '[' && !in_class {
+            // A bracket that comes first is a member.
+            let members = rest.trim_start_matches(['!', '^']);
+            let first = rest.len() - members.len() + usize::from(members.starts_with(']'));
+            plain.push_str(&rest[..first]);
+            rest = &rest[first..];
+        }
+        in_class = next == '[' || in_class && next != ']';
+    }
+    Cow::Owned(plain)
 }
 
 /// Whether a folder is a repository of Git or Jujutsu, and where Git's files shared by all work trees are.
@@ -399,4 +448,26 @@ fn excludes_in(config: &[u8]) -> Option<String> {
         }
     }
     found.filter(|path| !path.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_git_have_no_lists_and_may_have_classes() {
+        for (line, expected) in [
+            ("*.rs", "*.rs"),
+            ("*.{a,b}", "*.[{]a,b[}]"),
+            (r"\{a,\}", r"\{a,\}"),
+            ("[{}]x{", "[{}]x[{]"),
+            ("[]{]{", "[]{][{]"),
+            ("[!]{]{", "[!]{][{]"),
+            ("v[[:digit:]].[[:alpha:]_]", "v[0-9].[a-zA-Z_]"),
+            ("[:digit:]{", "[:digit:][{]"),
+            ("ü{\\", "ü[{]\\"),
+        ] {
+            assert_eq!(without_lists(line), expected);
+        }
+    }
 }

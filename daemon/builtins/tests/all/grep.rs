@@ -433,6 +433,10 @@ async fn nothing_found_says_what_was_left_out() {
     );
     // In one file, nothing else is left out.
     check(test.ok("grep", json!({"pattern": "nope", "path": ".gitignore"})).await, &["[no matches in 1 file]"]);
+    test.write("packed.gz", b"\x1f\x8b\x08\0\0");
+    let text = test.ok("grep", json!({"pattern": "nope", "path": "packed.gz"})).await;
+    let packed = "it is application/gzip: its bytes were searched, and not what is packed in them";
+    check(text, &[&format!("[no matches in 1 file; {packed}]")]);
     // A place that may not be read is not named.
     test.rule(Category::FileRead, &test.root.join("scripts/**").to_string_lossy(), Verdict::Deny);
     let text = test.ok("grep", json!({"pattern": "writer"})).await;
@@ -505,5 +509,32 @@ async fn small_and_large_folders_are_searched_alike() {
         assert_eq!(text.lines().count(), count);
         let text = test.ok("list", json!({})).await;
         assert!(text.contains(&format!("plain/  ({count} files")) && !text.contains("secret"), "{text}");
+    }
+}
+
+/// For ripgrep, whose matcher reads them, braces are lists, and the classes of POSIX are unknown.
+#[tokio::test]
+async fn ignore_files_of_git_mean_here_what_they_mean_for_git() {
+    let test = BuiltinTest::new();
+    let git = |arguments: &[&str]| {
+        let output = std::process::Command::new("git").args(arguments).current_dir(&test.root).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    git(&["init", "-q"]);
+    for name in ["a.a", "a.b", "a.{a,b}", "{x}", "x", "{", "1", "v1", "vA", "v_", "deep/{x}/y", "deep/x/y", "plain"] {
+        test.write(name, "text\n");
+    }
+    let rules =
+        ["*.{a,b}", "[[:digit:]]*", "v[[:alpha:]_]", "v[![:digit:]]", "{x}", r"\{x\}", "[{]*", "**/{x}/", "{x", "x}"];
+    for rules in rules.into_iter().chain(["*\n!*.{a,b}"]) {
+        test.write(".gitignore", format!("{rules}\n"));
+        let of_git = git(&["ls-files", "--others", "--exclude-standard", "-z"]);
+        let mut expected: Vec<&str> = of_git.split_terminator('\0').filter(|name| *name != ".gitignore").collect();
+        let found = test.ok("glob", json!({"pattern": "**"})).await;
+        let mut found: Vec<&str> = found.lines().collect();
+        expected.sort_unstable();
+        found.sort_unstable();
+        assert_eq!(found, expected, "{rules}");
     }
 }
