@@ -41,7 +41,7 @@ fn list(text: &str, root: &Path) -> Vec<String> {
         return vec![below(&escaped(&name), root)];
     }
     let (not, bare) = text.strip_prefix('!').map_or(("", text), |bare| ("!", bare));
-    let is_name = bare.contains(['[', '{', '*', '?', ',']) && root.join(bare).symlink_metadata().is_ok();
+    let is_name = bare.contains(['[', '{', ',', '\\']) && root.join(bare).symlink_metadata().is_ok();
     // A file with the name `*.rs` is no reason to leave out all others.
     if is_name && !matches_itself(bare, root) {
         return vec![format!("{not}{}", below(&escaped(bare), root))];

@@ -203,6 +203,9 @@ impl ReadableTree {
         let root = located.path;
         let is_folder = kind.is_some_and(|kind| kind.is_dir());
         let access = with_exclusions(cx, |exclusions| {
+            if is_folder {
+                exclusions.visit(&root);
+            }
             ReadAccess::of_entry(cx, cx.outer_chain.clone(), root.clone(), is_folder, exclusions)
         });
         let access = Arc::new(access);

@@ -274,7 +274,7 @@ fn start_of<'a>(site: &ChangeTarget, cancel: &'a CancellationToken) -> anyhow::R
     };
     let size = file.metadata()?.len();
     let mut reader = CancellableFile { file, cancel };
-    let mut head = Vec::new();
+    let mut head = Vec::with_capacity(usize::try_from(size.min(WHOLE)).unwrap_or(0));
     let take = if size <= WHOLE { WHOLE + 1 } else { HEAD as u64 };
     let read = (&mut reader).take(take).read_to_end(&mut head);
     read.with_context(|| format!("can't read {}", site.shown))?;

@@ -218,7 +218,10 @@ impl FileSearch {
     ) -> anyhow::Result<SearchResults> {
         let Self { query, place, matcher, judge, .. } = self;
         let mut collector = Collector::new(self.window, query.mode);
-        let mut workers = SearchWorkers { query, matcher, buffers: &place.buffers, judge, cancel, found: &collector };
+        // One byte more, with which the end is seen.
+        let longest = contents.values().map(|content| content.len() + 1).max();
+        let (buffers, memory) = (&place.buffers, longest.unwrap_or(MAX_HEAP));
+        let mut workers = SearchWorkers { query, matcher, memory, buffers, judge, cancel, found: &collector };
         match &self.tree {
             None => {
                 let mut worker = workers.worker();
@@ -342,7 +345,8 @@ pub(crate) fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| cores.get().min(12))
 }
 
-fn searcher(query: &SearchQuery) -> Searcher {
+/// `memory` is the most that it takes for a part of a file, in bytes.
+fn searcher(query: &SearchQuery, memory: usize) -> Searcher {
     let content = query.mode == SearchMode::Content;
     SearcherBuilder::new()
         .line_number(content)
@@ -356,13 +360,14 @@ fn searcher(query: &SearchQuery) -> Searcher {
         } else {
             LineTerminator::byte(b'\n')
         })
-        .heap_limit(Some(MAX_HEAP))
+        .heap_limit(Some(memory))
         .build()
 }
 
 struct SearchWorkers<'a> {
     query: &'a SearchQuery,
     matcher: &'a RegexMatcher,
+    memory: usize,
     buffers: &'a HashMap<PathBuf, Arc<Buffer>>,
     judge: &'a ReadAccess,
     cancel: &'a CancellationToken,
@@ -377,7 +382,20 @@ impl<'a> ParallelVisitorBuilder<'a> for SearchWorkers<'a> {
 
 impl<'a> SearchWorkers<'a> {
     fn worker(&self) -> SearchWorker<'a> {
-        SearchWorker::new(self.query, self.matcher, self.buffers, self.judge, self.cancel, self.found)
+        let Self { query, matcher, memory, buffers, judge, cancel, found } = *self;
+        SearchWorker {
+            query,
+            matcher: matcher.clone(),
+            searcher: searcher(query, memory),
+            buffers,
+            judge,
+            exclusions: judge.exclusions(),
+            cancel,
+            found,
+            head: Vec::new(),
+            contents: HashMap::new(),
+            named: false,
+        }
     }
 }
 
@@ -421,29 +439,6 @@ impl ParallelVisitor for SearchWorker<'_> {
 }
 
 impl<'a> SearchWorker<'a> {
-    fn new(
-        query: &'a SearchQuery,
-        matcher: &RegexMatcher,
-        buffers: &'a HashMap<PathBuf, Arc<Buffer>>,
-        judge: &'a ReadAccess,
-        cancel: &'a CancellationToken,
-        found: &'a Collector,
-    ) -> Self {
-        Self {
-            query,
-            matcher: matcher.clone(),
-            searcher: searcher(query),
-            buffers,
-            judge,
-            exclusions: judge.exclusions(),
-            cancel,
-            found,
-            head: Vec::new(),
-            contents: HashMap::new(),
-            named: false,
-        }
-    }
-
     fn problem(&mut self, error: &ignore::Error) {
         if let Some(problem) = self.judge.problem(error, &mut self.exclusions) {
             self.found.problem(problem);
@@ -471,9 +466,15 @@ impl<'a> SearchWorker<'a> {
                 self.search_text(buffer.text.as_bytes(), &mut hits)
             }
             None => match content {
-                Some(content) => self.search_file(path, io::Cursor::new(content), &mut hits),
+                Some(content) => {
+                    let length = content.len();
+                    self.search_file(path, io::Cursor::new(content), length, &mut hits)
+                }
                 None => match open_entry(path) {
-                    Ok(file) => self.search_file(path, CancellableFile { file, cancel: self.cancel }, &mut hits),
+                    Ok(file) => {
+                        let file = CancellableFile { file, cancel: self.cancel };
+                        self.search_file(path, file, usize::MAX, &mut hits)
+                    }
                     Err(error) => return self.found.problem(error.to_string()),
                 },
             },
@@ -514,11 +515,18 @@ impl<'a> SearchWorker<'a> {
         }
     }
 
-    fn search_file<'p>(&mut self, path: &'p Path, file: impl Read + Seek, hits: &mut Hits<'p>) -> io::Result<()>
+    /// The file has at most `length` bytes.
+    fn search_file<'p>(
+        &mut self,
+        path: &'p Path,
+        file: impl Read + Seek,
+        length: usize,
+        hits: &mut Hits<'p>,
+    ) -> io::Result<()>
     where
         'a: 'p,
     {
-        let mut file = SniffedFile::new(file, std::mem::take(&mut self.head));
+        let mut file = SniffedFile::new(file, length, std::mem::take(&mut self.head));
         // In a text, a NUL is a character, and a file is binary if it is for `read`. One that the caller named is searched to its
         // end, where a NUL ends a line too.
         self.searcher.set_binary_detection(match file.is_binary()? {

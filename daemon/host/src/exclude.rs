@@ -108,6 +108,11 @@ impl Exclusions {
         })
     }
 
+    /// Looks into a folder whose contents will be asked about.
+    pub fn visit(&mut self, folder: &Path) {
+        self.folder(folder);
+    }
+
     fn rules(&mut self, folder: &Path, names: FolderNames) -> FolderRules {
         NAMES.map(|name| names.may_have(name).then(|| load(folder, name, &mut self.room)).flatten().map(Arc::new))
     }

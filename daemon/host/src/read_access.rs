@@ -50,6 +50,8 @@ pub struct ReadAccess {
     agents: (Option<String>, Option<&'static str>),
     /// The folder that the call itself has permission to read.
     root: PathBuf,
+    /// What was decided about it, and whether it is a folder.
+    root_decision: Option<(bool, Verdict)>,
     /// The rule that required an ask for `root`; `None` if none was required.
     asked_by: Option<String>,
     /// The exclusions of the folders on the way to `root`.
@@ -89,11 +91,13 @@ impl ReadAccess {
             chain,
             agents: (cx.agent.as_ref().map(|request| request.agent.clone()), cx.caller.agent),
             root: root.clone(),
+            root_decision: None,
             asked_by: None,
             exclusions: Exclusions::of_walk(),
         };
         let decision = decide_need.decide(&root, is_folder, exclusions);
         decide_need.exclusions = exclusions.clone();
+        decide_need.root_decision = Some((is_folder, decision.verdict));
         // Nobody is asked for a plugin that acts on its own, so no answer covers more than the root.
         let was_asked = decision.verdict == Verdict::Ask && !cx.session.is_of_plugin();
         decide_need.asked_by = was_asked.then_some(decision.rule);
@@ -107,6 +111,10 @@ impl ReadAccess {
 
     /// Whether the file or folder at this resolved path may be shown. Each thread has its own [`Self::exclusions`].
     pub fn may_read(&self, resolved: &Path, is_folder: bool, exclusions: &mut Exclusions) -> bool {
+        // Compared as text: a walk begins with the very path.
+        if self.root_decision == Some((is_folder, Verdict::Allow)) && resolved.as_os_str() == self.root.as_os_str() {
+            return true;
+        }
         let decision = self.decide(resolved, is_folder, exclusions);
         match decision.verdict {
             Verdict::Allow => true,

@@ -49,9 +49,9 @@ enum SniffState {
 }
 
 impl<F: Read + Seek> SniffedFile<F> {
-    /// `head` is memory of an earlier file, or nothing.
-    pub(super) fn new(inner: F, mut head: Vec<u8>) -> Self {
-        head.resize(HEAD, 0);
+    /// Of a file of at most `length` bytes. `head` is memory of an earlier one, or nothing.
+    pub(super) fn new(inner: F, length: usize, mut head: Vec<u8>) -> Self {
+        head.resize(length.min(HEAD), 0);
         Self { inner, state: SniffState::Unread, head, filled: 0, used: 0 }
     }
 
