@@ -111,6 +111,9 @@ pub struct UnrecordedPaths {
     /// Files and folders outside of the session's folders that were written.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outside: Vec<String>,
+    /// Files and folders that Git ignored until the call, and in which something was changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignored: Vec<String>,
 }
 
 /// Params of `files.undo`: all changes of a call, or of the call that changed a path last, or of all calls that are named

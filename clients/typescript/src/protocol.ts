@@ -1486,6 +1486,8 @@ export interface FilesHistoryResult {
     repositories?: string[];
     /** Files and folders outside of the session's folders that were written. */
     outside?: string[];
+    /** Files and folders that Git ignored until the call, and in which something was changed. */
+    ignored?: string[];
     /** The same as sentences for people. */
     notes?: string[];
   }[];
@@ -1534,6 +1536,8 @@ export interface FilesUndoResult {
   repositories?: string[];
   /** Files and folders outside of the session's folders that were written. */
   outside?: string[];
+  /** Files and folders that Git ignored until the call, and in which something was changed. */
+  ignored?: string[];
   /** The same as sentences for people. */
   notes?: string[];
 }

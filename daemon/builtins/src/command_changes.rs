@@ -486,6 +486,7 @@ impl WindowRecord {
             drop(index);
             repositories.extend(folder.repositories());
             all.not_kept.extend(found.not_kept);
+            all.ignored.extend(found.ignored);
             all.own.extend(found.own);
             all.shared.extend(found.shared);
             all.contested.extend(found.contested);
@@ -495,14 +496,16 @@ impl WindowRecord {
         }
         all.set_lost_aside();
         lost = lost.or_else(|| all.lost_for_ever());
-        let WindowChanges { own, shared, contested, mut shared_with, not_kept: gone, ended_since, .. } = all;
+        let WindowChanges { own, shared, contested, mut shared_with, not_kept, ignored, ended_since, .. } = all;
         shared_with.extend(beside.clone());
         let shared_with: Vec<String> = shared_with.into_iter().collect();
-        let is_recorded = !own.is_empty() || !shared.is_empty() || !gone.is_empty();
+        let is_recorded = !own.is_empty() || !shared.is_empty() || !not_kept.is_empty();
         let beyond = UnrecordedChanges {
-            not_kept: gone.iter().cloned().map(RawPath).collect(),
+            not_kept: not_kept.into_iter().map(RawPath).collect(),
+            ignored: ignored.into_iter().map(RawPath).collect(),
             ..before.changes(&repositories, is_recorded)
         };
+        let left_out = NotUndoable::left_out(&beyond);
         let with_shared = own.is_empty() && !shared.is_empty();
         let (of_own, of_shared) = if with_shared { (Default::default(), beyond) } else { (beyond, Default::default()) };
         // A record of its own, so that the rest of the call can be undone while the other one goes on.
@@ -515,7 +518,7 @@ impl WindowRecord {
             folder.index.lock().note_recorded(id);
         }
         let lost = lost.or_else(|| recorded.err().map(|error| error.to_string())).map(NotUndoable::all);
-        (lost.or_else(|| NotUndoable::gone(&gone)), before.at(repositories))
+        (lost.or(left_out), before.at(repositories))
     }
 }
 
@@ -531,10 +534,16 @@ impl NotUndoable {
         Self { why, is_part: false }
     }
 
-    fn gone(paths: &[PathBuf]) -> Option<Self> {
-        let first = named(paths.first()?);
-        let more = if paths.len() > 1 { format!(", and {} more", paths.len() - 1) } else { String::new() };
-        Some(Self { why: format!("{first}, of which nothing is kept{more}"), is_part: true })
+    fn left_out(beyond: &UnrecordedChanges) -> Option<Self> {
+        let UnrecordedChanges { not_kept, ignored, .. } = beyond;
+        let left_out = UnrecordedChanges { not_kept: not_kept.clone(), ignored: ignored.clone(), ..Default::default() };
+        let mut words = left_out.words();
+        let first = words.next()?;
+        let more = match words.count() {
+            0 => String::new(),
+            more => format!(", and {more} more"),
+        };
+        Some(Self { why: format!("{first}{more}"), is_part: true })
     }
 }
 

@@ -87,6 +87,9 @@ pub struct UnrecordedChanges {
     /// Files and folders outside of the session's folders that the call wrote.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub outside: Vec<RawPath>,
+    /// Files and folders that Git ignored until the call, and in which it changed something.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ignored: Vec<RawPath>,
 }
 
 impl UnrecordedChanges {
@@ -95,11 +98,11 @@ impl UnrecordedChanges {
     }
 
     fn paths(&self) -> impl Iterator<Item = &RawPath> {
-        self.not_kept.iter().chain(&self.repositories).chain(&self.outside)
+        self.not_kept.iter().chain(&self.repositories).chain(&self.outside).chain(&self.ignored)
     }
 
     fn retain(&mut self, stays: impl Fn(&RawPath) -> bool) {
-        for paths in [&mut self.not_kept, &mut self.repositories, &mut self.outside] {
+        for paths in [&mut self.not_kept, &mut self.repositories, &mut self.outside, &mut self.ignored] {
             paths.retain(&stays);
         }
     }
@@ -114,6 +117,7 @@ impl UnrecordedChanges {
         of(&mut self.not_kept, &other.not_kept);
         of(&mut self.repositories, &other.repositories);
         of(&mut self.outside, &other.outside);
+        of(&mut self.ignored, &other.ignored);
     }
 
     /// A sentence for each, for a person who undoes the call. `shown` gives the names.
@@ -127,6 +131,9 @@ impl UnrecordedChanges {
             of(&self.outside, &|name| {
                 format!("{name} stays as it is: it is outside of the session's folders, and was not recorded")
             }),
+            of(&self.ignored, &|name| {
+                format!("{name} stays as it is: it was ignored until then, and was not recorded")
+            }),
         ]
         .concat()
     }
@@ -137,7 +144,8 @@ impl UnrecordedChanges {
         let git = self.repositories.iter().map(|git| format!("Git's branches and index in {}", named(git.path())));
         let outside = self.outside.iter();
         let outside = outside.map(|path| format!("{}, which is outside of the session's folders", named(path.path())));
-        not_kept.chain(git).chain(outside)
+        let ignored = self.ignored.iter().map(|path| format!("{}, which was ignored until then", named(path.path())));
+        not_kept.chain(git).chain(outside).chain(ignored)
     }
 }
 

@@ -30,7 +30,7 @@ pub(crate) fn is_settled(metadata: &Metadata, now: SystemTime) -> bool {
 }
 
 /// The clock from which the system takes the times of files, since 1970. It only moves a few hundred times a second.
-pub(crate) fn file_clock() -> Duration {
+pub fn file_clock() -> Duration {
     #[cfg(target_os = "linux")]
     {
         let time = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);

@@ -291,7 +291,22 @@ pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
 /// # Errors
 /// `TooLarge`; `System` when reading fails.
 pub fn read_opened(file: &mut impl io::Read, resolved: &Path, limit: u64) -> Result<Vec<u8>, OpenError> {
-    let mut bytes = Vec::new();
+    read_up_to(file, resolved, limit, 0)
+}
+
+/// A file that a walk has just seen as a regular one, and its whole content. Blocks.
+///
+/// # Errors
+/// As [`read_whole`].
+pub fn open_whole(resolved: &Path, limit: u64) -> Result<(File, Vec<u8>), OpenError> {
+    let (mut file, stat) = open_and_stat(resolved)?;
+    let bytes = read_up_to(&mut file, resolved, limit, u64::try_from(stat.st_size).unwrap_or(0).min(limit))?;
+    Ok((file, bytes))
+}
+
+/// `expected` is the length that the content probably has, for which memory is taken at once.
+fn read_up_to(file: &mut impl io::Read, resolved: &Path, limit: u64, expected: u64) -> Result<Vec<u8>, OpenError> {
+    let mut bytes = Vec::with_capacity(usize::try_from(expected).unwrap_or(0));
     io::Read::read_to_end(&mut io::Read::take(file, limit.saturating_add(1)), &mut bytes)
         .map_err(|source| OpenError::System { path: resolved.to_owned(), source })?;
     match bytes.len() as u64 > limit {

@@ -33,7 +33,7 @@ pub mod shell_grammar;
 pub mod checked_out;
 mod credentials;
 pub mod exclude;
-mod file_facts;
+pub mod file_facts;
 pub mod file_needs;
 pub mod file_systems;
 pub mod files;

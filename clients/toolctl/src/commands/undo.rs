@@ -179,9 +179,9 @@ async fn recorded(client: &Client, session: Option<SessionId>, cwd: &Path) -> an
     let mut known = client.call::<method::FilesHistory>(history).await?;
     let is_below = |path: &str| Path::new(path).starts_with(cwd);
     // The repository may be one around this folder, of which the files are below it.
-    let concerns = |UnrecordedPaths { not_kept, repositories, .. }: &UnrecordedPaths| {
+    let concerns = |UnrecordedPaths { not_kept, repositories, ignored, .. }: &UnrecordedPaths| {
         let around = repositories.iter().filter_map(|git| Path::new(git).parent());
-        not_kept.iter().any(|path| is_below(path)) || around.into_iter().any(|top| cwd.starts_with(top))
+        not_kept.iter().chain(ignored).any(|path| is_below(path)) || around.into_iter().any(|top| cwd.starts_with(top))
     };
     known.unrecorded.retain(|call| concerns(&call.paths) || known.changes.iter().any(|change| is_of(change, call)));
     Ok(known)

@@ -155,7 +155,7 @@ async fn perform(globals: &Globals, client: &Client, request: Request) -> anyhow
         },
         Request::PlanUndo(undo) => {
             let plan = client.call::<FilesUndo>(UndoFiles { dry_run: true, ..undo.clone() }).await?;
-            return Ok(Some(ScreenAnswer::UndoPlan(undo, plan)));
+            return Ok(Some(ScreenAnswer::UndoPlan(undo, Box::new(plan))));
         }
         Request::Undo(undo) => {
             let undone = client.call::<FilesUndo>(undo).await?;

@@ -11,7 +11,7 @@ pub(super) enum ScreenAnswer {
     /// The lines of the details of the item with this key.
     Details(String, Vec<PaneLine>),
     /// The diff that undoing this would make.
-    UndoPlan(UndoFiles, UndoneFiles),
+    UndoPlan(UndoFiles, Box<UndoneFiles>),
     /// The result of a tool that was called here, by its name.
     Result(String, Vec<PaneLine>),
     Done(String),

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
+use toold_host::file_facts;
 use toold_host::files::{self, FileType, OpenError, UserAttributes};
 use toold_host::folder_events::{WatchBudget, WatchedFolders};
 use toold_host::git_state;
@@ -75,6 +76,11 @@ impl KnownEntry {
         Self { state, stamp: stamp(facts), file, is_fresh }
     }
 
+    /// When the entry was changed last, in nanoseconds since 1970.
+    fn changed(&self) -> u64 {
+        in_nanos((self.stamp.3, self.stamp.4))
+    }
+
     fn inode(&self) -> u64 {
         self.stamp.0
     }
@@ -104,6 +110,8 @@ struct CallWindow {
     ended_since: BTreeSet<String>,
     /// When it began, in nanoseconds since 1970 by the clock that files get their times from.
     opened: u64,
+    /// The time by that clock then: a file that was changed later has a later time, but for those of the same moment.
+    clock: u64,
     /// What was at the paths that changed, before the first change.
     touched: BTreeMap<PathBuf, Option<KnownEntry>>,
     /// The other calls that may have changed a path.
@@ -114,6 +122,8 @@ struct CallWindow {
     others: HashSet<PathBuf>,
     /// Files and folders that were left out of the index and that are gone now.
     gone: BTreeSet<PathBuf>,
+    /// The same of those that are in it now, since they are ignored no longer, and in which something has changed.
+    adopted: BTreeSet<PathBuf>,
     /// Why the changes of the call are not known.
     lost: Option<String>,
 }
@@ -127,11 +137,13 @@ impl CallWindow {
             is_overdue: false,
             ended_since: BTreeSet::new(),
             opened,
+            clock: file_facts::file_clock().as_nanos() as u64,
             touched: BTreeMap::new(),
             shared: HashMap::new(),
             changed: HashMap::new(),
             others: HashSet::new(),
             gone: BTreeSet::new(),
+            adopted: BTreeSet::new(),
             lost: None,
         }
     }
@@ -153,6 +165,8 @@ pub(super) struct WindowChanges {
     pub(super) shared_with: BTreeSet<String>,
     /// Files and folders that were removed while the call ran, and that were left out of the index: nothing of them is kept.
     pub(super) not_kept: Vec<PathBuf>,
+    /// Files and folders that were ignored until then, and in which something was changed while the call ran.
+    pub(super) ignored: Vec<PathBuf>,
     /// The calls that ended while the report of this call's end was overdue: it may have made their changes, as they may have.
     pub(super) ended_since: BTreeSet<String>,
     pub(super) lost: Option<String>,
@@ -387,6 +401,7 @@ impl FolderIndex {
         let gone = std::mem::take(&mut window.gone);
         // It may have been made again.
         changes.not_kept = gone.into_iter().filter(|path| is_gone(path)).collect();
+        changes.ignored = std::mem::take(&mut window.adopted).into_iter().collect();
         let mut foreign = self.foreign(&window);
         let others = self.other_paths(&window);
         for (path, before) in window.touched {
@@ -615,7 +630,20 @@ impl FolderIndex {
         self.is_adopting = true;
         let adopted = left_out.iter().try_for_each(|path| self.refresh(contents, path, true));
         self.is_adopting = false;
+        for path in left_out {
+            let changed = self.below(&path).filter_map(|path| self.entries.get(path)).map(KnownEntry::changed).max();
+            for window in self.running_writers().filter(|window| changed.is_some_and(|changed| changed > window.clock))
+            {
+                window.adopted.insert(path.clone());
+            }
+        }
         adopted
+    }
+
+    /// The windows of the calls that may have made a change now.
+    fn running_writers(&mut self) -> impl Iterator<Item = &mut CallWindow> {
+        let any_writes = self.windows.iter().any(CallWindow::is_writer);
+        self.windows.iter_mut().filter(move |window| window.is_writer() || !any_writes)
     }
 
     /// A file with several names is changed through any of them, be it one outside, and only the folder of that name
@@ -847,11 +875,9 @@ impl FolderIndex {
         let below = self.left_out.range::<Path, _>((Bound::Included(path), Bound::Unbounded));
         let gone = below.take_while(|left| left.starts_with(path)).filter(|left| is_gone(left));
         let gone: Vec<PathBuf> = gone.cloned().collect();
-        let any_writes = self.windows.iter().any(CallWindow::is_writer);
         for left in gone {
             self.left_out.remove(&left);
-            let windows = self.windows.iter_mut().filter(|window| window.is_writer() || !any_writes);
-            windows.for_each(|window| _ = window.gone.insert(left.clone()));
+            self.running_writers().for_each(|window| _ = window.gone.insert(left.clone()));
         }
     }
 
@@ -868,9 +894,8 @@ impl FolderIndex {
 
     /// The content of a file, kept, and its attributes; `None` if it cannot be read.
     fn keep(&mut self, contents: &mut ContentBatch<'_>, path: &Path) -> Result<KeptFile, String> {
-        let Ok(mut file) = files::open(path) else { return Ok((None, None)) };
+        let Ok((file, content)) = files::open_whole(path, MAX_KEPT_FILE) else { return Ok((None, None)) };
         let attributes = UserAttributes::of(&file);
-        let Ok(content) = files::read_opened(&mut file, path, MAX_KEPT_FILE) else { return Ok((None, None)) };
         self.bytes += content.len() as u64;
         if self.bytes > self.most {
             return Err(format!("the contents of its folder take more than {} MiB", self.most >> 20));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::json;
-use toold_builtins::journal::{ChangeFilter, ChangeRecord, JournalScope, RawPath, Selection};
+use toold_builtins::journal::{ChangeFilter, ChangeRecord, JournalScope, RawPath, Selection, UnrecordedChanges};
 use toold_builtins::undo::{UndoError, combined_diff, history, undo};
 use toold_proto::tool::{CallId, SessionId, ToolResult};
 
@@ -347,6 +347,32 @@ async fn what_is_ignored_no_longer_is_recorded_from_then_on() {
     }
     assert_eq!((test.content("out/deep/a"), test.content(".gitignore")), ("one\n".into(), "out/\n*.big\n".into()));
     assert!(!test.root.join("out/b").exists() && test.root.join("x.big").exists());
+}
+
+/// What was in the folder before the call is not known, so that its undo leaves the folder as it is, and says so.
+#[tokio::test]
+async fn what_a_call_does_where_it_ends_that_git_ignores_it_is_named() {
+    let test = BuiltinTest::new();
+    std::fs::create_dir(test.root.join(".git")).unwrap();
+    test.write(".gitignore", "out/\nother/\n");
+    test.write("out/a", "one\n");
+    test.write("other/a", "one\n");
+    let mut call = test.prepare(
+        "bash",
+        // The clock of files moves on meanwhile.
+        json!({"command": "echo other/ > .gitignore; until [ out/b -nt .gitignore ]; do echo two > out/b; done"}),
+    );
+    call.call_id = Some(CallId::parse("c1").unwrap());
+    let (result, out) = (test.run(call).await.unwrap(), test.root.join("out"));
+    assert!(result.text().contains("out, which was ignored until then]"), "{result:?}");
+    let beyond = toold_builtins::undo::unrecorded(&test.toolkit, JournalScope::Everybody, &of("c1"));
+    assert_eq!(beyond, UnrecordedChanges { ignored: vec![RawPath(out)], ..Default::default() });
+    assert_eq!(
+        toold_builtins::undo::notes(&beyond, Some(&test.root)),
+        ["out stays as it is: it was ignored until then, and was not recorded"]
+    );
+    taken_back(&test, of("c1")).await.unwrap();
+    assert_eq!((test.content(".gitignore").as_str(), test.content("out/b").as_str()), ("out/\nother/\n", "two\n"));
 }
 
 /// The file `.git` of a submodule or a worktree comes back with its folder: without it, Git knows neither.

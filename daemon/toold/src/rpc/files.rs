@@ -132,6 +132,7 @@ fn unrecorded_paths(changes: &UnrecordedChanges) -> UnrecordedPaths {
         not_kept: names(&changes.not_kept),
         repositories: names(&changes.repositories),
         outside: names(&changes.outside),
+        ignored: names(&changes.ignored),
     }
 }
 
