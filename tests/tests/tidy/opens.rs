@@ -43,7 +43,7 @@ const PLACES: &[(&str, usize, &str)] = &[
         3,
         "renames what a command made in a session's folders, as the walk found it",
     ),
-    ("host/src/sandbox/git_control.rs", 3, "names in repositories of a session's folders, to protect what Git runs"),
+    ("host/src/sandbox/git_control.rs", 4, "names in repositories of a session's folders, to protect what Git runs"),
     (
         "host/src/sandbox/home_settings.rs",
         1,
@@ -52,7 +52,7 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("host/src/sandbox/other_names.rs", 2, "names in folders that a command may read, to find links to secrets"),
     ("host/src/sandbox/root_secrets.rs", 1, "names in /etc and /var/lib, to hide those that only root reads"),
     ("host/src/sandbox/secret_index.rs", 1, "names in a session's folders, to hide those that are secret"),
-    ("host/src/sandbox/surroundings.rs", 1, "names in folders, to show those that are no secrets"),
+    ("host/src/sandbox/surroundings.rs", 3, "names in folders, to show those that are no secrets, and links"),
     ("host/src/shell_grammar/expand.rs", 1, "names in folders that the caller may read, to see what wildcards find"),
     ("host/src/shell_grammar/names.rs", 1, "names in folders that the caller may read, to see what wildcards find"),
     (

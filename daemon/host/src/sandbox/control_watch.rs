@@ -588,7 +588,7 @@ mod tests {
         }
         assert_eq!(test.aside("true"), none);
         assert!(test.top().join("linked/.git/MERGE_MSG").is_symlink());
-        // What is elsewhere stays, whatever a new repository names.
+        // A repository elsewhere stays as it is, even if a new one here names it.
         let other = tempfile::tempdir().unwrap();
         run(
             other.path(),

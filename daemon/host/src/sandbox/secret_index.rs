@@ -201,7 +201,7 @@ impl FoundControl {
         self.secret.append(&mut other.secret);
     }
 
-    /// What is in a folder that runs code later itself belongs to it.
+    /// Files in a folder that runs code later itself belong to it.
     fn outer(mut self) -> Self {
         let is_inner = |path: &PathBuf| path.ancestors().skip(1).any(|above| self.files.contains(above));
         let inner: Vec<PathBuf> = self.files.iter().filter(|path| is_inner(path)).cloned().collect();

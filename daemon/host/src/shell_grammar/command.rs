@@ -401,7 +401,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
     /// See [`script_in_session`]. Behind a script that a person has allowed to change this shell, names stay as they are.
     fn script_in_session(&self, script: &Arg) -> ProgramName {
         match script.literal() {
-            Some(written) if !self.is_elsewhere && !(self.state.is_lost() && self.state.folders().is_none()) => {
+            Some(written) if !(self.is_elsewhere || self.state.is_lost() && self.state.folders().is_none()) => {
                 script_in_session(written, self.state.folders(), &self.session_places(), self.nothing_changed())
             }
             _ => ProgramName::AsWritten,
