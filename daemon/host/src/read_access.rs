@@ -50,7 +50,7 @@ pub struct ReadAccess {
     agents: (Option<String>, Option<&'static str>),
     /// The folder that the call itself has permission to read.
     root: PathBuf,
-    /// What was decided about it, and whether it is a folder.
+    /// The decision about it, and whether it is a folder.
     root_decision: Option<(bool, Verdict)>,
     /// The rule that required an ask for `root`; `None` if none was required.
     asked_by: Option<String>,

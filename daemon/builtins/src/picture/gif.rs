@@ -10,7 +10,7 @@ use super::smaller::{Canvas, refused};
 const MAX_PIXELS: usize = 100_000_000;
 /// The most codes that are known at once.
 const CODES: usize = 4096;
-/// Where the passes over the rows of an interlaced picture begin, and their steps.
+/// The first row and the step of each pass over an interlaced picture.
 const PASSES: [(usize, usize); 4] = [(0, 8), (4, 8), (2, 4), (1, 2)];
 
 /// A PNG with at most `longest` pixels a side.

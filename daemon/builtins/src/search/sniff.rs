@@ -49,7 +49,7 @@ enum SniffState {
 }
 
 impl<F: Read + Seek> SniffedFile<F> {
-    /// Of a file of at most `length` bytes. `head` is memory of an earlier one, or nothing.
+    /// Reads a file of at most `length` bytes. `head` is memory of an earlier one, or nothing.
     pub(super) fn new(inner: F, length: usize, mut head: Vec<u8>) -> Self {
         head.resize(length.min(HEAD), 0);
         Self { inner, state: SniffState::Unread, head, filled: 0, used: 0 }

@@ -349,7 +349,7 @@ async fn what_is_ignored_no_longer_is_recorded_from_then_on() {
     assert!(!test.root.join("out/b").exists() && test.root.join("x.big").exists());
 }
 
-/// What was in the folder before the call is not known, so that its undo leaves the folder as it is, and says so.
+/// The former content of the folder is not known, so its undo leaves the folder as it is, and says so.
 #[tokio::test]
 async fn what_a_call_does_where_it_ends_that_git_ignores_it_is_named() {
     let test = BuiltinTest::new();

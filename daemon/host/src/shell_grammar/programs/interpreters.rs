@@ -250,7 +250,7 @@ const SHELLS: &[&str] = &["sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "so
 /// Programs whose first operand may also be the name of another thing than a file: a task, a package, a subcommand.
 const WITH_OTHERS: &[&str] = &["bun", "deno", "uv"];
 
-/// Where the words of a shell or an interpreter name the file that it runs.
+/// The position of the word that names the file that a shell or an interpreter runs.
 pub(in crate::shell_grammar) fn script_at(words: &[Arg]) -> Option<usize> {
     let (first, rest) = words.split_first()?;
     let name = first.literal()?.rsplit('/').next()?;

@@ -153,7 +153,7 @@ pub(super) fn add(name: &str, words: &[Arg], site: &CommandContext, reading: &mu
         shown::add_all(words, site, reading);
     }
     add_folders(name, words, site, reading);
-    // Where a file is read, a folder stands for the files in it: `kubectl apply -f FOLDER`.
+    // A folder in the place of a file stands for the files in it: `kubectl apply -f FOLDER`.
     if !reading.reads_only && name != "git" {
         let folders = site.folders.unwrap_or_default();
         let is_folder = |text: &str| folders.iter().any(|folder| folder.join(text).is_dir());

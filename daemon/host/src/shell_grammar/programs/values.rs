@@ -32,7 +32,7 @@ const PROGRAMS: &[&str] = &[
     "gh",
 ];
 
-/// Those in which nobody can give an operation another name.
+/// Programs in which nobody can give an operation another name.
 const WITHOUT_ALIASES: &[&str] = &["npm", "docker", "podman", "kubectl", "oc", "helm", "terraform", "tofu"];
 
 /// The text of a command in which a denied command may occur, with the values in front of the program: a rule's words occur in it

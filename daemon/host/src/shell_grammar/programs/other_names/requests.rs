@@ -140,7 +140,7 @@ const MUTATIONS: &[(&str, &[&str])] = &[
     ("createNote", &["glab mr note", "glab issue note"]),
 ];
 
-/// What is known of a request.
+/// A request, as far as the words show it.
 struct ForgeRequest<'a> {
     client: &'static str,
     rows: &'static [(&'static str, &'static str, &'static str, &'static [&'static str])],

@@ -56,7 +56,7 @@ struct Failed {
 #[derive(Default)]
 struct Summary {
     lines: u64,
-    /// Those that differ from all others, by the line or by the rules.
+    /// Lines that differ from all others, by their text or by their rules.
     different: u64,
     allowed: u64,
     /// The different ones of them.

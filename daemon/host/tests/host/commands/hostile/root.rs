@@ -330,7 +330,7 @@ impl ThrowAwayRoot {
         made
     }
 
-    /// What is there now is what the root begins with.
+    /// Takes what is there now as the initial state of the root.
     fn keep(&mut self) {
         self.kept = self.look(&BTreeMap::new());
         self.watch();
