@@ -93,8 +93,9 @@ fn identical_asks_are_one_prompt() {
             json!({"name": "read", "arguments": {"path": "/etc/hostname"}, "call_id": call_id}),
         )
     };
-    let (first, second) = (write(&mut one, "1"), write(&mut two, "2"));
+    let first = write(&mut one, "1");
     let ask = asked(&mut person);
+    let second = write(&mut two, "2");
     until("both calls wait for it", || {
         let pending = person.result("permissions.pending", json!({}))["asks"].take();
         (pending[0]["call_ids"].as_array().map(Vec::len) == Some(2)).then_some(())

@@ -100,9 +100,9 @@ fn a_message_over_the_limit_is_answered_and_thrown_away() {
     let error = wire.error("rpc.discover", json!({}));
     assert_eq!((&error["code"], &error["data"]["kind"]), (&json!(-32603), &json!("too_large")));
     // An error that quotes its request is longer than the request.
-    let error = wire.error("tools.schema", json!({"name": "y".repeat(3_900)}));
-    assert_eq!(error["data"]["kind"], "unknown_tool");
-    let error = wire.error("tools.schema", json!({"name": "y".repeat(4_010)}));
+    let error = wire.error("session.open", json!({"cwd": format!("/{}", "y".repeat(3_800))}));
+    assert_eq!(error["data"]["kind"], "invalid_params");
+    let error = wire.error("session.open", json!({"cwd": format!("/{}", "y".repeat(4_000))}));
     assert_eq!((&error["code"], &error["data"]["kind"]), (&json!(-32603), &json!("too_large")), "{error}");
 }
 

@@ -374,6 +374,8 @@ impl History<'_> {
             return Some(excluded);
         }
         let (mut seen, mut waiting, mut wanted) = (HashSet::new(), BinaryHeap::new(), 0_usize);
+        // Among commits of the same second, an excluded one may come after the last one that is wanted.
+        let mut oldest = u64::MAX;
         let starts = not.into_iter().map(|id| (id, true)).chain(from.iter().map(|id| (*id, false)));
         let mut next: Vec<(ObjectId, bool)> = starts.collect();
         loop {
@@ -384,8 +386,12 @@ impl History<'_> {
                     wanted += usize::from(!is_excluded);
                 }
             }
-            let Some((_, id, is_excluded)) = waiting.pop().filter(|_| wanted > 0) else { return Some(excluded) };
-            wanted -= usize::from(!is_excluded);
+            let may_matter = |(date, ..): &(u64, ObjectId, bool)| wanted > 0 || *date >= oldest;
+            let Some((date, id, is_excluded)) = waiting.pop().filter(may_matter) else { return Some(excluded) };
+            if !is_excluded {
+                wanted -= 1;
+                oldest = oldest.min(date);
+            }
             let is_excluded = excluded.contains(&id);
             next = self.commit(&id)?.parents.into_iter().map(|parent| (parent, is_excluded)).collect();
         }
