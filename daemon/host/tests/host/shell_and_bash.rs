@@ -183,7 +183,7 @@ pub(crate) fn understood_needs(line: &str) -> Option<Vec<Need>> {
     (!line.contains('\0') && was_understood(&needs)).then_some(needs)
 }
 
-/// What `bash` ran or wrote without one of these needs of the line.
+/// Everything that `bash` ran or wrote without one of these needs of the line.
 pub(crate) fn ran_beyond_needs(line: &str, needs: &[Need]) -> Option<String> {
     let (ran, made) = run_in_bash(line);
     if let Some(ran) = ran.iter().find(|ran| !was_needed(needs, ran)) {

@@ -1,5 +1,5 @@
-//! Options and operands that say where a program writes. Within the session's folders, the permission for the command covers
-//! what it makes, unless a rule denies writing there, or the place is one that may run code later.
+//! Options and operands that say where a program writes. The permission for a command covers what it writes in the session's
+//! folders, but not in places that may run code later, nor where a rule denies writing.
 
 use std::path::{Component, Path};
 

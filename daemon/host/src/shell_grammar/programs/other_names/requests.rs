@@ -6,8 +6,11 @@ use toold_engine::need::Word;
 use super::NamedCommand;
 
 /// A method, the last parts of a path, a field if it makes a difference, and commands that do the same. `*` stands for one part,
-/// `**` for all further ones. Read from docs.github.com/rest (2022-11-28).
-const GITHUB: &[(&str, &str, &str, &[&str])] = &[
+/// `**` for all further ones.
+type RequestRow = (&'static str, &'static str, &'static str, &'static [&'static str]);
+
+/// Read from docs.github.com/rest (2022-11-28).
+const GITHUB: &[RequestRow] = &[
     ("PUT", "pulls/*/merge", "", &["gh pr merge"]),
     ("POST", "pulls", "", &["gh pr create"]),
     ("PATCH", "pulls/*", "state=closed", &["gh pr close"]),
@@ -65,7 +68,7 @@ const GITHUB: &[(&str, &str, &str, &[&str])] = &[
 ];
 
 /// The same for docs.gitlab.com/api (17.6).
-const GITLAB: &[(&str, &str, &str, &[&str])] = &[
+const GITLAB: &[RequestRow] = &[
     ("PUT", "merge_requests/*/merge", "", &["glab mr merge"]),
     ("POST", "merge_requests", "", &["glab mr create"]),
     ("PUT", "merge_requests/*", "state_event=close", &["glab mr close"]),
@@ -143,7 +146,7 @@ const MUTATIONS: &[(&str, &[&str])] = &[
 /// A request, as far as the words show it.
 struct ForgeRequest<'a> {
     client: &'static str,
-    rows: &'static [(&'static str, &'static str, &'static str, &'static [&'static str])],
+    rows: &'static [RequestRow],
     method: Option<String>,
     path: &'a str,
     /// The literal words, in which fields stand as `name=value`, also those of JSON.
