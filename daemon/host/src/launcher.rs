@@ -38,9 +38,9 @@ pub(crate) const OWN_PROGRAM: &str = "/proc/self/exe";
 
 /// Starts the program through the launcher. The program's own arguments follow.
 pub(crate) fn command(program: &Path, tool_mark: Option<u64>, confinement: Option<&Confinement>) -> Command {
-    // Without filters, the launcher reports why it has none.
-    let filters = confinement.and_then(|confinement| filters_for(confinement).ok()).unwrap_or_default();
-    let order = LaunchOrder { tool_mark, confinement: confinement.cloned(), filters, program: program.to_owned() };
+    // Without a filter, the launcher reports why it has none.
+    let filter = confinement.and_then(|confinement| filter_for(confinement).ok());
+    let order = LaunchOrder { tool_mark, confinement: confinement.cloned(), filter, program: program.to_owned() };
     let mut command = launcher();
     command.args(order.arguments());
     command
@@ -79,11 +79,11 @@ fn launcher() -> Command {
 /// process is not marked: whoever starts it is known by other means.
 ///
 /// # Errors
-/// Why there are no filters of system calls, in words for people.
+/// Why there is no filter of system calls, in words for people.
 pub fn arguments(program: &Path, confinement: &Confinement) -> Result<Vec<OsString>, String> {
-    let filters = filters_for(confinement)?;
+    let filter = Some(filter_for(confinement)?);
     let confinement = Some(confinement.clone());
-    Ok(LaunchOrder { tool_mark: None, confinement, filters, program: program.to_owned() }.arguments())
+    Ok(LaunchOrder { tool_mark: None, confinement, filter, program: program.to_owned() }.arguments())
 }
 
 /// What a person can do where the system refuses namespaces to the launcher, as the end of a sentence.
@@ -95,19 +95,19 @@ pub(crate) fn advice() -> Option<&'static str> {
 }
 
 #[cfg(target_os = "linux")]
-fn filters_for(confinement: &Confinement) -> Result<Vec<String>, String> {
-    filters::filters(confinement).map_err(|error| format!("seccomp: {error}"))
+fn filter_for(confinement: &Confinement) -> Result<String, String> {
+    filters::filter(confinement)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn filters_for(_: &Confinement) -> Result<Vec<String>, String> {
-    Ok(Vec::new())
+fn filter_for(_: &Confinement) -> Result<String, String> {
+    Ok(String::new())
 }
 
 /// Makes this process the launcher if its arguments ask for that; returns only on failure. Must be called before any
 /// other thread exists.
 pub fn run_if_asked(arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
-    order::run_if_asked(arguments, filters_for)
+    order::run_if_asked(arguments, filter_for)
 }
 
 /// The program of these tests is no launcher, so the one in memory starts whatever starts.

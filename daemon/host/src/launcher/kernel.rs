@@ -16,7 +16,7 @@ use super::mounts::{self, OwnMounts, TERMINAL_MAKER, TERMINALS};
 use super::network;
 use super::order::Confinement;
 use super::renew;
-use super::system::{self, HandedCalls, Handled, Instruction};
+use super::system::{self, Handled, Instruction};
 
 /// Below it lie devices. Through one of them, a program of root would read whole disks, or control the machine.
 const DEVICES_FOLDER: &str = "/dev";
@@ -53,9 +53,8 @@ const MAKE_DEVICES: u64 = MAKE_CHARACTER_DEVICE | MAKE_BLOCK_DEVICE;
 const SCOPES: u64 = 0b11;
 
 /// Confines this process and all that it starts, for good. Returns what it has of its own.
-pub(super) fn confine(confinement: &Confinement, filters: &[String]) -> Result<OwnMounts, String> {
-    let filters: Option<Vec<Vec<Instruction>>> = filters.iter().map(|filter| instructions(filter)).collect();
-    let filters = filters.filter(|filters| !filters.is_empty()).ok_or("--filter takes hexadecimal digits")?;
+pub(super) fn confine(confinement: &Confinement, filter: &str) -> Result<OwnMounts, String> {
+    let filter = instructions(filter).filter(|filter| !filter.is_empty()).ok_or("--filter takes hexadecimal digits")?;
     if confinement.by_host && (confinement.bare || confinement.join.is_empty()) {
         return Err("a network by host needs --join, and namespaces".to_owned());
     }
@@ -72,21 +71,18 @@ pub(super) fn confine(confinement: &Confinement, filters: &[String]) -> Result<O
     if confinement.floor {
         system::keep_three_descriptors().map_err(|error| format!("can't close descriptors: {error}"))?;
     }
-    let no_override = confinement.floor && mounts::covers::need_no_override(&confinement.masked);
-    drop_capabilities(no_override);
+    // There is no folder that refuses root, unless it loses the right to read every folder.
+    drop_capabilities(own.covers_folders && system::user_and_group().0 == 0);
     let restricted = match (confinement.guard, confinement.floor) {
         (true, _) => restrict_mounts_and_processes(),
         (false, true) => restrict_to_floor(confinement, &own),
         (false, false) => restrict_files(confinement, &own),
     };
     restricted.map_err(|error| format!("Landlock: {error}"))?;
-    for filter in filters {
-        system::filter_calls(&filter).map_err(|error| format!("seccomp: {error}"))?;
-    }
+    let filtered = system::filter_calls(&filter, handover.is_some()).map_err(|error| format!("seccomp: {error}"))?;
     if let Some((daemon, mut sent)) = handover.zip(namespaces) {
         let words = |error| format!("can't hand over to the daemon: {error}");
-        let calls = if confinement.own_sockets { HandedCalls::Connections } else { HandedCalls::None };
-        sent.push((b'c', system::hand_over(calls).map_err(words)?));
+        sent.extend(filtered.map(|calls| (b'c', calls)));
         sent.push((b'l', system::file_in_memory(&renew::list(&own.covers)).map_err(words)?));
         let (letters, descriptors): (Vec<u8>, Vec<OwnedFd>) = sent.into_iter().unzip();
         system::send_descriptors(daemon.as_raw_fd(), &letters, &descriptors).map_err(words)?;
@@ -239,11 +235,13 @@ fn restrict(handled: &Handled, allowed: &[(&Path, u64)]) -> io::Result<()> {
     for (path, accesses) in allowed {
         // Another program may have put a link in the place of what may be changed.
         let open = if accesses & MOVE_ELSEWHERE == 0 { system::open_place } else { system::open_without_links };
-        let Ok(place) = open(path).map(File::from) else { continue };
-        let accesses = if place.metadata()?.is_dir() { *accesses } else { accesses & OF_FILES } & handled.files;
-        match system::landlock_allow(&ruleset, &OwnedFd::from(place), accesses) {
+        let Ok(place) = open(path) else { continue };
+        let allow = |accesses| system::landlock_allow(&ruleset, &place, accesses & handled.files);
+        match allow(*accesses) {
             // A pipe or a file in memory, as the program's output may be: it needs no permission.
             Err(error) if error.raw_os_error() == Some(IN_NO_HIERARCHY) => {}
+            // Not all of them are for files.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => allow(accesses & OF_FILES)?,
             allowed => allowed?,
         }
     }

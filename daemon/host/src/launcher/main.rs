@@ -15,6 +15,6 @@ mod system;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let no_filters = |_: &order::Confinement| Err("expected --filter".to_owned());
-    order::run_if_asked(std::env::args_os(), no_filters).unwrap_or(ExitCode::from(order::FAILED))
+    let no_filter = |_: &order::Confinement| Err("expected --filter".to_owned());
+    order::run_if_asked(std::env::args_os(), no_filter).unwrap_or(ExitCode::from(order::FAILED))
 }

@@ -5,6 +5,7 @@
 pub(crate) mod covers;
 mod layers;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_int;
 use std::fmt::Display;
 use std::io::{self, ErrorKind};
@@ -17,7 +18,7 @@ use super::order::Confinement;
 use super::renew::{CoverKind, PathCover};
 use super::system::{
     NEW_IPC, NEW_MOUNTS, NEW_NETWORK, NEW_USER, NO_DEVICES, NO_PROGRAMS, NO_SUID, PRIVATE, READ_ONLY, TREE_READ_ONLY,
-    TREE_WITHOUT_PRIVILEGES, attach, copy_tree, may_write, mount, open_place, open_without_links, set_attribute,
+    TREE_WITHOUT_PRIVILEGES, attach, bind, copy_tree, may_write, mount, open_place, open_without_links, set_attribute,
     unshare, user_and_group,
 };
 
@@ -40,6 +41,8 @@ pub(super) struct OwnMounts {
     pub(super) layered: Vec<PathBuf>,
     /// The covers of files of others, each after all that could contain it.
     pub(super) covers: Vec<PathCover>,
+    /// Whether the program may read none of the folders that refuse it.
+    pub(super) covers_folders: bool,
 }
 
 pub(super) fn arrange(confinement: &Confinement) -> Result<OwnMounts, String> {
@@ -61,14 +64,10 @@ pub(super) fn arrange(confinement: &Confinement) -> Result<OwnMounts, String> {
     for path in &protected {
         change(path, "protect", protect)?;
     }
-    // One that is gone by now needs no hiding.
-    let masked: Vec<&PathBuf> = confinement.masked.iter().filter(|path| path.symlink_metadata().is_ok()).collect();
-    if confinement.floor && !masked.is_empty() {
-        covers::cover(&masked)?;
-    } else {
-        for path in &masked {
-            change(path, "hide", mask)?;
-        }
+    let masked: Vec<&PathBuf> = confinement.masked.iter().collect();
+    let covers_folders = confinement.floor && covers::cover(&masked)?;
+    for path in masked.iter().filter(|_| !confinement.floor) {
+        change(path, "hide", mask)?;
     }
     let hidden = if confinement.floor { CoverKind::Refused } else { CoverKind::Empty };
     let kinds = [(CoverKind::Held, held.iter().collect()), (CoverKind::ReadOnly, protected), (hidden, masked)];
@@ -84,7 +83,7 @@ pub(super) fn arrange(confinement: &Confinement) -> Result<OwnMounts, String> {
     if let Some(cwd) = cwd {
         std::env::set_current_dir(&cwd).map_err(|error| format!("can't enter {}: {error}", cwd.display()))?;
     }
-    Ok(OwnMounts { temp, terminals, layered, covers })
+    Ok(OwnMounts { temp, terminals, layered, covers, covers_folders })
 }
 
 /// The pseudo-terminal that the program is started in.
@@ -182,7 +181,7 @@ fn change(path: &Path, verb: &str, act: impl FnOnce(&Path) -> io::Result<()>) ->
 }
 
 pub(super) fn hold(path: &Path) -> io::Result<()> {
-    attach(&copy_tree(path)?, path)
+    bind(path, path)
 }
 
 pub(super) fn protect(path: &Path) -> io::Result<()> {
@@ -218,15 +217,16 @@ fn above(places: &[PathBuf], confinement: &Confinement) -> Vec<PathBuf> {
         let listed = confinement.writable.iter().any(|place| folder.starts_with(place));
         (confinement.guard || listed) && may_write(folder)
     };
-    let mut above: Vec<PathBuf> = places
-        .iter()
-        .flat_map(|path| path.ancestors().skip(1))
-        .filter(|folder| folder.parent().is_some_and(writable))
-        .map(Path::to_owned)
-        .collect();
-    above.sort();
-    above.dedup();
-    above
+    let (mut above, mut known) = (BTreeSet::new(), BTreeMap::new());
+    for place in places {
+        for folder in place.ancestors().skip(1) {
+            let Some(parent) = folder.parent().filter(|_| !above.contains(folder)) else { break };
+            if *known.entry(parent).or_insert_with(|| writable(parent)) {
+                above.insert(folder);
+            }
+        }
+    }
+    above.into_iter().map(Path::to_owned).collect()
 }
 
 /// `None` if the program's working folder would be hidden.

@@ -55,8 +55,8 @@ pub(crate) struct LaunchOrder {
     /// The mark of tools; see `tool_mark.rs`.
     pub(crate) tool_mark: Option<u64>,
     pub(crate) confinement: Option<Confinement>,
-    /// The filters of system calls for the confinement, as hexadecimal digits.
-    pub(crate) filters: Vec<String>,
+    /// The filter of system calls for the confinement, as hexadecimal digits.
+    pub(crate) filter: Option<String>,
     pub(crate) program: PathBuf,
 }
 
@@ -156,7 +156,8 @@ impl LaunchOrder {
         arguments.extend(flags.iter().filter(|(_, set)| **set).map(|(flag, _)| flag.into()));
         arguments.extend(landlock.iter().flat_map(|version| ["--landlock".into(), version.to_string().into()]));
         arguments.extend(confinement.handover.iter().flat_map(|name| ["--hand-over".into(), name.into()]));
-        let Confinement { join, writable, layers, layered, protected, masked, held, seen, listed, .. } = confinement;
+        let Confinement { join, writable, layers, layered, protected, masked, held, .. } = confinement;
+        let Confinement { seen, listed, .. } = confinement;
         let lists = [
             ("--join", join),
             ("--write", writable),
@@ -173,17 +174,17 @@ impl LaunchOrder {
         }
         let replaced = confinement.replaced.iter();
         arguments.extend(replaced.flat_map(|(path, text)| ["--replace".into(), path.clone().into(), text.into()]));
-        arguments.extend(self.filters.iter().flat_map(|filter| ["--filter".into(), filter.into()]));
+        arguments.extend(self.filter.iter().flat_map(|filter| ["--filter".into(), filter.into()]));
         arguments.extend(["--".into(), self.program.clone().into()]);
         arguments
     }
 }
 
-/// Becomes the program if this process's arguments ask for it; returns only on failure. `filters` makes the filters for
+/// Becomes the program if this process's arguments ask for it; returns only on failure. `filter` makes the filter for
 /// a confinement if the arguments have none. Must be called before any other thread exists.
 pub(crate) fn run_if_asked(
     mut arguments: impl Iterator<Item = OsString>,
-    filters: impl FnOnce(&Confinement) -> Result<Vec<String>, String>,
+    filter: impl FnOnce(&Confinement) -> Result<String, String>,
 ) -> Option<ExitCode> {
     arguments.next();
     let mode = arguments.next()?;
@@ -194,7 +195,7 @@ pub(crate) fn run_if_asked(
         _ => return None,
     };
     let error = match order {
-        Ok(order) => become_program(order, arguments, filters),
+        Ok(order) => become_program(order, arguments, filter),
         Err(error) => error,
     };
     eprintln!("{says}{error}");
@@ -251,7 +252,7 @@ fn read_confined(arguments: &mut impl Iterator<Item = OsString>) -> Result<Launc
                 confinement.replaced.push((path, text));
             }
             Some("--filter") => {
-                order.filters.push(value()?.into_string().map_err(|_| "--filter takes hexadecimal digits")?);
+                order.filter = Some(value()?.into_string().map_err(|_| "--filter takes hexadecimal digits")?);
             }
             Some("--") => {
                 return Ok(LaunchOrder { confinement: Some(confinement), program: value()?.into(), ..order });
@@ -284,7 +285,7 @@ fn serve(mode: &OsStr, arguments: impl Iterator<Item = OsString>) -> ExitCode {
 fn become_program(
     order: LaunchOrder,
     arguments: impl Iterator<Item = OsString>,
-    filters: impl FnOnce(&Confinement) -> Result<Vec<String>, String>,
+    filter: impl FnOnce(&Confinement) -> Result<String, String>,
 ) -> String {
     let program = order.program.display();
     super::system::lead_session();
@@ -299,8 +300,8 @@ fn become_program(
     let uses_pnpm = arguments.iter().any(names_pnpm) || is_in_project_of_pnpm();
     command.args(arguments);
     if let Some(confinement) = &order.confinement {
-        let filters = if order.filters.is_empty() { filters(confinement) } else { Ok(order.filters) };
-        match filters.and_then(|filters| super::kernel::confine(confinement, &filters)) {
+        let filter = order.filter.map_or_else(|| filter(confinement), Ok);
+        match filter.and_then(|filter| super::kernel::confine(confinement, &filter)) {
             Ok(OwnMounts { temp: Some(temp), layered, .. }) => {
                 let caches = CACHES.iter().filter(|_| confinement.floor);
                 let caches = caches.filter(|(name, _, usual)| !has_its_own(name, usual, &layered));
@@ -372,7 +373,7 @@ fn has_its_own(variable: &str, usual: &str, layered: &[PathBuf]) -> bool {
 fn become_program(
     _: LaunchOrder,
     _: impl Iterator<Item = OsString>,
-    _: impl FnOnce(&Confinement) -> Result<Vec<String>, String>,
+    _: impl FnOnce(&Confinement) -> Result<String, String>,
 ) -> String {
     "this system has neither Landlock nor seccomp".to_owned()
 }
@@ -417,10 +418,9 @@ mod tests {
             life: None,
             words: String::new(),
         };
-        let filters = vec!["00".to_owned(), "01".to_owned()];
         for tool_mark in [None, Some(720_896)] {
-            let (confinement, filters) = (Some(confinement.clone()), filters.clone());
-            let confined = LaunchOrder { tool_mark, confinement, filters, ..marked.clone() };
+            let (confinement, filter) = (Some(confinement.clone()), Some("00".to_owned()));
+            let confined = LaunchOrder { tool_mark, confinement, filter, ..marked.clone() };
             let mut arguments = confined.arguments().into_iter().skip(1).chain(own.clone());
             assert_eq!(read_confined(&mut arguments), Ok(confined));
             assert!(arguments.eq(own.clone()));

@@ -43,15 +43,17 @@ pub(super) struct PathCover {
 const LETTERS: [(CoverKind, u8); 4] =
     [(CoverKind::Held, b'h'), (CoverKind::ReadOnly, b'p'), (CoverKind::Empty, b'e'), (CoverKind::Refused, b'r')];
 
-/// The covers as the process reads them. Links in a path are resolved: the cover lies where they lead.
+/// The covers as the process reads them.
 pub(super) fn list(covers: &[PathCover]) -> Vec<u8> {
     let mut list = Vec::new();
     for cover in covers {
         let letter = LETTERS.iter().find(|(kind, _)| *kind == cover.kind).map(|(_, letter)| *letter);
-        // A path that is gone by now has no links.
-        let path = cover.path.canonicalize().unwrap_or_else(|_| cover.path.clone());
         list.extend(letter);
-        list.extend_from_slice(path.as_os_str().as_bytes());
+        // The program may change a link to a file that it cannot change. Other covers have no links on their ways, or only those of
+        // a person.
+        let real =
+            Some(&cover.path).filter(|_| cover.kind == CoverKind::ReadOnly).and_then(|path| path.canonicalize().ok());
+        list.extend_from_slice(real.as_ref().unwrap_or(&cover.path).as_os_str().as_bytes());
         list.push(0);
     }
     list
@@ -61,7 +63,12 @@ fn read(list: &[u8]) -> Vec<PathCover> {
     let cover = |entry: &[u8]| {
         let (first, path) = entry.split_first()?;
         let (kind, _) = LETTERS.iter().find(|(_, letter)| letter == first)?;
-        Some(PathCover { kind: *kind, path: OsString::from_vec(path.to_vec()).into() })
+        let mut path = PathBuf::from(OsString::from_vec(path.to_vec()));
+        // The cover lies where links lead. A path that is gone by now has none.
+        if system::open_without_links(&path).is_err() {
+            path = path.canonicalize().unwrap_or(path);
+        }
+        Some(PathCover { kind: *kind, path })
     };
     list.split(|byte| *byte == 0).filter_map(cover).collect()
 }

@@ -192,6 +192,15 @@ pub(super) fn mount(kind: &CStr, at: &Path, flags: c_ulong, options: &CStr) -> i
     checked(unsafe { mount_at(kind.as_ptr(), at.as_ptr(), kind.as_ptr(), flags, options.as_ptr().cast()) }).map(|_| ())
 }
 
+/// Mounts the file or folder that one path leads to where the other one leads, with what is mounted below it. It keeps the
+/// attributes of the mount in which it lies.
+pub(super) fn bind(from: &Path, at: &Path) -> io::Result<()> {
+    const BIND: c_ulong = 0x1000 | 0x4000;
+    let (from, at) = (text(from)?, text(at)?);
+    // SAFETY: both are C strings, and the other arguments are not used.
+    checked(unsafe { mount_at(from.as_ptr(), at.as_ptr(), null(), BIND, null()) }).map(|_| ())
+}
+
 /// Takes the uppermost mount at the path away. What is open or copied of it stays.
 pub(super) fn unmount(at: &Path) -> io::Result<()> {
     const DETACH: c_int = 2;
@@ -378,13 +387,13 @@ pub(super) fn keep_three_descriptors() -> io::Result<()> {
 /// Removes a capability from all programs that this process starts.
 pub(super) fn drop_capability(number: c_ulong) -> io::Result<()> {
     const PR_CAPBSET_DROP: c_int = 24;
-    control(PR_CAPBSET_DROP, number, null())
+    control(PR_CAPBSET_DROP, number)
 }
 
 /// No program that this process starts gains privileges. Landlock and filters need that.
 pub(super) fn forbid_privileges() -> io::Result<()> {
     const PR_SET_NO_NEW_PRIVS: c_int = 38;
-    control(PR_SET_NO_NEW_PRIVS, 1, null())
+    control(PR_SET_NO_NEW_PRIVS, 1)
 }
 
 /// `struct sock_filter`.
@@ -403,62 +412,28 @@ struct FilterProgram {
     instructions: *const Instruction,
 }
 
-/// Filters all further system calls.
-pub(super) fn filter_calls(instructions: &[Instruction]) -> io::Result<()> {
-    const PR_SET_SECCOMP: c_int = 22;
-    const SECCOMP_MODE_FILTER: c_ulong = 2;
-    let length = instructions.len().try_into().map_err(io::Error::other)?;
-    let program = FilterProgram { length, instructions: instructions.as_ptr() };
-    control(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, (&raw const program).cast())
-}
-
-/// The calls that are left to whoever has the descriptor of [`hand_over`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum HandedCalls {
-    None,
-    Connections,
-}
-
-/// Returns a descriptor that tells when this process and all that it starts have ended, and by which others take these calls of
-/// theirs. Other filters refuse other architectures.
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-pub(super) fn hand_over(calls: HandedCalls) -> io::Result<OwnedFd> {
+/// Filters all further system calls. With `follow`, returns a descriptor that tells when this process and all that it starts have
+/// ended, and by which others take the calls that the filter leaves to them.
+pub(super) fn filter_calls(instructions: &[Instruction], follow: bool) -> io::Result<Option<OwnedFd>> {
     #[cfg(target_arch = "x86_64")]
-    const NUMBERS: (c_long, [u32; 2]) = (317, [42, 42 | 0x4000_0000]);
-    #[cfg(target_arch = "aarch64")]
-    const NUMBERS: (c_long, [u32; 2]) = (277, [203, 203]);
-    const LOAD_NUMBER: u16 = 0x20;
-    const JUMP_IF_EQUAL: u16 = 0x15;
-    const RETURN: u16 = 0x06;
-    const ALLOW: u32 = 0x7fff_0000;
-    const NOTIFY: u32 = 0x7fc0_0000;
+    const SECCOMP: c_long = 317;
+    #[cfg(not(target_arch = "x86_64"))]
+    const SECCOMP: c_long = 277;
     const SET_MODE_FILTER: c_uint = 1;
     /// With a descriptor; and a call that was taken is ended by a signal only if that kills.
-    const FLAGS: c_uint = (1 << 3) | (1 << 5);
-    let (seccomp, connect) = NUMBERS;
-    let step = |code, value, jump_true, jump_false| Instruction { code, jump_true, jump_false, value };
-    let instructions = [
-        step(LOAD_NUMBER, 0, 0, 0),
-        step(JUMP_IF_EQUAL, connect[0], 2, 0),
-        step(JUMP_IF_EQUAL, connect[1], 1, 0),
-        step(RETURN, ALLOW, 0, 0),
-        step(RETURN, if calls == HandedCalls::Connections { NOTIFY } else { ALLOW }, 0, 0),
-    ];
-    let program = FilterProgram { length: instructions.len() as u16, instructions: instructions.as_ptr() };
-    // SAFETY: the kernel only reads the program. The call opens a descriptor.
-    descriptor(unsafe { syscall(seccomp, SET_MODE_FILTER, FLAGS, &raw const program) })
+    const FOLLOW: c_uint = (1 << 3) | (1 << 5);
+    let flags = if follow { FOLLOW } else { 0 };
+    let length = instructions.len().try_into().map_err(io::Error::other)?;
+    let program = FilterProgram { length, instructions: instructions.as_ptr() };
+    // SAFETY: the kernel only reads the program. With these flags, the call opens a descriptor.
+    let returned = unsafe { syscall(SECCOMP, SET_MODE_FILTER, flags, &raw const program) };
+    if follow { descriptor(returned).map(Some) } else { checked(returned).map(|_| None) }
 }
 
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-pub(super) fn hand_over(_: HandedCalls) -> io::Result<OwnedFd> {
-    Err(io::ErrorKind::Unsupported.into())
-}
-
-/// `pointer` is what the option takes as its third argument, or null.
-fn control(option: c_int, value: c_ulong, pointer: *const c_void) -> io::Result<()> {
+fn control(option: c_int, value: c_ulong) -> io::Result<()> {
     let none: c_ulong = 0;
-    // SAFETY: the callers above pass what their option takes, and the kernel only reads it.
-    checked(unsafe { prctl(option, value, pointer, none, none) }).map(|_| ())
+    // SAFETY: no pointer is passed.
+    checked(unsafe { prctl(option, value, none, none, none) }).map(|_| ())
 }
 
 /// `struct landlock_ruleset_attr`: the accesses that are forbidden unless a rule allows them.

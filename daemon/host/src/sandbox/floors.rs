@@ -1,6 +1,6 @@
 //! The floors of commands that run without a person's word: which of them this system can confine, and how.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::fs::{Metadata, OpenOptions};
 use std::io::ErrorKind;
@@ -94,6 +94,8 @@ pub struct FoundSecrets {
     at: Instant,
     places: Vec<PathBuf>,
     paths: Vec<PathBuf>,
+    /// Other names of these and of the secrets in known places.
+    names: Vec<PathBuf>,
     counts: SecretCounts,
 }
 
@@ -292,11 +294,11 @@ impl Sandbox {
         let elsewhere = self.other_mounts.of(&linked);
         protected.extend(elsewhere.into_iter().filter(is_writable));
         let stand_ins = git.missing.into_iter().filter(|(path, _)| is_writable(path)).collect();
-        let FoundSecrets { paths: mut covered, counts, .. } = match command.secrets.filter(|found| found.is_of(&places))
-        {
+        let found = match command.secrets.filter(|found| found.is_of(&places)) {
             Some(found) => found.clone(),
             None => self.secrets_in(&places, (home, files)).map_err(too_many)?,
         };
+        let (counts, mut covered) = (found.counts, found.paths.clone());
         if !self.hides(counts) {
             return Err(too_many(TooMany));
         }
@@ -323,9 +325,13 @@ impl Sandbox {
         );
         // The files that the command names were judged, and a person may name those that a build needs.
         covered.retain(|path| !floor.reads.contains(path));
-        let with_names = covered.iter().filter(|path| !of_root.paths.contains(*path)).chain(&of_root.linked);
-        let with_names: Vec<PathBuf> = with_names.cloned().collect();
+        // The other names of the session's secrets were looked for with them, unless the command may read one of them.
+        let may_read_some = found.paths.iter().any(|path| floor.reads.contains(path));
+        let known: HashSet<&PathBuf> = found.paths.iter().filter(|_| !may_read_some).collect();
+        let with_names = covered.iter().filter(|path| !known.contains(path) && !of_root.paths.contains(*path));
+        let with_names: Vec<PathBuf> = with_names.chain(&of_root.linked).cloned().collect();
         let mut names = self.other_names.of(&with_names, || read_places(&places, home)).map_err(too_many)?;
+        names.extend(found.names.iter().filter(|_| !may_read_some).cloned());
         covered.extend(names.iter().cloned());
         let elsewhere = self.other_mounts.of(&covered);
         covered.extend(elsewhere.iter().cloned());
@@ -382,7 +388,13 @@ impl Sandbox {
         let held = masked.iter().filter(is_writable).cloned().collect();
         // If somebody replaces a file in whose place another text is shown, the new one is not.
         let hidden: Vec<PathBuf> = covered.iter().chain(replaced.iter().map(|(path, _)| path)).cloned().collect();
+        let of_root = |place: &PathBuf| of_root.shown_of(place, &hidden).filter(|_| !places.contains(place));
+        let (known, all): (Vec<PathBuf>, Vec<PathBuf>) = all.into_iter().partition(|place| of_root(place).is_some());
         let mut shown = without(&all, &hidden, &places);
+        for known in known.iter().filter_map(of_root) {
+            shown.seen.extend(known.seen.iter().cloned());
+            shown.listed.extend(known.listed.iter().cloned());
+        }
         shown.seen.extend(replaced.iter().map(|(path, _)| path.clone()));
         // Also one in a folder of secrets.
         let is_hidden = |path: &PathBuf| masked.iter().chain(&hidden).any(|cover| path.starts_with(cover));
@@ -457,7 +469,7 @@ impl Sandbox {
         let elsewhere = self.other_mounts.of(&all);
         sum.secrets += names.len() + elsewhere.len();
         sum.beside += names.iter().chain(&elsewhere).map(|name| entries_beside(name, places)).sum::<usize>();
-        Ok(FoundSecrets { at, places: places.to_vec(), paths, counts: sum })
+        Ok(FoundSecrets { at, places: places.to_vec(), paths, names, counts: sum })
     }
 
     /// What runs code later in the session's folders, and what decides what Git runs there.
@@ -698,10 +710,13 @@ const FOLDERS_OF_TOOLS: [&str; 2] = [".gradle", ".yarn"];
 /// not change them.
 fn existing_protected(folder: &Path, policy: &Policy) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_shared = |name: &OsStr| name == ".git" || FOLDERS_OF_TOOLS.iter().any(|folder| name == *folder);
+    // Where no hidden folder holds such files, the walk through the folder finds them.
+    let is_hidden = |name: &[u8]| name.starts_with(b".") || name.to_ascii_lowercase().ends_with(b".git");
     let is_protected = |path: &PathBuf| {
-        let need = Need::new(Category::FileWrite, path.to_string_lossy());
-        let is_shared = |name: &OsStr| name == ".git" || FOLDERS_OF_TOOLS.iter().any(|folder| name == *folder);
-        path.file_name().is_some_and(|name| !is_shared(name)) && policy.protected_write(folder, &need).is_some()
+        let need = || Need::new(Category::FileWrite, path.to_string_lossy());
+        let name = path.file_name().filter(|name| !is_shared(name) && is_hidden(name.as_encoded_bytes()));
+        name.is_some() && policy.protected_write(folder, &need()).is_some()
     };
     entries.filter(is_protected).collect()
 }

@@ -1,7 +1,7 @@
 //! Files of the system that only root and a few others read, such as the keys of servers: the commands of a daemon of root would
 //! read them as well.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use rustix::process::geteuid;
 
 use super::other_names::files_with_other_names;
+use super::surroundings::{ShownPlaces, without};
 
 /// Looked through for files: a folder that is covered takes root's right to read those of other users.
 const SETTINGS: &str = "/etc";
@@ -33,6 +34,19 @@ pub(super) struct FoundRootSecrets {
     /// The files among them and in the folders that have other names. A database may have a thousand, which take as long to look at
     /// as a command takes.
     pub(super) linked: Vec<PathBuf>,
+    /// What is shown of each folder with some of them, unless more is hidden in it.
+    pub(super) shown: BTreeMap<PathBuf, ShownPlaces>,
+}
+
+impl FoundRootSecrets {
+    /// What is shown of a folder if these are all that is hidden; `None` if it must be looked at.
+    pub(super) fn shown_of(&self, folder: &Path, hidden: &[PathBuf]) -> Option<&ShownPlaces> {
+        let shown = self.shown.get(folder)?;
+        let is_hidden = |path: &&PathBuf| hidden.contains(path);
+        let has_all = self.paths.iter().filter(|path| path.starts_with(folder)).all(|path| is_hidden(&path));
+        let mut others = hidden.iter().filter(|path| path.starts_with(folder) && !self.paths.contains(*path));
+        (has_all && others.next().is_none()).then_some(shown)
+    }
 }
 
 impl RootSecrets {
@@ -48,7 +62,9 @@ impl RootSecrets {
                 let mut paths = hidden_in(Path::new(SETTINGS), false);
                 paths.extend(STATES.iter().flat_map(|state| hidden_in(Path::new(state), true)));
                 let linked = files_with_other_names(&paths);
-                let found = Arc::new(FoundRootSecrets { paths: paths.into_iter().collect(), linked });
+                let shown =
+                    STATES.map(PathBuf::from).map(|state| (state.clone(), without(&[state], &paths, &[]))).into();
+                let found = Arc::new(FoundRootSecrets { paths: paths.into_iter().collect(), linked, shown });
                 *known = Some((Instant::now(), found.clone()));
                 found
             }

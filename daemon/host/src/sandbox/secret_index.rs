@@ -6,6 +6,7 @@
 //!
 //! The same walk finds the files that run code later or that a rule keeps as they are, and the repositories of Git.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::io::ErrorKind;
@@ -126,6 +127,8 @@ struct NamedSecret {
     stamps: Option<(Stamp, Option<Stamp>)>,
     /// It is a public certificate, or Git has its content.
     is_public: bool,
+    /// Nothing has happened in its folder, which is watched, since that was determined.
+    is_current: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -318,7 +321,9 @@ impl IndexedPlace {
                         self.watched.watch(&path);
                     }
                     let Some(stamp) = Stamp::of(&path) else { continue };
-                    let known = known.filter(|known| known.stamp == stamp && !known.is_recent);
+                    let mut known = known.filter(|known| known.stamp == stamp && !known.is_recent);
+                    let named = known.iter_mut().flat_map(|known| &mut known.named);
+                    named.for_each(|file| file.is_current = false);
                     let folder = known.unwrap_or_else(|| {
                         for rules in RULES.map(|name| path.join(name)).into_iter().filter(|_| depth.is_none()) {
                             let stamp = Stamp::of(&rules);
@@ -356,11 +361,30 @@ impl IndexedPlace {
     /// The secrets in the folders as they are known. What a file holds is looked at again if the file has changed.
     fn found(&mut self, place: &Path) -> Result<(Vec<PathBuf>, SecretCounts), TooMany> {
         let (mut indexes, mut paths, mut above) = (GitIndexes::default(), Vec::new(), HashSet::new());
+        let (mut repositories, around) = (HashMap::new(), OnceCell::new());
+        let has_git = |folder: &&Path| folder.join(".git").symlink_metadata().is_ok();
+        let repository_around = || place.ancestors().skip(1).find(has_git).map(Path::to_owned);
         for path in &self.with_secrets {
+            let has_git = |folder: &&Path| {
+                let known = self.folders.get(*folder);
+                known.is_some_and(|known| known.control.repositories.contains(&folder.join(".git")))
+            };
+            let own = path.ancestors().take_while(|above| above.starts_with(place)).find(has_git).map(Path::to_owned);
+            let top = own.or_else(|| around.get_or_init(repository_around).clone());
+            let repository = top.and_then(|top| {
+                let known = repositories.entry(top);
+                let known = known.or_insert_with_key(|top| {
+                    let repository = TrackingRepository::of(top)?;
+                    let index = Stamp::of(&repository.index);
+                    Some((repository, index))
+                });
+                known.as_ref()
+            });
             let Some(folder) = self.folders.get_mut(path) else { continue };
             let before = paths.len();
             paths.extend(folder.excluded.iter().cloned());
-            paths.extend(folder.named.iter_mut().filter_map(|file| file.secret(&mut indexes)));
+            let is_current = folder.is_current;
+            paths.extend(folder.named.iter_mut().filter_map(|file| file.secret(is_current, repository, &mut indexes)));
             if paths.len() > before {
                 above.extend(path.ancestors().take_while(|above| above.starts_with(place)));
             }
@@ -415,7 +439,7 @@ impl ReadFolder {
                 control.secret.extend(Some(path.clone()).filter(|_| kind.is_dir() && !is_of_git));
                 match is_excluded {
                     true => excluded.push(path),
-                    false => named.push(NamedSecret { path, stamps: None, is_public: false }),
+                    false => named.push(NamedSecret { path, stamps: None, is_public: false, is_current: false }),
                 }
             } else if kind.is_dir() && !is_of_git {
                 folders.push(path);
@@ -447,17 +471,27 @@ fn is_plain_folder(path: &Path) -> bool {
 }
 
 impl NamedSecret {
-    /// Its path, unless what it holds is public.
-    fn secret(&mut self, indexes: &mut GitIndexes) -> Option<PathBuf> {
-        let repository = TrackingRepository::of(&self.path);
-        let index = repository.as_ref().and_then(|repository| Stamp::of(&repository.index));
+    /// Its path, unless what it holds is public. `is_current` is that of its folder.
+    fn secret(
+        &mut self,
+        is_current: bool,
+        repository: Option<&(TrackingRepository, Option<Stamp>)>,
+        indexes: &mut GitIndexes,
+    ) -> Option<PathBuf> {
+        let index = repository.and_then(|(_, index)| *index);
+        let is_recent = index.is_some_and(|index| index.is_recent());
+        let is_known = self.stamps.is_some_and(|(_, known)| known == index) && !is_recent;
+        // A secret stays one. No event tells that a public file was changed through another name.
+        if is_known && is_current && self.is_current && !self.is_public {
+            return Some(self.path.clone());
+        }
         let stamps = (Stamp::of(&self.path)?, index);
-        let is_recent = stamps.0.is_recent() || index.is_some_and(|index| index.is_recent());
-        if self.stamps != Some(stamps) || is_recent {
+        if self.stamps != Some(stamps) || stamps.0.is_recent() || is_recent {
             self.stamps = Some(stamps);
             self.is_public = is_certificate(&self.path)
-                || repository.is_some_and(|repository| indexes.tracks(&repository, &self.path));
+                || repository.is_some_and(|(repository, _)| indexes.tracks(repository, &self.path));
         }
+        self.is_current = is_current;
         (!self.is_public).then(|| self.path.clone())
     }
 }
@@ -510,6 +544,12 @@ mod tests {
         write(".aws/credentials", "x");
         assert_eq!(found(), [".aws", "deep/er/.env"]);
         // A key in the place of a certificate, in a folder whose own time stays.
+        write("certs/ca.pem", "-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n");
+        assert_eq!(found(), [".aws", "certs/ca.pem", "deep/er/.env"]);
+        // And the other way round, when the key was known to be one.
+        assert_eq!(found(), [".aws", "certs/ca.pem", "deep/er/.env"]);
+        write("certs/ca.pem", "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n");
+        assert_eq!(found(), [".aws", "deep/er/.env"]);
         write("certs/ca.pem", "-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n");
         assert_eq!(found(), [".aws", "certs/ca.pem", "deep/er/.env"]);
         // An ignore file, and a change of it.

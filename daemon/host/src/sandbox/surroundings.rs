@@ -2,6 +2,7 @@
 //! the files that it names. Everything else is refused, and so are the secrets in these places.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
@@ -179,12 +180,13 @@ pub(super) fn seen(home: Option<&Path>, places: &[PathBuf], environment: &Enviro
     let named = ROOTS.iter().filter_map(|name| environment.get(name)).map(PathBuf::from);
     let path = environment.get("PATH").map(std::env::split_paths).into_iter().flatten();
     let folders: Vec<PathBuf> = path.filter(|folder| folder.is_absolute()).collect();
-    let shown = |root: PathBuf| match is_led_by_link(places, &root) {
+    let mut plain = HashSet::new();
+    let mut shown = |root: PathBuf| match is_led(places, &root, &mut plain) {
         true => root.canonicalize().ok().filter(|root| is_narrow(root, home) && holds_python(root)),
         false => Some(root),
     };
-    seen.extend(named.filter(|root| is_narrow(root, home)).filter_map(shown));
-    seen.extend(folders.iter().filter_map(|folder| installation(folder, home)).filter_map(shown));
+    seen.extend(named.filter(|root| is_narrow(root, home)).filter_map(&mut shown));
+    seen.extend(folders.iter().filter_map(|folder| installation(folder, home)).filter_map(&mut shown));
     for program in needs.iter().filter(|need| need.category() == Category::Shell).filter_map(program) {
         // A link may lead to another installation.
         let Some(found) = folders.iter().map(|folder| folder.join(program)).find(|file| file.is_file()) else {
@@ -193,7 +195,7 @@ pub(super) fn seen(home: Option<&Path>, places: &[PathBuf], environment: &Enviro
         let Ok(file) = found.canonicalize() else { continue };
         if !seen.iter().any(|seen| file.starts_with(seen)) {
             let root = file.parent().and_then(|folder| installation(folder, home));
-            seen.extend(root.filter(|root| !is_led_by_link(places, &found) || holds_python(root)));
+            seen.extend(root.filter(|root| !is_led(places, &found, &mut plain) || holds_python(root)));
         }
     }
     seen.sort();
@@ -260,6 +262,11 @@ fn root_of_programs(folder: &Path) -> PathBuf {
 /// Whether a link in one of these places is on the way: a command may have made it, so that the next one would see what it leads
 /// to.
 pub(super) fn is_led_by_link(places: &[PathBuf], path: &Path) -> bool {
+    is_led(places, path, &mut HashSet::new())
+}
+
+/// The same, with paths that are known to be no links.
+fn is_led(places: &[PathBuf], path: &Path, plain: &mut HashSet<PathBuf>) -> bool {
     const MAX_LINKS: usize = 40;
     let parts = |path: &Path| -> Vec<OsString> { path.iter().rev().map(OsStr::to_owned).collect() };
     let (mut left, mut at, mut links) = (parts(path), PathBuf::from("/"), 0);
@@ -269,7 +276,13 @@ pub(super) fn is_led_by_link(places: &[PathBuf], path: &Path) -> bool {
             continue;
         }
         at.push(part);
-        let Ok(target) = at.read_link() else { continue };
+        if plain.contains(&at) {
+            continue;
+        }
+        let Ok(target) = at.read_link() else {
+            plain.insert(at.clone());
+            continue;
+        };
         links += 1;
         if links > MAX_LINKS || places.iter().any(|place| at.starts_with(place)) {
             return true;

@@ -22,8 +22,8 @@ pub(super) struct TrackingRepository {
 }
 
 impl TrackingRepository {
-    pub(super) fn of(file: &Path) -> Option<Self> {
-        let top = file.ancestors().skip(1).find(|folder| folder.join(".git").symlink_metadata().is_ok())?;
+    /// That of a folder with `.git` in it.
+    pub(super) fn of(top: &Path) -> Option<Self> {
         Some(Self { index: git_folder(top)?.join("index"), top: top.to_owned() })
     }
 }
@@ -75,7 +75,7 @@ mod tests {
             std::fs::write(top.join("new.env"), "x\n").unwrap();
             let tracked = |name: &str| {
                 let file = top.join(name);
-                TrackingRepository::of(&file).is_some_and(|of| GitIndexes::default().tracks(&of, &file))
+                TrackingRepository::of(&top).is_some_and(|of| GitIndexes::default().tracks(&of, &file))
             };
             assert!(tracked(".env") && tracked("deep/.env.local") && tracked("src/abd.rs"), "version {version}");
             assert!(!tracked("new.env") && !tracked("missing"), "version {version}");
