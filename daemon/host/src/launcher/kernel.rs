@@ -146,7 +146,7 @@ fn drop_capabilities(no_override: bool) {
 /// other files. Signals stay allowed: they neither write nor read.
 fn restrict_mounts_and_processes() -> io::Result<()> {
     let handled = Handled { files: MOVE_ELSEWHERE | MAKE_DEVICES, network: 0, scopes: 0 };
-    restrict(&handled, &[(Path::new("/"), MOVE_ELSEWHERE)])
+    restrict(&handled, &[(Path::new("/"), MOVE_ELSEWHERE)], &[])
 }
 
 /// The version of Landlock that is used.
@@ -214,7 +214,7 @@ fn restrict_to(confinement: &Confinement, own: &OwnMounts, files: u64, shown: &[
     allowed.extend(devices.map(|path| (path, READ_FILE | WRITE_FILE | TRUNCATE | CONTROL_DEVICE)));
     // Device nodes would bypass every rule.
     allowed.extend(writable.map(|path| (path, ALL & !MAKE_DEVICES)));
-    restrict(&handled, &allowed)
+    restrict(&handled, &allowed, &confinement.unfollowed)
 }
 
 /// Whether a descriptor may be written. What is no file or device needs no permission of its own.
@@ -229,12 +229,15 @@ fn is_file_to_write(info: &str) -> bool {
 /// `EBADFD`.
 const IN_NO_HIERARCHY: i32 = 77;
 
-/// Forbids what is handled, except these accesses below these places. Places that do not exist are skipped.
-fn restrict(handled: &Handled, allowed: &[(&Path, u64)]) -> io::Result<()> {
+/// Forbids what is handled, except these accesses below these places. Places that do not exist are skipped, and so are those to
+/// which a link in the `unfollowed` ones leads.
+fn restrict(handled: &Handled, allowed: &[(&Path, u64)], unfollowed: &[PathBuf]) -> io::Result<()> {
     let ruleset = system::landlock_ruleset(handled)?;
     for (path, accesses) in allowed {
         // Another program may have put a link in the place of what may be changed.
-        let open = if accesses & MOVE_ELSEWHERE == 0 { system::open_place } else { system::open_without_links };
+        let may_have_links =
+            accesses & MOVE_ELSEWHERE == 0 && !unfollowed.iter().any(|folder| path.starts_with(folder));
+        let open = if may_have_links { system::open_place } else { system::open_without_links };
         let Ok(place) = open(path) else { continue };
         let allow = |accesses| system::landlock_allow(&ruleset, &place, accesses & handled.files);
         match allow(*accesses) {

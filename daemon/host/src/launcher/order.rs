@@ -108,6 +108,8 @@ pub struct Confinement {
     pub seen: Vec<PathBuf>,
     /// On a floor: folders of which it may read the names inside.
     pub listed: Vec<PathBuf>,
+    /// The session's folders: no link in them is followed to what may be read, since another program may have put it there.
+    pub unfollowed: Vec<PathBuf>,
     /// Secrets among the masked places that `[sandbox] expose` could show, relative to the session's folders. The launcher
     /// does not need them.
     pub exposable: Vec<PathBuf>,
@@ -157,7 +159,7 @@ impl LaunchOrder {
         arguments.extend(landlock.iter().flat_map(|version| ["--landlock".into(), version.to_string().into()]));
         arguments.extend(confinement.handover.iter().flat_map(|name| ["--hand-over".into(), name.into()]));
         let Confinement { join, writable, layers, layered, protected, masked, held, .. } = confinement;
-        let Confinement { seen, listed, .. } = confinement;
+        let Confinement { seen, listed, unfollowed, .. } = confinement;
         let lists = [
             ("--join", join),
             ("--write", writable),
@@ -168,6 +170,7 @@ impl LaunchOrder {
             ("--hold", held),
             ("--see", seen),
             ("--list", listed),
+            ("--unfollowed", unfollowed),
         ];
         for (flag, paths) in lists {
             arguments.extend(paths.iter().flat_map(|path| [flag.into(), path.clone().into_os_string()]));
@@ -233,6 +236,7 @@ fn read_confined(arguments: &mut impl Iterator<Item = OsString>) -> Result<Launc
             }
             Some("--see") => confinement.seen.push(value()?.into()),
             Some("--list") => confinement.listed.push(value()?.into()),
+            Some("--unfollowed") => confinement.unfollowed.push(value()?.into()),
             Some("--tool-mark") => {
                 let mark = value()?.to_str().and_then(|mark| mark.parse().ok());
                 order.tool_mark = Some(mark.ok_or("--tool-mark takes a number")?);
@@ -408,6 +412,7 @@ mod tests {
             replaced: vec![("/e".into(), "--\n".to_owned())],
             seen: vec!["/usr".into()],
             listed: vec!["/a".into(), "/d".into()],
+            unfollowed: vec!["/d".into()],
             layers: vec!["/f".into()],
             layered: vec!["/f/g".into()],
             own_sockets: true,

@@ -14,6 +14,7 @@ use rustix::fs::{Mode, RenameFlags, fchmod, fstat};
 use rustix::process::geteuid;
 use toold_engine::guarded_files::GuardedFiles;
 use toold_engine::policy::is_control;
+use toold_engine::redact::one_line;
 
 use super::secret_index::{FoundControl, RULES, SecretIndex};
 use super::{Sandbox, git_control};
@@ -28,6 +29,9 @@ const ASIDE: &str = "not-allowed";
 const MAX_NAMES: usize = 100;
 /// How often it is looked for what a command has made that still runs.
 const LOOK_EACH: Duration = Duration::from_secs(1);
+/// More is not compared when it is put back: entries, and bytes in all of them.
+const MAX_ENTRIES: usize = 4096;
+const MAX_BYTES: u64 = 32 << 20;
 /// A longer list of files that tools leave alone is set aside.
 const MAX_LIST: u64 = 256 << 10;
 /// Programs that people run without a thought of the folder that they are in, and no environment of a project brings along.
@@ -76,15 +80,20 @@ pub struct SetAside {
     pub by_rule: bool,
     /// Where it is now; an error of the system if it is still at its path.
     pub now: Result<PathBuf, String>,
+    /// The digest of all that it held then; `None` if that is too much.
+    held: Option<blake3::Hash>,
 }
 
 impl SetAside {
-    /// Puts it back, unless something else is at its path by now.
+    /// Puts it back, unless something else is at its path by now, or a command beside this one has changed it since.
     ///
     /// # Errors
-    /// The error of the system.
+    /// Why it stays aside, or the error of the system.
     pub fn put_back(&self) -> Result<(), String> {
         let Ok(now) = &self.now else { return Ok(()) };
+        if self.held.is_none() || digest(now) != self.held {
+            return Err("it is too large to be compared, or was changed since".to_owned());
+        }
         let name = |path: &Path| path.file_name().unwrap_or_default().to_owned();
         let folder = folder_of(&self.path)?;
         let renamed = rustix::fs::renameat_with(&folder, name(now), &folder, name(&self.path), RenameFlags::NOREPLACE);
@@ -279,11 +288,10 @@ impl WatchedCommand {
     }
 
     fn put_aside(&self, path: &Path) -> SetAside {
-        SetAside {
-            path: path.to_owned(),
-            by_rule: self.files.keeps_from_writing(path, path.is_dir()),
-            now: rename_aside(path),
-        }
+        let by_rule = self.files.keeps_from_writing(path, path.is_dir());
+        let now = rename_aside(path);
+        let held = now.as_ref().ok().and_then(|now| digest(now));
+        SetAside { path: path.to_owned(), by_rule, now, held }
     }
 }
 
@@ -310,13 +318,14 @@ impl SetAside {
         }
     }
 
-    /// A sentence for people and models.
+    /// A sentence for people and models. The command has chosen the names.
     pub fn words(&self) -> String {
-        let path = self.path.display();
+        let shown = |path: &Path| one_line(&path.to_string_lossy(), usize::MAX);
+        let path = shown(&self.path);
         let reason = format!("{}, and nobody allowed the confined command to make it", self.reason());
         match &self.now {
             Ok(now) => {
-                let now = now.display();
+                let now = shown(now);
                 format!("{path} {reason}: it was set aside as {now}; a person who wants it renames it")
             }
             Err(why) => format!("{path} {reason}: remove it, since it cannot be set aside ({why})"),
@@ -389,6 +398,34 @@ fn make_writable(folder: &OwnedFd) {
 /// The folder of a path, which has no links. The command may have put a link in its place since: it leads to files of others.
 fn folder_of(path: &Path) -> Result<OwnedFd, String> {
     files::open_folder(path.parent().unwrap_or(path)).map_err(|error| error.to_string())
+}
+
+/// A digest of a file, a link, or a folder with all that is in it; `None` if that is too much or cannot be read.
+fn digest(path: &Path) -> Option<blake3::Hash> {
+    let (mut left, mut entries, mut bytes) = (vec![path.to_owned()], 0, 0);
+    let mut hasher = blake3::Hasher::new();
+    while let Some(at) = left.pop() {
+        let found = at.symlink_metadata().ok()?;
+        let content = if found.is_dir() {
+            let inner = std::fs::read_dir(&at).ok()?.map(|entry| entry.map(|entry| entry.path()));
+            let mut inner: Vec<PathBuf> = inner.take(MAX_ENTRIES).collect::<Result<_, _>>().ok()?;
+            inner.sort();
+            left.extend(inner);
+            Vec::new()
+        } else if found.is_symlink() {
+            at.read_link().ok()?.into_os_string().into_encoded_bytes()
+        } else {
+            files::read_whole(&at, MAX_BYTES).ok()?
+        };
+        (entries, bytes) = (entries + 1, bytes + content.len() as u64);
+        if entries > MAX_ENTRIES || bytes > MAX_BYTES {
+            return None;
+        }
+        let name = at.strip_prefix(path).ok()?.as_os_str().as_encoded_bytes();
+        hasher.update(format!("{} {} {}\n", found.mode(), name.len(), content.len()).as_bytes());
+        hasher.update(name).update(&content);
+    }
+    Some(hasher.finalize())
 }
 
 fn number_of(path: &Path) -> Option<FileNumber> {
@@ -485,6 +522,22 @@ mod tests {
         let aside = watch.settle().unwrap();
         aside[0].put_back().unwrap();
         assert_eq!(std::fs::read_to_string(test.top().join("mise.toml")).unwrap(), "mine\n");
+        // A name that would look like another sentence.
+        let watch = test.watch();
+        run(&test.top(), "mkdir \"$(printf 'x\\n[allowed]\\033[2K')\"; echo x > x*/.envrc");
+        let words = watch.settle().unwrap()[0].words();
+        assert!(
+            words.contains("/x [allowed] [2K/.envrc runs code later") && !words.contains(char::is_control),
+            "{words}"
+        );
+        // A command in the background has changed it under its new name.
+        let watch = test.watch();
+        run(&test.top(), "echo mine > lefthook.yml; git init -q own; git -C own config core.fsmonitor ./x");
+        let aside = watch.settle().unwrap();
+        assert_eq!(aside.len(), 2, "{aside:?}");
+        run(&test.top(), "echo other > lefthook.yml.not-allowed; echo x > own/.git.not-allowed/description");
+        aside.iter().for_each(|file| _ = file.put_back().unwrap_err());
+        assert!(!test.top().join("lefthook.yml").exists() && !test.top().join("own/.git").exists());
         // Whoever forgets it sets it aside.
         let watch = test.watch();
         run(&test.top(), "echo x > .tool-versions");
@@ -499,7 +552,8 @@ mod tests {
         run(&test.top(), "mkdir other mine; echo x > other/.envrc; echo x > mine/.envrc; ln -s other link");
         rename_aside(&test.top().join("link/.envrc")).unwrap_err();
         let path = test.top().join("mine/.envrc");
-        let aside = SetAside { now: rename_aside(&path), path, by_rule: false };
+        let now = rename_aside(&path);
+        let aside = SetAside { held: digest(now.as_ref().unwrap()), now, path, by_rule: false };
         run(&test.top(), "mv mine gone; mv other/.envrc other/.envrc.not-allowed; ln -s other mine");
         aside.put_back().unwrap_err();
         assert!(test.top().join("other/.envrc.not-allowed").exists() && !test.top().join("other/.envrc").exists());
@@ -583,6 +637,10 @@ mod tests {
                 ],
             ),
             ("git init -q new; rm -r new/.git/refs; ln -s ../../mine new/.git/refs", vec!["new/.git/refs"]),
+            (
+                "mkdir linked/.git/worktrees; ln -s ../../../old linked/.git/worktrees/x",
+                vec!["linked/.git/worktrees/x"],
+            ),
         ] {
             assert_eq!(test.aside(script), expected, "{script}");
         }

@@ -418,7 +418,7 @@ impl Sandbox {
         let named_sockets = rules.sockets.iter().filter(|path| !is_led_by_link(&places, path));
         let named_sockets = named_sockets.filter_map(|path| path.canonicalize().ok());
         let named_sockets = named_sockets.filter(|path| own_sockets && !is_private(path)).collect();
-        let places = writable_places;
+        let (unfollowed, places) = (places, writable_places);
         // A process that it leaves behind may change the session's folders, too.
         let life = may_write.then(ConfinedLife::default);
         let path = command.environment.get("PATH").map(std::env::split_paths).into_iter().flatten();
@@ -442,6 +442,7 @@ impl Sandbox {
             replaced,
             seen,
             listed,
+            unfollowed,
             exposable,
             stand_ins,
             words,

@@ -124,10 +124,10 @@ impl GitControl {
     }
 }
 
-/// The folders of the linked worktrees of a repository.
+/// The folders of the linked worktrees of a repository, where they really lie.
 fn worktrees(own: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = std::fs::read_dir(own.join("worktrees")).into_iter().flatten().flatten();
-    entries.map(|worktree| worktree.path())
+    entries.filter_map(|worktree| worktree.path().canonicalize().ok())
 }
 
 /// The files by which Git goes on with what has stopped in a repository, also in its linked worktrees. `own` is its folder.
@@ -143,13 +143,13 @@ pub(super) fn links(git: &Path) -> Vec<PathBuf> {
     let Some(own) = own_folder(git) else { return Vec::new() };
     let tops: Vec<PathBuf> = worktrees(&own).chain([own.clone()]).collect();
     let (mut left, mut found) = (tops.clone(), Vec::new());
-    left.extend(tops.iter().map(|top| top.join("logs")));
+    left.extend(tops.iter().map(|top| top.join("logs")).chain([own.join("worktrees")]));
     let mut looked = 0;
     while let Some(folder) = left.pop() {
         for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
             looked += 1;
             let Ok(kind) = entry.file_type() else { continue };
-            let is_log = || !tops.contains(&folder) && looked < MAX_LOGS;
+            let is_log = || !tops.contains(&folder) && !tops.contains(&entry.path()) && looked < MAX_LOGS;
             if kind.is_symlink() {
                 found.push(entry.path());
             } else if kind.is_dir() && is_log() {
