@@ -40,8 +40,8 @@ const PLACES: &[(&str, usize, &str)] = &[
     ),
     (
         "host/src/sandbox/control_watch.rs",
-        3,
-        "renames what a command made in a session's folders, as the walk found it",
+        5,
+        "renames what a command made in a session's folders, as the walk found it, and takes its digest",
     ),
     ("host/src/sandbox/git_control.rs", 4, "names in repositories of a session's folders, to protect what Git runs"),
     (

@@ -358,7 +358,7 @@ fn refuse_scheduling(refused: &mut RefusedCalls) {
         refused.insert(call, vec![vec![is_not(0, 0)]]);
     }
     // The arguments are the kind of target and its id; id 0 is the program itself or its user.
-    for (call, of_user) in [(libc::SYS_setpriority, libc::PRIO_USER as u32), (libc::SYS_ioprio_set, OF_A_USER)] {
+    for (call, of_user) in [(libc::SYS_setpriority, libc::PRIO_USER), (libc::SYS_ioprio_set, OF_A_USER)] {
         refused.insert(call, vec![vec![is(0, of_user)], vec![is_not(1, 0)]]);
     }
 }
@@ -424,9 +424,9 @@ mod tests {
             (&floor, libc::SYS_socket, [netlink, stream, libc::NETLINK_AUDIT as u32, 0], refused),
             (&floor, libc::SYS_connect, [0, 0, 12, 0], ALLOW),
             (&floor, libc::SYS_connect, [0, 0, 16, 0], refused),
-            (&floor, libc::SYS_setpriority, [libc::PRIO_USER as u32, 0, 0, 0], refused),
-            (&floor, libc::SYS_setpriority, [libc::PRIO_PROCESS as u32, 0, 0, 0], ALLOW),
-            (&floor, libc::SYS_setpriority, [libc::PRIO_PROCESS as u32, 1, 0, 0], refused),
+            (&floor, libc::SYS_setpriority, [libc::PRIO_USER, 0, 0, 0], refused),
+            (&floor, libc::SYS_setpriority, [libc::PRIO_PROCESS, 0, 0, 0], ALLOW),
+            (&floor, libc::SYS_setpriority, [libc::PRIO_PROCESS, 1, 0, 0], refused),
             (&floor, libc::SYS_openat, [0, 0, 0o100, 0o4755], ALLOW),
             (&write, libc::SYS_openat, [0, 0, 0o100, 0o4755], refused),
             (&write, libc::SYS_openat, [0, 0, 0o100, 0o755], ALLOW),

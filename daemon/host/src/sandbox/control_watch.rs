@@ -524,10 +524,10 @@ mod tests {
         assert_eq!(std::fs::read_to_string(test.top().join("mise.toml")).unwrap(), "mine\n");
         // A name that would look like another sentence.
         let watch = test.watch();
-        run(&test.top(), "mkdir \"$(printf 'x\\n[allowed]\\033[2K')\"; echo x > x*/.envrc");
+        run(&test.top(), "mkdir \"$(printf 'forged\\n[allowed]\\033[2K')\"; cd forged*; echo x > .envrc");
         let words = watch.settle().unwrap()[0].words();
         assert!(
-            words.contains("/x [allowed] [2K/.envrc runs code later") && !words.contains(char::is_control),
+            words.contains("/forged [allowed] [2K/.envrc runs code later") && !words.contains(char::is_control),
             "{words}"
         );
         // A command in the background has changed it under its new name.
