@@ -137,6 +137,10 @@ pub struct JudgedCommand {
     /// asked about the command.
     #[serde(skip)]
     pub writes_in: Vec<String>,
+    /// Files that it may change although its words do not name them, as a formatter does those of a folder. If writing one of them
+    /// is denied, a person is asked about the command.
+    #[serde(skip)]
+    pub changes: Vec<Arc<ShownFiles>>,
     /// The last parts of the paths of files that it reads in folders which are not known. If reading such a file may be denied, a
     /// person is asked about the command.
     #[serde(skip)]
@@ -154,7 +158,7 @@ pub struct JudgedCommand {
     pub checks_out: Option<CheckedOutCommits>,
 }
 
-/// Files whose contents a command may show without naming them, such as those that a repository tracks.
+/// Files whose contents a command may show, or change, without naming them, such as those that a repository tracks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShownFiles {
     /// The folder around all of them, as an absolute path with links resolved.
@@ -212,6 +216,9 @@ pub struct JudgedFile {
     pub overwrites: Vec<String>,
     /// A command reads it, and the system lets all its users read it (below `/etc` and `/usr`).
     pub is_public: bool,
+    /// Those of the target and of `covers` from which Git takes settings or programs, in a repository that is no folder `.git`:
+    /// nothing about their names shows that.
+    pub of_repository: Vec<String>,
     /// The command that names it is sandboxed so that it can change nothing.
     pub harmless: bool,
 }

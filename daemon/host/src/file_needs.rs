@@ -74,8 +74,34 @@ pub(crate) fn is_certificate(path: &Path) -> bool {
     labels().next().is_some() && labels().all(is_public) && !text.contains("PRIVATE KEY")
 }
 
+/// Names in a repository from which Git takes settings or programs. A file `HEAD`, which makes a folder a repository, is one of
+/// the [protected places](toold_engine::policy::protected_writes::list) by its name.
+const OF_REPOSITORY: [&str; 7] = ["config", "config.worktree", "commondir", "hooks", "info", "modules", "worktrees"];
+
+/// Whether Git takes settings or programs from the file, in a repository whose folder may have any name. Looks at the file system
+/// only for names that may be such ones.
+pub(crate) fn is_of_repository(path: &Path) -> bool {
+    path.ancestors().any(|own| {
+        let name = own.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let is_own = OF_REPOSITORY.iter().any(|known| name.eq_ignore_ascii_case(known));
+        is_own && own.parent().is_some_and(is_repository)
+    })
+}
+
+/// Whether Git takes the folder for a repository without `.git` (`is_git_directory` in its `setup.c`), or nearly so.
+fn is_repository(folder: &Path) -> bool {
+    let exists = |name: &str| folder.join(name).symlink_metadata().is_ok();
+    exists("HEAD") && (exists("refs") || exists("commondir"))
+}
+
 fn need(category: Category, resolved: &Path, is_folder: bool, exclusions: &mut Exclusions) -> Need {
     let mut need = Need::new(category, resolved.to_string_lossy());
+    if category == Category::FileWrite
+        && is_of_repository(resolved)
+        && let Some(file) = need.file_mut()
+    {
+        file.of_repository.push(resolved.to_string_lossy().into_owned());
+    }
     if category == Category::FileRead && !is_folder && is_certificate(resolved) {
         need = need.with_file(|file| file.no_secrets.push(resolved.to_string_lossy().into_owned()));
     }

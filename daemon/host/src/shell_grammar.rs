@@ -190,7 +190,7 @@ fn read_actions(
         Err(Unreadable) => return Err(Unjudged::NotParsed),
     }
     doubt_wildcards(&mut found);
-    handed::settle_exports(&mut found);
+    handed::settle_exports(&mut found, surroundings.folders, surroundings.cwd);
     made::doubt_made_names(&mut found, &unordered, surroundings.may_read, clock);
     made::note_overwritten(&mut found, &unordered, surroundings.folders);
     if clock.is_over() {
@@ -323,6 +323,8 @@ struct SimpleCommand {
     discards: Vec<String>,
     /// See [`JudgedCommand::writes_in`].
     writes_in: Vec<String>,
+    /// See [`JudgedCommand::changes`].
+    changes: Vec<Arc<ShownFiles>>,
     /// See [`JudgedCommand::checks_out`].
     checks_out: Option<CheckedOutCommits>,
     effects: CommandEffects,
@@ -363,6 +365,7 @@ impl SimpleCommand {
             operands: Vec::new(),
             discards: Vec::new(),
             writes_in: Vec::new(),
+            changes: Vec::new(),
             checks_out: None,
             effects: CommandEffects::default(),
             folder: None,
@@ -406,6 +409,7 @@ impl SimpleCommand {
             operands: Vec::new(),
             discards: Vec::new(),
             writes_in: Vec::new(),
+            changes: Vec::new(),
             checks_out: None,
             // Where nothing but the command's own effects is possible, it adds none.
             effects: if variables::carries_code(name) { CommandEffects::default() } else { CommandEffects::reading() },
@@ -445,6 +449,7 @@ impl SimpleCommand {
         self.elsewhere.extend(other.elsewhere);
         self.discards.extend(other.discards);
         self.writes_in.extend(other.writes_in);
+        self.changes.extend(other.changes);
         self.effects.join(other.effects);
         self.folder = self.folder.take().filter(|folder| other.folder.as_ref() == Some(folder));
         self.makes.join(other.makes);
@@ -487,6 +492,7 @@ impl SimpleCommand {
             operands: self.operands.clone(),
             covers: self.discards.clone(),
             writes_in: self.writes_in.clone(),
+            changes: self.changes.clone(),
             checks_out: self.checks_out.clone(),
             effects: self.effects.clone(),
             folder: self.folder.clone(),

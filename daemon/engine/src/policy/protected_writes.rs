@@ -149,9 +149,12 @@ impl ProtectedWrite {
 
     /// The rule, and how to allow the write.
     fn describe(&self) -> String {
-        let Self { text, reason, .. } = self;
-        format!("protected write ({text}): {reason}; only a rule for exactly this file or mode yolo allows it")
+        describe(&self.text, &self.reason)
     }
+}
+
+fn describe(place: &str, reason: &str) -> String {
+    format!("protected write ({place}): {reason}; only a rule for exactly this file or mode yolo allows it")
 }
 
 static BUILT_IN: LazyLock<Vec<ProtectedWrite>> = LazyLock::new(|| {
@@ -198,6 +201,12 @@ impl Policy {
     pub fn protected_write(&self, project: &Path, need: &Need) -> Option<String> {
         if need.category() != Category::FileWrite {
             return None;
+        }
+        if let Some(file) = need.file().and_then(|file| file.of_repository.first()) {
+            return Some(describe(
+                file,
+                "git runs hooks, and programs that its configuration names, in the repository around it",
+            ));
         }
         let places = PersonalFolders::new(self);
         let of_project = |place: &&ProtectedWrite| place.project.as_deref().is_none_or(|of| of == project);

@@ -8,6 +8,13 @@ use super::left_out::{is_plain, widest_folder};
 use super::{Policy, Rule, Subject, decide_from_policy};
 use crate::need::{InnerCommand, JudgedCommand, Need, ShownFiles};
 
+/// How a command uses files that its words do not name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FilesUse {
+    Shown,
+    Changed,
+}
+
 /// The rules and the grants that deny something of a category to the subject, and rules that ask, if those count.
 struct Denials<'a> {
     rules: Vec<&'a Rule>,
@@ -30,12 +37,16 @@ pub(super) fn denied(policy: &Policy, grants: &[Grant], subject: &Subject, need:
     };
     let shown = || {
         let denials = of(Category::FileRead, true);
-        command.shows.iter().find_map(|files| denials.of_shown(files, policy, grants))
+        command.shows.iter().find_map(|files| denials.of_files(files, FilesUse::Shown, policy, grants))
     };
     let written = || {
         let denials = of(Category::FileWrite, false);
         let below = command.writes_in.iter().find_map(|folder| denials.of_written_below(folder));
-        below.or_else(|| command.covers.iter().find_map(|file| denials.of_changed(file)))
+        let changed = || {
+            let mut all = command.changes.iter();
+            all.find_map(|files| denials.of_files(files, FilesUse::Changed, policy, grants))
+        };
+        below.or_else(|| command.covers.iter().find_map(|file| denials.of_changed(file))).or_else(changed)
     };
     let run = || {
         let denials = of(Category::Shell, true);
@@ -90,18 +101,25 @@ impl Denials<'_> {
         Some(format!("{words} may be a command that it runs: {denial}"))
     }
 
-    /// The denial of showing one of these files. Linear in their number for each rule, and for each folder above the first that is denied.
-    fn of_shown(&self, files: &ShownFiles, policy: &Policy, grants: &[Grant]) -> Option<String> {
+    /// The denial of showing or changing one of these files. Linear in their number for each rule, and for each folder above the
+    /// first that is denied.
+    fn of_files(&self, files: &ShownFiles, how: FilesUse, policy: &Policy, grants: &[Grant]) -> Option<String> {
         if self.is_empty() {
             return None;
         }
+        let (category, does) = match how {
+            FilesUse::Shown => (Category::FileRead, "show"),
+            FilesUse::Changed => (Category::FileWrite, "change"),
+        };
         let Some(names) = &files.names else {
             let folder = files.folder.display();
             let denial = self.below(&files.folder.to_string_lossy())?;
-            return Some(format!("which files in {folder} it shows is not known, so it may be about this: {denial}"));
+            return Some(format!(
+                "which files in {folder} it may {does} is not known, so it may be about this: {denial}"
+            ));
         };
         let denial_of = |name: &str| {
-            let file = Need::new(Category::FileRead, files.folder.join(name).to_string_lossy());
+            let file = Need::new(category, files.folder.join(name).to_string_lossy());
             self.about(&file)?;
             // A rule that asks has exceptions.
             let decision = decide_from_policy(policy, grants, self.subject, &file);
@@ -113,6 +131,6 @@ impl Denials<'_> {
             is_plain(whole).then(|| format!(" (leave it out with -- '{magic}{whole}')"))
         });
         let file = files.folder.join(&names[at]);
-        Some(format!("it may show {}: {denial}{}", file.display(), way_around.unwrap_or_default()))
+        Some(format!("it may {does} {}: {denial}{}", file.display(), way_around.unwrap_or_default()))
     }
 }

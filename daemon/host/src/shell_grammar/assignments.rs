@@ -35,14 +35,20 @@ impl<'t> ShellWalk<'_, '_, '_> {
             let appends = self.text(node).contains("+=");
             self.state.set(&name, (!doubt && !appends).then_some(value));
         }
+        let is_handed = !stays || !self.is_the_shells_own(&name);
+        let discards = match is_handed {
+            true => self.places_of_variable(&name, written.as_deref(), &target),
+            false => Vec::new(),
+        };
         let variable = SimpleCommand {
+            discards,
             words: (!doubt).then(|| vec![word]),
             unsure: doubt.then(|| "the shell may evaluate the value as code".to_owned()),
             reads_only: is_harmless && !doubt,
             ..SimpleCommand::variable(&name, &target, is_harmless)
         };
         self.found.push(LineItem::Command(SimpleCommand { may_run_any: variable.may_run_any || doubt, ..variable }));
-        if !stays || !self.is_the_shells_own(&name) {
+        if is_handed {
             self.file_of_variable(&name, written.as_deref(), &target);
         }
         Ok(())
@@ -136,7 +142,9 @@ impl<'t> ShellWalk<'_, '_, '_> {
         let plain = word.word();
         let target = shown(std::slice::from_ref(&plain));
         let variable = SimpleCommand::variable(&name, &target, is_harmless);
+        let discards = self.places_of_variable(&name, value, &word.raw);
         self.found.push(LineItem::Command(SimpleCommand {
+            discards,
             words: Some(vec![plain]),
             raw: vec![word.raw.clone()],
             ..variable

@@ -262,6 +262,8 @@ impl<'t> ShellWalk<'_, '_, '_> {
         let (guessed, further) = self.elsewhere(std::mem::take(&mut reading.may_run), &[])?;
         may_run.extend(guessed.into_iter().chain(further));
         let mut shows = std::mem::take(&mut reading.shows);
+        let changed = std::mem::take(&mut reading.changes_in);
+        let changes = changed.into_iter().map(|(folder, endings)| self.changed_in(folder, endings)).collect();
         let given = self.folders_written(&reading.reads_in);
         shows.extend(given.into_iter().map(|folder| self.shown_in(folder.into())));
         let folder = self.state.folders().and_then(|folders| folders.first().filter(|_| folders.len() == 1));
@@ -322,6 +324,7 @@ impl<'t> ShellWalk<'_, '_, '_> {
             operands,
             discards: std::mem::take(&mut reading.discards),
             writes_in,
+            changes,
             checks_out: reading.checks_out.take(),
             effects,
             folder: folder.cloned(),

@@ -21,7 +21,7 @@ use super::trees::TreeFilter;
 use super::{MAX_NEEDS, ShellWalk, SimpleCommand, programs};
 use crate::credentials::holds_credentials;
 use crate::exclude::Exclusions;
-use crate::file_needs::{is_certificate, read_need, write_need};
+use crate::file_needs::{is_certificate, is_of_repository, read_need, write_need};
 use crate::files::{OpenError, ResolvedPath, is_file_of_opener, is_opener_path, resolve_for};
 
 /// Up to this number, files are judged one by one; above it, by the folder that contains them.
@@ -293,12 +293,27 @@ impl ShellWalk<'_, '_, '_> {
 
     /// All files in a folder, or the file, for a program that gets it as a whole.
     pub(super) fn shown_in(&mut self, folder: PathBuf) -> Arc<ShownFiles> {
+        self.files_in(folder, "", enters(None))
+    }
+
+    /// The files in a folder that end so, for a program that changes any of them; all files if there are no endings.
+    pub(super) fn changed_in(&mut self, folder: PathBuf, endings: &str) -> Arc<ShownFiles> {
+        let is_of_others = |name: &str| FETCHED.contains(&name) || matches!(name, ".git" | "target" | ".venv" | "venv");
+        self.files_in(folder, endings, |entry| !is_of_others(entry.name))
+    }
+
+    fn files_in(&mut self, folder: PathBuf, endings: &str, enters: impl FnMut(&TreeEntry) -> bool) -> Arc<ShownFiles> {
         if let (false, Some(above), Some(name)) = (folder.is_dir(), folder.parent(), folder.file_name()) {
             let names = Some(vec![name.to_string_lossy().into_owned()]);
             return Arc::new(ShownFiles { folder: above.to_owned(), names, leaving_out: None });
         }
         let is_known = folder.parent().is_some() && (self.surroundings.may_read)(&folder);
-        let found = is_known.then(|| names::tree(&folder, enters(None), |_| true)).flatten();
+        let takes = |entry: &TreeEntry| {
+            let ending = entry.name.trim_start_matches('.').rsplit_once('.').map(|(_, ending)| ending);
+            endings.is_empty()
+                || ending.is_some_and(|ending| endings.split(' ').any(|known| ending.eq_ignore_ascii_case(known)))
+        };
+        let found = is_known.then(|| names::tree(&folder, enters, takes)).flatten();
         let name = |file: &PathBuf| Some(file.strip_prefix(&folder).ok()?.to_str()?.to_owned());
         let names = found.map(|files| files.iter().filter_map(name).collect());
         Arc::new(ShownFiles { folder, names, leaving_out: None })
@@ -781,6 +796,10 @@ impl NamedFile {
         let shown = |file: &PathBuf| file.to_string_lossy().into_owned();
         if let Some(folder) = needs[0].file_mut() {
             folder.covers.extend(covers.iter().map(shown));
+            let is_written = |_: &&PathBuf| category == Category::FileWrite;
+            folder
+                .of_repository
+                .extend(covers.iter().filter(is_written).filter(|file| is_of_repository(file)).map(shown));
             folder.no_secrets.extend(covers.iter().filter(looks).filter(|file| is_certificate(file)).map(shown));
             folder.holds_secrets.extend(covers.iter().filter(looks).filter(|file| holds_credentials(file)).map(shown));
         }

@@ -1,13 +1,17 @@
 //! Variables that a line hands to the programs that it starts: in front of a command, or exported before it.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use toold_engine::need::Word;
 
 use super::arg::{Arg, WordPart};
 use super::programs::aliases::SetVariable;
+use super::programs::moved::{names_in_value, places};
 use super::programs::{DECLARING, FileAccess, FileUse, exports};
-use super::{LineItem, ShellWalk, SimpleCommand, variables};
+use super::{LineItem, ShellWalk, SimpleCommand, check, variables};
 
 /// Values of variables such as `GIT_TRACE` that name no file.
 const NO_FILES: &[&str] = &["", "true", "false", "0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
@@ -56,6 +60,13 @@ impl ShellWalk<'_, '_, '_> {
         variables.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
     }
 
+    /// The files and folders that the value of a variable in front of a command names: programs may write there. `value` is `None` if
+    /// it is not known; then `assignment` has names.
+    pub(super) fn places_of_variable(&self, name: &str, value: Option<&str>, assignment: &str) -> Vec<String> {
+        let here = [self.surroundings.cwd.to_owned()];
+        places_of(name, value, assignment, self.state.folders().unwrap_or(&here), self.surroundings.folders)
+    }
+
     pub(super) fn settle_variables(&mut self, assigned: Range<usize>) {
         let (before, run) = self.found.split_at_mut(assigned.end);
         settle(&mut before[assigned.start..], run);
@@ -99,6 +110,36 @@ impl ShellWalk<'_, '_, '_> {
             self.found.push(LineItem::File(file));
         }
     }
+}
+
+/// Variables with lists of folders in which programs look for something.
+const SEARCHED: &[&str] = &[
+    "PATH",
+    "CDPATH",
+    "MANPATH",
+    "PYTHONPATH",
+    "NODE_PATH",
+    "CLASSPATH",
+    "PERL5LIB",
+    "RUBYLIB",
+    "LD_LIBRARY_PATH",
+    "LIBRARY_PATH",
+    "CPATH",
+    "PKG_CONFIG_PATH",
+    "CMAKE_PREFIX_PATH",
+    "PWD",
+    "OLDPWD",
+];
+
+fn places_of(
+    name: &str,
+    value: Option<&str>,
+    assignment: &str,
+    folders: &[PathBuf],
+    session_folders: &[Cow<Path>],
+) -> Vec<String> {
+    let value = value.or(assignment.split_once('=').map(|(_, value)| value)).filter(|_| !SEARCHED.contains(&name));
+    places(value.into_iter().flat_map(names_in_value), folders, session_folders)
 }
 
 fn only_reads(found: &LineItem) -> bool {
@@ -150,6 +191,9 @@ impl Receivers {
         if self.only_read && !variable.script.as_deref().is_some_and(|script| script.lines().any(names)) {
             variable.script = None;
         }
+        if self.only_read {
+            variable.discards.clear();
+        }
     }
 }
 
@@ -166,17 +210,39 @@ pub(super) fn settle(variables: &mut [LineItem], run: &[LineItem]) {
     }
 }
 
-/// Judges the variables that builtins export by all commands of the line: any of them may get them.
-pub(super) fn settle_exports(found: &mut [LineItem]) {
+/// Judges the variables that builtins export by all commands of the line: any of them may get them. `session_folders` and `cwd` are
+/// the session's folders and the folder of the line.
+pub(super) fn settle_exports(found: &mut [LineItem], session_folders: &[Cow<Path>], cwd: &Path) {
     let is_export = |found: &LineItem| match found {
         LineItem::Command(SimpleCommand { words: Some(words), .. }) => {
             words.first().is_some_and(|name| name.literal && DECLARING.contains(&name.text.as_str()))
         }
         _ => false,
     };
+    if !found.iter().any(is_export) {
+        return;
+    }
     let receivers = Receivers::of(found.iter().filter(|found| !is_export(found)));
+    let mut folders = vec![cwd.to_owned()];
+    let mut set: HashMap<String, String> = HashMap::new();
+    for found in found.iter() {
+        let LineItem::Command(command) = found else { continue };
+        if let Some(folder) = command.folder.as_ref().filter(|folder| !folders.contains(folder)) {
+            folders.push(folder.clone());
+        }
+        if let Some((name, _)) = command.target.split_once('=').filter(|(name, _)| check::is_name(name)) {
+            set.insert(name.to_owned(), command.target.clone());
+        }
+    }
     for found in found.iter_mut().filter(|found| is_export(found)) {
         if let LineItem::Command(export) = found {
+            let words = export.words.iter().flatten().skip(1).map(|word| word.text.as_str());
+            // A variable that the line has set before stands there without its value.
+            let assigned = words
+                .filter_map(|word| if word.contains('=') { Some(word) } else { set.get(word).map(String::as_str) });
+            let places = assigned.filter_map(|text| Some((text.split_once('=')?.0, text)));
+            export.discards =
+                places.flat_map(|(name, text)| places_of(name, None, text, &folders, session_folders)).collect();
             receivers.settle(export, 1);
         }
     }

@@ -139,6 +139,8 @@ pub(super) struct MadeNames {
     anything: bool,
     /// They come from a repository that is not there yet.
     of_new_repository: bool,
+    /// They are a repository's own files, none of them a link: from what is written there, Git takes settings.
+    only_written: bool,
 }
 
 impl MadeNames {
@@ -177,6 +179,10 @@ impl MadeNames {
             "tar" | "gtar" if form.is_some() && !has(&["-x", "--extract", "--get"]) => Self::default(),
             "unzip" if form.is_some() && has(&["-l", "-t", "-v", "-Z", "-z", "-p"]) => Self::default(),
             "patch" if form.is_some() && has(&["--dry-run"]) => Self::default(),
+            "git init" if has(&["--bare", "--separate-git-dir"]) => match (has(&["--separate-git-dir"]), folders) {
+                (false, Some(folders)) => Self { only_written: true, ..Self::below(folders, plain(1).unwrap_or(".")) },
+                (true, _) | (_, None) => Self { only_written: true, anything: true, ..Self::default() },
+            },
             "git clone" => match (plain(1), plain(2), folders) {
                 (_, Some(target), Some(folders)) => Self::below(folders, target),
                 (Some(address), None, Some(folders)) => {
@@ -359,7 +365,8 @@ pub(super) fn doubt_made_names(
             LineItem::Command(_) => continue,
             LineItem::File(file) => file.paths().map(|path| (path.to_owned(), file.how())).collect(),
             LineItem::Redirect(redirected) => {
-                redirected.paths().into_iter().map(|path| (path, FileAccess::Read)).collect()
+                let how = if redirected.is_written() { FileAccess::Write } else { FileAccess::Read };
+                redirected.paths().into_iter().map(|path| (path, how)).collect()
             }
         };
         let by = match &found[at] {
@@ -383,7 +390,10 @@ pub(super) fn doubt_made_names(
                     return;
                 }
                 // The name itself goes, not the file to which it leads.
-                if is_of_git || removes && *how == FileAccess::Write && names.names.contains(path) {
+                if is_of_git
+                    || names.only_written && *how != FileAccess::Write
+                    || removes && *how == FileAccess::Write && names.names.contains(path)
+                {
                     continue;
                 }
                 if let Some(is_likely) = names.changes(path, *how, &mut places) {

@@ -19,7 +19,7 @@ mod jq;
 mod known;
 pub(super) mod listed;
 mod make;
-mod moved;
+pub(super) mod moved;
 mod named_effects;
 mod named_files;
 mod operation;
@@ -191,6 +191,8 @@ pub(super) struct Reading {
     pub(super) patch: Option<written_files::Patch>,
     /// Folders in which it may write files whose names its words do not show.
     pub(super) writes_in: Vec<Arg>,
+    /// Folders in which it may change the files with these endings, between blanks; all files if there are none.
+    pub(super) changes_in: Vec<(std::path::PathBuf, &'static str)>,
     /// See [`toold_engine::need::JudgedCommand::checks_out`].
     pub(super) checks_out: Option<CheckedOutCommits>,
     /// See [`toold_engine::need::Need::form`].

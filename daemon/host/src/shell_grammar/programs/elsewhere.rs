@@ -126,15 +126,22 @@ pub(super) fn read(name: &str, words: &[Arg]) -> Option<Reading> {
         reading.doubt(format!("{} reads a file as a template", word.raw));
     }
     reading.elsewhere = found.unwrap_or_default();
-    if matches!(name, "docker" | "podman" | "nerdctl" | "docker-compose" | "podman-compose") {
-        reading.reads_in = mounted(words);
-    }
+    reading.reads_in = mounted(name, words).into_iter().map(|mount| mount.source).collect();
     Some(reading)
 }
 
-/// The folders of this machine that a container gets: `-v ./data:/data`, `--mount type=bind,source=./data,target=/data`.
-fn mounted(words: &[Arg]) -> Vec<Arg> {
+/// A folder of this machine that a container gets.
+pub(super) struct Mount {
+    pub(super) source: Arg,
+    pub(super) is_read_only: bool,
+}
+
+/// Those of a command: `-v ./data:/data`, `--mount type=bind,source=./data,target=/data`.
+pub(super) fn mounted(name: &str, words: &[Arg]) -> Vec<Mount> {
     let mut found = Vec::new();
+    if !matches!(name, "docker" | "podman" | "nerdctl" | "docker-compose" | "podman-compose") {
+        return found;
+    }
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let text = word.start();
@@ -147,14 +154,16 @@ fn mounted(words: &[Arg]) -> Vec<Arg> {
         };
         let Some(value) = value else { continue };
         let Some(text) = value.literal() else {
-            found.push(value);
+            found.push(Mount { source: value, is_read_only: false });
             continue;
         };
         let source =
             text.split(',').find_map(|pair| pair.strip_prefix("source=").or_else(|| pair.strip_prefix("src=")));
         let path = source.unwrap_or_else(|| text.split(':').next().unwrap_or_default());
         if path.contains('/') || matches!(path, "." | "..") {
-            found.push(Arg::text(path));
+            let is_read_only =
+                text.split([',', ':']).skip(1).any(|part| matches!(part, "ro" | "readonly" | "readonly=true"));
+            found.push(Mount { source: Arg::text(path), is_read_only });
         }
     }
     found

@@ -672,7 +672,9 @@ fn named(parsed: &Parsed, name: &str) -> Vec<FileUse> {
         files.push(FileUse::new(how, operand.clone()));
         // `REVISION:PATH`; the revision may contain colons and slashes.
         let text = operand.start();
-        let paths = text.match_indices(':').filter(|(at, _)| at + 1 < text.len());
+        // Not of a text in a message or a path from the top on, which chooses among the files that it shows.
+        let is_of_revision = !text.starts_with(":/");
+        let paths = text.match_indices(':').filter(|(at, _)| is_of_revision && at + 1 < text.len());
         files.extend(paths.map(|(at, _)| FileUse::new(FileAccess::Read, operand.without_start(at + 1))));
     }
     files

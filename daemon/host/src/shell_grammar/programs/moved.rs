@@ -1,10 +1,12 @@
 //! Options and operands that say where a program writes. The permission for a command covers what it writes in the session's
 //! folders, but not in places that may run code later, nor where a rule denies writing.
 
-use std::path::{Component, Path};
+use std::borrow::Cow;
+use std::path::{Component, Path, PathBuf};
 
 use toold_engine::policy::Policy;
 
+use super::named_files::names_in;
 use super::written_files::named_by;
 use super::{CommandContext, Reading};
 use crate::shell_grammar::arg::Arg;
@@ -19,7 +21,8 @@ const ROWS: &[(&str, &str)] = &[
     ("yarn yarnpkg", "--cwd --modules-folder --cache-folder"),
     ("bun", "--cwd --outdir --outfile"),
     ("pip pip3", "-t --target --prefix --root"),
-    ("cargo", "--root --target-dir --out-dir --artifact-dir"),
+    ("cargo", "--root --target-dir --out-dir --artifact-dir --output-path --output-dir"),
+    ("nyc c8", "--report-dir --reports-dir --temp-dir --temp-directory"),
     ("composer", "-d --working-dir"),
     ("gem", "-i --install-dir -n --bindir"),
     ("bundle", "--path"),
@@ -98,23 +101,78 @@ pub(super) fn written(name: &str, words: &[Arg], site: &CommandContext) -> (Vec<
     found.into_iter().partition(|word| leads_away(word, site))
 }
 
+/// Programs that take settings and variables among their words: `-DOUT=folder`, `OUT=folder`.
+const SET_VALUES: &str = "make gmake ninja samu cmake ctest meson mvn mvnw gradle gradlew ant sbt cargo npm pnpm yarn bun dotnet msbuild bazel \
+                          just task go-task rake scons waf go pip pip3 uv poetry pytest py.test tox nox mix rebar3 composer";
+
+/// Notes that such a program writes into the folder that it runs in, if that is one below a session's folder.
+pub(super) fn in_own_folder(name: &str, site: &CommandContext, reading: &mut Reading) {
+    let only_tests = ["pytest", "py.test", "ctest", "tox", "nox"];
+    let is_one = SET_VALUES.split_whitespace().any(|program| program == name) && !only_tests.contains(&name);
+    let here = site.folders.unwrap_or_default().iter().filter(|_| is_one);
+    let is_below = |folder: &&PathBuf| {
+        site.session_folders.iter().any(|place| folder.starts_with(place))
+            && !site.session_folders.iter().any(|place| *place == **folder)
+    };
+    reading.discards.extend(here.filter(is_below).map(|folder| folder.join("*").to_string_lossy().into_owned()));
+}
+
+/// The texts among the words of such a program that may name a file or a folder.
+pub(super) fn set_values<'w>(name: &str, words: &'w [Arg]) -> impl Iterator<Item = &'w str> {
+    let is_one = SET_VALUES.split_whitespace().any(|program| program == name);
+    let texts = words.iter().take(MAX_VALUES).filter(move |_| is_one).filter_map(Arg::literal);
+    texts.filter_map(value_in).flat_map(names_in_value)
+}
+
+/// So many words are looked at.
+const MAX_VALUES: usize = 60;
+
+/// `value` in `NAME=value`, `-DNAME=value` and `--option=NAME=value`.
+fn value_in(text: &str) -> Option<&str> {
+    let (option, value) = text.split_once('=')?;
+    match option.strip_prefix("--") {
+        Some(_) => value_in(value),
+        None => {
+            let name = ["-D", "-P", "-p:", "/p:"].iter().find_map(|start| option.strip_prefix(start)).unwrap_or(option);
+            name.chars().all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c)).then_some(value)
+        }
+    }
+}
+
+/// The names of files that the value of a variable may have, also in a list or in a text that the shell expands.
+pub(in crate::shell_grammar) fn names_in_value(value: &str) -> impl Iterator<Item = &str> {
+    std::iter::once(value).chain(names_in(value).flat_map(|part| part.split(':')))
+}
+
 /// Notes that a command may write such files, or files of any name in such folders: where a rule denies that, a person is
 /// asked. Names outside of the session's folders do not count, nor the folder that it runs in.
 pub(super) fn may_write<'n>(names: impl Iterator<Item = &'n str>, site: &CommandContext, reading: &mut Reading) {
-    let folders = site.folders.unwrap_or_default();
+    let written = places(names, site.folders.unwrap_or_default(), site.session_folders);
+    let new = written.into_iter().filter(|place| !reading.discards.contains(place)).collect::<Vec<_>>();
+    reading.discards.extend(new);
+}
+
+/// Such files, and any in such folders, as paths and patterns. `folders` are those that a command may run in.
+pub(in crate::shell_grammar) fn places<'n>(
+    names: impl Iterator<Item = &'n str>,
+    folders: &[PathBuf],
+    session_folders: &[Cow<Path>],
+) -> Vec<String> {
+    let mut found = Vec::new();
     for path in names.flat_map(|name| folders.iter().map(move |folder| logical(&folder.join(name)))) {
         let is_around = folders.iter().any(|folder| folder.starts_with(&path));
-        let is_inside = site.session_folders.iter().any(|place| path.starts_with(place));
+        let is_inside = session_folders.iter().any(|place| path.starts_with(place));
         let real = match (path.canonicalize(), path.parent().map(Path::canonicalize), path.file_name()) {
             (Ok(real), ..) => real,
             (Err(_), Some(Ok(folder)), Some(name)) => folder.join(name),
             _ => path,
         };
         let written = [real.to_string_lossy().into_owned(), real.join("*").to_string_lossy().into_owned()];
-        if is_inside && !is_around && !reading.discards.contains(&written[1]) {
-            reading.discards.extend(written);
+        if is_inside && !is_around && !found.contains(&written[1]) {
+            found.extend(written);
         }
     }
+    found
 }
 
 fn leads_away(word: &Arg, site: &CommandContext) -> bool {

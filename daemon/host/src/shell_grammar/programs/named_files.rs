@@ -11,7 +11,8 @@ use toold_proto::cut;
 use super::known::find;
 use super::written_files::named_by;
 use super::{
-    CommandContext, FileAccess, FileUse, Reading, builtins, formatters, interpreters, moved, named_effects, shown,
+    CommandContext, FileAccess, FileUse, Reading, builtins, elsewhere, formatters, interpreters, moved, named_effects,
+    shown,
 };
 use crate::shell_grammar::arg::Arg;
 use crate::shell_grammar::state::logical;
@@ -38,6 +39,10 @@ const EDITORS: &[&str] = &[
     "red",
     "mcedit",
 ];
+
+/// Further ones, and versions of them that change nothing by themselves.
+const WITH_COMMANDS: &[&str] =
+    &["vim", "vi", "nvim", "ex", "view", "rview", "vimdiff", "gvim", "rvim", "ed", "sam", "elvis", "vis"];
 
 /// Programs that show what a repository of Git has.
 const SHOW_REPOSITORIES: &[&str] = &["tig", "gitk", "gitg", "git-cola", "qgit", "lazygit", "gitui"];
@@ -144,6 +149,17 @@ pub(super) fn add(name: &str, words: &[Arg], site: &CommandContext, reading: &mu
             written.filter(is_file).map(|file| FileUse { how: FileAccess::Read, ..file.clone() }).collect();
         reading.files.extend(shown);
     }
+    for mount in elsewhere::mounted(name, words).into_iter().filter(|mount| !mount.is_read_only) {
+        let Some(text) = mount.source.literal() else { continue };
+        let paths = site.folders.unwrap_or_default().iter().map(|folder| logical(&folder.join(text)));
+        reading.changes_in.extend(paths.filter(|path| is_inside(path, site)).map(|path| (path, "")));
+        moved::may_write(std::iter::once(text), site, reading);
+    }
+    // Their own commands write any file: `vim -c 'w FILE'`, `ed x <<< 'w FILE'`.
+    if EDITORS.contains(&name) || WITH_COMMANDS.contains(&name) {
+        let texts = words.iter().skip(1).take(MAX_NAMED).filter_map(Arg::literal).chain(site.input.text());
+        moved::may_write(texts.flat_map(names_in).take(MAX_NAMED_IN_TEXT), site, reading);
+    }
     // It shows lines of its settings that are wrong.
     if name == "screen" {
         let settings = named_by(words, "-c").into_iter();
@@ -174,8 +190,7 @@ pub(super) fn add(name: &str, words: &[Arg], site: &CommandContext, reading: &mu
     if !reading.reads_only && !is_judged {
         add_shown(words, reading.known.is_some(), site, reading);
     }
-    let is_told =
-        reading.known.is_some() && reading.unsure.is_none() || named_effects::shows(words) || formatters::is_one(words);
+    let is_told = reading.known.is_some() && reading.unsure.is_none() || is_told_by_name(words);
     if !reading.reads_only && !is_told && !runs_words && !runs_elsewhere {
         add_written(words, site, reading);
     }
@@ -186,9 +201,15 @@ pub(super) fn add_of_tool(words: &[Arg], site: &CommandContext, reading: &mut Re
     let name = words.first().and_then(Arg::literal).and_then(|path| path.rsplit('/').next()).unwrap_or_default();
     add_folders(name, words, site, reading);
     add_shown(words, find(name).is_some(), site, reading);
-    if find(name).is_none() && !named_effects::shows(words) && !formatters::is_one(words) {
+    if find(name).is_none() && !is_told_by_name(words) {
         add_written(words, site, reading);
     }
+}
+
+/// Whether it is known what the program, or the module of an interpreter, changes.
+fn is_told_by_name(words: &[Arg]) -> bool {
+    let is_it = |words: &[Arg]| named_effects::shows(words) || formatters::is_one(words);
+    is_it(words) || interpreters::tool(words).is_some_and(|tool| is_it(&tool))
 }
 
 /// The folders that it reads with everything inside.
@@ -266,8 +287,7 @@ fn names_among(words: &[Arg]) -> impl Iterator<Item = &str> {
 /// read them, or change them. Of a secret it is not known what becomes of it.
 fn add_of_unknown(words: &[Arg], site: &CommandContext, reading: &mut Reading) {
     let folders = site.folders.unwrap_or_default();
-    // The tables know what these change.
-    let only_shows = named_effects::shows(words) || formatters::is_one(words);
+    let (only_shows, script) = (is_told_by_name(words), script_of(words, site));
     let texts: Vec<String> = interpreters::inline_script(words).into_iter().chain(reading.program.clone()).collect();
     let in_texts = texts.iter().flat_map(|text| names_in(text)).take(MAX_NAMED_IN_TEXT);
     let named = names_among(words).chain(in_texts.filter(|name| !name.starts_with('-')));
@@ -282,7 +302,7 @@ fn add_of_unknown(words: &[Arg], site: &CommandContext, reading: &mut Reading) {
         if !is_secret && is_inside(&path, site) {
             let name = path.to_string_lossy();
             reading.files.push(FileUse { is_operand: false, ..FileUse::new(FileAccess::Read, Arg::text(&name)) });
-            if !only_shows {
+            if !only_shows && !script.contains(&path) {
                 reading.discards.push(name.into_owned());
             }
         }
@@ -291,6 +311,12 @@ fn add_of_unknown(words: &[Arg], site: &CommandContext, reading: &mut Reading) {
 
 /// The files and folders that a command may write, about whose words no table tells, or whose text it runs.
 fn add_written(words: &[Arg], site: &CommandContext, reading: &mut Reading) {
+    let script = interpreters::script_at(words);
+    let is_known = reading.known.is_some();
+    let is_read = |at: usize| {
+        Some(at) == script || is_known && at > 0 && NAMING_INPUT.iter().any(|option| words[at - 1].is(option))
+    };
+    let own: Vec<Arg> = (0..words.len()).filter(|at| !is_read(*at)).map(|at| words[at].clone()).collect();
     let texts: Vec<String> = interpreters::inline_script(words).into_iter().chain(reading.program.clone()).collect();
     let is_path = |name: &&str| name.contains('/') && !name.starts_with('-');
     let in_texts = texts.iter().flat_map(|text| names_in(text)).take(MAX_NAMED_IN_TEXT).filter(is_path);
@@ -298,8 +324,18 @@ fn add_written(words: &[Arg], site: &CommandContext, reading: &mut Reading) {
     let short = |text: &'_ str| text.starts_with('-') && !text.starts_with("--");
     let attached = words.iter().skip(1).take(MAX_NAMED).filter_map(Arg::literal).filter(|text| short(text));
     let attached = attached.map(|text| cut::after_first(cut::after_first(text))).filter(is_path);
-    let named = names_among(words).filter(|name| !name.contains(char::is_whitespace));
+    let named = names_among(&own).filter(|name| !name.contains(char::is_whitespace));
     moved::may_write(named.chain(in_texts).chain(attached), site, reading);
+}
+
+/// Options of known programs whose value is a file that they read.
+const NAMING_INPUT: &[&str] = &["-f", "--file", "--env-file", "--config", "--values", "--var-file"];
+
+/// The file that a shell or an interpreter runs: it reads that one.
+fn script_of(words: &[Arg], site: &CommandContext) -> Vec<PathBuf> {
+    let script = interpreters::script_at(words).and_then(|at| words[at].literal());
+    let folders = site.folders.unwrap_or_default().iter();
+    folders.filter_map(|folder| Some(logical(&folder.join(script?)))).collect()
 }
 
 fn is_inside(path: &Path, site: &CommandContext) -> bool {

@@ -174,6 +174,9 @@ impl GitCommand<'_> {
             "commit" if has(&["-v", "--verbose"]) => Some(TakesPaths::Nowhere),
             "status" => has(&["-v", "--verbose"]).then_some(TakesPaths::Nowhere),
             "bundle" => (verb == Some("create")).then_some(TakesPaths::Nowhere),
+            "bisect" if matches!(verb, Some("view" | "visualize")) => {
+                shows_changes("log", self.words).then_some(TakesPaths::BehindRevisions)
+            }
             "worktree" => (verb == Some("add")).then_some(TakesPaths::Nowhere),
             "rerere" => (verb == Some("diff")).then_some(TakesPaths::Nowhere),
             "rebase" | "am" => {
@@ -231,8 +234,15 @@ impl GitCommand<'_> {
         // A name of a revision that is the path of a file, too, is refused. One that is neither may be either, later in the line.
         let exists =
             |word: &Word| site.nothing_changed && repository.folder.join(&word.text).symlink_metadata().is_ok();
-        let is_path =
-            |word: &Word| takes == TakesPaths::BehindTree || word.literal && (has_magic(&word.text) || exists(word));
+        // Git takes this for the text of a message first, and refuses it if there is such a file, too.
+        let is_message = |word: &Word| {
+            let text = word.text.strip_prefix(":/").filter(|text| !text.is_empty());
+            text.is_some_and(|text| repository.top.join(text).symlink_metadata().is_err() || !site.nothing_changed)
+        };
+        let is_path = |word: &Word| {
+            takes == TakesPaths::BehindTree
+                || word.literal && (has_magic(&word.text) && !is_message(word) || exists(word))
+        };
         operands.split_at(operands.iter().take_while(|word| !is_path(word)).count())
     }
 
@@ -426,7 +436,7 @@ fn limit_of(words: &[Arg]) -> Option<usize> {
 /// Whether a revision may be the name of a file's content, or of a folder, and not that of a commit.
 fn may_be_no_commit(word: &Word, repository: &Repository) -> bool {
     let is_other = |name: &str| match name.split_once("^{") {
-        Some((_, kind)) => !matches!(kind, "commit}" | "tree}"),
+        Some((_, kind)) => !(matches!(kind, "commit}" | "tree}") || kind.starts_with('/')),
         None => name.contains(':') && !name.starts_with(":/") || is_object_name(name) && !repository.has_commit(name),
     };
     !word.literal || word.text.split("..").any(|name| is_other(name.trim_start_matches('.')))

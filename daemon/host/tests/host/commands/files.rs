@@ -59,8 +59,9 @@ fn a_file_that_a_formatter_changes_is_written() {
     let mut rows: Vec<(&str, Verdict)> = changed.into_iter().map(|line| (line, Deny)).collect();
     rows.extend([
         ("prettier --write b/other.json", Allow),
-        ("prettier --write .", Allow),
-        ("prettier --write 'b/**/*.json'", Allow),
+        ("prettier --write .", Ask),
+        ("prettier --write 'b/**/*.json'", Ask),
+        ("prettier --write docs", Allow),
         ("prettier --check b/conf.json", Allow),
         ("npx prettier --write --config b/conf.json b/other.json", Allow),
         ("black --check conf.py", Allow),

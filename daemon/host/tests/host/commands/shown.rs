@@ -352,9 +352,26 @@ fn a_file_that_is_the_same_in_both_is_not_shown() {
         "git diff HEAD@{UPSTREAM}...",
         "git diff @{0} HEAD~1",
         "git diff @{-1}",
+        "git diff @{push}",
+        "git log -p @{push}..",
+        "git show :/Two",
+        "git diff :/One",
+        "git log -p :/One..",
+        "git show HEAD^{/One}",
+        "git bisect view",
     ] {
         check(line, Allow);
     }
+    run(&["config", "remote.other.url", "https://example.com/b.git"]);
+    guarded.check(&["git diff @{push}"], Ask);
+    run(&["config", "--remove-section", "remote.other"]);
+    for line in ["git show :/Today", "git show HEAD^{/Toda}", "git diff :/Plan HEAD", "git log -p :/Two"] {
+        check(line, Ask);
+    }
+    guarded.check(
+        &["git show ':/T.day'", "git show ':/Nobody wrote this'", "git show ':/!-Two'", "git bisect view -p"],
+        Ask,
+    );
     run(&["update-ref", "refs/remotes/origin/main", "HEAD~3"]);
     for line in
         ["git diff @{u}", "git log -p @{u}..", "git diff @{u} -- .", "git diff @{push}", "git diff @{yesterday}"]

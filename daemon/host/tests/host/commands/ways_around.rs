@@ -1,10 +1,13 @@
 //! Ways around rules that users of the documents have found: each row is rules, lines that do what the rules are about, and the
 //! verdict.
 
+use toold_engine::policy::Policy;
+use toold_host::exclude::Exclusions;
+use toold_host::file_needs::write_need;
 use toold_proto::cut;
 use toold_proto::permission::Verdict;
 
-use crate::commands::folders::TestProject;
+use crate::commands::folders::{TestProject, write};
 use crate::commands::judge::{RuleLine, judge};
 use crate::commands::rules::{RuleRow, check, check_in};
 
@@ -571,6 +574,53 @@ fn a_rule_for_a_script_is_about_the_file_in_the_sessions_folder() {
 }
 
 /// The time for a line must not grow with the square of its length: an agent goes on without an answer that takes too long.
+/// Git takes settings and programs from such a folder whatever its name is.
+#[test]
+fn the_settings_of_a_repository_without_a_git_folder_are_protected() {
+    let project = TestProject::make();
+    let top = &project.place.workspace;
+    write(
+        top,
+        &[("bare/HEAD", "ref: refs/heads/main\n"), ("bare/refs/x", ""), ("bare/objects/x", ""), ("a/config", "")],
+    );
+    let rules = ["allow shell **", "allow file.write {project}/**"];
+    let rules: Vec<RuleLine> = rules.into_iter().map(|rule| RuleLine::parse(rule).unwrap()).collect();
+    for (line, expected) in [
+        ("echo | tee bare/config", Ask),
+        ("cd bare && echo | tee config", Ask),
+        ("cd bare/refs && echo > ../CONFIG", Ask),
+        ("cp README.md bare/config", Ask),
+        ("cp a/config bare", Ask),
+        ("cp -r a/. bare/", Ask),
+        ("mv a/config bare/", Ask),
+        ("ln -s ../README.md bare/commondir", Ask),
+        ("sed -i s/a/b/ bare/config.worktree", Ask),
+        ("echo x >> bare/hooks/pre-commit", Ask),
+        ("install -m 755 scripts/build.sh bare/hooks/anything", Ask),
+        ("echo '* filter=x' > bare/info/attributes", Ask),
+        ("mkdir bare/hooks", Ask),
+        ("mv a/config a/x && mv a/x bare/config", Ask),
+        ("git init --bare b.x && echo x > b.x/config", Ask),
+        ("git init --bare && echo x > config", Ask),
+        ("git init --separate-git-dir=b.x && echo x > b.x/config", Ask),
+        ("echo x > bare/notes.txt", Allow),
+        ("echo x > a/config", Allow),
+        ("mkdir -p hooks info && echo x > hooks/useState.ts", Allow),
+        ("git init x && echo x > x/config", Allow),
+        ("git init --bare b.x && cat b.x/config", Allow),
+    ] {
+        let judged = judge(line, &project.place, &rules);
+        assert_eq!(judged.verdict, expected, "{line}: {:?}", judged.parts);
+    }
+    // What the tools `write`, `edit` and `apply_patch` ask for.
+    for (file, expected) in
+        [("bare/config", true), ("bare/hooks/new/x", true), ("bare/notes.txt", false), ("a/config", false)]
+    {
+        let need = write_need(&top.join(file), &mut Exclusions::default());
+        assert_eq!(Policy::default().protected_write(top, &need).is_some(), expected, "{file}");
+    }
+}
+
 #[test]
 fn the_longest_lines_are_asked_about() {
     const LENGTH: usize = 250_000;

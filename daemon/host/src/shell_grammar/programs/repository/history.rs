@@ -177,6 +177,7 @@ impl Refs {
         }
         match text.to_ascii_lowercase().as_str() {
             "u" | "upstream" => self.read(&self.upstream(&branch()?)?),
+            "push" => self.read(&self.pushed(&branch()?)?),
             changes => {
                 let name =
                     if name.is_empty() { branch().unwrap_or_else(|| "HEAD".to_owned()) } else { name.to_owned() };
@@ -185,13 +186,34 @@ impl Refs {
         }
     }
 
-    /// The branch that another one follows.
-    fn upstream(&self, branch: &str) -> Option<String> {
+    /// The settings of the repository, if they are in one file.
+    fn settings(&self) -> Option<Vec<Setting>> {
         let settings = git_settings::all(&text_of(&self.common.join("config"), MAX_CONFIG).ok()?)?;
         let is_elsewhere = self.own.join("config.worktree").symlink_metadata().is_ok();
-        if is_elsewhere || settings.iter().any(|setting| setting.section.starts_with("include")) {
-            return None;
-        }
+        let includes = settings.iter().any(|setting| setting.section.starts_with("include"));
+        (!is_elsewhere && !includes).then_some(settings)
+    }
+
+    /// The branch to which another one is pushed, if that is the one which it follows whatever `push.default` says: there is only one
+    /// remote, and the names are the same.
+    fn pushed(&self, branch: &str) -> Option<String> {
+        let settings = self.settings()?;
+        let remotes = settings
+            .iter()
+            .filter(|setting| setting.section == "remote")
+            .filter_map(|setting| setting.subsection.as_ref());
+        let is_other = |setting: &Setting| {
+            setting.section == "push" || setting.name.starts_with("push") && setting.section != "http"
+        };
+        let upstream = self.upstream(branch)?;
+        let (_, name) = upstream.strip_prefix("refs/remotes/")?.split_once('/')?;
+        let is_usual = remotes.collect::<HashSet<_>>().len() == 1 && !settings.iter().any(is_other) && name == branch;
+        is_usual.then_some(upstream)
+    }
+
+    /// The branch that another one follows.
+    fn upstream(&self, branch: &str) -> Option<String> {
+        let settings = self.settings()?;
         let value = |section: &str, of: &str, name: &str| {
             let is_it = |setting: &&Setting| {
                 setting.section == section && setting.name == name && setting.subsection.as_deref() == Some(of)
@@ -535,8 +557,52 @@ impl History<'_> {
         None
     }
 
+    /// The newest of the commits that these lead to whose message has a text, as `:/text` and `HEAD^{/text}` name it. `None` if the
+    /// text may be a pattern.
+    fn with_message(&mut self, from: Vec<ObjectId>, text: &str) -> Option<Option<ObjectId>> {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || " _-,:/#'\"".contains(c);
+        if text.is_empty() || !text.chars().all(is_plain) {
+            return None;
+        }
+        let mut waiting = BinaryHeap::new();
+        let mut seen = HashSet::new();
+        for id in from {
+            if seen.insert(id) {
+                waiting.push((self.commit(&id)?.date, id));
+            }
+        }
+        let mut found: Option<(u64, ObjectId)> = None;
+        while let Some((date, id)) = waiting.pop() {
+            if found.is_some_and(|(of, _)| date < of) {
+                break;
+            }
+            let object = self.store.read(&id).ok()?;
+            let start = memchr::memmem::find(&object.bytes, b"\n\n").unwrap_or(object.bytes.len());
+            // Of several commits of the same second it is not known here which one Git takes.
+            if memchr::memmem::find(object.bytes.get(start..)?, text.as_bytes()).is_some()
+                && found.replace((date, id)).is_some()
+            {
+                return None;
+            }
+            for parent in self.commit(&id)?.parents {
+                if seen.insert(parent) {
+                    waiting.push((self.commit(&parent)?.date, parent));
+                }
+            }
+        }
+        Some(found.map(|(_, id)| id))
+    }
+
     /// The object of a revision: a name, with steps to its parents behind it (gitrevisions(7)).
     fn named(&mut self, revision: &str) -> Option<Option<ObjectId>> {
+        if let Some(text) = revision.strip_prefix(":/") {
+            let mut from = Vec::new();
+            for id in self.refs.all()? {
+                from.extend(self.peeled(id, ObjectKind::Commit)?);
+            }
+            // Otherwise it is a path.
+            return self.with_message(from, text)?.map(Some);
+        }
         let end = revision.find(['~', '^']).unwrap_or(revision.len());
         let (name, mut steps) = revision.split_at_checked(end)?;
         let name = match name {
@@ -569,6 +635,14 @@ impl History<'_> {
             let is_first = steps.starts_with('~');
             if let Some(rest) = behind.strip_prefix("{commit}").or_else(|| behind.strip_prefix("{}")) {
                 (id, steps) = (self.peeled(id, ObjectKind::Commit)??, rest);
+                continue;
+            }
+            if let Some((text, rest)) = behind.strip_prefix("{/").and_then(|behind| behind.split_once('}')) {
+                id = self.peeled(id, ObjectKind::Commit)??;
+                match self.with_message(vec![id], text)? {
+                    Some(found) => (id, steps) = (found, rest),
+                    None => return Some(None),
+                }
                 continue;
             }
             let digits = behind.find(|c: char| !c.is_ascii_digit()).unwrap_or(behind.len());

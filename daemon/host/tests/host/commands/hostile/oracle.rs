@@ -55,6 +55,9 @@ const READING_GIT: &[&str] = &[
 /// Nothing that a tool runs may write these, whatever the rules.
 const CONTROL: &[&str] = &[".env", "id_rsa", ".aiexclude", ".vscode", ".npmrc", ".envrc", ".mcp.json", "private.txt"];
 
+/// Git takes settings and programs from these in a repository without `.git`.
+const OF_BARE: &[&str] = &["HEAD", "config", "config.worktree", "commondir", "hooks", "info", "modules", "worktrees"];
+
 pub(super) fn failures(rules: &[RuleLine], outcome: &LineOutcome) -> Vec<EscapeFailure> {
     let mut found = Vec::new();
     let mut fail = |kind, detail| found.push(EscapeFailure { kind, detail });
@@ -107,7 +110,8 @@ fn may_change(rules: &[RuleLine], outcome: &LineOutcome, change: &FileChangeSeen
         return git_may_change(rules, outcome, path, change);
     }
     let is_control = path.iter().any(|name| CONTROL.iter().any(|control| name == *control));
-    if is_control || path.starts_with("nest/.git") || path.starts_with("bare") {
+    let of_bare = path.strip_prefix("bare").is_ok_and(|own| OF_BARE.iter().any(|name| own.starts_with(name)));
+    if is_control || path.starts_with("nest/.git") || of_bare {
         // Git refreshes its index there, too.
         return is_index(path);
     }
