@@ -131,13 +131,13 @@ pub(super) fn read(name: &str, words: &[Arg]) -> Option<Reading> {
 }
 
 /// A folder of this machine that a container gets.
-pub(super) struct Mount {
+pub(super) struct ContainerFolder {
     pub(super) source: Arg,
     pub(super) is_read_only: bool,
 }
 
 /// Those of a command: `-v ./data:/data`, `--mount type=bind,source=./data,target=/data`.
-pub(super) fn mounted(name: &str, words: &[Arg]) -> Vec<Mount> {
+pub(super) fn mounted(name: &str, words: &[Arg]) -> Vec<ContainerFolder> {
     let mut found = Vec::new();
     if !matches!(name, "docker" | "podman" | "nerdctl" | "docker-compose" | "podman-compose") {
         return found;
@@ -154,7 +154,7 @@ pub(super) fn mounted(name: &str, words: &[Arg]) -> Vec<Mount> {
         };
         let Some(value) = value else { continue };
         let Some(text) = value.literal() else {
-            found.push(Mount { source: value, is_read_only: false });
+            found.push(ContainerFolder { source: value, is_read_only: false });
             continue;
         };
         let source =
@@ -163,7 +163,7 @@ pub(super) fn mounted(name: &str, words: &[Arg]) -> Vec<Mount> {
         if path.contains('/') || matches!(path, "." | "..") {
             let is_read_only =
                 text.split([',', ':']).skip(1).any(|part| matches!(part, "ro" | "readonly" | "readonly=true"));
-            found.push(Mount { source: Arg::text(path), is_read_only });
+            found.push(ContainerFolder { source: Arg::text(path), is_read_only });
         }
     }
     found
