@@ -44,7 +44,7 @@ mod zsh;
 pub use explain::{Explained, explain};
 #[doc(hidden)]
 pub use fuzz::fuzz_one;
-pub use other_shells::{as_read_by, is_zsh};
+pub use other_shells::{as_read_by, is_zsh, with_comments_as_words};
 pub use outline::{Outline, OutlinePart, outline};
 #[doc(hidden)]
 pub use programs::listed::{TableListing, listings};

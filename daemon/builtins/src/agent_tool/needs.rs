@@ -177,6 +177,15 @@ impl Deriving<'_> {
     fn expanded(&self, line: &str, folder: &Path, seen: &mut SeenNames) -> Vec<Need> {
         let needs_in_bash = |line: &str| bash::needs(line, folder, self.description, self.environment, self.cx);
         let mut needs = shell_grammar::as_read_by(self.shell, line, needs_in_bash);
+        // They type their commands into an interactive shell.
+        if matches!(self.agent, "cursor" | "vscode")
+            && shell_grammar::is_zsh(self.shell)
+            && let Some(other) = shell_grammar::with_comments_as_words(line)
+        {
+            needs.extend(
+                needs_in_bash(&other).into_iter().filter(|need| need.command().is_some_and(|of| of.words.is_some())),
+            );
+        }
         // It types into running programs without asking.
         if self.agent == "codex" {
             needs = shell_grammar::with_typed_commands(line, needs);

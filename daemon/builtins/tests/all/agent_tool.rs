@@ -616,6 +616,21 @@ async fn nothing_is_allowed_in_zsh_without_its_aliases_and_functions() {
     }
 }
 
+/// VS Code types its commands into a terminal.
+#[tokio::test]
+async fn a_comment_hides_no_denied_command_from_an_interactive_zsh() {
+    let test = BuiltinTest::strict();
+    test.rule(Category::Shell, "git push *", Verdict::Deny);
+    for (agent, tool, expected) in [("vscode", "run_in_terminal", "deny"), ("claude-code", "Bash", "ask by default")] {
+        let run = async |shell: &str, line: &str| {
+            judge_in(&test, Some(shell), (agent, tool, json!({"command": line})), &[]).await
+        };
+        begins(&run("/usr/bin/zsh", "make # ; git push").await, expected);
+        begins(&run("/usr/bin/zsh", "make # it's a test").await, "ask by default");
+        begins(&run("/usr/bin/bash", "make # ; git push").await, "ask by default");
+    }
+}
+
 #[tokio::test]
 async fn a_command_in_a_folder_outside_is_judged_too() {
     let test = BuiltinTest::strict();

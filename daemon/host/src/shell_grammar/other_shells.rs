@@ -4,8 +4,10 @@
 //! nothing is free there; in zsh, what zsh reads as bash does.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use toold_engine::need::Need;
+use toold_engine::need::{Need, ShownFiles, Word};
+use toold_engine::policy::is_secret;
 use toold_proto::tool::Category;
 
 use super::SimpleCommand;
@@ -37,9 +39,14 @@ pub fn as_read_by(shell: &str, line: &str, mut needs_in_bash: impl FnMut(&str) -
         let is_about_file = |need: &Need| need.file().is_some() || need.hides_file();
         needs.extend(needs_in_bash(&other).into_iter().filter(is_about_file));
     }
-    let reading = if name == "zsh" { zsh::reading_of(line) } else { ZshReading::Differs };
-    if reading == ZshReading::Alike {
-        return needs;
+    let reading = match name {
+        "zsh" if !needs.iter().any(|need| enters_elsewhere(need, &needs)) => zsh::reading_of(line),
+        _ => ZshReading::Differs,
+    };
+    match &reading {
+        ZshReading::Alike => return needs,
+        ZshReading::AlikeButWildcards(dotted) => add_hidden_files(&mut needs, needs_in_bash(dotted)),
+        ZshReading::Differs => {}
     }
     for command in needs.iter_mut().filter_map(Need::command_mut) {
         command.reads_only = false;
@@ -54,12 +61,73 @@ pub fn as_read_by(shell: &str, line: &str, mut needs_in_bash: impl FnMut(&str) -
     if reading == ZshReading::Differs || needs.iter().all(|need| need.category() != Category::Shell) {
         let why = format!("{name} runs the line, and toold reads it as bash does");
         for text in [Some(line), escaped.as_deref()].into_iter().flatten() {
-            let whole = SimpleCommand { may_run_any: false, ..SimpleCommand::not_understood(text.trim(), &why) };
+            let hides_file = name == "zsh" && zsh::changes_names(line);
+            let whole =
+                SimpleCommand { may_run_any: false, hides_file, ..SimpleCommand::not_understood(text.trim(), &why) };
             // Only the agent's own rules can allow it.
             needs.push(Need { always_asked: true, ..whole.need(line) });
         }
     }
     needs
+}
+
+/// Whether a `cd` enters another folder in zsh: with `CDABLE_VARS`, `cd HOME` enters `$HOME` and `cd root` the folder of that user,
+/// unless there is a folder of this name.
+fn enters_elsewhere(need: &Need, needs: &[Need]) -> bool {
+    let Some([program, folder]) = need.words() else { return false };
+    let is_name = folder.literal && folder.text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+    let makes = |words: &[Word]| {
+        words.first().is_some_and(|program| program.text == "mkdir")
+            && words.iter().any(|word| word.text == folder.text)
+    };
+    let is_there = || need.command().and_then(|of| of.folder.as_ref()).is_some_and(|at| at.join(&folder.text).is_dir());
+    matches!(program.text.as_str(), "cd" | "pushd")
+        && is_name
+        && !is_there()
+        && !needs.iter().filter_map(Need::words).any(makes)
+}
+
+/// Adds to a command the files that its wildcards also match with `GLOB_DOTS`, from the needs of a line that names them. A person may
+/// not have set that option, so that they refuse nothing.
+fn add_hidden_files(needs: &mut [Need], dotted: Vec<Need>) {
+    let is_new = |need: &Need| !needs.contains(need);
+    let more: Vec<Need> = dotted.into_iter().filter(is_new).collect();
+    let Some(command) = needs.iter_mut().filter_map(Need::command_mut).next() else { return };
+    for need in more {
+        let path = Path::new(&need.target);
+        match (need.category(), path.parent(), path.file_name()) {
+            (Category::FileRead, Some(folder), Some(name)) => {
+                command.hides_file |= is_secret(path);
+                let names = Some(vec![name.to_string_lossy().into_owned()]);
+                command.shows.push(Arc::new(ShownFiles { folder: folder.to_owned(), names, leaving_out: None }));
+            }
+            (Category::FileWrite, ..) => command.covers.push(need.target),
+            _ => {}
+        }
+    }
+}
+
+/// The line with its comments as words, as an interactive zsh reads it without `INTERACTIVE_COMMENTS`; `None` where it has none.
+pub fn with_comments_as_words(line: &str) -> Option<String> {
+    let (mut written, mut quote, mut before) = (String::new(), None, ' ');
+    let mut chars = line.chars();
+    while let Some(c) = chars.next() {
+        match (c, quote) {
+            ('\\', None | Some('"')) => {
+                written.push(c);
+                written.extend(chars.next());
+                before = 'x';
+                continue;
+            }
+            ('\'' | '"', None) => quote = Some(c),
+            (c, Some(open)) if c == open => quote = None,
+            ('#', None) if before.is_whitespace() || ";|&(".contains(before) => written.push('\\'),
+            _ => {}
+        }
+        written.push(c);
+        before = c;
+    }
+    (written != line).then_some(written)
 }
 
 /// The line with the letters that fish's escapes stand for (fish-language, "Escaping Characters"), for rules that deny:
@@ -144,6 +212,49 @@ mod tests {
         }
         for line in ["rm a.txt", "rm *.txt", "git push && npm test"] {
             assert!(!differs(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_line_of_zsh_may_name_a_file_that_no_tool_touches() {
+        let hides = |line: &str| needs_in("zsh", line).iter().any(Need::hides_file);
+        for line in [
+            "x=.ENV; cat $x:l",
+            "x=a/.env; cat ${x:t}",
+            "x=(a .env); cat $x[2]",
+            "cat .en^",
+            "cat .e#nv",
+            "cat *~a",
+            "cat .{efg}nv",
+            "functions[f]='cat .env'; f",
+            "$commands[cat] .env",
+            "emulate sh -c 'cat .env'",
+            "zmodload zsh/mapfile; echo $mapfile[.env]",
+        ] {
+            assert!(hides(line), "{line}");
+        }
+        for line in [
+            "git status",
+            "path=./bin; ls",
+            "git show main~2",
+            "trap 'echo a' EXIT",
+            "case $x in a) echo b;; esac",
+            "local x=1",
+            "echo ${x:-y} # a comment",
+            "grep '^a~b' c.txt; typeset x",
+        ] {
+            assert!(!hides(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_comment_is_text_in_an_interactive_zsh() {
+        for (line, read) in [
+            ("ls # ; git push", Some("ls \\# ; git push")),
+            ("# a\nls", Some("\\# a\nls")),
+            ("echo 'a # b' \"c # d\" e#f \\# g", None),
+        ] {
+            assert_eq!(with_comments_as_words(line).as_deref(), read, "{line}");
         }
     }
 

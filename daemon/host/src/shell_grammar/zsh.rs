@@ -257,13 +257,30 @@ const COMMANDS: &[&str] = &[
     ".",
 ];
 
+/// Builtins that change the shell. As a program, which is what zsh runs behind `command`, they do nothing.
+const CHANGING: &[&str] =
+    &["cd", "pushd", "popd", "export", "read", "set", "shift", "return", "break", "continue", "exit", "umask", "wait"];
+
+/// Functions that zsh calls by itself, besides `TRAP...`: zshmisc(1), "Special Functions".
+const HOOKS: &[&str] = &[
+    "chpwd",
+    "command_not_found_handler",
+    "periodic",
+    "precmd",
+    "preexec",
+    "zsh_directory_name",
+    "zshaddhistory",
+    "zshexit",
+];
+
 /// How zsh reads a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ZshReading {
     /// As bash does.
     Alike,
-    /// As bash does, but for the files that its wildcards match.
-    AlikeButWildcards,
+    /// As bash does, but for the files that its wildcards match. With `GLOB_DOTS`, they are those that they match in the line, and
+    /// those that they match in this one.
+    AlikeButWildcards(String),
     Differs,
 }
 
@@ -276,10 +293,85 @@ pub(super) fn reading_of(line: &str) -> ZshReading {
         LiftedKind::NamedDescriptor | LiftedKind::Translated => false,
     });
     match scanner.script() {
-        Some(()) if bodies && !scanner.has_wildcard => ZshReading::Alike,
-        Some(()) if bodies => ZshReading::AlikeButWildcards,
+        Some(()) if bodies && scanner.wildcards.is_empty() => ZshReading::Alike,
+        Some(()) if bodies => ZshReading::AlikeButWildcards(with_dots(&lifted.text, &scanner.wildcards)),
         Some(()) | None => ZshReading::Differs,
     }
+}
+
+/// The line with a dot where these wildcards begin a name, and may match one.
+fn with_dots(line: &str, wildcards: &[usize]) -> String {
+    let (mut dotted, mut at) = (String::new(), 0);
+    for wildcard in wildcards {
+        let (before, behind) = (cut::between(line, at..*wildcard), cut::from(line, *wildcard));
+        dotted.push_str(before);
+        if !before.ends_with(|c: char| c.is_whitespace() || c == '/') {
+            at = *wildcard;
+            continue;
+        }
+        dotted.push('.');
+        let ends = match behind.chars().next() {
+            Some('?') => 1,
+            Some('[') => behind.find(']').map_or(0, |end| end + 1),
+            _ => 0,
+        };
+        at = wildcard + ends;
+    }
+    dotted + cut::from(line, at.min(line.len()))
+}
+
+/// Whether zsh may make other names of files of the words, in a line that it reads otherwise: with operators of patterns (`.en^`),
+/// modifiers (`$x:h`), indices and flags of variables, `=name`, or the texts of its tables.
+pub(super) fn changes_names(line: &str) -> bool {
+    const TEXTS: &[&str] = &[
+        "**",
+        "$~",
+        "$=",
+        "$^",
+        "$+",
+        "${(",
+        "${~",
+        "${=",
+        "${^",
+        "${:",
+        "${${",
+        "aliases[",
+        "commands[",
+        "functions[",
+        "mapfile[",
+        "autoload",
+        "emulate",
+        "setopt",
+        "zmodload",
+        "fc -",
+    ];
+    if TEXTS.iter().any(|text| line.contains(text)) {
+        return true;
+    }
+    let is_modified = |behind: &str| {
+        let rest = behind.trim_start_matches('{').trim_start_matches(is_name);
+        let starts = behind.starts_with(|c: char| c == '{' || is_name(c));
+        starts
+            && (rest.starts_with('[')
+                || rest.strip_prefix(':').is_some_and(|rest| rest.starts_with(char::is_alphabetic)))
+    };
+    if line.split('$').skip(1).any(is_modified) {
+        return true;
+    }
+    let is_git = line.trim_start().starts_with("git ");
+    line.split_whitespace().any(|word| {
+        let is_text = word.contains(['\'', '"']) || word.contains("://");
+        let word = word.trim_start_matches(['\'', '"', '(']);
+        let inside = cut::after_first(word);
+        let is_pattern = |c: char| c == '#' || !is_git && matches!(c, '^' | '~');
+        let is_braces = word.split('{').skip(1).any(|behind| {
+            let inside = behind.split('}').next().unwrap_or_default();
+            inside.len() > 1 && inside.chars().all(is_name) && !word.contains("${")
+        });
+        word.starts_with('=') && inside.starts_with(char::is_alphabetic)
+            || !is_text && (word.starts_with('^') && !is_git || inside.contains(is_pattern))
+            || is_braces
+    })
 }
 
 /// The line with `>!`, `>>!`, `&>!` and the like, which overwrite a file in spite of `noclobber`, in the spelling of bash; `None`
@@ -322,6 +414,8 @@ fn is_name(c: char) -> bool {
 enum WordRole {
     /// It may be a command, a keyword or an assignment.
     Command,
+    /// The same behind `command`, where zsh runs programs alone.
+    Program,
     Operand,
     /// An operand of a command that sets the variables that its operands name.
     Setter,
@@ -329,20 +423,45 @@ enum WordRole {
     Options,
     /// Behind `for`.
     Loop,
-    /// Behind `printf`: `-v` names a variable.
+    /// One of the words that a loop goes through.
+    Listed,
+    /// Behind `printf`: `-v` names a variable, and numbers are expressions, which set variables.
     Format,
+    /// Behind a command whose operand is an expression.
+    Number,
     /// Behind `[[`.
     Test,
     /// Behind `<` or `>`.
     Target,
 }
 
+/// What is read again behind a parenthesis that closes.
+struct OpenGroup<'t> {
+    closes: char,
+    role: WordRole,
+    word: String,
+    start: usize,
+    test: Option<Vec<&'t str>>,
+}
+
 struct ZshScanner<'t> {
+    text: &'t str,
     rest: &'t str,
     before: Option<char>,
     /// Parentheses and quotes that are open, with the role to go on with.
-    open: Vec<(char, WordRole)>,
-    has_wildcard: bool,
+    open: Vec<OpenGroup<'t>>,
+    /// Where the current word starts.
+    start: usize,
+    /// Where wildcards are.
+    wildcards: Vec<usize>,
+    /// The words of `[`, `test` or `[[`.
+    test: Option<Vec<&'t str>>,
+    /// The variable of the loop whose words are read.
+    looped: &'t str,
+    /// The variables that are set, with their values as they are written.
+    set: Vec<(&'t str, &'t str)>,
+    /// The variables whose values are words without quotes.
+    unquoted: Vec<&'t str>,
 }
 
 /// `None` where zsh differs, or may differ.
@@ -350,7 +469,22 @@ type Alike<T = ()> = Option<T>;
 
 impl<'t> ZshScanner<'t> {
     fn new(text: &'t str) -> Self {
-        Self { rest: text, before: None, open: Vec::new(), has_wildcard: false }
+        Self {
+            text,
+            rest: text,
+            before: None,
+            open: Vec::new(),
+            start: 0,
+            wildcards: Vec::new(),
+            test: None,
+            looped: "",
+            set: Vec::new(),
+            unquoted: Vec::new(),
+        }
+    }
+
+    fn at(&self) -> usize {
+        self.text.len() - self.rest.len()
     }
 
     fn peek(&self) -> Option<char> {
@@ -403,23 +537,25 @@ impl<'t> ZshScanner<'t> {
             let Some(c) = self.peek() else { break };
             match c {
                 ' ' | '\t' => {
+                    role = self.after(role, &word)?;
                     self.next();
-                    role = after(role, &word)?;
                     word.clear();
                 }
                 '\n' | ';' | '&' | '|' => {
-                    let _ = after(role, &word)?;
+                    let _ = self.after(role, &word)?;
                     word.clear();
                     self.operator()?;
-                    role = WordRole::Command;
-                }
-                '\'' | '"' | '\\' if role == WordRole::Format && cut::after_first(self.rest).starts_with('-') => {
-                    return None;
+                    role = match role {
+                        WordRole::Test if self.test.is_some() => WordRole::Test,
+                        _ => WordRole::Command,
+                    };
                 }
                 '\'' => {
                     self.next();
                     let (_, rest) = self.rest.split_once('\'')?;
                     self.rest = rest;
+                    // With `RC_QUOTES`, two of them are one that is no quote.
+                    (!rest.starts_with('\'')).then_some(())?;
                     self.quoted_part(role, &mut word)?;
                 }
                 '"' => {
@@ -427,6 +563,8 @@ impl<'t> ZshScanner<'t> {
                     self.double_quotes()?;
                     self.quoted_part(role, &mut word)?;
                 }
+                // The line goes on.
+                '\\' if word.is_empty() && self.take("\\\n") => {}
                 '\\' => {
                     self.next();
                     self.next()?;
@@ -434,41 +572,57 @@ impl<'t> ZshScanner<'t> {
                 }
                 '$' => {
                     self.next();
-                    if role == WordRole::Target || role == WordRole::Setter && !word.contains('=') {
+                    let is_value = word.contains('=') && matches!(role, WordRole::Command | WordRole::Setter);
+                    let is_odd = match role {
+                        WordRole::Format | WordRole::Options | WordRole::Loop => true,
+                        WordRole::Setter => !is_value,
+                        WordRole::Number => self.rest != "?" && !self.rest.starts_with("?)") && !self.takes_status(),
+                        _ => false,
+                    };
+                    if is_odd {
                         return None;
                     }
                     if self.take("(") && !self.rest.starts_with('(') {
-                        self.open.push((')', role));
+                        self.open(role, &mut word);
                         role = WordRole::Command;
-                        word.clear();
                         continue;
                     }
-                    self.expansion(false)?;
+                    let name = self.expansion(false)?;
+                    if !is_value && role != WordRole::Test {
+                        self.unquoted.push(name);
+                    }
                     word.push('\u{1}');
                 }
                 '(' => {
                     self.next();
                     match role {
                         WordRole::Command if word.is_empty() && !self.rest.starts_with('(') => {
-                            self.open.push((')', WordRole::Operand));
+                            self.open(WordRole::Operand, &mut word);
                         }
                         // A function.
-                        WordRole::Command if word.chars().all(is_name) && self.take(")") => word.clear(),
+                        WordRole::Command
+                            if word.chars().all(is_name)
+                                && !word.starts_with("TRAP")
+                                && !HOOKS.contains(&word.as_str())
+                                && self.take(")") =>
+                        {
+                            word.clear();
+                        }
                         _ => return None,
                     }
                 }
                 ')' => {
-                    let _ = after(role, &word)?;
+                    let _ = self.after(role, &word)?;
                     self.next();
-                    let (_, before) = self.open.pop().filter(|(kind, _)| *kind == ')')?;
-                    role = before;
-                    word = "\u{1}".to_owned();
+                    let opened = self.open.pop().filter(|opened| opened.closes == ')')?;
+                    (role, word, self.start, self.test) = (opened.role, opened.word, opened.start, opened.test);
+                    word.push('\u{1}');
                 }
                 '<' | '>' => {
                     self.redirect(role)?;
                     if self.before == Some('(') {
-                        self.open.push((')', role));
-                        (role, word) = (WordRole::Command, String::new());
+                        self.open(role, &mut word);
+                        role = WordRole::Command;
                         continue;
                     }
                     word.clear();
@@ -482,8 +636,40 @@ impl<'t> ZshScanner<'t> {
                 }
             }
         }
-        let _ = after(role, &word)?;
-        self.open.is_empty().then_some(())
+        let _ = self.after(role, &word)?;
+        (self.open.is_empty() && !self.splits_otherwise()).then_some(())
+    }
+
+    /// `?` is all of the word behind `$`.
+    fn takes_status(&self) -> bool {
+        self.rest.strip_prefix('?').is_some_and(Self::ends_word)
+    }
+
+    fn open(&mut self, role: WordRole, word: &mut String) {
+        let (word, test) = (std::mem::take(word), self.test.take());
+        self.open.push(OpenGroup { closes: ')', role, word, start: self.start, test });
+    }
+
+    /// Whether a value is a word that bash splits, or takes for a pattern, and that zsh leaves as it is, or takes for a name of a
+    /// folder with `GLOB_SUBST`.
+    fn splits_otherwise(&self) -> bool {
+        let is_odd = |(_, value): &&(&str, &str)| !is_one_word(value);
+        let mut odd: Vec<&str> = self.set.iter().filter(is_odd).map(|(name, _)| *name).collect();
+        // A value may have another one in it.
+        for _ in 0..self.set.len().min(MAX_VALUES) {
+            let takes = |value: &str| odd.iter().any(|name| value.contains('$') && value.contains(name));
+            let more: Vec<&str> = self
+                .set
+                .iter()
+                .filter(|(name, value)| !odd.contains(name) && takes(value))
+                .map(|(name, _)| *name)
+                .collect();
+            if more.is_empty() {
+                break;
+            }
+            odd.extend(more);
+        }
+        self.unquoted.iter().any(|name| odd.contains(name)) || self.set.len() > MAX_VALUES
     }
 
     /// At the start of a word: comments, and places where zsh expands.
@@ -491,10 +677,16 @@ impl<'t> ZshScanner<'t> {
         if self.rest.starts_with('#') && *role != WordRole::Target {
             self.rest = cut::from(self.rest, self.rest.find('\n').unwrap_or(self.rest.len()));
         }
+        self.start = self.at();
+        if *role == WordRole::Format && !self.rest.starts_with([' ', '\t']) {
+            is_plain_format(self.rest).then_some(())?;
+        }
         let mut chars = self.rest.chars();
         match (chars.next(), chars.next()) {
             (Some('='), Some(next)) if !next.is_whitespace() && *role != WordRole::Test => None,
-            (Some('~'), Some(next)) if next != '/' && !next.is_whitespace() && *role != WordRole::Test => None,
+            (Some('~'), Some(next)) if next != '/' && !next.is_whitespace() && *role != WordRole::Test => {
+                ";|&)".contains(next).then_some(())
+            }
             (Some('%' | '^'), _) => None,
             _ => Some(()),
         }
@@ -506,29 +698,40 @@ impl<'t> ZshScanner<'t> {
             let last = word.rsplit(['.', '/']).next().unwrap_or_default();
             last.ends_with("HEAD") || last.ends_with('@') || word.trim_end_matches(['^', '~']).ends_with("HEAD")
         };
+        let is_operand = matches!(role, WordRole::Operand | WordRole::Listed | WordRole::Test);
+        let is_value = word.contains('=') && matches!(role, WordRole::Command | WordRole::Setter);
         match c {
             '*' | '?' | '[' | ']' | '{' | '}' if role == WordRole::Target => None,
             '*' if self.rest.starts_with('*') => None,
             '[' if matches!(word, "" | "[") && self.rest.starts_with([' ', '[']) => Some(()),
             '[' if role == WordRole::Command && !word.is_empty() => None,
-            '*' | '?' | '[' if !word.contains('=') || role == WordRole::Operand => {
-                self.has_wildcard = true;
+            '*' | '?' | '[' if is_operand || role == WordRole::Command && !word.contains('=') => {
+                self.wildcards.push(self.at() - 1);
                 Some(())
             }
             '*' | '?' | '[' => None,
-            // With `BRACE_CCL`, each character between the braces is a word. One alone stays one.
+            // With `BRACE_CCL`, each character between the braces is a word. One alone stays one. A command may take what is in
+            // the braces for options and names.
             '{' if !self.rest.starts_with([' ', '\t', '\n', '}']) => {
                 let inside = self.rest.split_once('}').map_or(self.rest, |(inside, _)| inside);
-                (inside.chars().count() < 2 || inside.contains([',', '$', '\'', '"']) || inside.contains(".."))
-                    .then_some(())
+                let is_list = inside.chars().count() < 2
+                    || inside.contains([',', '$', '\'', '"']) && !inside.contains('=')
+                    || inside.contains("..");
+                (is_list && (is_operand || is_value || role == WordRole::Command) && self.test.is_none()).then_some(())
             }
             '=' if role == WordRole::Test => Some(()),
-            '=' if self.rest.starts_with(['=', '(', '~']) && !self.rest.starts_with("~/") => None,
-            '=' if word.ends_with([':', '=']) => None,
+            '=' if self.rest.starts_with(['=', '(', '~'])
+                && !(is_assignment(role, word) && self.rest.starts_with("~/")) =>
+            {
+                None
+            }
+            // A word that begins here if what is before it is empty: `$x=ls`.
+            '=' if word.ends_with([':', '=']) || !word.is_empty() && word.chars().all(|c| c == '\u{1}') => None,
             '=' if role == WordRole::Command && is_special(word) => None,
             '=' => Some(()),
             '#' if !word.is_empty() => None,
-            '^' | '~' if !(word.is_empty() || c == '~' && word.ends_with(['=', ':'])) => {
+            '~' if is_value && word.ends_with(['=', ':']) => Some(()),
+            '^' | '~' if !word.is_empty() => {
                 let is_end = self.rest.chars().next().is_none_or(|c| c.is_ascii_digit() || "^~.".contains(c));
                 (is_revision() && (is_end || Self::ends_word(self.rest))).then_some(())
             }
@@ -540,7 +743,8 @@ impl<'t> ZshScanner<'t> {
     fn quoted_part(&self, role: WordRole, word: &mut String) -> Alike {
         let names_variable = matches!(role, WordRole::Setter | WordRole::Loop) && !word.contains('=');
         // A quoted part of a command's name or of a variable's is not looked at here.
-        let is_odd = names_variable || matches!(role, WordRole::Command | WordRole::Options);
+        let is_odd = names_variable
+            || matches!(role, WordRole::Command | WordRole::Program | WordRole::Options | WordRole::Number);
         word.push('\u{1}');
         (!is_odd || role == WordRole::Command && word.contains('=')).then_some(())
     }
@@ -580,7 +784,7 @@ impl<'t> ZshScanner<'t> {
                 '"' => return Some(()),
                 '\\' => drop(self.next()?),
                 '`' => return None,
-                '$' => self.expansion(true)?,
+                '$' => drop(self.expansion(true)?),
                 _ => {}
             }
         }
@@ -592,49 +796,67 @@ impl<'t> ZshScanner<'t> {
             match c {
                 '\\' => drop(self.next()),
                 '`' => return None,
-                '$' => self.expansion(true)?,
+                '$' => drop(self.expansion(true)?),
                 _ => {}
             }
         }
         Some(())
     }
 
-    /// Behind `$`.
-    fn expansion(&mut self, is_quoted: bool) -> Alike {
-        let Some(c) = self.peek() else { return Some(()) };
+    /// Behind `$`: the variable, or an empty text where it is none with a name.
+    fn expansion(&mut self, is_quoted: bool) -> Alike<&'t str> {
+        let Some(c) = self.peek() else { return Some("") };
         match c {
-            '(' if self.before == Some('(') || self.rest.starts_with("((") => self.arithmetic(),
+            '(' if self.before == Some('(') || self.rest.starts_with("((") => self.arithmetic()?,
             '(' => {
                 self.next();
-                self.inner_script()
+                self.inner_script()?;
             }
-            '{' => self.braces(),
+            '{' => return self.braces(is_quoted),
             '\'' if !is_quoted => {
                 self.next();
-                loop {
-                    match self.next()? {
-                        '\'' => return Some(()),
-                        '\\' => drop(self.next()?),
-                        _ => {}
-                    }
-                }
+                self.escapes()?;
             }
             '?' | '!' | '$' | '@' | '*' | '-' => {
                 self.next();
-                self.behind_name()
+                self.behind_name()?;
             }
             '#' => {
                 self.next();
-                (!self.rest.starts_with(is_name)).then_some(())
+                (!self.rest.starts_with(is_name)).then_some(())?;
             }
             c if is_name(c) => {
-                let name = if c.is_ascii_digit() { self.next().map(|_| "") } else { Some(self.name()) };
-                (!is_special(name?)).then_some(())?;
-                self.behind_name()
+                let name = if c.is_ascii_digit() { self.next().map(|_| "") } else { Some(self.name()) }?;
+                (!is_special(name)).then_some(())?;
+                self.behind_name()?;
+                return Some(name);
             }
-            '"' if is_quoted => Some(()),
-            '"' | '\'' | '+' | '~' | '=' | '^' | '[' | ':' => None,
-            _ => Some(()),
+            '"' if is_quoted => {}
+            '"' | '\'' | '+' | '~' | '=' | '^' | '[' | ':' => return None,
+            _ => {}
+        }
+        Some("")
+    }
+
+    /// `$'...'`, with escapes that mean the same in both shells.
+    fn escapes(&mut self) -> Alike {
+        loop {
+            match self.next()? {
+                '\'' => return Some(()),
+                '\\' => {
+                    let c = self.next()?;
+                    // bash ends the text at a null character.
+                    let digits = self.rest.chars().take_while(char::is_ascii_hexdigit);
+                    let is_null = digits.take(2).all(|digit| digit == '0');
+                    let is_known = match c {
+                        'x' => !is_null,
+                        '1'..='7' => true,
+                        c => "abefnrtv\\'\"".contains(c),
+                    };
+                    is_known.then_some(())?;
+                }
+                _ => {}
+            }
         }
     }
 
@@ -643,13 +865,14 @@ impl<'t> ZshScanner<'t> {
         let mut chars = self.rest.chars();
         match (chars.next(), chars.next()) {
             (Some('['), _) => None,
-            (Some(':'), Some(next)) if !"/ \t\n\"".contains(next) && !next.is_ascii_digit() => None,
+            (Some(':'), Some(next)) if next.is_alphabetic() || next == '&' => None,
             _ => Some(()),
         }
     }
 
     /// `$(...)` in double quotes: a script of its own.
     fn inner_script(&mut self) -> Alike {
+        let start = self.at();
         let mut inner = Self::new(self.rest);
         // The end is found by reading: the scanner stops behind the parenthesis that closes it.
         let end = inner.end_of_inner()?;
@@ -659,7 +882,10 @@ impl<'t> ZshScanner<'t> {
         self.before = Some(')');
         let mut scanner = Self::new(script);
         scanner.script()?;
-        self.has_wildcard |= scanner.has_wildcard;
+        // Where they are does not count: none of them begins a word of the line.
+        self.wildcards.extend(scanner.wildcards.iter().map(|_| start));
+        self.set.extend(scanner.set);
+        self.unquoted.extend(scanner.unquoted);
         Some(())
     }
 
@@ -706,7 +932,7 @@ impl<'t> ZshScanner<'t> {
     }
 
     /// `${NAME}`, with few operators and plain texts behind them.
-    fn braces(&mut self) -> Alike {
+    fn braces(&mut self, is_quoted: bool) -> Alike<&'t str> {
         self.next();
         self.take("#");
         let name = self.name();
@@ -714,8 +940,9 @@ impl<'t> ZshScanner<'t> {
             return None;
         }
         let (behind, rest) = self.rest.split_once('}')?;
+        let others = if is_quoted { "./,@+- " } else { "./,@+-" };
         let is_plain =
-            |text: &str, more: &str| text.chars().all(|c| is_name(c) || "./,@ +-".contains(c) || more.contains(c));
+            |text: &str, more: &str| text.chars().all(|c| is_name(c) || others.contains(c) || more.contains(c));
         let is_number = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || c == ':');
         let text = |operator: &str, more: &str| behind.strip_prefix(operator).is_some_and(|text| is_plain(text, more));
         let is_known = behind.is_empty()
@@ -725,50 +952,148 @@ impl<'t> ZshScanner<'t> {
         self.rest = rest;
         self.before = Some('}');
         (is_known && !behind.contains("**")).then_some(())?;
-        self.behind_name()
+        self.behind_name()?;
+        Some(name)
     }
+
+    /// The role of the next word behind this one, which ends here; `None` if the word means something else to zsh.
+    fn after(&mut self, role: WordRole, word: &str) -> Alike<WordRole> {
+        if word.is_empty() {
+            return Some(role);
+        }
+        let written = cut::between(self.text, self.start..self.at());
+        if let Some(test) = &mut self.test {
+            test.push(written);
+            if matches!(word, "]" | "]]") || !matches!(self.peek(), Some(' ' | '\t')) && role != WordRole::Test {
+                tests_alike(&self.test.take()?).then_some(())?;
+            }
+        }
+        if is_assignment(role, word) {
+            let (name, value) = written.split_once('=')?;
+            self.set.push((name.trim_end_matches('+'), value));
+        }
+        match role {
+            // `zf_rm` and the like of zsh/files.
+            WordRole::Command | WordRole::Program if COMMANDS.contains(&word) || word.starts_with("zf_") => None,
+            WordRole::Program if CHANGING.contains(&word) => None,
+            WordRole::Program if word == "-p" => Some(WordRole::Program),
+            WordRole::Command | WordRole::Program => Some(match word {
+                "if" | "then" | "else" | "elif" | "while" | "until" | "do" | "!" | "{" | "}" | "time" | "builtin"
+                | "exec" | "nohup" => WordRole::Command,
+                "command" => WordRole::Program,
+                "case" | "in" => return None,
+                "for" => WordRole::Loop,
+                "read" | "export" => WordRole::Setter,
+                "set" => WordRole::Options,
+                "printf" => WordRole::Format,
+                "shift" | "return" | "break" | "continue" => WordRole::Number,
+                "[" | "test" | "[[" => {
+                    self.test = Some(Vec::new());
+                    if word == "[[" { WordRole::Test } else { WordRole::Operand }
+                }
+                // Variables for the command behind them.
+                word if word.contains('=') && !word.starts_with('=') => WordRole::Command,
+                _ => WordRole::Operand,
+            }),
+            WordRole::Loop => {
+                self.looped = written;
+                (!is_special(word) && word.chars().all(is_name)).then_some(WordRole::Listed)
+            }
+            WordRole::Listed => {
+                self.set.push((self.looped, written));
+                Some(WordRole::Listed)
+            }
+            WordRole::Setter => {
+                let (name, is_option) = match word.strip_prefix('-') {
+                    Some(letters) => (letters, true),
+                    None => (word.split('=').next().unwrap_or_default(), false),
+                };
+                let is_known = name.chars().all(is_name) && if is_option { name != "v" } else { !is_special(name) };
+                is_known.then_some(WordRole::Setter)
+            }
+            WordRole::Options => {
+                let is_known = matches!(
+                    word,
+                    "--" | "-e" | "-u" | "-x" | "-eu" | "-ex" | "-eux" | "-euo" | "-o" | "-eo" | "pipefail"
+                );
+                is_known.then_some(if word == "--" { WordRole::Operand } else { WordRole::Options })
+            }
+            WordRole::Number => word.chars().all(|c| c.is_ascii_digit() || c == '\u{1}').then_some(role),
+            WordRole::Test if word == "]]" => Some(WordRole::Operand),
+            WordRole::Format | WordRole::Target => Some(WordRole::Operand),
+            WordRole::Operand | WordRole::Test => Some(role),
+        }
+    }
+}
+
+/// More values than a line of a person has.
+const MAX_VALUES: usize = 100;
+
+fn is_assignment(role: WordRole, word: &str) -> bool {
+    matches!(role, WordRole::Command | WordRole::Setter)
+        && word.split_once('=').is_some_and(|(name, _)| name.trim_end_matches('+').chars().all(is_name))
+}
+
+/// Whether the value, as it is written, is one word for both shells where it stands without quotes. The output of a command that
+/// is not known makes no command certain.
+fn is_one_word(value: &str) -> bool {
+    let is_output =
+        value.starts_with("$(") && !["'", "\"", "\\", "echo", "printf"].iter().any(|text| value.contains(text));
+    is_output || value.chars().all(|c| is_name(c) || "./:@%,+-\"'$".contains(c))
+}
+
+/// Whether a format of `printf` that begins here takes only texts. Numbers are expressions for zsh, even if a variable has them.
+fn is_plain_format(rest: &str) -> bool {
+    let quote = rest.chars().next().filter(|c| matches!(c, '\'' | '"'));
+    let (format, behind) = match quote {
+        Some(quote) => match cut::after_first(rest).split_once(quote) {
+            Some(parts) => parts,
+            None => return false,
+        },
+        None => rest.split_at(rest.find(|c: char| c.is_whitespace() || ";|&)<>".contains(c)).unwrap_or(rest.len())),
+    };
+    let has_words = {
+        let behind = behind.trim_start_matches([' ', '\t']);
+        !behind.is_empty() && !behind.starts_with(['\n', ';', '|', '&', ')', '>'])
+    };
+    let takes_text = |conversion: &str| {
+        let conversion = conversion.trim_start_matches(|c: char| c.is_ascii_digit() || "-.".contains(c));
+        conversion.starts_with(['s', 'b', 'q', 'c'])
+    };
+    let conversions = format.replace("%%", "");
+    let is_literal = match quote {
+        Some('\'') => true,
+        Some(_) => !format.contains(['$', '`']),
+        None => !format.contains(['$', '`', '\'', '"', '*', '?', '[', '{', '\\']),
+    };
+    let is_known = is_literal && ZshScanner::ends_word(behind);
+    !format.starts_with('-') && (!has_words || is_known && conversions.split('%').skip(1).all(takes_text))
+}
+
+/// Whether `[`, `test` or `[[` with these words takes none of them for an expression, nor for the name of a variable: `-t path=1`.
+fn tests_alike(words: &[&str]) -> bool {
+    let is_plain = |word: &str| !word.contains(['$', '`', '{']);
+    let is_operator = |word: &str| is_plain(word) && (word.len() == 2 && word.starts_with('-') || is_comparison(word));
+    words.iter().enumerate().all(|(at, word)| {
+        let (before, behind) = (at.checked_sub(1).and_then(|at| words.get(at)), words.get(at + 1));
+        match *word {
+            "-v" | "-R" => false,
+            "-t" => behind.is_some_and(|descriptor| descriptor.chars().all(|c| c.is_ascii_digit())),
+            word => {
+                is_plain(word)
+                    || before.is_some_and(|word| is_operator(word))
+                    || behind.is_some_and(|word| is_comparison(word))
+            }
+        }
+    })
+}
+
+fn is_comparison(word: &str) -> bool {
+    ["=", "==", "!=", "=~", "<", ">", "-ef", "-nt", "-ot", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"].contains(&word)
 }
 
 fn is_special(name: &str) -> bool {
     PARAMETERS.contains(&name.trim_end_matches('+'))
-}
-
-/// The role of the next word behind this one; `None` if the word means something else to zsh.
-fn after(role: WordRole, word: &str) -> Alike<WordRole> {
-    if word.is_empty() {
-        return Some(role);
-    }
-    match role {
-        // `zf_rm` and the like of zsh/files.
-        WordRole::Command if COMMANDS.contains(&word) || word.starts_with("zf_") => None,
-        WordRole::Command => Some(match word {
-            "if" | "then" | "else" | "elif" | "while" | "until" | "do" | "!" | "{" | "}" | "time" | "command"
-            | "builtin" | "exec" | "nohup" => WordRole::Command,
-            "case" | "in" => return None,
-            "for" => WordRole::Loop,
-            "read" | "export" => WordRole::Setter,
-            "set" => WordRole::Options,
-            "printf" => WordRole::Format,
-            "[[" => WordRole::Test,
-            // Variables for the command behind them.
-            word if word.contains('=') && !word.starts_with('=') => WordRole::Command,
-            _ => WordRole::Operand,
-        }),
-        WordRole::Loop => (!is_special(word) && word.chars().all(is_name)).then_some(WordRole::Operand),
-        WordRole::Setter => {
-            let name = word.split('=').next().unwrap_or_default();
-            (!is_special(name) && name != "-v").then_some(WordRole::Setter)
-        }
-        WordRole::Options => {
-            let is_known =
-                matches!(word, "--" | "-e" | "-u" | "-x" | "-eu" | "-ex" | "-eux" | "-euo" | "-o" | "-eo" | "pipefail");
-            is_known.then_some(if word == "--" { WordRole::Operand } else { WordRole::Options })
-        }
-        WordRole::Format => (!word.starts_with('-')).then_some(WordRole::Operand),
-        WordRole::Test if word == "]]" => Some(WordRole::Operand),
-        WordRole::Target => Some(WordRole::Operand),
-        role => Some(role),
-    }
 }
 
 #[cfg(test)]
@@ -793,6 +1118,17 @@ mod tests {
             "echo \"$(git rev-parse HEAD) ${x:-none} ${#x} ${x%.txt}\"",
             "n=$(wc -l < a.txt); echo $((n + 1))",
             "git commit -m \"$(cat <<'EOF'\nIt's done\nEOF\n)\"",
+            "ls -la && \\\n  head -3 a.txt",
+            "[ \"$(git branch --show-current)\" = main ] && [ \"$n\" -gt 3 ]",
+            "[ -t 1 ] && [ -n \"$x\" ]",
+            "for f in a b; do echo \"$f:$(wc -l < $f)\" \"$f:$f\"; done",
+            "printf \"%s: %-5s\\n\" \"$x\" \"$y\"",
+            "printf '{\"a\": \"%s\"}\\n' \"$x\"",
+            "n=$(wc -l < a.txt); echo $n",
+            "command -v git && command ls",
+            "shift 2; exit $?",
+            "echo 'it'\\''s'",
+            "(cd ~; ls)",
             "cat <<EOF\n$x\nEOF",
             "set -euo pipefail\n# a comment\nmake",
             "export A=\"x y\"; ls",
@@ -806,7 +1142,7 @@ mod tests {
             assert_eq!(reading_of(line), ZshReading::Alike, "{line}");
         }
         for line in ["ls *.rs", "cat src/?.txt", "rm [ab].log"] {
-            assert_eq!(reading_of(line), ZshReading::AlikeButWildcards, "{line}");
+            assert!(matches!(reading_of(line), ZshReading::AlikeButWildcards(_)), "{line}");
         }
     }
 
@@ -815,6 +1151,33 @@ mod tests {
         for line in [
             "path=./bin; ls",
             "path+=(./bin); ls",
+            "x=$(pwd) path=./bin; ls",
+            "read pa{t,}h < p",
+            "export {path=./bin,x}",
+            "printf {-v,path} x",
+            "printf $x path x",
+            "printf \"$x\" path x",
+            "printf %d path=1",
+            "printf '%5d %s' \"$n\" x",
+            "shift path=1",
+            "return $x",
+            "[ -t path=1 ]",
+            "[ $o path=1 ]",
+            "[ -v x ]",
+            "[[ a && -t path=1 ]]",
+            "x='~/a'; cat $x",
+            "x=\"a b\"; cat $x",
+            "y='a b'; x=\"$y\"; cat $x",
+            "for x in 'a b'; do cat $x; done",
+            "cat {=ls,a}",
+            "cat $e=ls",
+            "cat 'a''b'",
+            "diff --from-file=~/a b",
+            "bash -c $'ls\\C-jid'",
+            "cat $'a\\0b'",
+            "command cd sub; cat x",
+            "chpwd() { ls; }; cd sub",
+            "TRAPEXIT() { ls; }",
             "for path in a; do ls; done",
             "read path < p",
             "read -r path < p; ls",
@@ -861,7 +1224,6 @@ mod tests {
             "cat $\"x\"",
             "echo > *.txt",
             "echo > {a,b}",
-            "echo > $x",
             "`ls`",
             "repeat 2 ls",
             "foreach x (a b) ls; end",

@@ -10,7 +10,7 @@ use toold_proto::tool::Category;
 
 use crate::commands::corpus::{CorpusEntry, read};
 use crate::commands::folders::TestProject;
-use crate::commands::judge::{Judged, RuleLine, judge, judge_at};
+use crate::commands::judge::{Judged, RuleLine, judge, judge_at, judge_in};
 
 /// Out of a hundred lines, this many must need no approval beyond their rules.
 const ENOUGH: f64 = 98.0;
@@ -222,6 +222,23 @@ fn the_document_says_how_many_lines_ask_at_each_level() {
         return;
     }
     assert_eq!(written, table, "write it with UPDATE=1");
+}
+
+/// The rest have wildcards, or syntax that zsh may read otherwise.
+#[test]
+fn most_lines_that_only_read_are_free_in_zsh() {
+    const LIMIT: usize = 32;
+    let project = TestProject::make();
+    let workspace = project.place.workspace.to_str().unwrap();
+    let lines = everyday();
+    let is_free = |shell: &str, line: &str| {
+        judge_in(shell, Level::Read, &line.replace("{project}", workspace), &project.place, &[]).verdict
+            == Verdict::Allow
+    };
+    let free: Vec<_> = lines.iter().filter(|it| is_free("bash", &it.line)).collect();
+    let asked: Vec<String> = free.iter().filter(|it| !is_free("zsh", &it.line)).map(|it| one_line(&it.line)).collect();
+    println!("{} of {} ask in zsh: {asked:#?}", asked.len(), free.len());
+    assert!(asked.len() <= LIMIT, "{} of {} ask in zsh", asked.len(), free.len());
 }
 
 #[test]

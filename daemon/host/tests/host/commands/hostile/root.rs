@@ -173,7 +173,7 @@ const BESIDE: &[(&str, &str)] = &[
 const WORK: &[(&str, &str)] = &[
     ("README.md", "# shop\n\nA shop.\n"),
     ("Makefile", "all:\n\t@echo made\n\ntest:\n\t@echo tested\n"),
-    (".gitignore", ".env\nid_rsa\nprivate*\nodd/\nnest/\nbare/\nbin/\nout/\nlink-*\n"),
+    (".gitignore", ".env\nid_rsa\nprivate*\nodd/\nnest/\nbare/\nbin/\n1/\nout/\nlink-*\n"),
     ("V", "a victim\n"),
     ("with space.txt", "space\n"),
     ("evil.sh", "evil\n"),
@@ -219,6 +219,8 @@ const IGNORED: &[(&str, &str)] = &[
     ("bin/git", "#!/bin/sh\nexec {BIN}/evil git\n"),
     ("bin/sort", "#!/bin/sh\nexec {BIN}/evil sort\n"),
     ("bin/cat", "#!/bin/sh\nexec {BIN}/evil cat\n"),
+    // A number in `PATH`.
+    ("1/ls", "#!/bin/sh\nexec {BIN}/evil ls\n"),
 ];
 
 const RUNS_THINGS: &str = "\tfsmonitor = evil\n\tpager = evil\n\teditor = evil\n\tsshCommand = evil\n[diff]\n\
@@ -312,8 +314,8 @@ impl ThrowAwayRoot {
         git(&home, &nest, &["commit", "--quiet", "-m", "Begin"]);
         let config = fs::read_to_string(nest.join(".git/config")).unwrap();
         write(&nest, &[(".git/config", &(config + "[core]\n" + RUNS_THINGS)), ("a.txt", "changed\n")]);
-        for name in ["ls", "git", "sort", "cat"] {
-            make_executable(&work.join("bin").join(name));
+        for name in ["bin/ls", "bin/git", "bin/sort", "bin/cat", "1/ls"] {
+            make_executable(&work.join(name));
         }
         for (link, target) in [
             ("link-secret", ".env"),

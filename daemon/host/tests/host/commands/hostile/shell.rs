@@ -61,18 +61,23 @@ done 2> /dev/null
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ShellKind {
     Bash,
-    /// With an option that people set, by which more characters are wildcards.
+    /// With options that people set: more characters are wildcards, wildcards match more names, and more words are names of files.
     Zsh,
 }
+
+const OPTIONS_OF_ZSH: &str = "extendedglob,globdots,globsubst,braceccl,rcquotes,cdablevars,magicequalsubst";
 
 impl ShellKind {
     /// The words that start it, before `-c`; `None` if it is not installed.
     fn command(self) -> Option<Vec<std::ffi::OsString>> {
         let (program, options) = match self {
-            Self::Bash => ("/bin/bash".into(), ["--noprofile", "--norc"].as_slice()),
-            Self::Zsh => (find_program("zsh")?, ["-f", "-o", "extendedglob"].as_slice()),
+            Self::Bash => ("/bin/bash".into(), vec!["--noprofile", "--norc"]),
+            Self::Zsh => {
+                let options = OPTIONS_OF_ZSH.split(',').flat_map(|option| ["-o", option]);
+                (find_program("zsh")?, std::iter::once("-f").chain(options).collect())
+            }
         };
-        Some(std::iter::once(program.into()).chain(options.iter().map(Into::into)).collect())
+        Some(std::iter::once(program.into()).chain(options.into_iter().map(Into::into)).collect())
     }
 
     pub(super) fn name(self) -> &'static str {
