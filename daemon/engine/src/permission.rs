@@ -22,7 +22,7 @@ use crate::permission::just_decided::DecisionBasis;
 use crate::plugin_refusals::{RefusedDuring, note_refusal, scope_of};
 use crate::policy::grants::{Grant, GrantScope};
 use crate::policy::pattern::Pattern;
-use crate::policy::rules::{RulePlace, absolute_pattern};
+use crate::policy::rules::{RulePlace, absolute_pattern, at_home};
 use crate::policy::targets::is_plugin_name;
 use crate::policy::{Decision, default_rule, makes_temporary, of_approved_command};
 use crate::registry::SourceScope;
@@ -49,8 +49,10 @@ pub async fn check_declared(cx: &Cx, needs: &[Need]) -> Result<(), ToolError> {
     let basis = DecisionBasis::of(cx);
     for (at, need) in needs.iter().enumerate() {
         let checked = check_one(cx, cx.chain_of_declared(need), need, needs).await;
-        if let Err(ToolError::Denied(_)) = checked {
-            cx.note_rest(&needs[at + 1..]);
+        if let Err(ToolError::Denied(denial)) = &checked {
+            let is_denied = |other: &Need| (other.category(), &other.target) == (denial.category, &denial.target);
+            let rest: Vec<Need> = needs[at..].iter().filter(|other| !is_denied(other)).cloned().collect();
+            cx.note_rest(&rest);
         }
         checked?;
     }
@@ -147,18 +149,34 @@ async fn decide_or_ask(cx: &Cx, chain: &[String], need: &Need, declared: &[Need]
             cx.record(need, "allow", of_approved_command(command), DecidedBy::Rule);
             Ok(())
         }
-        Verdict::Ask => match Box::pin(ask_or_leave(cx, chain, need, declared, &decision)).await? {
-            None => Ok(()),
-            Some(AskAnswer::Allowed { rule, by, parts, .. }) => {
-                for part in parts.iter().filter(|part| *part != need) {
-                    allow_once(cx, cx.chain_of_declared(part), part, rule.clone(), by);
-                }
-                allow_once(cx, chain, need, rule, by);
-                Ok(())
+        Verdict::Ask => {
+            // Nobody is asked about a part of what is denied as a whole.
+            if let Some(denied) = denied_among(cx, chain, declared) {
+                return Box::pin(check_one(cx, chain, denied, &[])).await;
             }
-            Some(AskAnswer::Denied { rule, by, message }) => refuse(cx, need, (rule, by), message),
-        },
+            match Box::pin(ask_or_leave(cx, chain, need, declared, &decision)).await? {
+                None => Ok(()),
+                Some(AskAnswer::Allowed { rule, by, parts, .. }) => {
+                    for part in parts.iter().filter(|part| *part != need) {
+                        allow_once(cx, cx.chain_of_declared(part), part, rule.clone(), by);
+                    }
+                    allow_once(cx, chain, need, rule, by);
+                    Ok(())
+                }
+                Some(AskAnswer::Denied { rule, by, message }) => refuse(cx, need, (rule, by), message),
+            }
+        }
     }
+}
+
+/// The need of the same call that a rule, a grant or the mode denies. A plugin's own needs are refused one by one, for the person who
+/// may grant them.
+fn denied_among<'n>(cx: &Cx, chain: &[String], declared: &'n [Need]) -> Option<&'n Need> {
+    let is_denied = |need: &&Need| {
+        let decision = decide_need(cx, chain, need);
+        decision.verdict == Verdict::Deny && decision.by != DecidedBy::Default
+    };
+    declared.iter().filter(|_| chain.is_empty()).find(is_denied)
 }
 
 /// Whether a call that was allowed to have these needs still may, as it was allowed, by rules, grants, modes and levels as they
@@ -275,9 +293,8 @@ pub fn grant(
             };
             absolute_pattern(&params.pattern, &place).map_err(GrantError::BadPattern)?
         }
-        Category::Shell | Category::Network | Category::Mcp | Category::Agent | Category::Plugin => {
-            params.pattern.clone()
-        }
+        Category::Shell => at_home(&params.pattern, engine.policy.load().home.as_deref()),
+        Category::Network | Category::Mcp | Category::Agent | Category::Plugin => params.pattern.clone(),
     };
     let now = SystemTime::now();
     let grant = Grant {

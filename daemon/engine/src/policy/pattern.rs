@@ -9,7 +9,7 @@
 //! servers.
 
 mod agent_names;
-mod check;
+pub(in crate::policy) mod check;
 mod emptiness;
 pub(in crate::policy) mod host;
 pub mod scripts;

@@ -10,7 +10,8 @@ use toold_proto::nearest::did_you_mean;
 use toold_proto::permission::{RuleInfo, Verdict};
 use toold_proto::tool::Category;
 
-use crate::policy::pattern::{Pattern, escape_glob};
+use crate::policy::pattern::words::with_home;
+use crate::policy::pattern::{LINE, Pattern, check, escape_glob};
 use crate::policy::{BrokenRule, Policy, Rule, ToolGlobs};
 use toold_proto::cut;
 
@@ -199,9 +200,8 @@ pub fn read_rule(config: &RuleConfig, place: &RulePlace) -> Result<Rule, BadRule
     let pattern = match category {
         _ if config.pattern.is_empty() && effect.is_some() => "**".to_owned(),
         Category::FileRead | Category::FileWrite => absolute_pattern(&config.pattern, place)?,
-        Category::Shell | Category::Network | Category::Mcp | Category::Agent | Category::Plugin => {
-            config.pattern.clone()
-        }
+        Category::Shell => at_home(&config.pattern, place.home.as_deref()),
+        Category::Network | Category::Mcp | Category::Agent | Category::Plugin => config.pattern.clone(),
     };
     let pattern = Pattern::parse_as_meant(category, &pattern).map_err(|error| error.to_string())?;
     let nothing = |why: String| BadRule::MatchesNothing(why);
@@ -267,10 +267,27 @@ pub fn rule_mistakes(config: &RuleConfig, place: &RulePlace) -> Vec<String> {
     alone.iter().filter_map(|rule| Some(read_rule(rule, place).err()?.to_string())).collect()
 }
 
+/// A pattern of commands with `~` expanded; a line is taken as it is written.
+pub(crate) fn at_home(pattern: &str, home: Option<&Path>) -> String {
+    match home.and_then(Path::to_str).filter(|_| !pattern.trim_start().starts_with(LINE)) {
+        Some(home) => with_home(pattern, home),
+        None => pattern.to_owned(),
+    }
+}
+
 /// A pattern of paths with `~` and the folder that it is relative to expanded.
 pub(crate) fn absolute_pattern(pattern: &str, place: &RulePlace) -> Result<String, String> {
     if pattern.starts_with('/') || pattern.starts_with("**") {
         return Ok(pattern.to_owned());
+    }
+    // As agents and shells write it.
+    let inside = check::of_agent_tool(pattern).unwrap_or(pattern);
+    let plain = ["$HOME", "${HOME}"].iter().find_map(|home| inside.strip_prefix(home)).map(|rest| format!("~{rest}"));
+    if let Some(meant) = plain.as_deref().or(Some(inside).filter(|inside| *inside != pattern)) {
+        return Err(format!(
+            "pattern: expected an absolute path, got {pattern:?}: did you mean {:?}?",
+            anywhere(meant)
+        ));
     }
     let below = |folder: &Option<PathBuf>, rest: &str| {
         let folder = folder.as_deref().and_then(Path::to_str).ok_or_else(|| {
@@ -285,6 +302,14 @@ pub(crate) fn absolute_pattern(pattern: &str, place: &RulePlace) -> Result<Strin
         Some(rest) if rest.starts_with('/') => below(&place.home, cut::after_first(rest)),
         Some(_) => Err("only your own home folder can be named, as ~/".into()),
         None => below(&place.base, pattern.trim_start_matches("./")),
+    }
+}
+
+/// A path that begins nowhere, in all folders.
+fn anywhere(path: &str) -> String {
+    match path.starts_with(['/', '~', '*']) {
+        true => path.to_owned(),
+        false => format!("**/{}", path.trim_start_matches("./")),
     }
 }
 

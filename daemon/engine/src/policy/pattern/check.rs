@@ -1,5 +1,6 @@
 //! Whether a pattern can match any possible target, and a suggestion for one that cannot.
 
+use toold_proto::cut;
 use toold_proto::tool::Category;
 
 use crate::policy::pattern::emptiness::can_match;
@@ -37,6 +38,15 @@ pub(crate) fn check_tool_glob(glob: &globset::Glob) -> Result<(), String> {
     let near = near.ok().filter(|near| near.glob() != text && can_match(near.regex(), TargetShape::ToolName));
     let near = near.map(|near| format!(": did you mean {:?}?", near.glob())).unwrap_or_default();
     Err(format!("{text:?} can match no tool: tool names are {}{near}", TargetShape::ToolName.describe()))
+}
+
+/// The names that agents have for their tools that read or change files.
+const FILE_TOOLS: &[&str] = &["Read", "Edit", "Write", "MultiEdit", "NotebookEdit"];
+
+/// What is inside of a rule of an agent for files: `Read(~/.ssh/**)`.
+pub(in crate::policy) fn of_agent_tool(text: &str) -> Option<&str> {
+    let (tool, inside) = text.trim().strip_suffix(')')?.split_once('(')?;
+    FILE_TOOLS.contains(&tool).then_some(inside)
 }
 
 /// The names that agents have for their tools that run commands.
@@ -87,10 +97,20 @@ pub(super) fn otherwise_meant(text: &str, is_strict: bool) -> Option<String> {
     if let Some(meant) = program_with_blank {
         return Some(format!("its first word has a blank, and names of programs have none: did you mean {meant:?}?"));
     }
-    if ["^", "/^", "re:", "regex:"].iter().any(|start| text.starts_with(start)) || text.ends_with(" .*") {
+    if let Some(notice) = other_character(text) {
+        return Some(notice);
+    }
+    let is_regex = text.ends_with(" .*") || text.len() > 1 && text.starts_with('/') && text.ends_with('/');
+    if is_regex || ["^", "/^", "re:", "regex:"].iter().any(|start| text.starts_with(start)) {
         return Some(
             "it is read as words, in which `*` stands for any text, and not as a regular expression".to_owned(),
         );
+    }
+    // One that allows may be that of an answer.
+    let last = text.rsplit([' ', '\t']).next().unwrap_or_default();
+    if is_strict && matches!(last, "'*'" | "\"*\"" | "\\*") {
+        let meant = format!("{} *", cut::before(text, text.len() - last.len()).trim_end());
+        return Some(format!("a `*` in quotes stands for itself: did you mean {meant:?}?"));
     }
     // A quoted word was written with care.
     if text.contains(['\'', '"', '\\']) {
@@ -107,6 +127,14 @@ pub(super) fn otherwise_meant(text: &str, is_strict: bool) -> Option<String> {
     if first.starts_with('-') {
         return Some("it begins with an option, and commands begin with the name of a program".to_owned());
     }
+    if let Some(meant) = words.iter().find_map(|word| without_list(text, word)) {
+        return Some(format!(
+            "only `*` is a wildcard, so that each of its forms is a rule of its own, such as {meant:?}"
+        ));
+    }
+    if is_strict && let Some(notice) = hardly_a_command(&words, text) {
+        return Some(notice);
+    }
     let is_plain = |word: &&str| word.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
     if let Some(start) = last.strip_suffix(":*").filter(|start| is_plain(start) && !start.is_empty()) {
         let is_script = words.len() > 2 && words.get(1).is_some_and(|word| word.starts_with("run"))
@@ -120,10 +148,12 @@ pub(super) fn otherwise_meant(text: &str, is_strict: bool) -> Option<String> {
         });
     }
     if let Some(start) = last.strip_suffix('*').filter(|start| is_plain(start) && !start.is_empty())
-        && (words.len() == 1 && WITH_SUBCOMMANDS.contains(&start) || words.len() == 2 && has_operation)
+        && (words.len() == 1 && WITH_SUBCOMMANDS.contains(&start)
+            || words.len() == 2 && has_operation
+            || is_strict && words.len() > 2 && has_operation)
     {
         let before = words.get(..words.len() - 1).unwrap_or_default().join(" ");
-        let meant = format!("{before} {start} *");
+        let meant = if words.len() > 2 { format!("{text} *") } else { format!("{before} {start} *") };
         return Some(format!(
             "{last} is one word, and may not cover those after it: did you mean {:?}?",
             meant.trim_start()
@@ -137,6 +167,70 @@ pub(super) fn otherwise_meant(text: &str, is_strict: bool) -> Option<String> {
         ));
     }
     None
+}
+
+/// Characters that only look like those of a command, as texts have that were copied from elsewhere.
+fn other_character(text: &str) -> Option<String> {
+    let plain = |c: char| match c {
+        '\u{2010}' | '\u{2011}' | '\u{2013}' | '\u{2212}' => Some("-"),
+        '\u{2014}' => Some("--"),
+        '\u{2018}' | '\u{2019}' => Some("'"),
+        '\u{201c}' | '\u{201d}' => Some("\""),
+        c if c != ' ' && c != '\t' && c.is_whitespace() => Some(" "),
+        _ => None,
+    };
+    // In quotes, they were written with care.
+    let odd = text.split(['\'', '"']).step_by(2).flat_map(str::chars).find(|c| plain(*c).is_some())?;
+    let meant: String = text.chars().map(|c| plain(c).map_or_else(|| c.to_string(), str::to_owned)).collect();
+    Some(format!("U+{:04X} in it is another character than that of commands: did you mean {meant:?}?", odd as u32))
+}
+
+/// `git {push,pull} *` and `git [pP]ush *` with the first of their forms.
+fn without_list(text: &str, word: &str) -> Option<String> {
+    let list = word.split_once('{').and_then(|(before, rest)| Some((before, rest.split_once('}')?)));
+    if let Some((before, (inside, behind))) = list.filter(|(_, (inside, _))| inside.contains(',')) {
+        return Some(text.replace(word, &format!("{before}{}{behind}", inside.split(',').next()?)));
+    }
+    let (before, (inside, behind)) =
+        word.split_once('[').and_then(|(before, rest)| Some((before, rest.split_once(']')?)))?;
+    let mut letters = inside.chars();
+    let (first, second) = (letters.next()?, letters.next()?);
+    let is_either = letters.next().is_none() && first != second && first.eq_ignore_ascii_case(&second);
+    is_either.then(|| text.replace(word, &format!("{before}{}{behind}", first.to_ascii_lowercase())))
+}
+
+/// Words of a rule that denies or asks by which it is about hardly any command.
+fn hardly_a_command(words: &[&str], text: &str) -> Option<String> {
+    let (first, rest) = words.split_first()?;
+    let begins_within = |word: &&&str| word.len() > 1 && word.starts_with('*') && **word != "**";
+    let name = first.trim_end_matches('*');
+    if words.iter().any(|word| word.starts_with("*-")) || begins_within(&first) && !rest.is_empty() {
+        let plain = words.iter().map(|word| word.trim_matches('*')).filter(|word| !word.is_empty());
+        let start = if first.trim_start_matches('*').starts_with('-') { "* " } else { "" };
+        let meant = format!("{start}{} *", plain.collect::<Vec<_>>().join(" "));
+        return Some(format!("a `*` within a word stands for a part of that word: did you mean {meant:?}?"));
+    }
+    if rest.is_empty() && (name != *first || first.ends_with(':')) {
+        let name = name.trim_end_matches(':');
+        let is_program = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphabetic());
+        return is_program
+            .then(|| format!("{first} is the name of a program: did you mean {:?}?", format!("{name} *")));
+    }
+    if first.starts_with(['!', '#']) {
+        let meant = text.trim_start_matches(['!', '#', ' ']);
+        return Some(format!(
+            "it begins with {:?}, and commands begin with the name of a program: did you mean {meant:?}?",
+            first.chars().next().unwrap_or_default()
+        ));
+    }
+    let small = text.to_ascii_lowercase();
+    let program = small.split_whitespace().next().unwrap_or_default();
+    let is_known = WITH_SUBCOMMANDS.contains(&program) || ["curl", "rm", "ssh", "sudo", "wget"].contains(&program);
+    if is_known && program != *first {
+        return Some(format!("the names of programs are in small letters: did you mean {small:?}?"));
+    }
+    let is_list = rest.iter().any(|word| word.len() > 1 && word.ends_with(','));
+    is_list.then(|| "a pattern describes one command: write a rule for each part of the list".to_owned())
 }
 
 /// `git push *` for `git push:*`.
@@ -197,6 +291,11 @@ fn mcp_tools(text: &str) -> Vec<String> {
 
 fn hosts(text: &str) -> Vec<String> {
     let text = text.trim();
+    // As an agent names them: `WebFetch(domain:example.org)`.
+    let inside = text.strip_suffix(')').and_then(|text| text.split_once('(')).map_or(text, |(_, inside)| inside);
+    if let Some(host) = inside.strip_prefix("domain:") {
+        return vec![host.to_owned()];
+    }
     let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
     let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
     let (host, behind) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));

@@ -2,6 +2,7 @@
 
 use std::borrow::Borrow;
 
+use toold_proto::cut;
 use toold_proto::effect::Effect;
 use toold_proto::shell_word::quoted_unless;
 
@@ -450,7 +451,40 @@ fn split(text: &str) -> Result<Vec<Wild>, String> {
     Ok(words)
 }
 
+/// The pattern with the home folder where `~` begins a word, as in a command. Quotes keep it.
+pub(crate) fn with_home(pattern: &str, home: &str) -> String {
+    let mut written = String::with_capacity(pattern.len());
+    let (mut quote, mut before) = (None, ' ');
+    let mut rest = pattern.char_indices();
+    while let Some((at, c)) = rest.next() {
+        let behind = cut::from(pattern, at + c.len_utf8());
+        let begins_path = c == '~' && quote.is_none() && matches!(before, ' ' | '\t');
+        match c {
+            '~' if begins_path && (behind.is_empty() || behind.starts_with(['/', ' ', '\t'])) => {
+                written.push_str(&escape_word(home.trim_end_matches('/')));
+                before = c;
+                continue;
+            }
+            '\\' if quote != Some('\'') => {
+                written.push(c);
+                written.extend(rest.next().map(|(_, escaped)| escaped));
+                before = c;
+                continue;
+            }
+            '\'' | '"' if quote.is_none() => quote = Some(c),
+            c if quote == Some(c) => quote = None,
+            _ => {}
+        }
+        written.push(c);
+        before = c;
+    }
+    written
+}
+
 /// A word of a pattern that matches exactly `text`.
 pub(crate) fn escape_word(text: &str) -> String {
+    if text == "~" || text.starts_with("~/") {
+        return format!("'~'{}", if text.len() > 1 { escape_word(cut::after_first(text)) } else { String::new() });
+    }
     quoted_unless(text, |c| c.is_alphanumeric() || "_@%+=:,./-^{}[]!#?~".contains(c))
 }

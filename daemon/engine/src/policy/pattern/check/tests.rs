@@ -172,7 +172,39 @@ fn patterns_that_say_something_else_than_their_author_means_are_noticed() {
         assert!(notice(pattern, true).is_some_and(|words| words.contains(meant)), "{pattern}");
         assert_eq!(notice(pattern, false), None, "{pattern}");
     }
+    for (pattern, meant) in [
+        ("git\u{a0}push *", "\"git push *\""),
+        ("git push\u{2009}*", "U+2009"),
+        ("git push \u{2014}force *", "\"git push --force *\""),
+        ("rm \u{2013}rf *", "\"rm -rf *\""),
+        ("git {push,pull} *", "\"git push *\""),
+        ("git [pP]ush *", "\"git push *\""),
+        ("/git push/", "regular expression"),
+    ] {
+        for strict in [false, true] {
+            assert!(notice(pattern, strict).is_some_and(|words| words.contains(meant)), "{pattern}");
+        }
+    }
+    for (pattern, meant) in [
+        ("git push \"*\"", "\"git push *\""),
+        ("*git push*", "\"git push *\""),
+        ("git push *--force*", "\"git push --force *\""),
+        ("*--force*", "\"* --force *\""),
+        ("sudo*", "\"sudo *\""),
+        ("sudo:", "\"sudo *\""),
+        ("SUDO *", "\"sudo *\""),
+        ("Git Push *", "\"git push *\""),
+        ("!git push *", "\"git push *\""),
+        ("aws * delete*", "\"aws * delete* *\""),
+        ("git push origin main, git push origin master", "a rule for each"),
+    ] {
+        assert!(notice(pattern, true).is_some_and(|words| words.contains(meant)), "{pattern}");
+        assert_eq!(notice(pattern, false), None, "{pattern}");
+    }
     for pattern in [
+        "pip install x[extra] *",
+        "find . -name '*.o' -delete",
+        "git commit -m 'a – b'",
         "git push *",
         "git *",
         "rm *",
@@ -197,6 +229,8 @@ fn patterns_that_say_something_else_than_their_author_means_are_noticed() {
     }
     refused(Category::Shell, "Bash(git push:*)", "did you mean \"git push *\"?");
     refused(Category::Shell, "run_shell_command(ls -la)", "did you mean \"ls -la\"?");
+    refused(Category::Network, "WebFetch(domain:example.org)", "did you mean \"example.org\"?");
+    refused(Category::Network, "domain:example.org", "did you mean \"example.org\"?");
 }
 
 #[test]
