@@ -138,8 +138,11 @@ fn commands(command: &JudgedCommand) -> Vec<String> {
     let is_wide = one_by_one || command.runs_input || name.len() == 1 && (names_only_files(command) || fetches);
     // Words that are all of the command are an operation where the tables say so, and never if they are the bare program.
     // More words than those of a group and a verb may be operands of what runs elsewhere.
-    let is_operation =
-        matches!(name.len(), 2 | 3) && command.effects.name.len() == words.len() && words.iter().all(is_plain);
+    // `python3 -m pytest`
+    let is_module = |(at, word): (usize, &Word)| at == 1 && word.literal && word.text == "-m";
+    let is_operation = matches!(name.len(), 2 | 3)
+        && command.effects.name.len() == words.len()
+        && words.iter().enumerate().all(|(at, word)| is_plain(word) || is_module((at, word)));
     if !is_wide && !name.is_empty() && (words.len() > name.len() || words.len() == name.len() && is_operation) {
         let name: Vec<String> = name.iter().map(|word| escape_word(word)).collect();
         patterns.push(format!("{} *", name.join(" ")));
@@ -184,15 +187,19 @@ fn names_only_files(command: &JudgedCommand) -> bool {
     !command.reads_only && !command.operands.is_empty()
 }
 
-/// Files of the same folder and kind.
-fn like(file: &str) -> String {
+/// Files of the same folder and kind. The name of an option stays: `of=x.img`.
+fn like(word: &str) -> String {
+    let is_option = |name: &&str| !name.contains('/');
+    let option = word.split_once('=').map(|(name, _)| name).filter(is_option);
+    let file = option.and_then(|name| word.strip_prefix(name)?.strip_prefix('=')).unwrap_or(word);
+    let option = option.map(|name| escape_word(&format!("{name}="))).unwrap_or_default();
     let (folder, name) = file.rsplit_once('/').map_or(("", file), |(folder, name)| (folder, name));
     let ending = name.rsplit_once('.').filter(|(start, _)| !start.is_empty()).map(|(_, ending)| ending);
     let folder = if folder.is_empty() { String::new() } else { escape_word(&format!("{folder}/")) };
     match ending {
-        Some(ending) => format!("{folder}*{}", escape_word(&format!(".{ending}"))),
-        None if folder.is_empty() => escape_word(file),
-        None => format!("{folder}*"),
+        Some(ending) => format!("{option}{folder}*{}", escape_word(&format!(".{ending}"))),
+        None if folder.is_empty() => escape_word(word),
+        None => format!("{option}{folder}*"),
     }
 }
 
@@ -263,6 +270,8 @@ mod tests {
         check(&code.with_command(|command| command.head = None), &["python3 -c x"]);
         check(&does(&["cargo", "build"], &[Effect::Build], &["cargo", "build"]), &["cargo build", "cargo build *"]);
         check(&does(&["make"], &[Effect::Build], &["make"]), &["make"]);
+        let tests = does(&["python3", "-m", "pytest"], &[Effect::Build], &["python3", "-m", "pytest"]);
+        check(&tests.with_command(|command| command.head = None), &["python3 -m pytest", "python3 -m pytest *"]);
         check(&does(&["curl"], &[Effect::Fetch], &["curl", "-s", "http://x"]), &["curl -s http://x"]);
         check(&does(&["sudo"], &[Effect::Privilege], &["sudo", "ls"]), &["sudo ls"]);
         check(&does(&["git", "push"], &[Effect::Publish], &["git", "push", "o", "m"]), &["git push o m", "git push *"]);
@@ -273,6 +282,10 @@ mod tests {
             does(&words[..1], &[Effect::Write], words).with_command(|command| command.operands = operands.to_vec())
         };
         check(&files(&["cp", "src/a.rs", "b c/d.rs"], &[1, 2]), &["cp src/a.rs 'b c/d.rs'", "cp src/*.rs 'b c/'*.rs"]);
+        check(
+            &files(&["dd", "if=a.img", "of=b/c.img"], &[1, 2]),
+            &["dd if=a.img of=b/c.img", "dd if=*.img of=b/*.img"],
+        );
         check(
             &files(&["wc", "-l", "src/a"], &[2]).with_command(|command| command.reads_only = true),
             &["wc -l src/a", "wc -l src/*", "wc *"],

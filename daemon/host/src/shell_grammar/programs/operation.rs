@@ -175,8 +175,11 @@ fn has_targets(name: &str) -> bool {
 fn head_of_inner(words: &[Arg], site: &CommandContext, depth: usize) -> usize {
     let name = words.first().and_then(Arg::literal).unwrap_or_default();
     let base = name.rsplit('/').next().unwrap_or_default();
-    if base.is_empty() || ANYTHING.contains(&base) || depth == 0 {
+    if base.is_empty() || depth == 0 {
         return words.len();
+    }
+    if ANYTHING.contains(&base) || interpreters::is_interpreter(base) {
+        return operation_effects::script_of(words).map_or(words.len(), |script| script.len());
     }
     let reading = super::read(words, site);
     // Words of an unknown tool that look like subcommands count as such.

@@ -34,6 +34,23 @@ const INTERPRETERS: &[(&str, &[&str])] = &[
 /// Operations whose operands are scripts of the project, by their names.
 const RUN_SCRIPTS: &[[&str; 2]] = &[["turbo", "run"], ["nx", "run"], ["lerna", "run"]];
 
+/// Modules of Python that run what their words say, as the interpreter does.
+const CODE_MODULES: &[&str] = &[
+    "IPython",
+    "cProfile",
+    "code",
+    "coverage",
+    "debugpy",
+    "kernprof",
+    "memory_profiler",
+    "pdb",
+    "profile",
+    "runpy",
+    "scalene",
+    "timeit",
+    "trace",
+];
+
 /// More of them are no part of the operation.
 const MAX_SCRIPTS: usize = 4;
 
@@ -156,7 +173,10 @@ pub(in crate::shell_grammar) fn effects_of(words: &[Arg], reading: &Reading, hea
         && let Some((effect, name)) = named_effects::of(words)
     {
         effects.operation = effects.operation.with(effect);
-        effects.name = name;
+        // A module stays that of its interpreter: `python3 -m pytest`.
+        if effects.name.get(1).is_none_or(|option| option != "-m") {
+            effects.name = name;
+        }
         // The scripts that they run.
         if RUN_SCRIPTS.iter().any(|runner| effects.name.iter().eq(runner)) {
             let behind = words.iter().skip(effects.name.len()).map_while(Arg::literal);
@@ -529,6 +549,13 @@ fn shows_by_code(words: &[Arg], modules: &[&str]) -> bool {
     }
 }
 
+/// The words of an interpreter up to its script or its module, with a subcommand of that; `None` if it has none.
+pub(super) fn script_of(words: &[Arg]) -> Option<Vec<String>> {
+    let name = words.first()?.literal()?.rsplit('/').next()?;
+    let (_, modules) = INTERPRETERS.iter().find(|(interpreter, _)| *interpreter == name)?;
+    Some(script_name(words, modules)).filter(|script| script.len() > 1)
+}
+
 /// `python3 -m pytest`, `node scripts/x.js`, `python3 manage.py migrate`: a script may have subcommands.
 fn script_name(words: &[Arg], modules: &[&str]) -> Vec<String> {
     let texts: Vec<&str> = words.iter().map_while(Arg::literal).collect();
@@ -540,7 +567,16 @@ fn script_name(words: &[Arg], modules: &[&str]) -> Vec<String> {
     };
     // An option before the script may have the next word as its value.
     let script = script.filter(|at| !texts[*at].starts_with('-'));
-    let end = texts.iter().skip(1).position(|text| modules.contains(text)).map(|at| at + 3);
+    let module = texts.iter().skip(1).position(|text| modules.contains(text)).map(|at| at + 2);
+    // Another one may have subcommands: `python3 -m alembic upgrade`.
+    let of_module = |at: usize| {
+        if texts.get(at).is_some_and(|name| CODE_MODULES.contains(name)) {
+            return 1;
+        }
+        let is_known = words.get(at..).is_some_and(named_effects::shows);
+        at + 1 + texts.get(at + 1).iter().filter(|text| !is_known && is_verb(text)).count()
+    };
+    let end = module.map(of_module);
     let of_script = |at: usize| match texts[at].rsplit('/').next() {
         // Each of its words is a command.
         Some("setup.py") => texts.len(),

@@ -1426,6 +1426,19 @@ fn a_rule_about_an_operation_of_a_cloud_is_about_no_other_one() {
     ]);
 }
 
+/// `~` in a rule is the home folder, as in a command.
+#[test]
+fn a_rule_may_name_the_home_folder() {
+    check(&[
+        (&["deny shell rm -rf ~/*"], &["rm -rf ~/x", "rm -fr ~/a/b", "rm -rf \"$HOME/x\"", "cd ~ && rm -rf ~/x"], Deny),
+        (&["deny shell rm -rf ~ *"], &["rm -rf ~", "rm -rf $HOME"], Deny),
+        (&["deny shell rm -rf '~/'*"], &["rm -rf '~/x'"], Deny),
+        (&["deny shell rm -rf '~/'*"], &["rm -rf ~/x"], Ask),
+        (&["allow shell ~/bin/frob *"], &["~/bin/frob x"], Allow),
+        (&["allow shell ~/bin/frob *"], &["/elsewhere/bin/frob x", "'~'/bin/frob x"], Ask),
+    ]);
+}
+
 /// The widest pattern that an answer for longer offers.
 #[test]
 fn no_offer_covers_another_operation_than_the_one_that_was_asked_about() {
@@ -1436,6 +1449,24 @@ fn no_offer_covers_another_operation_than_the_one_that_was_asked_about() {
         ("node cli.js publish --x", "node cli.js publish *"),
         ("python3 setup.py sdist", "python3 setup.py sdist"),
         ("python3 -m unittest discover -q", "python3 -m unittest *"),
+        ("python3 -m pytest", "python3 -m pytest *"),
+        ("python3 -m pytest tests/a.py -q", "python3 -m pytest *"),
+        ("python3 -m mypy src", "python3 -m mypy *"),
+        ("python3 -m alembic upgrade head", "python3 -m alembic upgrade *"),
+        ("python3 -m alembic upgrade", "python3 -m alembic upgrade"),
+        ("python3 -m timeit 'x = 1'", "python3 -m timeit 'x = 1'"),
+        ("python3 -m cProfile x.py -v", "python3 -m cProfile x.py -v"),
+        ("uv run python x.py -v", "uv run python x.py *"),
+        ("uv run python3 -m pytest -q", "uv run python3 -m pytest *"),
+        ("uv run python -c 'print(1)'", "uv run python -c 'print(1)'"),
+        ("npx tsx x.ts", "npx tsx x.ts"),
+        ("npx tsx x.ts -v", "npx tsx x.ts *"),
+        ("npx ts-node -e 'x'", "npx ts-node -e x"),
+        ("npx zx x.mjs", "npx zx x.mjs"),
+        ("pnpm exec tsx x.ts", "pnpm exec tsx x.ts"),
+        ("docker exec web python3 manage.py migrate -v", "docker exec web python3 manage.py migrate *"),
+        ("frob '~/x'", "frob '~'/x"),
+        ("dd if=a.img of=b.img", "dd if=*.img of=*.img"),
         ("yarn prisma migrate deploy --x", "yarn prisma migrate deploy *"),
         ("kubectl rollout restart d/x", "kubectl rollout restart *"),
         ("kubectl create ns x", "kubectl create ns *"),
