@@ -1,5 +1,6 @@
 //! A small daemon without a transport: an engine with the built-in tools, and a working folder.
 
+use std::cell::RefCell;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -29,7 +30,14 @@ pub(crate) struct BuiltinTest {
     pub(crate) session: Arc<Session>,
     /// The session's working folder, resolved.
     pub(crate) root: PathBuf,
-    folder: tempfile::TempDir,
+    /// The folder of everything that the daemon has, resolved.
+    top: PathBuf,
+}
+
+thread_local! {
+    /// Removed when the thread of the test ends. The test's runtime ends before that, and then records what background commands
+    /// have changed, which would make a folder that is gone again.
+    static FOLDERS: RefCell<Vec<tempfile::TempDir>> = const { RefCell::new(Vec::new()) };
 }
 
 fn places(top: &Path) -> ToolkitFolders {
@@ -54,6 +62,7 @@ impl BuiltinTest {
     pub(crate) fn strict() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let top = folder.path().canonicalize().unwrap();
+        FOLDERS.with_borrow_mut(|folders| folders.push(folder));
         let root = top.join("work");
         std::fs::create_dir(&root).unwrap();
         let engine = Arc::new(Engine::new("test"));
@@ -70,7 +79,7 @@ impl BuiltinTest {
         engine.registry.put(key, Origin::Builtin, toold_builtins::all(&toolkit)).unwrap();
         let session = session("s1", &root);
         let (session, _) = engine.sessions.open(session);
-        Self { engine, toolkit, session, root, folder }
+        Self { engine, toolkit, session, root, top }
     }
 
     pub(crate) fn write(&self, path: &str, content: impl AsRef<[u8]>) -> PathBuf {
@@ -82,13 +91,12 @@ impl BuiltinTest {
 
     /// The tools of a daemon that is started in the same folders.
     pub(crate) fn next_toolkit(&self) -> Arc<Toolkit> {
-        let top = self.folder.path().canonicalize().unwrap();
-        Arc::new(Toolkit::new(Environment::inherited(std::env::vars_os()), places(&top)))
+        Arc::new(Toolkit::new(Environment::inherited(std::env::vars_os()), places(&self.top)))
     }
 
     /// Makes a program of this script, which tools find by its name.
     pub(crate) fn program(&self, name: &str, script: &str) {
-        let path = self.folder.path().canonicalize().unwrap().join("bin").join(name);
+        let path = self.top.join("bin").join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
