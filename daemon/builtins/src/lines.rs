@@ -167,7 +167,6 @@ impl<R: Read> LineReader<R> {
                 return Ok(false);
             }
             self.bytes.resize(self.chunk, 0);
-            self.text.reserve(self.chunk * 3 + 16);
             let read = match self.reader.read(&mut self.bytes) {
                 Ok(read) => read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -177,6 +176,8 @@ impl<R: Read> LineReader<R> {
             if read == self.chunk {
                 self.chunk = CHUNK;
             }
+            let most = self.decoder.max_utf8_buffer_length(read).expect("a chunk is short");
+            self.text.reserve(most);
             let (_, _, errors) = self.decoder.decode_to_string(&self.bytes[..read], &mut self.text, self.done);
             self.had_errors |= errors;
         }

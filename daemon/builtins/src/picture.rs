@@ -59,10 +59,9 @@ pub(crate) enum PictureProblem {
     Damaged(String),
 }
 
-/// The media type of bytes that are an image of a known format. SVG is a text.
-pub(crate) fn media_type(bytes: &[u8]) -> Option<&'static str> {
-    let kind = infer::get(bytes).filter(|kind| kind.matcher_type() == infer::MatcherType::Image)?;
-    Some(kind.mime_type())
+/// The media type of content of this kind, if it is an image. SVG is a text.
+pub(crate) fn media_type(kind: Option<infer::Type>) -> Option<&'static str> {
+    Some(kind.filter(|kind| kind.matcher_type() == infer::MatcherType::Image)?.mime_type())
 }
 
 /// Checks the bytes of a file of `size` bytes, which may be longer than they are.
@@ -151,7 +150,7 @@ pub(crate) async fn converted(
             }
             Err(error) => return Err(error.into()),
         };
-        match media_type(&made).map(|mime_type| check(mime_type, &made, made.len() as u64)) {
+        match media_type(infer::get(&made)).map(|mime_type| check(mime_type, &made, made.len() as u64)) {
             Some(Ok(picture)) => return Ok((picture, made)),
             Some(Err(PictureProblem::NotTaken(words) | PictureProblem::Damaged(words))) => last = Some(words),
             None => last = Some("no image".to_owned()),

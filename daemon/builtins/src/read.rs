@@ -208,8 +208,9 @@ fn open(
         Some(content) => FileStart { size: content.len() as u64, head: content, rest: None },
         None => start_of(site, cancel)?,
     };
-    let image = picture::media_type(&head);
-    let is_pdf = infer::get(&head).is_some_and(|kind| kind.mime_type() == "application/pdf");
+    let kind = infer::get(&head);
+    let image = picture::media_type(kind);
+    let is_pdf = kind.is_some_and(|kind| kind.mime_type() == "application/pdf");
     if (is_pdf || image.is_some())
         && size <= MAX_CONVERTED
         && let Some(rest) = rest.take()
@@ -238,7 +239,7 @@ fn open(
         return Ok(FileContent::Shown(output));
     }
     let Some(charset) = charset else {
-        let kind = infer::get(&head).map_or("of an unknown kind", |kind| kind.mime_type());
+        let kind = kind.map_or("of an unknown kind", |kind| kind.mime_type());
         let output = ToolOutput::error(format!("{shown} is a binary file ({kind}, {size} bytes): not shown"));
         return Ok(FileContent::Shown(output.with("binary", true).with("size", size)));
     };

@@ -135,7 +135,7 @@ fn media_type(header: Option<&str>) -> (Option<String>, Option<String>) {
 /// The bytes decide if they are unambiguous, otherwise the header.
 fn kind(media_type: Option<&str>, body: &[u8]) -> BodyKind {
     let found = infer::get(body);
-    if let Some(image) = picture::media_type(body) {
+    if let Some(image) = picture::media_type(found) {
         return BodyKind::Image(image);
     }
     if let Some(found) = found.filter(|found| found.matcher_type() != infer::MatcherType::Text) {

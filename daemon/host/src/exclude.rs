@@ -1,6 +1,7 @@
 //! Files that users exclude from tools: `.aiexclude` and `.toolignore`, in the syntax of `.gitignore`.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,7 +24,8 @@ const NAMES: [&str; 2] = [".aiexclude", ".toolignore"];
 /// The excluded files, as one call sees them. Caches the files that it has read: create a new one for each call.
 #[derive(Clone, Debug)]
 pub struct Exclusions {
-    folders: HashMap<PathBuf, ExcludedFolder>,
+    /// By their text: equal texts are the same folder, and any other text is looked up.
+    folders: HashMap<OsString, ExcludedFolder>,
     /// The last folder without rules in or above it: walks ask about many files of one folder.
     free: Option<PathBuf>,
     /// Assumes that no folder is a link.
@@ -80,7 +82,6 @@ impl Exclusions {
     /// As in Git, a deeper file overrides, `!` re-includes, and nothing in an excluded folder is re-included. A rules
     /// file that cannot be read excludes everything beside and below it.
     pub fn reason(&mut self, path: &Path, is_folder: bool) -> Option<String> {
-        // Compared as text: equal texts are the same folder, and any other text is looked up.
         if self.free.as_ref().zip(path.parent()).is_some_and(|(free, folder)| free.as_os_str() == folder.as_os_str()) {
             return None;
         }
@@ -119,12 +120,12 @@ impl Exclusions {
 
     /// The names that the folder may have, as they were when it was first asked about. Blocks.
     pub(crate) fn names_of(&self, folder: &Path) -> FolderNames {
-        let known = self.folders.get(folder).and_then(|known| known.names);
+        let known = self.folders.get(folder.as_os_str()).and_then(|known| known.names);
         known.unwrap_or_else(|| FolderNames::of(folder))
     }
 
     fn folder(&mut self, folder: &Path) -> ExcludedFolder {
-        if let Some(known) = self.folders.get(folder) {
+        if let Some(known) = self.folders.get(folder.as_os_str()) {
             return known.clone();
         }
         let is_link = !self.is_walk && std::fs::symlink_metadata(folder).is_ok_and(|metadata| metadata.is_symlink());
@@ -135,7 +136,7 @@ impl Exclusions {
             // Folders with rules are bounded by the pattern limit.
             self.folders.retain(|_, known| known.rules.iter().any(Option::is_some));
         }
-        self.folders.insert(folder.to_owned(), known.clone());
+        self.folders.insert(folder.into(), known.clone());
         known
     }
 }

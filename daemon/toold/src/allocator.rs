@@ -26,7 +26,7 @@ static ALLOCATOR: ReservingAllocator = ReservingAllocator;
 /// allocator](return_pages_when_idle). They are returned with their addresses, or the reserve could not be taken again where
 /// addresses are limited.
 #[unsafe(export_name = "_rjem_malloc_conf")]
-static ALLOCATOR_OPTIONS: &[u8; 59] = b"narenas:2,tcache_max:4096,dirty_decay_ms:2000,retain:false\0";
+static ALLOCATOR_OPTIONS: &[u8; 59] = b"narenas:2,tcache_max:8192,dirty_decay_ms:2000,retain:false\0";
 
 /// How long an allocation that fails waits for memory that other threads return: scripts end at their next safepoint.
 const PATIENCE: Duration = Duration::from_secs(1);
