@@ -11,14 +11,19 @@ const MAX_TEXT: usize = 64 * 1024;
 
 /// The globs of a text, relative to `root`. A text that names an existing file or folder stands for it, and so do a quoted
 /// name as tools print it and the folders at the beginning of a glob; otherwise commas outside of braces separate globs, or are
-/// a part of names.
+/// a part of names. Globs that match every file are none: they ask for no file that would otherwise be left out, such as an
+/// ignored one.
 ///
 /// # Errors
 /// A glob that is not valid, or that can match nothing; a text of more than 64 KiB.
 pub(crate) fn build(text: &str, root: &Path) -> anyhow::Result<Override> {
     anyhow::ensure!(text.len() <= MAX_TEXT, "the glob has {} bytes, and may have {MAX_TEXT}", text.len());
+    let globs = list(text, root);
+    if globs.iter().all(|glob| ["*", "**", "**/*"].contains(&glob.as_str())) {
+        return Ok(Override::empty());
+    }
     let mut builder = OverrideBuilder::new(root);
-    for glob in list(text, root) {
+    for glob in globs {
         let climbs = glob.trim_start_matches('!').split('/').any(|part| part == "..");
         anyhow::ensure!(
             !climbs,

@@ -349,6 +349,20 @@ async fn texts_are_searched_as_read_shows_them() {
 }
 
 #[tokio::test]
+async fn an_include_of_all_files_takes_in_no_more() {
+    let test = tree();
+    test.write(".ignore", "ignored/\n");
+    test.write("ignored/deep/one.txt", "one\n");
+    test.write(".hidden/one.txt", "one\n");
+    let without = test.ok("grep", json!({"pattern": "one", "output_mode": "files"})).await;
+    assert!(!without.contains("ignored") && !without.contains(".hidden"), "{without}");
+    for include in ["*", "**", "**/*"] {
+        let arguments = json!({"pattern": "one", "output_mode": "files", "include": include});
+        assert_eq!(test.ok("grep", arguments).await, without, "{include}");
+    }
+}
+
+#[tokio::test]
 async fn includes_are_taken_as_callers_write_them() {
     let test = tree();
     test.write("src/app/[id]/page.tsx", "one\n");
