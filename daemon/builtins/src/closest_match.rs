@@ -40,6 +40,14 @@ pub(crate) fn help_for(subject: &str, text: &str, old: &str) -> String {
         words.push_str(": it begins with line numbers, as `read` shows them; leave them out");
         return words;
     }
+    if old.contains('\\') && text.contains(&unescaped(old)) {
+        words.push_str(": it has escapes such as \\n written out, where the file has the characters themselves");
+        return words;
+    }
+    if old.contains(['\n', '\t']) && text.contains(&old.replace('\n', "\\n").replace('\t', "\\t")) {
+        words.push_str(": the file has escapes such as \\n written out there, which are \\\\n in JSON");
+        return words;
+    }
     let lines: Vec<&str> = text.lines().collect();
     let wanted: Vec<&str> = old.lines().collect();
     // A text that differs in one respect only is almost certainly the intended one.
@@ -92,6 +100,23 @@ fn without_numbers(text: &str) -> Option<String> {
         is_number.then(|| rest.strip_prefix(' ').filter(|_| mark == ':').unwrap_or(rest))
     });
     Some(bare.collect::<Option<Vec<&str>>>()?.join("\n") + &text[body.len()..])
+}
+
+/// The text with the characters that its escapes stand for, as a string of JSON has them.
+fn unescaped(text: &str) -> String {
+    let (mut plain, mut chars) = (String::with_capacity(text.len()), text.chars());
+    while let Some(c) = chars.next() {
+        let escaped = if c == '\\' { chars.next() } else { None };
+        match escaped {
+            None => plain.push(c),
+            Some('n') => plain.push('\n'),
+            Some('r') => plain.push('\r'),
+            Some('t') => plain.push('\t'),
+            Some(other @ ('"' | '\'' | '\\' | '/')) => plain.push(other),
+            Some(other) => plain.extend(['\\', other]),
+        }
+    }
+    plain
 }
 
 fn squeezed(line: &str) -> String {
@@ -194,6 +219,22 @@ mod tests {
     fn check(text: &str, old: &str, expected: &str) {
         let help = help(text, old);
         assert!(help.contains(expected), "{help}");
+    }
+
+    #[test]
+    fn escapes_on_one_side_only_are_explained() {
+        for (text, old, expected) in [
+            ("a\n\tb\n", "a\\n\\tb", Some("it has escapes")),
+            ("say \"x\"\n", "say \\\"x\\\"", Some("it has escapes")),
+            ("p(\"a\\nb\")\n", "p(\"a\nb\")", Some("the file has escapes")),
+            ("a\\tb\n", "a\tb", Some("the file has escapes")),
+            ("one\n", "\\d", None),
+            ("one\n", "two\nlines", None),
+        ] {
+            let words = help(text, old);
+            assert_eq!(expected.is_some(), words.contains("escapes"), "{words}");
+            assert!(expected.is_none_or(|expected| words.contains(expected)), "{words}");
+        }
     }
 
     #[test]

@@ -249,7 +249,7 @@ fn output(found: GlobResults, pattern: &str, max: usize, cwd: &Path) -> ToolOutp
             "[no files match, of {}{top}{}{}{}]\n",
             counted(found.seen, "file"),
             hint_about_folders(&found, pattern),
-            globs::hint_about_sets(pattern),
+            globs::hint_about_names(pattern),
             left_out::words(&found.left_out, cwd)
         ));
     } else if total > max as u64 {

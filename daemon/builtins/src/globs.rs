@@ -140,8 +140,13 @@ pub(crate) fn named_path(glob: &str, root: &Path) -> Option<PathBuf> {
     bare.contains('/').then(|| root.join(bare))
 }
 
-/// For globs that match nothing, a word about a set of characters that may be meant as a name, such as `[id]`; or nothing.
-pub(crate) fn hint_about_sets(globs: &str) -> String {
+/// For globs that match nothing, a word about what may be meant as a name: the backslashes of a Windows path, or a set of
+/// characters, such as `[id]`; or nothing.
+pub(crate) fn hint_about_names(globs: &str) -> String {
+    let is_in_name = |(_, after): (usize, &str)| after[1..].starts_with(|c: char| c.is_alphanumeric() || c == '*');
+    if globs.match_indices('\\').map(|(at, _)| (at, &globs[at..])).any(is_in_name) {
+        return "; a backslash stands for the character behind it, and folders are separated by /".to_owned();
+    }
     let is_word = |set: &&str| set.len() > 1 && set.chars().all(|c| c.is_alphabetic() || c == '.' || c == '_');
     let sets = globs.split('[').skip(1).filter_map(|rest| rest.split_once(']')).map(|(set, _)| set);
     match { sets }.find(is_word) {
@@ -153,6 +158,15 @@ pub(crate) fn hint_about_sets(globs: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn backslashes_of_a_windows_path_are_explained() {
+        for (glob, expected) in
+            [("src\\main.rs", true), ("C:\\src\\*.rs", true), ("src\\*.rs", true), ("a\\, b", false), ("*.rs\\", false)]
+        {
+            assert_eq!(hint_about_names(glob).contains("separated by /"), expected, "{glob}");
+        }
+    }
 
     #[test]
     fn commas_separate_globs_outside_of_braces() {

@@ -306,10 +306,10 @@ fn gnu_syntax(query: &SearchQuery) -> &'static str {
 /// Which of the arguments leave no file to search.
 fn no_file_fits(place: &SearchRoot) -> String {
     let include = place.include.as_deref();
-    let sets = include.map(globs::hint_about_sets).unwrap_or_default();
+    let names = include.map(globs::hint_about_names).unwrap_or_default();
     match (include, &place.file_type) {
-        (Some(_), Some(_)) => format!("; no file fits `include` and `type`{sets}"),
-        (Some(_), None) => format!("; no file fits `include`{sets}"),
+        (Some(_), Some(_)) => format!("; no file fits `include` and `type`{names}"),
+        (Some(_), None) => format!("; no file fits `include`{names}"),
         (None, Some(_)) => "; no file is of this `type`".to_owned(),
         (None, None) => String::new(),
     }

@@ -2,7 +2,7 @@
 //! files of the same name elsewhere in the project. Only those that the call may read without an ask.
 
 use std::cmp::Reverse;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -49,18 +49,34 @@ impl MissingKind {
 
 /// `: did you mean X or Y?`, the best first; `None` if no name is near. Blocks for a moment at most.
 pub(crate) fn hint(missing: &Path, kind: MissingKind, cx: &Cx) -> Option<String> {
-    let (folder, name) = (missing.parent()?, missing.file_name()?.to_str()?);
     // The call may read the missing file at most, so an answer to an ask covers nothing else.
     let access = Arc::new(ReadAccess::new(cx, cx.outer_chain.clone(), missing.to_owned()));
-    let mut names = beside(folder, name, kind, &access, cx);
-    for found in elsewhere(name, kind, missing, &access, cx) {
-        if !names.contains(&found) {
-            names.push(found);
-        }
+    let mut names = near(missing, kind, &access, cx)?;
+    if names.is_empty() {
+        names = near(&respelled(missing)?, kind, &access, cx)?;
     }
     let (last, more) = names.split_last()?;
     let names = if more.is_empty() { last.clone() } else { format!("{} or {last}", more.join(", ")) };
     Some(format!(": did you mean {names}?"))
+}
+
+fn near(missing: &Path, kind: MissingKind, access: &Arc<ReadAccess>, cx: &Cx) -> Option<Vec<String>> {
+    let (folder, name) = (missing.parent()?, missing.file_name()?.to_str()?);
+    let mut names = beside(folder, name, kind, access, cx);
+    for found in elsewhere(name, kind, missing, access, cx) {
+        if !names.contains(&found) {
+            names.push(found);
+        }
+    }
+    Some(names)
+}
+
+/// The path without what belongs to a text about it: quotes, and the lines behind `#L`; with slashes in place of backslashes.
+fn respelled(missing: &Path) -> Option<PathBuf> {
+    let text = missing.to_str()?;
+    let bare = text.split_once("#L").map_or(text, |(path, _)| path);
+    let spelled = bare.replace(['`', '\'', '"'], "").replace('\\', "/");
+    (spelled != text).then(|| PathBuf::from(spelled))
 }
 
 fn beside(folder: &Path, name: &str, kind: MissingKind, access: &ReadAccess, cx: &Cx) -> Vec<String> {

@@ -163,6 +163,12 @@ impl<'a> PatchReader<'a> {
             return Ok(PatchSection { path: name(path)?, operation: PatchOperation::Delete });
         }
         let Some(path) = header.trim_start().strip_prefix(UPDATE) else {
+            if ["diff --git ", "index ", "--- ", "+++ "].iter().any(|known| header.starts_with(known)) {
+                refuse!(
+                    "line {number}: {header:?} is a line of a unified diff: write {UPDATE} PATH instead of its lines diff, index, \
+                     --- and +++"
+                );
+            }
             refuse!("line {number}: expected {ADD} PATH, {UPDATE} PATH or {DELETE} PATH, found {header:?}");
         };
         let path = name(path)?;
@@ -347,6 +353,14 @@ mod tests {
     fn errors_name_the_line_and_the_expected_form() {
         refused("*** Begin Patch\n*** Update File: a\n-a\n+b\n", "cut off");
         refused("--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n", "unified diff");
+        refused(
+            "*** Begin Patch\ndiff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n*** End Patch",
+            "a unified diff",
+        );
+        refused(
+            "*** Begin Patch\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n*** End Patch",
+            "instead of its lines diff, index, ---",
+        );
         refused("-a\n+b\n", "the first line of a patch is *** Begin Patch");
         refused("*** Begin Patch\n*** Update File: a\n-a\nb\n*** End Patch", "line 4: \"b\" begins with neither");
         refused("*** Begin Patch\n*** Add File: a\nb\n*** End Patch", "line 3: every line of a new file begins with +");

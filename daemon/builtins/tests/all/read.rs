@@ -340,6 +340,16 @@ async fn missing_file_is_answered_with_near_names() {
         test.bad("read", json!({"path": "src/config.js"})).await,
         "there is no file src/config.js: did you mean src/config.ts?"
     );
+    for path in ["src\\main.rs", "C:\\work\\src\\main.rs", "`src/main.rs`", "'src/main.rs'", "src/main.rs#L10-L20"] {
+        assert_eq!(
+            test.bad("read", json!({"path": path})).await,
+            format!("there is no file {path}: did you mean src/main.rs?")
+        );
+    }
+    for path in ["nothing", "`nothing`", "src\\secret\\main.rs#L1"] {
+        let answer = test.bad("read", json!({"path": path})).await;
+        assert!(!answer.contains("secret/main.rs"), "{answer}");
+    }
     assert_eq!(test.bad("read", json!({"path": "nothing"})).await, "there is no file nothing: find it with `glob`");
 }
 
