@@ -113,6 +113,24 @@ fn identical_asks_are_one_prompt() {
 }
 
 #[test]
+fn nobody_is_asked_about_a_part_of_a_line_that_is_denied() {
+    let rule = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"git push *\"\naction = \"deny\"\n";
+    let daemon = Setup::new().config(rule).start();
+    let (mut person, mut agent) = (subscribed(&daemon), daemon.connect());
+    let id = run(&mut agent, "touch x && git push", "denied");
+    let result = agent.answer(id)["result"].take();
+    let words = result["content"][0]["text"].as_str().unwrap();
+    assert!(result["is_error"] == true && words.contains("git push"), "{result}");
+    // The next event is that of another line: there was none about the first one.
+    let id = run(&mut agent, "touch y", "asked");
+    let ask = asked(&mut person);
+    assert_eq!(ask["target"], "touch y", "{ask}");
+    person.result("permissions.reply", json!({"request_id": ask["request_id"], "action": "deny"}));
+    assert_eq!(agent.answer(id)["result"]["is_error"], true);
+    assert!(!daemon.work().join("x").exists());
+}
+
+#[test]
 fn an_ask_ends_with_its_call() {
     let daemon = TestDaemon::asking();
     let (mut person, mut agent) = (subscribed(&daemon), daemon.connect());
