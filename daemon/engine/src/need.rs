@@ -216,7 +216,7 @@ pub struct JudgedFile {
     pub overwrites: Vec<String>,
     /// A command reads it, and the system lets all its users read it (below `/etc` and `/usr`).
     pub is_public: bool,
-    /// Those of the target and of `covers` from which Git takes settings or programs, in a repository that is no folder `.git`:
+    /// Files among the target and `covers` from which Git takes settings or programs, in a repository that is no folder `.git`:
     /// nothing about their names shows that.
     pub of_repository: Vec<String>,
     /// The command that names it is sandboxed so that it can change nothing.

@@ -8,7 +8,7 @@ use super::left_out::{is_plain, widest_folder};
 use super::{Policy, Rule, Subject, decide_from_policy};
 use crate::need::{InnerCommand, JudgedCommand, Need, ShownFiles};
 
-/// How a command uses files that its words do not name.
+/// A use that a command may make of files that its words do not name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FilesUse {
     Shown,

@@ -367,7 +367,7 @@ fn refuse_scheduling(refused: &mut RefusedCalls) {
 mod tests {
     use super::*;
 
-    /// What the kernel does with a call of this architecture.
+    /// The answer of the kernel to a call of this architecture.
     fn outcome(filter: &str, call: c_long, arguments: [u32; 4]) -> u32 {
         let steps: Vec<u64> = (0..filter.len() / 16)
             .map(|at| u64::from_str_radix(&filter[at * 16..(at + 1) * 16], 16).unwrap())

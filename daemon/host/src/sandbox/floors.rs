@@ -712,7 +712,7 @@ const FOLDERS_OF_TOOLS: [&str; 2] = [".gradle", ".yarn"];
 fn existing_protected(folder: &Path, policy: &Policy) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let is_shared = |name: &OsStr| name == ".git" || FOLDERS_OF_TOOLS.iter().any(|folder| name == *folder);
-    // Where no hidden folder holds such files, the walk through the folder finds them.
+    // The walk through the folder finds those that are in no hidden folder.
     let is_hidden = |name: &[u8]| name.starts_with(b".") || name.to_ascii_lowercase().ends_with(b".git");
     let is_protected = |path: &PathBuf| {
         let need = || Need::new(Category::FileWrite, path.to_string_lossy());

@@ -34,12 +34,12 @@ pub(super) struct FoundRootSecrets {
     /// The files among them and in the folders that have other names. A database may have a thousand, which take as long to look at
     /// as a command takes.
     pub(super) linked: Vec<PathBuf>,
-    /// What is shown of each folder with some of them, unless more is hidden in it.
+    /// The places that are shown of each folder with some of them, unless more is hidden in it.
     pub(super) shown: BTreeMap<PathBuf, ShownPlaces>,
 }
 
 impl FoundRootSecrets {
-    /// What is shown of a folder if these are all that is hidden; `None` if it must be looked at.
+    /// The places that are shown of a folder if these are all that is hidden; `None` if it must be looked at.
     pub(super) fn shown_of(&self, folder: &Path, hidden: &[PathBuf]) -> Option<&ShownPlaces> {
         let shown = self.shown.get(folder)?;
         let is_hidden = |path: &&PathBuf| hidden.contains(path);

@@ -22,7 +22,7 @@ pub(super) struct TrackingRepository {
 }
 
 impl TrackingRepository {
-    /// That of a folder with `.git` in it.
+    /// The index of a folder with `.git` in it.
     pub(super) fn of(top: &Path) -> Option<Self> {
         Some(Self { index: git_folder(top)?.join("index"), top: top.to_owned() })
     }

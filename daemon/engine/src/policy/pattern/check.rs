@@ -43,7 +43,7 @@ pub(crate) fn check_tool_glob(glob: &globset::Glob) -> Result<(), String> {
 /// The names that agents have for their tools that read or change files.
 const FILE_TOOLS: &[&str] = &["Read", "Edit", "Write", "MultiEdit", "NotebookEdit"];
 
-/// What is inside of a rule of an agent for files: `Read(~/.ssh/**)`.
+/// The pattern inside of a rule of an agent for files: `~/.ssh/**` of `Read(~/.ssh/**)`.
 pub(in crate::policy) fn of_agent_tool(text: &str) -> Option<&str> {
     let (tool, inside) = text.trim().strip_suffix(')')?.split_once('(')?;
     FILE_TOOLS.contains(&tool).then_some(inside)

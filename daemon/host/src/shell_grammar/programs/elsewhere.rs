@@ -136,7 +136,7 @@ pub(super) struct ContainerFolder {
     pub(super) is_read_only: bool,
 }
 
-/// Those of a command: `-v ./data:/data`, `--mount type=bind,source=./data,target=/data`.
+/// The folders that a command hands to a container: `-v ./data:/data`, `--mount type=bind,source=./data,target=/data`.
 pub(super) fn mounted(name: &str, words: &[Arg]) -> Vec<ContainerFolder> {
     let mut found = Vec::new();
     if !matches!(name, "docker" | "podman" | "nerdctl" | "docker-compose" | "podman-compose") {

@@ -26,7 +26,7 @@ struct ChangedOperands {
     without_files: WithoutFiles,
 }
 
-/// What a program changes whose words name no file.
+/// The files that a program changes if its words name none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WithoutFiles {
     Nothing,
