@@ -169,10 +169,14 @@ async fn decide_or_ask(cx: &Cx, chain: &[String], need: &Need, declared: &[Need]
     }
 }
 
-/// The need of the same call that a rule, a grant or the mode denies. A plugin's own needs are refused one by one, for the person who
-/// may grant them.
+/// The need of the same call, other than of a file, that a rule, a grant or the mode denies. Files are refused in their order: the
+/// denial of writing one would tell where a link leads that may not be read. A plugin's own needs are refused one by one, for the
+/// person who may grant them.
 fn denied_among<'n>(cx: &Cx, chain: &[String], declared: &'n [Need]) -> Option<&'n Need> {
     let is_denied = |need: &&Need| {
+        if need.file().is_some() {
+            return false;
+        }
         let decision = decide_need(cx, chain, need);
         decision.verdict == Verdict::Deny && decision.by != DecidedBy::Default
     };

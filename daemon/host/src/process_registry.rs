@@ -115,11 +115,19 @@ fn signal_all(leaders: &[u32], mut processes: CommandProcesses, signal: StopSign
     if processes.leaders.is_empty() && processes.lives.is_empty() {
         return 0;
     }
-    let signal = match signal {
-        StopSignal::Stop => Signal::STOP,
-        StopSignal::Continue => Signal::CONT,
-        StopSignal::End => Signal::KILL,
-    };
+    match signal {
+        StopSignal::Stop => send(&processes, Signal::STOP),
+        StopSignal::Continue => send(&processes, Signal::CONT),
+        StopSignal::End => {
+            // A shell whose program ends before it would start the next one.
+            send(&processes, Signal::STOP);
+            send(&processes, Signal::KILL)
+        }
+    }
+}
+
+/// Signals all of them, and returns how many there were.
+fn send(processes: &CommandProcesses, signal: Signal) -> usize {
     let mut seen = HashSet::new();
     let mut signalled = 0;
     // Those that are not stopped yet may start further ones.
