@@ -435,7 +435,7 @@ enum WordRole {
     Target,
 }
 
-/// What is read again behind a parenthesis that closes.
+/// The state that is restored behind a parenthesis that closes.
 struct OpenGroup<'t> {
     closes: char,
     role: WordRole,
@@ -452,7 +452,7 @@ struct ZshScanner<'t> {
     open: Vec<OpenGroup<'t>>,
     /// Where the current word starts.
     start: usize,
-    /// Where wildcards are.
+    /// The places of wildcards in the line.
     wildcards: Vec<usize>,
     /// The words of `[`, `test` or `[[`.
     test: Option<Vec<&'t str>>,
@@ -882,7 +882,7 @@ impl<'t> ZshScanner<'t> {
         self.before = Some(')');
         let mut scanner = Self::new(script);
         scanner.script()?;
-        // Where they are does not count: none of them begins a word of the line.
+        // Their exact places do not count: none of them begins a word of the line.
         self.wildcards.extend(scanner.wildcards.iter().map(|_| start));
         self.set.extend(scanner.set);
         self.unquoted.extend(scanner.unquoted);

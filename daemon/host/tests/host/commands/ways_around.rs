@@ -612,7 +612,7 @@ fn the_settings_of_a_repository_without_a_git_folder_are_protected() {
         let judged = judge(line, &project.place, &rules);
         assert_eq!(judged.verdict, expected, "{line}: {:?}", judged.parts);
     }
-    // What the tools `write`, `edit` and `apply_patch` ask for.
+    // The need that the tools `write`, `edit` and `apply_patch` declare.
     for (file, expected) in
         [("bare/config", true), ("bare/hooks/new/x", true), ("bare/notes.txt", false), ("a/config", false)]
     {

@@ -578,7 +578,7 @@ impl History<'_> {
             }
             let object = self.store.read(&id).ok()?;
             let start = memchr::memmem::find(&object.bytes, b"\n\n").unwrap_or(object.bytes.len());
-            // Of several commits of the same second it is not known here which one Git takes.
+            // It is not known here which one of several commits of the same second Git takes.
             if memchr::memmem::find(object.bytes.get(start..)?, text.as_bytes()).is_some()
                 && found.replace((date, id)).is_some()
             {
