@@ -278,8 +278,8 @@ const HOOKS: &[&str] = &[
 pub(super) enum ZshReading {
     /// As bash does.
     Alike,
-    /// As bash does, but for the files that its wildcards match. With `GLOB_DOTS`, they are those that they match in the line, and
-    /// those that they match in this one.
+    /// As bash does, but for the files that its wildcards match: with `GLOB_DOTS`, also the hidden files that match in this second
+    /// line, in which wildcards at the start of a name stand behind a dot.
     AlikeButWildcards(String),
     Differs,
 }

@@ -105,10 +105,14 @@ pub(super) fn written(name: &str, words: &[Arg], site: &CommandContext) -> (Vec<
 const SET_VALUES: &str = "make gmake ninja samu cmake ctest meson mvn mvnw gradle gradlew ant sbt cargo npm pnpm yarn bun dotnet msbuild bazel \
                           just task go-task rake scons waf go pip pip3 uv poetry pytest py.test tox nox mix rebar3 composer";
 
+fn takes_values(name: &str) -> bool {
+    SET_VALUES.split_whitespace().any(|program| program == name)
+}
+
 /// Notes that such a program writes into the folder that it runs in, if that is one below a session's folder.
 pub(super) fn in_own_folder(name: &str, site: &CommandContext, reading: &mut Reading) {
     let only_tests = ["pytest", "py.test", "ctest", "tox", "nox"];
-    let is_one = SET_VALUES.split_whitespace().any(|program| program == name) && !only_tests.contains(&name);
+    let is_one = takes_values(name) && !only_tests.contains(&name);
     let here = site.folders.unwrap_or_default().iter().filter(|_| is_one);
     let is_below = |folder: &&PathBuf| {
         site.session_folders.iter().any(|place| folder.starts_with(place))
@@ -119,7 +123,7 @@ pub(super) fn in_own_folder(name: &str, site: &CommandContext, reading: &mut Rea
 
 /// The texts among the words of such a program that may name a file or a folder.
 pub(super) fn set_values<'w>(name: &str, words: &'w [Arg]) -> impl Iterator<Item = &'w str> {
-    let is_one = SET_VALUES.split_whitespace().any(|program| program == name);
+    let is_one = takes_values(name);
     let texts = words.iter().take(MAX_VALUES).filter(move |_| is_one).filter_map(Arg::literal);
     texts.filter_map(value_in).flat_map(names_in_value)
 }
